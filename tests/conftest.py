@@ -14,7 +14,7 @@ from tests.examples import examples
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
 
-# The tests start hundreds of processes. Without compiled modules on disk each takes ten times as long to load the bot.
+# The tests start hundreds of processes. Without compiled modules on disk, each loads the bot ten times more slowly.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -27,12 +27,12 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_collection() -> None:
-    """Thousands of tests stay until the end: the collector need not look at them again and again."""
+    """Thousands of tests live until the end, so the garbage collector need not scan them again and again."""
     gc.disable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for minutes begins first, and not at the end, where all would wait for it."""
+    """Tests that wait for minutes start first, so that the end of the run does not wait for them."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
 
 
@@ -44,7 +44,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real archives and reference cases next to the checkout; without it, its tests are skipped."""
+    """The folder with real archives and reference cases next to the checkout; without it, the test is skipped."""
     if not (SHARED / "data").is_dir():
         pytest.skip(f"the archives are not here: {SHARED / 'data'}")
     return SHARED / "data"
@@ -52,7 +52,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder() -> Iterator[Path]:
-    """The command line's cache, kept out of the home folder of whoever runs the tests, whose sessions are not read."""
+    """The command line's cache, outside of the home folder of whoever runs the tests; their sessions are not read."""
     with tempfile.TemporaryDirectory(prefix="precedent-cache-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
         for agent in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):

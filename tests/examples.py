@@ -1,4 +1,4 @@
-"""How many cases a test tries: few in the quick run, all where PRECEDENT_THOROUGH is set, as in CI and every night."""
+"""How many cases a test tries: few in a quick run, all if PRECEDENT_THOROUGH is set, as in CI and every night."""
 
 import os
 from collections.abc import Iterable
@@ -17,5 +17,5 @@ def examples(count: int) -> int:
 
 
 def share(cases: Iterable[T], one_in: int = QUICK_SHARE, first: int = 0) -> list[T]:
-    """All cases in a thorough run, else one in so many from the place ``first`` on."""
+    """All cases in a thorough run, otherwise one in ``one_in``, starting at index ``first``."""
     return list(cases if THOROUGH else islice(cases, first % one_in, None, one_in))

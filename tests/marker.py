@@ -1,4 +1,4 @@
-"""Whether a comment bears the bot's marker."""
+"""Finds the bot's marker in a comment."""
 
 from bot.comment.marker import marker
 

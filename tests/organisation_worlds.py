@@ -1,7 +1,7 @@
-"""Random organisations in which nothing may leak: repositories change while answers are written and events go astray.
+"""Random organisations in which nothing may leak: repositories change while answers are written, and events get lost.
 
 ``python -m tests.organisation_worlds --worlds 10000``. Scope, tables, events and search are the real ones; GitHub and
-the pipeline are the smallest that behave like them.
+the pipeline are minimal fakes.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tests.server.queues import FileInbox
 APP, INSTALLATION = 9, 7
 REPOSITORIES = (1, 2, 3, 4)
 THREADS = (11, 12)
-"""The threads of each repository, which its comments are on and which others show."""
+"""The threads of each repository: it comments on them, and other repositories show them."""
 
-BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
-ENDED = datetime(2025, 2, 1, tzinfo=UTC)
+CREATED_AT = datetime(2025, 1, 1, tzinfo=UTC)
+CLOSED_AT = datetime(2025, 2, 1, tzinfo=UTC)
 PATTERNS = ((), ("org/*",), ("org/r1", "org/r4"), ("org/r2", "org/r3", "other/*"))
-"""What the settings of a repository share with."""
+"""With whom the settings of a repository share its threads."""
 
 ROUNDS = 30
-MOST = 1_000_000
+MAX_TRIES = 1_000_000
 """Tries of a delivery."""
 
 STEPS = (
@@ -75,7 +75,7 @@ Step = tuple[str, int, int, int]
 
 @dataclass
 class TrueRepository:
-    """A repository as it is on GitHub. ``threads``: whether each is there, and closed."""
+    """A repository as it is on GitHub. ``threads``: number → open, closed or gone."""
 
     number: int
     visibility: Visibility = Visibility.PUBLIC
@@ -91,7 +91,7 @@ class TrueRepository:
 
     @property
     def readers(self) -> frozenset[str]:
-        """The people who may read it: everybody, the members, or a team of them."""
+        """The people who may read it: everybody, the members, or a team."""
         teams = [f"team {number}" for number in REPOSITORIES]
         people = {Visibility.PUBLIC: ["the public", "members", *teams], Visibility.INTERNAL: ["members", *teams]}
         return frozenset(people.get(self.visibility, [f"team {self.number}"]))
@@ -110,8 +110,8 @@ class Forge:
         self.now = 1_000_000_000_000
 
     def sees(self, number: int) -> bool:
-        one = self.repositories[number]
-        is_ours = one.is_installed and not one.is_deleted and one.owner == "org"
+        repo = self.repositories[number]
+        is_ours = repo.is_installed and not repo.is_deleted and repo.owner == "org"
         return is_ours and not self.is_suspended and not self.is_uninstalled
 
     def create_token(self, installation: int, number: int) -> InstallationToken:
@@ -121,9 +121,9 @@ class Forge:
             raise Suspended("suspended")
         if not self.sees(number):
             raise NotInstalled("gone")
-        one = self.repositories[number]
-        private = one.visibility is not Visibility.PUBLIC
-        return InstallationToken("token", self.now + 3_600_000, one.name, private, one.visibility)
+        repo = self.repositories[number]
+        private = repo.visibility is not Visibility.PUBLIC
+        return InstallationToken("token", self.now + 3_600_000, repo.name, private, repo.visibility)
 
     def installations(self) -> list[InstallationInfo]:
         return [] if self.is_uninstalled else [InstallationInfo(INSTALLATION, "org", self.is_suspended)]
@@ -137,7 +137,7 @@ class Forge:
 
 
 class _Listing:
-    """What a resync asks of the App."""
+    """The part of the App's API that a resync uses."""
 
     def __init__(self, forge: Forge) -> None:
         self.installations, self.repositories = forge.installations, forge.repositories_of
@@ -145,9 +145,9 @@ class _Listing:
 
 @dataclass
 class World:
-    """An organisation with our server. ``shown``: what stands in the comment on a thread of a repository.
+    """An organisation with our server. ``shown``: (repository, thread) → what our comment on it shows.
 
-    ``settings_read`` are the patterns that the last run of each repository read.
+    ``settings_read``: the patterns that the last run of each repository read.
     """
 
     inbox: FileInbox
@@ -160,12 +160,12 @@ class World:
     events: list[Arrival] = field(default_factory=list)
     sent: list[Arrival] = field(default_factory=list)
     has_lost: bool = False
-    dies: bool = False
+    crashes: bool = False
     interruption: Callable[[], None] | None = None
     reads: int = 0
-    asked: dict[int, tuple[frozenset[str], bool]] = field(default_factory=dict)
+    fetched: dict[int, tuple[frozenset[str], bool]] = field(default_factory=dict)
     answers: int = 0
-    names: Any = field(default_factory=lambda: itertools.count(1))
+    delivery_ids: Any = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         self.inbox.now = lambda: self.forge.now
@@ -177,58 +177,59 @@ class World:
     # -- what people do --------------------------------------------------------------------------------------------
 
     def step(self, name: str, first: int, second: int, third: int) -> None:
-        """One step; the numbers choose among what is there."""
+        """Perform one step; the numbers choose among what exists."""
         number = REPOSITORIES[first % len(REPOSITORIES)]
-        one, self.dies = self.forge.repositories[number], name == "crash"
+        repo, self.crashes = self.forge.repositories[number], name == "crash"
         match name:
             case "visibility":
                 self.set_visibility(number, list(Visibility)[second % 3])
             case "shares":
-                one.shares = PATTERNS[second % len(PATTERNS)]
-                self.tell(number, Event("push"))
+                repo.shares = PATTERNS[second % len(PATTERNS)]
+                self.send_event(number, Event("push"))
             case "delete":
-                one.is_deleted = second % 3 == 0 or one.is_deleted
-                self.tell_all("repository", "deleted", repository=number)  # also one that is not true (any more)
+                repo.is_deleted = second % 3 == 0 or repo.is_deleted
+                # Sent even if it is not (or no longer) deleted.
+                self.send_app_event("repository", "deleted", repository=number)
             case "transfer":
-                one.owner = ("other", "org")[second % 2]
-                self.tell_all("repository", "transferred", repository=number) if second % 2 else None
+                repo.owner = ("other", "org")[second % 2]
+                self.send_app_event("repository", "transferred", repository=number) if second % 2 else None
             case "remove" | "add":
-                one.is_installed = name == "add"
-                action = "added" if one.is_installed else "removed"
-                self.tell_all("installation_repositories", action, **{action: number})
+                repo.is_installed = name == "add"
+                action = "added" if repo.is_installed else "removed"
+                self.send_app_event("installation_repositories", action, **{action: number})
             case "suspend" | "return":
                 self.forge.is_suspended = name == "suspend"
-                self.tell_all("installation", "suspend" if name == "suspend" else "unsuspend")
-            case "uninstall" if second == third == 0:  # for good: an App that comes back has another number
+                self.send_app_event("installation", "suspend" if name == "suspend" else "unsuspend")
+            case "uninstall" if second == third == 0:  # for good: a new installation gets another number
                 self.forge.is_uninstalled = True
-                self.tell_all("installation", "deleted")
+                self.send_app_event("installation", "deleted")
             case "thread":
-                one.threads[THREADS[second % 2]] = ("gone", "open", "closed")[third % 3]
-                self.tell(number, Event("issues", "edited", THREADS[second % 2]))
-            case "forget":  # GitHub has it for ever
+                repo.threads[THREADS[second % 2]] = ("gone", "open", "closed")[third % 3]
+                self.send_event(number, Event("issues", "edited", THREADS[second % 2]))
+            case "forget":  # GitHub keeps the command for ever
                 self.forgotten.add(OrganisationKey(number, THREADS[second % 2]))
-                self.tell(number, Event("issue_comment", "created", THREADS[second % 2]))
+                self.send_event(number, Event("issue_comment", "created", THREADS[second % 2]))
             case "ask" | "crash":
                 self.run(number, THREADS[second % 2])
             case "race":
                 self.race(number, second, third)
             case _:
-                self.serve(name, number, second)
+                self.handle_step(name, number, second)
 
-    def serve(self, name: str, number: int, second: int) -> None:
-        """What happens to events, and work."""
-        place = second % len(self.events) if self.events else 0
+    def handle_step(self, name: str, number: int, second: int) -> None:
+        """Perform a step that concerns events or the server's work."""
+        index = second % len(self.events) if self.events else 0
         match name:
             case "work":
                 self.work(number if second % 2 else 0)
             case "daily":
                 self.run(number)
             case "deliver" if self.events:
-                self.deliver(self.events.pop(place))
+                self.deliver(self.events.pop(index))
             case "repeat" if self.sent:
                 self.deliver(self.sent[second % len(self.sent)], again=True)
             case "lose" if self.events:
-                self.events.pop(place)
+                self.events.pop(index)
                 self.has_lost = True
             case "wait":
                 self.forge.now += (60_000, 3_000_000)[second % 2]
@@ -236,13 +237,13 @@ class World:
                 self.forge.is_down = second % 3 == 0
 
     def set_visibility(self, number: int, visibility: Visibility) -> None:
-        one = self.forge.repositories[number]
-        one.visibility = visibility
+        repo = self.forge.repositories[number]
+        repo.visibility = visibility
         action = {Visibility.PUBLIC: "publicized", Visibility.PRIVATE: "privatized"}.get(visibility, "edited")
-        self.tell_all("repository", action, repository=number)
+        self.send_app_event("repository", action, repository=number)
 
     def race(self, number: int, second: int, third: int) -> None:
-        """An answer, and a change of another repository or this one while it is worked out, whose event is handled."""
+        """Answer, while the visibility of a repository changes and the event about it is handled."""
         changed, left = REPOSITORIES[third % len(REPOSITORIES)], [third % 3]
 
         def interrupt() -> None:
@@ -259,24 +260,24 @@ class World:
 
     # -- events ----------------------------------------------------------------------------------------------------
 
-    def tell(self, number: int, event: Event) -> None:
+    def send_event(self, number: int, event: Event) -> None:
         self.events.append(Arrival("", RepositoryKey(INSTALLATION, number), event))
 
-    def tell_all(self, name: str, action: str, **extra: int) -> None:
-        named = tuple((key, str(value)) for key, value in extra.items())
-        self.events.append(Arrival("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=named))
+    def send_app_event(self, name: str, action: str, **extra: int) -> None:
+        fields = tuple((key, str(value)) for key, value in extra.items())
+        self.events.append(Arrival("", RepositoryKey(INSTALLATION, 0), Event(name, action), extra=fields))
 
     def deliver(self, arrival: Arrival, *, again: bool = False) -> None:
-        """The event arrives; GitHub gives a repeated one the same id only if it is repeated as it was."""
+        """The event arrives; a repeated one gets a new id, as GitHub reuses an id only for a redelivery."""
         if not again:
             self.sent.append(arrival)
-        told = Arrival(f"{APP}:{next(self.names)}", arrival.repository, arrival.event, extra=arrival.extra)
-        self.inbox.put([told])
+        received = Arrival(f"{APP}:{next(self.delivery_ids)}", arrival.repository, arrival.event, extra=arrival.extra)
+        self.inbox.put([received])
 
     # -- our server ------------------------------------------------------------------------------------------------
 
     def work(self, number: int) -> None:
-        """Work on what waits for a repository, 0 for the installation."""
+        """Work on the deliveries that wait for a repository, or for the installation if it is 0."""
         key = RepositoryKey(INSTALLATION, number)
         for delivery in reversed(self.inbox.deliveries(state="waiting", repository=key, limit=1_000)):
             if number:
@@ -284,10 +285,10 @@ class World:
                 error = self.run(number, delivery.event.number if is_own else None, is_own=is_own)
             else:
                 error = self.apply(delivery)
-            if isinstance(error, WorldError) and judge(error, delivery, self.forge.now, MOST).state == "waiting":
+            if isinstance(error, WorldError) and judge(error, delivery, self.forge.now, MAX_TRIES).state == "waiting":
                 return
-            with self.inbox.database.transaction() as settling:
-                settling.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
+            with self.inbox.database.transaction() as transaction:
+                transaction.change("update deliveries set state = 'done' where seq = :seq", seq=delivery.seq)
 
     def apply(self, delivery: Delivery) -> WorldError | None:
         events = InstallationEvents(self.inbox, self.tokens, lambda _: None, self.forge.now)
@@ -298,107 +299,111 @@ class World:
         return None
 
     def run(self, number: int, thread: int | None = None, *, is_own: bool = False) -> WorldError | None:
-        """One run of a repository, with an answer on a thread; the error that ended it."""
-        self.forge.now += 1  # a token that was asked for in this run is younger than the run, any other older
-        key, began = RepositoryKey(INSTALLATION, number), self.forge.now
+        """One run of a repository, with an answer on a thread if given; returns the error that ended it."""
+        self.forge.now += 1  # a token created in this run is newer than its start, any other is older
+        key, started = RepositoryKey(INSTALLATION, number), self.forge.now
         try:
-            grant = self.tokens.grant(key, began)
-            if not self.forge.sees(number):  # its token is worth nothing any more: the run meets that at once
+            grant = self.tokens.grant(key, started)
+            if not self.forge.sees(number):  # its token is no longer valid: the run finds out at once
                 self.tokens.forget(key)
-                grant = self.tokens.grant(key, began)
+                grant = self.tokens.grant(key, started)
         except NotInstalled as error:
             if not isinstance(error, Suspended):
-                InstallationEvents(self.inbox, self.tokens, lambda _: None, began).remove(key, "gone")
+                InstallationEvents(self.inbox, self.tokens, lambda _: None, started).remove(key, "gone")
             return error
         except ForgeError as error:
             return error
-        visibility = grant.visibility if grant.asked_at >= began else None
+        visibility = grant.visibility if grant.asked_at >= started else None
         self.register.store_repository(key, grant.name, private=grant.private, visibility=visibility)
-        one = self.forge.repositories[number]
-        self.settings_read[number] = one.shares
-        self.register.store_shares(key, one.shares)
+        repo = self.forge.repositories[number]
+        self.settings_read[number] = repo.shares
+        self.register.store_shares(key, repo.shares)
         before = self.threads_read.get(number, {})
-        self.threads_read[number] = dict(one.threads)
-        self.register.note_changed(key, [each for each, now in one.threads.items() if before.get(each, now) != now])
+        self.threads_read[number] = dict(repo.threads)
+        self.register.note_changed(key, [each for each, now in repo.threads.items() if before.get(each, now) != now])
         gone = {each for each in self.forgotten - self.indexed if each.repository == number}
         self.indexed |= gone
         self.register.note_changed(key, [each.thread for each in gone], [each.thread for each in gone])
         return None if thread is None else self.answer(key, thread, is_own=is_own)
 
     def answer(self, key: RepositoryKey, thread: int, *, is_own: bool) -> WorldError | None:
-        kept = self.shown.get((key.number, thread), ())
-        if is_own and not kept:
+        previous = self.shown.get((key.number, thread), ())
+        if is_own and not previous:
             return None
         organisation = OrganisationSettings(results=2, share_with=self.settings_read[key.number])
         settings = Settings(organisation=organisation)
-        self.asked.clear()
+        self.fetched.clear()
         now, register = self.forge.now, self.register
         search = CheckedSearch(key, settings, register, self.tokens, now, self.rank, self.read)
-        asked = Thread(thread, Kind.ISSUE, "Which store?", "", "octocat", BEGAN, BEGAN)
+        question = Thread(thread, Kind.ISSUE, "Which store?", "", "octocat", CREATED_AT, CREATED_AT)
         try:
-            found = search.find(asked, Context(), kept)
+            matches = search.find(question, Context(), previous)
         except ForgeError as error:
             return error
-        self.check(key.number, found)
-        if self.dies:
-            self.dies = False
+        self.check(key.number, matches)
+        if self.crashes:
+            self.crashes = False
             return Unreachable("nothing was written; the delivery is worked on again")
-        self.shown[key.number, thread] = tuple(one.key for one in found)
+        self.shown[key.number, thread] = tuple(match.key for match in matches)
         return None
 
     def rank(
-        self, thread: Thread, context: Context, scope: Collection[int], kept: Collection[OrganisationKey], _: Settings
+        self, thread: Thread, context: Context, scope: Collection[int], shown: Collection[OrganisationKey], _: Settings
     ) -> Sequence[OrganisationMatch]:
-        """An index that knows all that ever was and is not forgotten, of which the thread's day chooses."""
-        every = [OrganisationKey(number, one) for number in REPOSITORIES for one in THREADS]
+        """An index of every thread that was not forgotten; each answer starts at another place in it."""
+        every = [OrganisationKey(number, each) for number in REPOSITORIES for each in THREADS]
         keys = [key for key in every if key not in self.indexed]
         turn = self.answers % max(1, len(keys))
         self.answers += 1
         return [
-            OrganisationMatch(each, f"org/r{each.repository}", Match(each.thread, "Old", 0.9, "closed", BEGAN))
-            for each in [*kept, *(key for key in keys[turn:] + keys[:turn] if key not in kept)]
+            OrganisationMatch(each, f"org/r{each.repository}", Match(each.thread, "Old", 0.9, "closed", CREATED_AT))
+            for each in [*shown, *(key for key in keys[turn:] + keys[:turn] if key not in shown)]
         ]
 
     def read(self, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
-        """As a token of the repository sees it: one that went elsewhere, only if everybody does."""
+        """A thread as a token of its repository sees it; in a transferred repository only if it is public."""
         if self.interruption:
             self.interruption()
         self.reads += 1
-        one = self.forge.repositories[grant.repository.number]
+        repo = self.forge.repositories[grant.repository.number]
         if self.forge.is_down:
             raise Unreachable("down")
-        if one.is_deleted or not (self.forge.sees(one.number) or one.visibility is Visibility.PUBLIC):
+        if repo.is_deleted or not (self.forge.sees(repo.number) or repo.visibility is Visibility.PUBLIC):
             raise Gone("out of sight", certain=False)
-        state = one.threads.get(number, "gone")
-        found = (
-            None if state == "gone" else ForeignThread("Old", state, BEGAN, None, None if state == "open" else ENDED)
+        state = repo.threads.get(number, "gone")
+        thread = (
+            None
+            if state == "gone"
+            else ForeignThread("Old", state, CREATED_AT, None, None if state == "open" else CLOSED_AT)
         )
-        self.asked[one.number] = one.readers, one.owner == "org"
-        return ForeignRepository(one.number, one.name, one.visibility, found)
+        self.fetched[repo.number] = repo.readers, repo.owner == "org"
+        return ForeignRepository(repo.number, repo.name, repo.visibility, thread)
 
     # -- what must hold --------------------------------------------------------------------------------------------
 
-    def check(self, reader: int, found: Sequence[OrganisationMatch]) -> None:
-        """Everything that is shown was visible when GitHub was asked."""
-        assert len(found) <= 2
-        for one in found:
-            other = one.key.repository
+    def check(self, reader: int, matches: Sequence[OrganisationMatch]) -> None:
+        """Everything shown was visible when it was fetched from GitHub."""
+        assert len(matches) <= 2
+        for match in matches:
+            other = match.key.repository
             assert other != reader, "it shows itself"
-            assert other in self.asked, "GitHub was not asked"
-            assert self.asked[other][1], "it went to another account"
-            assert self.may_show(reader, other, self.asked[reader][0], self.asked[other][0]), (
+            assert other in self.fetched, "GitHub was not asked"
+            assert self.fetched[other][1], "it went to another account"
+            assert self.may_show(reader, other, self.fetched[reader][0], self.fetched[other][0]), (
                 f"r{reader} shows r{other}"
             )
 
     def may_show(self, reader: int, other: int, here: frozenset[str], there: frozenset[str]) -> bool:
-        """Whether all readers here may read there, or both agree, where not everybody reads."""
+        """Whether everybody who reads here may read there, or both share with each other and here is not public."""
         names = {number: f"org/r{number}" for number in REPOSITORIES}
-        agrees = _named(names[other], self.settings_read[reader]) and _named(names[reader], self.settings_read[other])
+        agrees = _is_named(names[other], self.settings_read[reader]) and _is_named(
+            names[reader], self.settings_read[other]
+        )
         return here <= there or (agrees and "the public" not in here)
 
     def settle(self) -> None:
-        """Everything that was sent arrives and is worked on; what was lost is found by the daily list of repositories
-        and the daily look at each."""
+        """All sent events arrive and are handled; the daily list of repositories and the daily run of each make up for
+        lost ones. Then nothing may be shown that must not be."""
         self.forge.is_down = False
         if self.forge.is_suspended:
             self.step("return", 0, 0, 0)
@@ -427,11 +432,11 @@ class World:
     def resync(self) -> None:
         self.inbox.heartbeat(PLACES, {"day": 0})
         api: Any = _Listing(self.forge)
-        found = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
-        found._list_repositories(self.forge.now)
+        resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
+        resync._list_repositories(self.forge.now)
 
 
-def _named(name: str, patterns: Sequence[str]) -> bool:
+def _is_named(name: str, patterns: Sequence[str]) -> bool:
     return any(name == pattern or pattern == f"{name.split('/', maxsplit=1)[0]}/*" for pattern in patterns)
 
 
@@ -443,11 +448,11 @@ WORLDS = st.lists(
 )
 
 
-def live(steps: Sequence[Step], inbox: FileInbox) -> World:
-    """A world from its beginning to its end, in tables that are emptied first."""
-    with inbox.database.transaction() as emptying:
+def play_world(steps: Sequence[Step], inbox: FileInbox) -> World:
+    """Play a world from beginning to end, in tables that are emptied first."""
+    with inbox.database.transaction() as transaction:
         for table in TABLES:
-            emptying.change(f"delete from {table} where 1 = 1" + (" and name <> 'schema'" * (table == "heartbeats")))
+            transaction.change(f"delete from {table} where 1 = 1" + (" and name <> 'schema'" * (table == "heartbeats")))
     world = World(inbox)
     for step in steps:
         world.step(*step)
@@ -456,7 +461,7 @@ def live(steps: Sequence[Step], inbox: FileInbox) -> World:
 
 
 def explore(worlds: int, *, seen: Callable[[World], object] = lambda _: None) -> None:
-    """Live so many random worlds; raises the smallest one that leaks."""
+    """Play so many random worlds; raises with the smallest one that leaks."""
     inbox = FileInbox()
 
     @profile(
@@ -467,16 +472,16 @@ def explore(worlds: int, *, seen: Callable[[World], object] = lambda _: None) ->
         suppress_health_check=list(HealthCheck),
     )
     @given(WORLDS)
-    def holds(steps: list[Step]) -> None:
-        seen(live(steps, inbox))
+    def check_world(steps: list[Step]) -> None:
+        seen(play_world(steps, inbox))
 
-    holds()
+    check_world()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.organisation_worlds")
     parser.add_argument("--worlds", type=int, default=10_000)
-    given_ = parser.parse_args()
+    options = parser.parse_args()
     answers = shows = 0
 
     def seen(world: World) -> None:
@@ -484,8 +489,8 @@ def main() -> int:
         answers += world.answers
         shows += sum(map(len, world.shown.values()))
 
-    explore(given_.worlds, seen=seen)
-    print(f"{given_.worlds} worlds, {answers} answers, {shows} threads shown at their ends, 0 leaks")
+    explore(options.worlds, seen=seen)
+    print(f"{options.worlds} worlds, {answers} answers, {shows} threads shown at their ends, 0 leaks")
     return 0
 
 

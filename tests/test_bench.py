@@ -1,4 +1,4 @@
-"""The benchmarks' runner keeps what it has, and the page and the plots show what is kept."""
+"""The benchmark runner stores its results, and the page and the plots show what is stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.bench import page, run
-from tests.bench.figures import GROUPS, Limit, Peer, Report, Result, Spread, one, results_of, table_of
+from tests.bench.figures import GROUPS, Limit, Peer, Report, Result, Spread, results_of, single, table_of
 from tests.bench.history import history
 from tests.bench.image_report import image_report
 from tests.bench.machine import Load, Machine, Watch
@@ -21,25 +21,25 @@ from tests.bench.standard import ON_DEMAND, STANDARD, Bench, missing, scripts
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-KEPT = run.read(DOCS / run.FILE)
+STORED = run.read(DOCS / run.FILE)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def report(value: float = 2.0, group: str = "search") -> Report:
-    peer = Peer("another tool", "1.2", one(4.0))
+    peer = Peer("another tool", "1.2", single(4.0))
     return Report(
-        "ten threads", (Result(f"{group}-x", group, "a search", "ms", one(value), peer, Limit("ratio", 1.0)),)
+        "ten threads", (Result(f"{group}-x", group, "a search", "ms", single(value), peer, Limit("ratio", 1.0)),)
     )
 
 
-def fake(folder: Path, name: str, body: str, **given: object) -> Bench:
-    """A benchmark that does what ``body`` says; the last argument it gets is where to write."""
+def fake_bench(folder: Path, name: str, body: str, **options: object) -> Bench:
+    """A benchmark that runs ``body``; its last argument is the file to write to."""
     (folder / f"fake_{name}.py").write_text(f"import sys, time\n{body}\n", encoding="utf-8")
-    return Bench(name, f"fake_{name}", ("search",), **given)  # type: ignore[arg-type]
+    return Bench(name, f"fake_{name}", ("search",), **options)  # type: ignore[arg-type]
 
 
-def writes(told: Report) -> str:
-    return f"open(sys.argv[-1], 'w').write({json.dumps(told.as_json())!r})"
+def report_writer(written_report: Report) -> str:
+    return f"open(sys.argv[-1], 'w').write({json.dumps(written_report.as_json())!r})"
 
 
 @pytest.fixture
@@ -51,49 +51,49 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # -- what is in the documentation ----------------------------------------------------------------------------------
 
 
-def test_what_is_kept_says_when_where_and_of_what() -> None:
-    assert KEPT["benches"].keys() <= {bench.name for bench in STANDARD}
-    for kept in (KEPT, *(entry for entry in KEPT["benches"].values() if "results" in entry)):
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ", kept["date"])
-        assert re.fullmatch(r"[0-9a-f]{12}\+?", kept["commit"])
-        machine, load = Machine(**kept["machine"]), Load(**kept["load"])
+def test_stored_results_name_their_date_commit_and_machine() -> None:
+    assert STORED["benches"].keys() <= {bench.name for bench in STANDARD}
+    for stored in (STORED, *(entry for entry in STORED["benches"].values() if "results" in entry)):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ", stored["date"])
+        assert re.fullmatch(r"[0-9a-f]{12}\+?", stored["commit"])
+        machine, load = Machine(**stored["machine"]), Load(**stored["load"])
         assert all(asdict(machine).values())
-        assert kept["note"] == load.note(machine.cores)
+        assert stored["note"] == load.note(machine.cores)
 
 
-def test_every_result_that_is_kept_has_the_common_shape() -> None:
-    results = results_of(KEPT)
+def test_every_stored_result_has_the_common_format() -> None:
+    results = results_of(STORED)
     assert len({result.name for result in results}) == len(results) > 0
-    for entry in KEPT["benches"].values():
+    for entry in STORED["benches"].values():
         if "results" in entry:
-            told = Report.of_json(entry).as_json()
-            assert {name: entry[name] for name in told} == json.loads(json.dumps(told))
-            assert told["data"]
+            fields = Report.of_json(entry).as_json()
+            assert {name: entry[name] for name in fields} == json.loads(json.dumps(fields))
+            assert fields["data"]
 
 
-def test_what_is_asked_of_the_benchmarks_is_there_beside_a_peer() -> None:
-    with_peers = {result.group for result in results_of(KEPT) if result.peer}
+def test_every_group_of_results_is_compared_with_a_peer() -> None:
+    with_peers = {result.group for result in results_of(STORED) if result.peer}
     assert {"search", "build", "event", "memory", "growth", "quality"} <= with_peers
-    names = {result.what for result in results_of(KEPT) if result.group == "quality"}
+    names = {result.what for result in results_of(STORED) if result.group == "quality"}
     assert names == {"RR@1", "RR@5", "RR@10", "MRR"}, "the whole table, no chosen row"
 
 
-def test_the_page_has_the_tables_of_what_is_kept() -> None:
+def test_the_page_shows_the_stored_results() -> None:
     text = (DOCS / run.PAGE).read_text(encoding="utf-8")
     assert text.count(page.BEGIN) == text.count(page.END) == 1
-    assert page.filled(text, KEPT) == text, "run `python -m tests.bench.run --draw`"
+    assert page.fill_page(text, STORED) == text, "run `python -m tests.bench.run --draw`"
 
 
-def test_the_plots_are_drawn_from_what_is_kept() -> None:
-    drawn = plots(KEPT)
+def test_the_plots_show_the_stored_results() -> None:
+    drawn = plots(STORED)
     assert drawn.keys() == {path.name for path in (DOCS / "images").glob("bench-*.svg")}
     for name, svg in drawn.items():
         assert (DOCS / "images" / name).read_bytes() == svg.encode(), "run `python -m tests.bench.run --draw`"
 
 
-@pytest.mark.parametrize("name", sorted(plots(KEPT)))
-def test_a_plot_stands_by_itself_and_can_be_read_aloud_in_the_dark_and_small(name: str) -> None:
-    svg = plots(KEPT)[name]
+@pytest.mark.parametrize("name", sorted(plots(STORED)))
+def test_a_plot_is_self_contained_accessible_and_legible(name: str) -> None:
+    svg = plots(STORED)[name]
     root = ET.fromstring(svg)
     assert root.get("role") == "img"
     assert root.get("aria-labelledby") == "title about"
@@ -111,7 +111,7 @@ def test_a_plot_stands_by_itself_and_can_be_read_aloud_in_the_dark_and_small(nam
         assert 0 <= float(each.attrib["y"]) <= float(root.attrib["height"])
 
 
-def test_every_benchmark_is_in_the_set_or_told_why_not() -> None:
+def test_every_benchmark_is_in_the_standard_set_or_has_a_reason_not_to_be() -> None:
     standard = {bench.script for bench in STANDARD}
     assert set(ON_DEMAND) <= scripts() <= standard | set(ON_DEMAND)
     assert [bench.name for bench in STANDARD if bench.script not in scripts() and not missing(bench)] == []
@@ -120,26 +120,26 @@ def test_every_benchmark_is_in_the_set_or_told_why_not() -> None:
     assert {group for bench in STANDARD for group in bench.groups} == set(GROUPS)
 
 
-def test_the_make_target_hands_the_choice_on() -> None:
+def test_make_bench_passes_the_choice_on() -> None:
     command = ["make", "--no-print-directory", "-n", "bench", "ONLY=search,event"]
-    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    assert said.splitlines()[-1].endswith('-m tests.bench.run --only "search,event"')
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert output.splitlines()[-1].endswith('-m tests.bench.run --only "search,event"')
 
 
 # -- the runner ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_a_benchmark_that_fails_costs_the_others_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_benchmark_does_not_affect_the_others(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     benches = (
-        fake(folder, "broken", "raise SystemExit('no \\x1bluck')"),
-        fake(folder, "silent", ""),
-        fake(folder, "wrong", "open(sys.argv[-1], 'w').write('{}')"),
-        fake(folder, "slow", "time.sleep(60)", seconds=1),
-        fake(folder, "good", f"print('its own table')\n{writes(report())}"),
+        fake_bench(folder, "broken", "raise SystemExit('no \\x1bluck')"),
+        fake_bench(folder, "silent", ""),
+        fake_bench(folder, "wrong", "open(sys.argv[-1], 'w').write('{}')"),
+        fake_bench(folder, "slow", "time.sleep(60)", seconds=1),
+        fake_bench(folder, "good", f"print('its own table')\n{report_writer(report())}"),
     )
-    kept, path = run.read(folder / "none.json"), folder / "kept.json"
-    assert run.run(benches, kept, path) == 1
+    stored, path = run.read(folder / "none.json"), folder / "kept.json"
+    assert run.run(benches, stored, path) == 1
     out, err = capfd.readouterr()
     assert out == ""
     assert "its own table" in err
@@ -150,66 +150,69 @@ def test_a_benchmark_that_fails_costs_the_others_nothing(folder: Path, capfd: py
     assert reasons["wrong"].startswith("wrote no report: KeyError")
     assert reasons["slow"] == "not done after 1 s"
     assert reasons["good"] == ""
-    assert [result.name for result in results_of(kept)] == ["search-x"]
+    assert [result.name for result in results_of(stored)] == ["search-x"]
 
 
-def test_what_fails_today_keeps_what_it_had_and_says_so(folder: Path) -> None:
-    kept, path = run.read(folder / "none.json"), folder / "kept.json"
-    assert run.run((fake(folder, "one", writes(report(2.0))),), kept, path) == 0
-    before = dict(kept["benches"]["one"])
-    assert run.run((fake(folder, "one", "raise SystemExit(3)"),), kept, path) == 1
-    after = kept["benches"]["one"]
+def test_a_failed_benchmark_keeps_its_old_results_and_is_reported(folder: Path) -> None:
+    stored, path = run.read(folder / "none.json"), folder / "kept.json"
+    assert run.run((fake_bench(folder, "one", report_writer(report(2.0))),), stored, path) == 0
+    before = dict(stored["benches"]["one"])
+    assert run.run((fake_bench(folder, "one", "raise SystemExit(3)"),), stored, path) == 1
+    after = stored["benches"]["one"]
     assert after.pop("failed")["reason"] == "ended with 3: nothing was said"
     assert after == before
     after["failed"] = {"reason": "ended with 3"}
-    assert "a search" not in run.told(kept, ["one"])
-    assert run.told(kept, ["one"]).endswith("\none: failed, ended with 3")
-    assert run.run((fake(folder, "one", writes(report(3.0))),), kept, path) == 0
-    assert "failed" not in kept["benches"]["one"]
-    assert results_of(kept)[0].ours.median == 3.0
+    assert "a search" not in run.summary(stored, ["one"])
+    assert run.summary(stored, ["one"]).endswith("\none: failed, ended with 3")
+    assert run.run((fake_bench(folder, "one", report_writer(report(3.0))),), stored, path) == 0
+    assert "failed" not in stored["benches"]["one"]
+    assert results_of(stored)[0].ours.median == 3.0
 
 
-def test_what_is_not_chosen_keeps_its_results_with_their_date(folder: Path) -> None:
-    both = (fake(folder, "one", writes(report(2.0))), fake(folder, "two", writes(report(2.0, "build"))))
-    kept, path = run.read(folder / "none.json"), folder / "kept.json"
-    assert run.run(both, kept, path) == 0
-    kept["benches"]["two"]["date"] = "2020-01-01T00:00Z"
-    assert run.run((fake(folder, "one", writes(report(9.0))),), kept, path) == 0
-    found = json.loads(path.read_text())
-    assert found["benches"]["two"]["date"] == "2020-01-01T00:00Z"
-    assert {result.name: result.ours.median for result in results_of(found)} == {"search-x": 9.0, "build-x": 2.0}
-    assert "2020-01-01T00:00Z" in "\n".join(page.written(found))
+def test_unselected_benchmarks_keep_their_results_and_dates(folder: Path) -> None:
+    both = (
+        fake_bench(folder, "one", report_writer(report(2.0))),
+        fake_bench(folder, "two", report_writer(report(2.0, "build"))),
+    )
+    stored, path = run.read(folder / "none.json"), folder / "kept.json"
+    assert run.run(both, stored, path) == 0
+    stored["benches"]["two"]["date"] = "2020-01-01T00:00Z"
+    assert run.run((fake_bench(folder, "one", report_writer(report(9.0))),), stored, path) == 0
+    reread = json.loads(path.read_text())
+    assert reread["benches"]["two"]["date"] == "2020-01-01T00:00Z"
+    assert {result.name: result.ours.median for result in results_of(reread)} == {"search-x": 9.0, "build-x": 2.0}
+    assert "2020-01-01T00:00Z" in "\n".join(page.markdown_blocks(reread))
 
 
-def test_what_cannot_run_here_is_left_out_with_the_reason(
+def test_a_benchmark_that_cannot_run_is_left_out_with_the_reason(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept, path = run.read(folder / "none.json"), folder / "kept.json"
-    assert run.run((fake(folder, "one", writes(report())),), kept, path) == 0
-    bench = fake(folder, "one", "raise SystemExit(1)", needs="archive")
+    stored, path = run.read(folder / "none.json"), folder / "kept.json"
+    assert run.run((fake_bench(folder, "one", report_writer(report())),), stored, path) == 0
+    bench = fake_bench(folder, "one", "raise SystemExit(1)", needs="archive")
     monkeypatch.setattr("tests.bench.standard.ARCHIVE", folder / "absent.jsonl.gz")
-    assert run.run((bench,), kept, path) == 0
-    assert kept["benches"]["one"]["left_out"] == "the development archive is not beside the checkout"
-    assert results_of(kept)
+    assert run.run((bench,), stored, path) == 0
+    assert stored["benches"]["one"]["left_out"] == "the development archive is not beside the checkout"
+    assert results_of(stored)
     assert "left out: the development archive" in capsys.readouterr().err
-    assert "left out: the development archive" in "\n".join(page.written(kept))
+    assert "left out: the development archive" in "\n".join(page.markdown_blocks(stored))
 
 
-def test_a_choice_is_of_benchmarks_or_of_what_they_are_about(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.selected(STANDARD, "") == STANDARD
-    assert [bench.name for bench in run.selected(STANDARD, "search, memory")] == ["index", "event", "memory"]
-    assert [bench.name for bench in run.selected(STANDARD, "index")] == ["index"]
+def test_a_choice_names_benchmarks_or_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.select(STANDARD, "") == STANDARD
+    assert [bench.name for bench in run.select(STANDARD, "search, memory")] == ["index", "event", "memory"]
+    assert [bench.name for bench in run.select(STANDARD, "index")] == ["index"]
     assert run.main(["--only", "serach"]) == 2
-    told = capsys.readouterr()
-    assert not told.out
-    assert told.err.startswith("no benchmark serach; there are: search, build, ")
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.startswith("no benchmark serach; there are: search, build, ")
 
 
-def test_a_page_without_the_comments_stays_as_it_is() -> None:
-    assert page.filled("# Mine\n", KEPT) == "# Mine\n"
+def test_a_page_without_the_markers_stays_unchanged() -> None:
+    assert page.fill_page("# Mine\n", STORED) == "# Mine\n"
 
 
-def test_the_image_is_told_in_the_same_shape() -> None:
+def test_the_image_report_has_the_same_format() -> None:
     times = {
         "to the first request": [30.0, 20.0],
         "to the first request to the API": [40.0, 20.0],
@@ -226,7 +229,7 @@ def test_the_image_is_told_in_the_same_shape() -> None:
 # -- figures -------------------------------------------------------------------------------------------------------
 
 
-def test_ratio_limit_and_verdict() -> None:
+def test_results_compute_ratio_limit_and_verdict() -> None:
     (result,) = report(5.0).results
     assert (result.ratio, result.is_within, result.is_better) == (1.25, False, False)
     assert (report(4.0).results[0].is_within, report(4.0).results[0].is_better) == (True, True)
@@ -234,7 +237,7 @@ def test_ratio_limit_and_verdict() -> None:
     assert (worst.ratio, worst.is_within, worst.is_better) == (None, False, None)
     median = Result("x", "event", "x", "MB", Spread.of([1.0, 2.0, 30.0]), limit=Limit("median", 15.0))
     assert median.is_within is True
-    higher = Result("x", "quality", "MRR", "", one(0.6), Peer("p", "", one(0.4)), Limit("ratio", 1.0), True)
+    higher = Result("x", "quality", "MRR", "", single(0.6), Peer("p", "", single(0.4)), Limit("ratio", 1.0), True)
     assert (higher.ratio, higher.is_within, higher.is_better) == (1.5, True, True)
     assert Result.of_json(json.loads(json.dumps(higher.as_json()))) == higher
     with pytest.raises(ValueError, match="limit"):
@@ -243,26 +246,28 @@ def test_ratio_limit_and_verdict() -> None:
         Result.of_json(higher.as_json() | {"group": "speed"})
 
 
-def test_a_spread_keeps_its_ends() -> None:
+def test_a_spread_keeps_its_least_and_most_value() -> None:
     spread = Spread.of(float(number) for number in range(1, 101))
     assert (spread.n, spread.median, spread.least, spread.most) == (100, 50.5, 1.0, 100.0)
     assert 95 <= spread.p95 <= 96
     assert Spread.of([3.0, 1.0]) == Spread(2, 2.0, 3.0, 1.0, 3.0)
 
 
-def test_the_table_says_what_is_over() -> None:
+def test_the_table_marks_results_over_the_limit() -> None:
     lines = table_of([*report(5.0).results, *report(1.0, "build").results]).splitlines()
     assert lines[1].split()[-4:] == ["1.25", "≤", "1", "×", "OVER"][-4:]
     assert lines[2].endswith("within")
-    kept: dict[str, object] = {"benches": {"one": report(5.0).as_json() | {"date": "d", "commit": "c", "note": "idle"}}}
-    kept |= {"machine": asdict(Machine.here()), "load": asdict(Load(0, 0, 0)), "note": "busy"}
-    said = "\n".join(page.written(kept | {"date": "d", "commit": "c", "seconds": 1}))
-    assert "**Over the limit**: a search (1.25 × another tool, limit 1)." in said
-    assert "**Behind a peer**: 1 of 1 ratios." in said
-    assert "was not idle" in said
+    stored: dict[str, object] = {
+        "benches": {"one": report(5.0).as_json() | {"date": "d", "commit": "c", "note": "idle"}}
+    }
+    stored |= {"machine": asdict(Machine.here()), "load": asdict(Load(0, 0, 0)), "note": "busy"}
+    output = "\n".join(page.markdown_blocks(stored | {"date": "d", "commit": "c", "seconds": 1}))
+    assert "**Over the limit**: a search (1.25 × another tool, limit 1)." in output
+    assert "**Behind a peer**: 1 of 1 ratios." in output
+    assert "was not idle" in output
 
 
-def test_without_the_archive_the_sample_is_told_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_archive_the_sample_is_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tests.bench.history.ARCHIVE", tmp_path / "absent.jsonl.gz")
     data, remembered, fresh = history(120)
     assert data == "the sample told again as 120 threads"
@@ -274,7 +279,7 @@ def test_a_machine_is_busy_when_others_use_it() -> None:
     assert Load(0.4, 2.0, 0.1).note(2) == "idle"
     assert Load(1.1, 2.0, 0.1).note(2) == "busy"
     assert Load(0.4, 2.0, 0.6).note(2) == "busy"
-    whole = Watch()
-    load = Watch(whole).load()
-    assert load.start == whole.load().start
+    outer_watch = Watch()
+    load = Watch(outer_watch).load()
+    assert load.start == outer_watch.load().start
     assert min(load.start, load.end, load.others) >= 0

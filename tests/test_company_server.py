@@ -1,4 +1,4 @@
-"""A server with a certificate that the company signed: the variables that docs/workflows.md names are enough."""
+"""For a server with a certificate signed by the company, the variables named in docs/workflows.md are enough."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bot.action.main import run
 from tests.acceptance.stage import Stage
 from tools.snippets import ROOT
 
-NAMED = re.findall(r"(\w+)=/etc/ssl/certs/ca-certificates\.crt", (ROOT / "docs/workflows.md").read_text("utf-8"))
+VARIABLES = re.findall(r"(\w+)=/etc/ssl/certs/ca-certificates\.crt", (ROOT / "docs/workflows.md").read_text("utf-8"))
 
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """A key and a certificate of localhost that nobody knows, in one file."""
+    """A key and an untrusted certificate for localhost, in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -44,7 +44,7 @@ def certificate(tmp_path: Path) -> Path:
     )
     plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     file = tmp_path / "company.pem"
-    file.write_bytes(key.private_bytes(*plain) + made.public_bytes(serialization.Encoding.PEM))
+    file.write_bytes(key.private_bytes(*plain) + signed.public_bytes(serialization.Encoding.PEM))
     return file
 
 
@@ -58,17 +58,17 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 @contextlib.contextmanager
 def behind_tls(url: str, certificate: Path) -> Iterator[str]:
-    """The address of a door with this certificate in front of a plain server on this machine."""
+    """The address of a TLS proxy with this certificate in front of a plain server on this machine."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     port = urlsplit(url).port
     assert port
     opened: list[socket.socket] = []
 
-    def serve(door: socket.socket) -> None:
+    def serve(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
-                plain, _ = door.accept()
+                plain, _ = listener.accept()
                 opened.append(plain)
                 with contextlib.suppress(ssl.SSLError):
                     outer = context.wrap_socket(plain, server_side=True)
@@ -78,20 +78,20 @@ def behind_tls(url: str, certificate: Path) -> Iterator[str]:
                     for pair in ((inner, outer), (outer, inner)):
                         threading.Thread(target=pump, args=pair, daemon=True).start()
 
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        threading.Thread(target=serve, args=(door,), daemon=True).start()
-        yield f"https://localhost:{door.getsockname()[1]}"
-        door.shutdown(socket.SHUT_RDWR)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        yield f"https://localhost:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
     for each in opened:
         each.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("missing", [None, *NAMED])
+@pytest.mark.parametrize("missing", [None, *VARIABLES])
 def test_the_api_and_git_each_need_one_of_the_variables(
     stage: Stage, certificate: Path, monkeypatch: pytest.MonkeyPatch, missing: str | None
 ) -> None:
-    for name in NAMED:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
         if name != missing:
             monkeypatch.setenv(name, str(certificate))
@@ -101,10 +101,10 @@ def test_the_api_and_git_each_need_one_of_the_variables(
         environ = stage.environment("issues", {"mode": "summary"})
         environ |= {"GITHUB_API_URL": api, "GITHUB_SERVER_URL": git}
         code = run(environ, datetime.fromisoformat(stage.github.clock.now), write_gap=0)
-    told = stage.summary.read_text(encoding="utf-8")
-    is_well = code == 0 and "could not be reached" not in told
-    assert is_well is (missing in (None, "SSL_CERT_FILE")), told  # that one is for the App of the server
+    summary = stage.summary.read_text(encoding="utf-8")
+    succeeded = code == 0 and "could not be reached" not in summary
+    assert succeeded is (missing in (None, "SSL_CERT_FILE")), summary  # that one is for the server's App
 
 
 def test_the_page_names_the_variables() -> None:
-    assert sorted(NAMED) == ["GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"]
+    assert sorted(VARIABLES) == ["GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"]

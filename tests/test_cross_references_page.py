@@ -1,4 +1,4 @@
-"""The table of docs/cross-references.md says what is found: each text in it is read as the bot reads it."""
+"""The bot finds in each text of the table in docs/cross-references.md what the table says."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cross-references.md"
 SPAN = re.compile(r"(`+) ?(.+?) ?\1")
 REPO, NUMBER = "octo-org/linkbarn", 7
-"""In which issue the page says that the texts stand."""
+"""The issue in which the texts are, according to the page."""
 
 
 def rows() -> list[tuple[str, str]]:
-    """The text and what is found in it, for each row of the page's first table."""
+    """The text and the references found in it, for each row of the page's first table."""
     below = PAGE.read_text(encoding="utf-8").partition("| text | found |\n| --- | --- |\n")[2]
     cells = [line.strip("|").rsplit("|", 1) for line in below.partition("\n\n")[0].splitlines()]
-    texts = [(SPAN.fullmatch(text.strip()), found.strip()) for text, found in cells]
-    return [(span[2] if span else "", found) for span, found in texts]
+    texts = [(SPAN.fullmatch(text.strip()), found_text.strip()) for text, found_text in cells]
+    return [(span[2] if span else "", found_text) for span, found_text in texts]
 
 
-def told(references: Sequence[Mapping[str, Any]]) -> str:
-    """References in the words of the page."""
+def format_references(references: Sequence[Mapping[str, Any]]) -> str:
+    """References, written as on the page."""
     names = [f"{each['owner']}/{each['repo']}#" if each["owner"] else "" for each in references]
     pairs = zip(names, references, strict=True)
     return ", ".join(f"{name}{each['number']} {each['action'] or ''}".strip() for name, each in pairs) or "nothing"
 
 
-def test_the_page_has_a_table_of_texts_of_which_some_are_references() -> None:
+def test_the_page_has_a_table_of_texts_with_and_without_references() -> None:
     shown = rows()
     assert len(shown) > 20
     assert all(text for text, _ in shown)
     assert len({text for text, _ in shown}) == len(shown)
-    assert 5 < sum(what == "nothing" for _, what in shown) < len(shown) - 5
+    assert 5 < sum(found_text == "nothing" for _, found_text in shown) < len(shown) - 5
 
 
 @pytest.mark.parametrize(("text", "shown"), rows(), ids=lambda cell: cell)
-def test_what_the_page_says_of_a_text_is_what_is_found(text: str, shown: str) -> None:
-    assert told([asdict(each) for each in find_references(text, repo=REPO, number=NUMBER)]) == shown
+def test_the_bot_finds_in_a_text_what_the_page_says(text: str, shown: str) -> None:
+    assert format_references([asdict(each) for each in find_references(text, repo=REPO, number=NUMBER)]) == shown
 
 
-def test_the_command_that_the_page_shows_finds_the_same() -> None:
+def test_the_command_on_the_page_finds_the_same() -> None:
     text, shown = next(row for row in rows() if "duplicate, " in row[1])
-    asked = [sys.executable, "-m", "bot", "references", "--repo", REPO, "--number", str(NUMBER)]
-    done = subprocess.run(asked, input=text, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told(json.loads(done.stdout)) == shown
+    command = [sys.executable, "-m", "bot", "references", "--repo", REPO, "--number", str(NUMBER)]
+    done = subprocess.run(command, input=text, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert format_references(json.loads(done.stdout)) == shown

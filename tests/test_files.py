@@ -1,4 +1,4 @@
-"""Which paths a pattern names."""
+"""Which paths a pattern matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.files import Globs
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path", "named"),
+    ("pattern", "path", "matches"),
     [
         ("README.md", "README.md", True),
         ("README.md", "Readme.MD", True),
@@ -29,12 +29,12 @@ from bot.files import Globs
         ("docs/?.md", "docs/ab.md", False),
     ],
 )
-def test_stars_stay_in_a_folder_and_double_stars_cross(pattern: str, path: str, named: bool) -> None:
-    assert Globs([pattern]).match(path) is named
+def test_single_stars_stay_in_a_folder_and_double_stars_cross_folders(pattern: str, path: str, matches: bool) -> None:
+    assert Globs([pattern]).match(path) is matches
 
 
 @pytest.mark.parametrize(
-    ("pattern", "folder", "leads"),
+    ("pattern", "folder", "may_match"),
     [
         ("README.md", "docs", False),
         ("docs/**/*.md", "Docs", True),
@@ -45,11 +45,11 @@ def test_stars_stay_in_a_folder_and_double_stars_cross(pattern: str, path: str, 
         ("docs/**", "src", False),
     ],
 )
-def test_only_folders_on_the_way_lead_somewhere(pattern: str, folder: str, leads: bool) -> None:
-    assert Globs([pattern]).may_match_below(folder) is leads
+def test_a_pattern_may_match_only_below_folders_on_its_way(pattern: str, folder: str, may_match: bool) -> None:
+    assert Globs([pattern]).may_match_below(folder) is may_match
 
 
-def test_many_stars_take_no_longer() -> None:
-    began = time.process_time()
+def test_many_stars_do_not_slow_matching_down() -> None:
+    started = time.process_time()
     assert not Globs(["**/" * 70 + "x.md", "*a" * 100]).match("a/" * 500 + "b" * 100)
-    assert time.process_time() - began < 1
+    assert time.process_time() - started < 1

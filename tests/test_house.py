@@ -1,4 +1,4 @@
-"""The house around the code: versions, locks, image and workflows agree, and grant no more than they should."""
+"""Everything around the code: versions, locks, image and workflows agree, and grant no more than they should."""
 
 import hashlib
 import json
@@ -25,13 +25,13 @@ def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-def canonical(requirement: str) -> str:
+def canonical_name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[\[<>=!~; ]", requirement, maxsplit=1)[0]).lower()
 
 
-def pinned(lock: Path) -> dict[str, str]:
-    found = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?==([\w.+!-]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
-    return {canonical(name): version for name, version in found}
+def pinned_versions(lock: Path) -> dict[str, str]:
+    pins = re.findall(r"^([\w.-]+)(?:\[[^]]*\])?==([\w.+!-]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return {canonical_name(name): version for name, version in pins}
 
 
 def steps(workflow: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -39,7 +39,7 @@ def steps(workflow: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(name, step) for name, job in jobs.items() for step in job["steps"]]
 
 
-def test_one_number_names_the_version() -> None:
+def test_the_version_is_defined_in_one_place() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "bot/__init__.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", bot.__version__)
@@ -49,7 +49,7 @@ def test_one_number_names_the_version() -> None:
     assert f'\n__version__ = "{bot.__version__}"\n' in text("bot/__init__.py")
 
 
-def test_the_console_script_names_the_entry() -> None:
+def test_the_console_script_calls_main() -> None:
     assert PROJECT["project"]["scripts"] == {"precedent": "bot.__main__:main"}
 
 
@@ -64,9 +64,9 @@ def test_a_lock_pins_everything_with_hashes_and_names_no_host(lock: Path) -> Non
         ), block[:80]
 
 
-def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
-    names = {canonical(each) for each in PROJECT["project"]["dependencies"]}
-    runtime = pinned(ROOT / "requirements.lock")
+def test_the_image_has_the_dependencies_and_no_tools() -> None:
+    names = {canonical_name(each) for each in PROJECT["project"]["dependencies"]}
+    runtime = pinned_versions(ROOT / "requirements.lock")
     assert names <= set(runtime)
     assert not {"pytest", "mypy", "ruff", "hypothesis", "pip", "setuptools", "hatchling"} & set(runtime)
     assert runtime["whoosh"] == "2.7.4"
@@ -76,35 +76,35 @@ def test_the_image_gets_what_the_project_asks_for_and_no_tools() -> None:
     "lock", ["requirements.lock", "requirements-server.lock", "requirements-traces.lock", "requirements-org.lock"]
 )
 def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
-    development = pinned(ROOT / "requirements-dev.lock")
-    runtime = pinned(ROOT / lock)
+    development = pinned_versions(ROOT / "requirements-dev.lock")
+    runtime = pinned_versions(ROOT / lock)
     assert {name: development.get(name) for name in runtime} == runtime
 
 
-def test_the_image_of_the_server_has_what_the_server_asks_for_and_the_action_none_of_it() -> None:
-    extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["server"]}
-    server = pinned(ROOT / "requirements-server.lock")
+def test_only_the_server_image_has_the_server_dependencies() -> None:
+    extra = {canonical_name(each) for each in PROJECT["project"]["optional-dependencies"]["server"]}
+    server = pinned_versions(ROOT / "requirements-server.lock")
     assert extra <= set(server)
     assert server["hishel"].startswith("1.")
-    assert not extra & set(pinned(ROOT / "requirements.lock"))
+    assert not extra & set(pinned_versions(ROOT / "requirements.lock"))
 
 
-def test_what_sends_traces_is_in_an_image_of_the_server_only_where_it_is_asked_for() -> None:
-    extra = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["traces"]}
-    server, traces = (pinned(ROOT / f"requirements-{name}.lock") for name in ("server", "traces"))
+def test_tracing_libraries_are_only_in_the_server_image_with_traces() -> None:
+    extra = {canonical_name(each) for each in PROJECT["project"]["optional-dependencies"]["traces"]}
+    server, traces = (pinned_versions(ROOT / f"requirements-{name}.lock") for name in ("server", "traces"))
     assert extra <= set(traces)
     assert server.items() <= traces.items()
     assert not [name for name in server if name.startswith("opentelemetry")]
 
 
-def test_what_searches_an_organisation_is_only_where_it_is_asked_for() -> None:
-    """It takes 470 MB: plain `precedent`, the image of the Action and that of the server do without."""
-    asked = {canonical(each) for each in PROJECT["project"]["optional-dependencies"]["org"]}
-    assert asked == {"lancedb"}
-    assert not asked & {canonical(each) for each in PROJECT["project"]["dependencies"]}
+def test_lancedb_is_only_in_the_image_for_organisation_search() -> None:
+    """It takes 470 MB, so plain `precedent`, the Action's image and the server's image come without it."""
+    extra = {canonical_name(each) for each in PROJECT["project"]["optional-dependencies"]["org"]}
+    assert extra == {"lancedb"}
+    assert not extra & {canonical_name(each) for each in PROJECT["project"]["dependencies"]}
     names = ("server", "traces", "semantic", "org")
-    locks = {name: pinned(ROOT / f"requirements-{name}.lock") for name in names} | {
-        "": pinned(ROOT / "requirements.lock")
+    locks = {name: pinned_versions(ROOT / f"requirements-{name}.lock") for name in names} | {
+        "": pinned_versions(ROOT / "requirements.lock")
     }
     assert [name for name, lock in locks.items() if {"lancedb", "pyarrow"} & set(lock)] == ["org"]
     assert locks["traces"].items() <= locks["org"].items()
@@ -116,7 +116,7 @@ def test_the_licence_is_apache_in_full() -> None:
     assert PROJECT["project"]["license"] == "Apache-2.0"
 
 
-def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
+def test_the_image_starts_the_same_way_everywhere() -> None:
     instructions = [line.split(maxsplit=1) for line in text("Dockerfile").splitlines() if re.match(r"[A-Z]+ ", line)]
     names = [name for name, _ in instructions]
     assert not {"USER", "WORKDIR", "ADD", "ENV"} & set(names)
@@ -132,7 +132,7 @@ def test_the_image_starts_the_same_way_wherever_it_stands() -> None:
     assert "--require-hashes" in text("Dockerfile")
 
 
-def test_every_lock_that_the_image_can_be_made_of_is_given_to_its_build() -> None:
+def test_every_lock_that_the_image_can_use_is_in_the_build_context() -> None:
     chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
     names = ("", "-semantic", "-server", "-traces", "-org")
     assert chosen == {f"requirements{name}.lock" for name in names}
@@ -148,11 +148,11 @@ def test_the_action_builds_this_dockerfile() -> None:
 def test_the_outputs_of_the_action_are_those_of_the_specification() -> None:
     outputs = yaml.safe_load(text("action.yml"))["outputs"]
     assert list(outputs) == ["matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason"]
-    assert all(set(given) == {"description"} for given in outputs.values())
+    assert all(set(output) == {"description"} for output in outputs.values())
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_a_workflow_grants_nothing_at_the_top_and_runs_only_what_is_pinned(workflow: Path) -> None:
+def test_a_workflow_grants_nothing_at_the_top_and_pins_every_action(workflow: Path) -> None:
     assert yaml.safe_load(workflow.read_text(encoding="utf-8"))["permissions"] == {}
     for job, step in steps(workflow):
         used = step.get("uses", "./")
@@ -162,13 +162,13 @@ def test_a_workflow_grants_nothing_at_the_top_and_runs_only_what_is_pinned(workf
             assert step["with"]["persist-credentials"] is False
 
 
-def test_one_action_has_one_commit_in_all_workflows() -> None:
+def test_all_workflows_pin_an_action_to_the_same_commit() -> None:
     commits: dict[str, set[str]] = {}
     for workflow in WORKFLOWS:
         for _, step in steps(workflow):
             name, _, commit = step.get("uses", "").partition("@")
             commits.setdefault(name, set()).add(commit)
-    assert {name: sorted(found) for name, found in commits.items() if len(found) > 1} == {}
+    assert {name: sorted(versions) for name, versions in commits.items() if len(versions) > 1} == {}
 
 
 def test_the_bot_asks_for_the_permissions_that_it_needs() -> None:
@@ -178,13 +178,13 @@ def test_the_bot_asks_for_the_permissions_that_it_needs() -> None:
     assert workflow["concurrency"] == {"group": "precedent", "cancel-in-progress": False, "queue": "max"}
 
 
-def test_every_night_all_cases_are_tried_that_a_change_is_spared() -> None:
+def test_the_nightly_run_tries_the_cases_that_a_change_skips() -> None:
     nightly = yaml.safe_load(text(".github/workflows/nightly.yml"))
     assert nightly[True]["schedule"]
     assert ".ci/run --whole" in [step.get("run") for job in nightly["jobs"].values() for step in job["steps"]]
-    spared = re.findall(r"^.*\$\{?whole.*$", text(".ci/run"), re.MULTILINE)
-    assert [line for line in spared if line.startswith("export PRECEDENT_THOROUGH=$whole ")]
-    assert [line for line in spared if "--histories 2000" in line]
+    skipped_lines = re.findall(r"^.*\$\{?whole.*$", text(".ci/run"), re.MULTILINE)
+    assert [line for line in skipped_lines if line.startswith("export PRECEDENT_THOROUGH=$whole ")]
+    assert [line for line in skipped_lines if "--histories 2000" in line]
 
 
 def test_every_target_of_the_makefile_is_explained() -> None:
@@ -214,7 +214,7 @@ def test_an_older_python_is_refused_in_one_line(target: str, tmp_path: Path) -> 
     )
 
 
-def test_continuous_integration_runs_the_command_of_the_readme() -> None:
+def test_continuous_integration_runs_the_documented_command() -> None:
     assert re.search(r"^make test$", text(".ci/run"), re.MULTILINE)
     assert "make test" in text("CONTRIBUTING.md")
     assert (ROOT / ".ci/run").stat().st_mode & 0o111

@@ -1,4 +1,4 @@
-"""docs/README.md is a map: every page is on it, once, in one line."""
+"""docs/README.md is a map that lists every page once, in one line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ ENTRY = re.compile(r"^- \[[^\]]+\]\(([\w-]+\.md)\): \S.*\.$")
 
 
 def entries() -> list[str]:
-    """What the lines of the map lead to, in their order."""
+    """The pages to which the lines of the map link, in order."""
     lines = (DOCS / "README.md").read_text(encoding="utf-8").splitlines()
-    return [found[1] for line in lines if (found := ENTRY.match(line))]
+    return [entry[1] for line in lines if (entry := ENTRY.match(line))]
 
 
 def test_every_page_is_on_the_map_once() -> None:

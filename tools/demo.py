@@ -1,4 +1,4 @@
-"""The main job on the shipped sample: a fake GitHub and a git remote on loopback, two events, and the comment."""
+"""Runs the Action on the shipped sample: a fake GitHub and a git remote on loopback, two events, and the comment."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Stage:
 
     def comment(self, number: int) -> str:
         """The bot's one comment on an issue."""
-        (found,) = self.github.comments_by("github-actions[bot]", number)
-        return str(found.body)
+        (reply,) = self.github.comments_by("github-actions[bot]", number)
+        return str(reply.body)
 
     def close(self) -> None:
         self.github.stop()
@@ -57,7 +57,7 @@ class Stage:
 
 
 def main() -> int:
-    """Play the story; returns 0 when both events led to what they should."""
+    """Play the story; returns 0 if the second event changed the comment."""
     with tempfile.TemporaryDirectory(prefix="precedent-demo-") as folder:
         stage = Stage(Path(folder))
         try:
@@ -68,36 +68,38 @@ def main() -> int:
 
 def play(stage: Stage) -> int:
     issue, remark = stage.story["issue"], stage.story["comment"]
-    kinds = [one.pull is not None for one in stage.github.repo.issues.values()]
-    tell(f"A repository with {kinds.count(False)} issues and {kinds.count(True)} pull requests; a new issue is opened:")
-    show(f"{issue['title']}\n\n{issue['body']}")
+    kinds = [thread.pull is not None for thread in stage.github.repo.issues.values()]
+    print_heading(
+        f"A repository with {kinds.count(False)} issues and {kinds.count(True)} pull requests; a new issue is opened:"
+    )
+    print_quoted(f"{issue['title']}\n\n{issue['body']}")
     number = stage.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
-    tell("The Action runs, on its first event, so that it reads the history before; its log:")
+    print_heading("The Action runs, on its first event, so that it reads the history before; its log:")
     stage.act("issues", "opened", number)
     first = stage.comment(number)
-    tell("Precedent's comment, with what opens at a click folded (▸):")
-    show(folded(first))
-    tell("The author comments, and points at another issue:")
-    show(remark["body"])
+    print_heading("Precedent's comment, with what opens at a click folded (▸):")
+    print_quoted(folded(first))
+    print_heading("The author comments, and points at another issue:")
+    print_quoted(remark["body"])
     comment = stage.github.comment(number, remark["author"], remark["body"], at=remark["created_at"])
-    tell("The Action runs:")
+    print_heading("The Action runs:")
     stage.act("issue_comment", "created", number, comment)
     second = stage.comment(number)
-    tell("The same comment, brought up to date:")
-    show(folded(second))
+    print_heading("The same comment, brought up to date:")
+    print_quoted(folded(second))
     file = write_page(stage, number, second)
-    tell(f"As GitHub would show it: {file}")
+    print_heading(f"As GitHub would show it: {file}")
     return 0 if first != second else 1
 
 
 def write_page(stage: Stage, number: int, text: str) -> Path:
     """The issue with its comments as an HTML file."""
     issue, remark = stage.story["issue"], stage.story["comment"]
-    opened, said = (datetime.fromisoformat(part["created_at"]) for part in (issue, remark))
+    opened, commented = (datetime.fromisoformat(part["created_at"]) for part in (issue, remark))
     posts = [
         Post(issue["author"], issue["body"], opened),
         Post("github-actions", visible(text), opened, is_bot=True),
-        Post(remark["author"], remark["body"], said),
+        Post(remark["author"], remark["body"], commented),
     ]
     OUT.mkdir(exist_ok=True)
     file = OUT / "comment.html"
@@ -112,15 +114,15 @@ def visible(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """A comment as it looks before anybody clicks: of each ``details`` the summary."""
+    """A comment before anybody clicks: only the summary of each ``details``."""
     return FOLDED.sub(r"▸ \1", text)
 
 
-def tell(line: str) -> None:
+def print_heading(line: str) -> None:
     print(f"\n\033[1m{line}\033[0m" if sys.stdout.isatty() else f"\n== {line}", flush=True)
 
 
-def show(text: str) -> None:
+def print_quoted(text: str) -> None:
     print("\n".join(f"  | {line}" for line in visible(text).splitlines()), flush=True)
 
 

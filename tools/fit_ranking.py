@@ -2,10 +2,10 @@
 
     python -m tools.fit_ranking [--check] [--keep-orders] [--semantic FOLDER]
 
-The order is fitted to the queries whose earlier duplicate is known, the confidence to pairs that people graded. What is
-shipped for memories with a text model is fitted only with `--semantic`, the folder that `tools.minilm` makes: it reads
-all issues, which takes some minutes. `--check` fits them and says how far they are from what is shipped; it writes
-nothing.
+The order is fitted to the queries whose earlier duplicate is known, the confidence to pairs that people graded. The
+weights for memories with a text model are fitted only with `--semantic`, the folder that `tools.minilm` makes: it reads
+all issues, which takes some minutes. `--check` fits without writing anything, and says how far the result is from the
+shipped weights.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ from bot.ranking.weights import (
     ranking_fields,
     shipped,
 )
-from tools.graded import Graded, fit_confidence, graded, read_pairs
+from tools.graded import Graded, fit_confidence, grade_archive, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"
 TARGET = ROOT / "bot/ranking/ranking.json"
 CUT = SHOWN_FROM
-"""A similarity is the probability that somebody who reads both calls the hit useful, unless a repository's own cut is
-higher. Of all that is shown four in five are useful then, as most of it is surer than the cut."""
+"""A similarity is the probability that a reader of both issues calls the hit useful, unless a repository's own cut is
+higher. Four in five of the shown hits are useful then, as most are surer than the cut."""
 
 CUT_WITH_MODEL = 0.6
-"""With a text model four in five are useful from this confidence on, in archives that it was not fitted to as well."""
+"""With a text model, four in five are useful from this confidence on, even in archives that it was not fitted to."""
 
 READ_BY_HAND = {"same_failure": 2.0}
-"""No graded pair has the same error and the same file, of few threads each: two people who met one failure and tell of
-it in other words. By links it is worth more than the error alone; how much is a guess."""
+"""No graded pair has both the same rare error and the same rare file: two people who describe one failure in different
+words. By links it is worth more than the error alone; how much is a guess."""
 
 SKIPPED = 20
-"""The first issues of an archive have nothing to be compared with."""
+"""The first issues of an archive have nothing to compare with."""
 
 SEED = 20_150_101
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A history with all that people said of it: in the threads, and in the labels that came with the archive."""
+    """A history with all links that people made: in the threads, and in the labels that came with the archive."""
 
     name: str
     history: ReplayHistory
@@ -72,12 +72,12 @@ def read_archive(path: Path, name: str) -> Archive:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     history = ReplayHistory.read(map(thread_from_archive, rows))
-    found = LinkLabels.read(history.threads)
-    return Archive(name, history, found.with_marks(_labels(rows, {thread.id: thread for thread in history.threads})))
+    links = LinkLabels.read(history.threads)
+    return Archive(name, history, links.with_marks(_labels(rows, {thread.id: thread for thread in history.threads})))
 
 
 def _labels(rows: Sequence[dict[str, Any]], threads: dict[ThreadId, Thread]) -> list[Mark]:
-    """The archive's own labels as marks; when they were made is not known, so they count as the last."""
+    """The archive's own labels as marks; their dates are unknown, so they count as the last."""
     end = max(thread.revised_at for thread in threads.values())
     kinds = (("duplicate_of", True), ("related_weak", False))
     return [
@@ -89,7 +89,7 @@ def _labels(rows: Sequence[dict[str, Any]], threads: dict[ThreadId, Thread]) -> 
 
 
 def archives() -> list[Archive]:
-    """The large archive first."""
+    """All archives, the large one first."""
     small = sorted(path for path in (DATA / "threads").glob("*.jsonl.gz") if "endings" not in path.name)
     large = read_archive(DATA / "rust_pre2015/issues.jsonl.gz", "rust")
     return [large, *(read_archive(path, path.name.split(".")[0]) for path in small)]
@@ -105,90 +105,94 @@ def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
     """The same archive, read by a text model."""
     threads = archive.history.threads
     with progress(archive.name, len(threads)) as tick:
-        arms = {}
+        vectors = {}
         for thread in threads:
-            arms[thread.id] = embed(thread, embedder)
+            vectors[thread.id] = embed(thread, embedder)
             tick(1)
-    return replace(archive, history=replace(archive.history, vector_fields=arms, embedder=embedder))
+    return replace(archive, history=replace(archive.history, vector_fields=vectors, embedder=embedder))
 
 
-def fit_orders(large: Archive, asked: Sequence[EvaluationQuery]) -> RankingModels:
-    """The orders, from nothing."""
-    with progress("Queries", len(asked)) as tick:
-        _, examples = evaluate(large.history, asked, Trial({query.id: shipped() for query in asked}), tick)
+def fit_orders(large: Archive, large_queries: Sequence[EvaluationQuery]) -> RankingModels:
+    """The orders, fitted from scratch."""
+    with progress("Queries", len(large_queries)) as tick:
+        _, examples = evaluate(
+            large.history, large_queries, Trial({query.id: shipped() for query in large_queries}), tick
+        )
     return fit_ranking(examples, None, 1.0)
 
 
-def graded_pairs(found: Sequence[Archive], ranking: RankingModels, trains: bool) -> list[Graded]:
+def graded_pairs(data: Sequence[Archive], ranking: RankingModels, trains: bool) -> list[Graded]:
     """All graded pairs as this ranking sees them."""
     pairs = read_pairs(DATA / "related.jsonl")
     rows = []
     with progress("Graded pairs", len(pairs)) as tick:
-        for archive in found:
-            wanted = [pair for pair in pairs if pair.archive.startswith(archive.name)]
-            rows += list(graded(archive.history, wanted, ranking, trains=trains))
-            tick(len(wanted))
+        for archive in data:
+            own_pairs = [pair for pair in pairs if pair.archive.startswith(archive.name)]
+            rows += list(grade_archive(archive.history, own_pairs, ranking, trains=trains))
+            tick(len(own_pairs))
     return rows
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--check", action="store_true")
-    options.add_argument("--keep-orders", action="store_true", help="fit the confidences alone")
-    options.add_argument("--semantic", type=Path, metavar="FOLDER", help="fit what a text model adds, too")
-    chosen = options.parse_args()
-    found, asked = archives(), queries()
-    ranking = shipped() if chosen.keep_orders else fit_orders(found[0], asked)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--keep-orders", action="store_true", help="fit the confidences alone")
+    parser.add_argument("--semantic", type=Path, metavar="FOLDER", help="fit what a text model adds, too")
+    options = parser.parse_args()
+    data, cases = archives(), queries()
+    ranking = shipped() if options.keep_orders else fit_orders(data[0], cases)
     ranking = replace(ranking, with_text_model=shipped().with_text_model)
     rows = list[Graded]()
-    for arms in ((), VECTOR_FIELDS[:2]):
-        rows = graded_pairs(found, ranking, trains=bool(arms))
-        ranking = ranking.with_model(arms, fitted(rows, ranking.model(arms), CUT))
-    if chosen.semantic:
-        ranking = fit_text_model(ranking, found, asked, open_embedder(chosen.semantic), chosen.keep_orders)
+    for fields in ((), VECTOR_FIELDS[:2]):
+        rows = graded_pairs(data, ranking, trains=bool(fields))
+        ranking = ranking.with_model(fields, with_fitted_confidence(rows, ranking.model(fields), CUT))
+    if options.semantic:
+        ranking = fit_text_model(ranking, data, cases, open_embedder(options.semantic), options.keep_orders)
     provenance = {
-        "order": f"{len(asked)} queries of {len(found[0].history.threads):,} Rust issues up to 2015, listwise softmax",
+        "order": f"{len(cases)} queries of {len(data[0].history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"{len(rows)} pairs that two people graded, of "
-        + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in found),
+        + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in data),
         "text model": "all-MiniLM-L6-v2 in 8 bits, as tools/minilm.py makes it",
         "not fitted": "same_failure",
     }
     text = json.dumps(ranking_fields(replace(ranking, provenance=provenance)), indent=1) + "\n"
-    if chosen.check:
+    if options.check:
         print(compare(ranking, shipped()))
     else:
         TARGET.write_text(text, encoding="utf-8")
 
 
-def fitted(rows: Sequence[Graded], model: RankingWeights, cut: float) -> RankingWeights:
-    """The model with the confidence that these grades teach."""
-    found = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
-    return replace(found, confidence={**found.confidence, **READ_BY_HAND}).with_cut(cut)
+def with_fitted_confidence(rows: Sequence[Graded], model: RankingWeights, cut: float) -> RankingWeights:
+    """The model with the confidence fitted to these grades."""
+    refitted = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
+    return replace(refitted, confidence={**refitted.confidence, **READ_BY_HAND}).with_cut(cut)
 
 
 def fit_text_model(
     ranking: RankingModels,
-    found: Sequence[Archive],
-    asked: Sequence[EvaluationQuery],
+    data: Sequence[Archive],
+    large_queries: Sequence[EvaluationQuery],
     embedder: Embedder,
     keeps_order: bool,
 ) -> RankingModels:
     """The ranking with a model for memories that this text model reads."""
-    read = [with_text_model(archive, embedder) for archive in found]
+    with_vectors = [with_text_model(archive, embedder) for archive in data]
     if not keeps_order:
-        ranking = replace(ranking, with_text_model=fit_orders(read[0], asked).with_text_model)
-    rows = graded_pairs(read, ranking, trains=True)
-    return replace(ranking, with_text_model=fitted(rows, ranking.with_text_model, CUT_WITH_MODEL))
+        ranking = replace(ranking, with_text_model=fit_orders(with_vectors[0], large_queries).with_text_model)
+    rows = graded_pairs(with_vectors, ranking, trains=True)
+    return replace(ranking, with_text_model=with_fitted_confidence(rows, ranking.with_text_model, CUT_WITH_MODEL))
 
 
 def compare(ours: RankingModels, theirs: RankingModels) -> str:
     """The largest distance between the weights of two rankings, by part."""
     lines = []
     for name in MODEL_NAMES:
-        one, other = getattr(ours, name), getattr(theirs, name)
+        our_model, their_model = getattr(ours, name), getattr(theirs, name)
         for part in ("order", "confidence"):
-            mine, yours = getattr(one, part), getattr(other, part)
-            distance = max(abs(mine.get(key, 0.0) - yours.get(key, 0.0)) for key in {*mine, *yours})
+            our_weights, their_weights = getattr(our_model, part), getattr(their_model, part)
+            distance = max(
+                abs(our_weights.get(key, 0.0) - their_weights.get(key, 0.0)) for key in {*our_weights, *their_weights}
+            )
             lines.append(f"{name}.{part}: largest difference {distance:.3f}")
     return "\n".join(lines)
 

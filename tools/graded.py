@@ -1,7 +1,7 @@
-"""Pairs of a new issue and an earlier one that people read and graded, as the shipped path sees them.
+"""Pairs of a new issue and an earlier one that people graded, as the shipped search sees them.
 
-``related.jsonl`` beside the development archives has them: `archive`, `id`, `earlier`, and a grade from 0 to 3 by each
-of two readers. *Useful* is a mean of 2 and more: closely related, the reporter would be glad to see it.
+They are in ``related.jsonl`` next to the development archives: `archive`, `id`, `earlier`, and a grade from 0 to 3 by
+each of two readers. *Useful* is a mean of at least 2: closely related, the reporter would be glad to see it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _SURER = {
     ),
 }
 SURER = {name: frozenset(map(int, numbers.split())) for name, numbers in _SURER.items()}
-"""Half of the issues were drawn from the surest 15 % of their archive, these; the others from the next 30 %."""
+"""These issues, half of all, were drawn from the surest 15 % of their archive; the others from the next 30 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """``place``: 1 or 2, among the hits of the new issue when the pairs were drawn."""
+    """``place``: 1 or 2, the rank among the hits of the new issue when the pairs were drawn."""
 
     archive: str
     id: int
@@ -58,22 +58,22 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A pair with the hit that shows it, None where nothing would ever be shown of it."""
+    """A pair with the hit that shows it, None if it would never be shown."""
 
     pair: Pair
-    found: SimilarThread | None
+    hit: SimilarThread | None
 
     @property
     def evidence(self) -> Mapping[str, float]:
-        return self.found.candidate.evidence if self.found else {}
+        return self.hit.candidate.evidence if self.hit else {}
 
     @property
     def confidence(self) -> float:
-        return self.found.candidate.confidence if self.found else 0.0
+        return self.hit.candidate.confidence if self.hit else 0.0
 
     @property
     def is_shown(self) -> bool:
-        return self.found is not None and self.found.is_shown(0.65)
+        return self.hit is not None and self.hit.is_shown(0.65)
 
 
 def read_pairs(path: Path) -> list[Pair]:
@@ -85,46 +85,48 @@ def read_pairs(path: Path) -> list[Pair]:
     ]
 
 
-def graded(history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels, *, trains: bool) -> Iterator[Graded]:
-    """The pairs of one archive, each issue asked when it was opened; ``trains``: with vectors of its own."""
-    wanted = {pair.id for pair in pairs}
-    asked = [thread for thread in history.threads if thread.id in wanted]
-    for epoch, past in past_libraries(history, epochs(history, asked), trains=trains):
+def grade_archive(
+    history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels, *, trains: bool
+) -> Iterator[Graded]:
+    """The pairs of one archive, each issue queried as of its opening; ``trains``: with the archive's own vectors."""
+    ids = {pair.id for pair in pairs}
+    threads = [thread for thread in history.threads if thread.id in ids]
+    for epoch, past in past_libraries(history, epochs(history, threads), trains=trains):
         library = past.with_ranking(ranking)
         for thread in epoch.threads:
-            found = _found(thread, library)
+            similar = _similar(thread, library)
             for pair in pairs:
                 if pair.id == thread.id:
-                    yield Graded(pair, next((one for one in found if _shows(one, pair.earlier)), None))
+                    yield Graded(pair, next((hit for hit in similar if _is_hit_on(hit, pair.earlier)), None))
 
 
-def _found(thread: Thread, library: Library) -> list[SimilarThread]:
+def _similar(thread: Thread, library: Library) -> list[SimilarThread]:
     opened, before = mask_citations(thread, ()), thread.created_at
-    known = [
+    cited = [
         key
-        for one in referenced_numbers(opened, RepositoryAddress())
-        for key in canonical_chain(one, library, before, None)
+        for number in referenced_numbers(opened, RepositoryAddress())
+        for key in canonical_chain(number, library, before, None)
     ]
-    return judge_candidates(opened, find_candidates(opened, library, before, known), library, before)
+    return judge_candidates(opened, find_candidates(opened, library, before, cited), library, before)
 
 
-def _shows(found: SimilarThread, earlier: int) -> bool:
-    return earlier in (found.thread.id, *found.candidate.folded)
+def _is_hit_on(hit: SimilarThread, earlier: int) -> bool:
+    return earlier in (hit.thread.id, *hit.candidate.folded)
 
 
 def fit_confidence(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> RankingWeights:
-    """The model with the confidence that these grades teach."""
-    seen = [one for one in rows if one.found]
-    used = [name for name in names if any(name in one.evidence for one in seen)]
-    evidence, labels = [one.evidence for one in seen], [one.pair.is_useful for one in seen]
+    """The model with the confidence fitted to these grades."""
+    rows_with_hit = [row for row in rows if row.hit]
+    used = [name for name in names if any(name in row.evidence for row in rows_with_hit)]
+    evidence, labels = [row.evidence for row in rows_with_hit], [row.pair.is_useful for row in rows_with_hit]
     weights, intercept = fit_probability(evidence, labels, used)
     return replace(model, confidence=weights, intercept=intercept)
 
 
-def left_out(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> list[float]:
-    """The confidence in each, fitted to the pairs of all other archives."""
+def cross_validated(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> list[float]:
+    """The confidence in each pair, fitted to the pairs of all other archives."""
     models = {
-        name: fit_confidence([one for one in rows if one.pair.archive != name], model, names)
-        for name in {one.pair.archive for one in rows}
+        name: fit_confidence([row for row in rows if row.pair.archive != name], model, names)
+        for name in {row.pair.archive for row in rows}
     }
-    return [models[one.pair.archive].probability(one.evidence) if one.found else 0.0 for one in rows]
+    return [models[row.pair.archive].probability(row.evidence) if row.hit else 0.0 for row in rows]

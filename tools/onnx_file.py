@@ -1,4 +1,4 @@
-"""Writes an ONNX file, in protobuf by hand: no library for it is needed.
+"""Writes an ONNX file, with its own protobuf encoding, so that no library is needed.
 
 Field numbers are those of https://github.com/onnx/onnx/blob/v1.18.0/onnx/onnx.proto.
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 FLOAT, INT8, INT32, INT64 = 1, 3, 6, 7
 KINDS = {"float32": FLOAT, "int8": INT8, "int32": INT32, "int64": INT64}
-"""Types of tensors: by NumPy's name the number of ONNX."""
+"""NumPy's name of a type → ONNX's number."""
 
 Attribute = int | float | Sequence[int]
 
@@ -39,11 +39,11 @@ def node(
 ) -> bytes:
     """A NodeProto."""
     names = b"".join(content(1, name) for name in inputs) + b"".join(content(2, name) for name in outputs)
-    return names + content(4, operator) + b"".join(content(5, _attribute(*one)) for one in (attributes or {}).items())
+    return names + content(4, operator) + b"".join(content(5, _attribute(*item)) for item in (attributes or {}).items())
 
 
 def tensor(name: str, values: NDArray[np.generic], *, elsewhere: str = "") -> bytes:
-    """A TensorProto; with ``elsewhere``, its values are said to be in the file of that name."""
+    """A TensorProto; with ``elsewhere``, it refers to the file of that name for its values."""
     head = b"".join(number(1, size) for size in values.shape) + number(2, KINDS[values.dtype.name]) + content(8, name)
     if elsewhere:
         return head + content(13, content(1, "location") + content(2, elsewhere)) + number(14, 1)
@@ -66,9 +66,9 @@ def model(nodes: Sequence[bytes], tensors: Sequence[bytes], inputs: Sequence[byt
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
-    """An AttributeProto: one float, one whole number or several."""
+    """An AttributeProto: a float, an integer or several integers."""
     if isinstance(value, float):
         return content(1, name) + varint(2 << 3 | 5) + np.float32(value).tobytes() + number(20, 1)
     if isinstance(value, int):
         return content(1, name) + number(3, value) + number(20, 2)
-    return content(1, name) + b"".join(number(8, one) for one in value) + number(20, 7)
+    return content(1, name) + b"".join(number(8, item) for item in value) + number(20, 7)

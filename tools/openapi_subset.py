@@ -1,4 +1,4 @@
-"""Make the fake GitHub's contract: the part of GitHub's OpenAPI description that the fake serves.
+"""Makes the contract of the fake GitHub: the part of GitHub's OpenAPI description that the fake serves.
 
 ``python tools/openapi_subset.py [DESCRIPTION.json]`` writes ``tests/fakes/contract/openapi.json.gz``. Without an
 argument the description is taken from the npm package named below. The same input gives the same bytes.
@@ -85,7 +85,7 @@ NAME_MAPS = frozenset({"properties", "patternProperties", "schemas", "parameters
 
 
 def fetch_description() -> dict[str, Any]:
-    """The description out of the npm package; ``npm`` decides where packages come from."""
+    """The description from the npm package; ``npm`` decides where packages come from."""
     with tempfile.TemporaryDirectory() as folder:
         packed = subprocess.run(
             ["npm", "pack", "--silent", PACKAGE], cwd=folder, check=True, capture_output=True, text=True

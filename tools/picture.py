@@ -1,6 +1,6 @@
 """Makes the pictures of the documentation in docs/images: comments, report, digest, status page, terminal.
 
-`make picture` takes all; with names, only what they name: ``comment``, ``report``, ``digest``, ``gallery``, ``status``,
+`make picture` makes all of them; names select some: ``comment``, ``report``, ``digest``, ``gallery``, ``status``,
 ``terminal``.
 """
 
@@ -15,11 +15,11 @@ from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
 from bot.server.health import readiness_checks
 from bot.server.status_page import status_page
-from tests.comment.gallery import GALLERY, NOW, REPOSITORY, rendered
+from tests.comment.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tests.evaluation.samples import generated
 from tests.questions import digest_samples
 from tests.server.gallery import NOW as STATUS_NOW
-from tests.server.gallery import OPTIONS, a_day
+from tests.server.gallery import OPTIONS, sample_inbox
 from tools.demo import ROOT, Stage, visible
 from tools.preview import Post, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
@@ -38,7 +38,7 @@ REPORTS: Pictures = (
     ("report-dark.png", True, (1200, 2460, 1.0)),
     ("report-phone.png", False, (390, 844, 2.0)),
 )
-"""Name, whether it is dark, and how much of the page is seen: width, height, pixels for each CSS pixel."""
+"""Name, whether it is dark, and the visible part of the page: width, height, pixels for each CSS pixel."""
 
 DIGEST: Pictures = (
     ("digest.png", False, (1200, 1500, 1.0)),
@@ -54,7 +54,7 @@ STATUS: Pictures = (
 
 
 def story(folder: Path) -> Path:
-    """Let the Action answer the sample's new issue; returns the page that shows both."""
+    """Let the Action answer the sample's new issue; returns the page with the issue and the comment."""
     stage = Stage(folder)
     try:
         issue = stage.story["issue"]
@@ -73,24 +73,24 @@ def story(folder: Path) -> Path:
 
 
 def report(folder: Path) -> Path:
-    """The report on a replay that is made up, but looks like one of a repository."""
+    """The report on an invented replay that looks real."""
     file = folder / "report.html"
     file.write_text(render_report(generated(300)), encoding="utf-8")
     return file
 
 
 def digest(folder: Path) -> Path:
-    """The digest of a memory that is made up."""
+    """The digest of an invented memory."""
     file = folder / "digest.html"
-    found = digest_samples.report(digest_samples.remembering(folder / "digest"))
-    file.write_text(render_digest(found, digest_samples.HOME), encoding="utf-8")
+    maintainer_report = digest_samples.report(digest_samples.create_memory(folder / "digest"))
+    file.write_text(render_digest(maintainer_report, digest_samples.HOME), encoding="utf-8")
     return file
 
 
 def status(folder: Path) -> Path:
-    """The status page after a day that is made up."""
-    file, ledger = folder / "status.html", a_day()
-    file.write_text(status_page(ledger, readiness_checks(ledger, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
+    """The status page after an invented day."""
+    file, inbox = folder / "status.html", sample_inbox()
+    file.write_text(status_page(inbox, readiness_checks(inbox, OPTIONS, STATUS_NOW), STATUS_NOW), encoding="utf-8")
     return file
 
 
@@ -105,21 +105,21 @@ def take_top(html: Path, pictures: Pictures) -> None:
 
 
 def take_story(html: Path) -> None:
-    """Take the pictures of the comment below the issue that it answers, for readers who prefer light and dark."""
+    """Take the pictures of the comment below the issue that it answers, light and dark."""
     for name, dark in (("comment.png", False), ("comment-dark.png", True)):
         take(html, IMAGES / name, WIDTH, dark, SCALE)
 
 
 def take_gallery(folder: Path) -> None:
-    """Take a picture of each comment of the gallery."""
+    """Take a picture of each comment in the gallery."""
     for name, shown in GALLERY.items():
         html = folder / f"{name}.html"
-        post = Post("github-actions", visible(rendered(shown)), NOW, is_bot=True)
+        post = Post("github-actions", visible(render_comment(shown)), NOW, is_bot=True)
         html.write_text(comment(post, REPOSITORY), encoding="utf-8")
         take(html, COMMENTS / f"{name}.png", WIDTH, scale=COMMENT_SCALE)
 
 
-TAKES = {
+PICTURES = {
     "comment": lambda folder: take_story(story(folder)),
     "report": lambda folder: take_top(report(folder), REPORTS),
     "digest": lambda folder: take_top(digest(folder), DIGEST),
@@ -130,15 +130,15 @@ TAKES = {
 
 
 def main(names: list[str]) -> int:
-    """Take the pictures that are named, or all; returns 1 where there is no browser, 2 where a name is none."""
-    if unknown := [name for name in names if name not in TAKES]:
-        print(f"picture: {unknown[0]!r} is no picture: the names are {', '.join(TAKES)}", file=sys.stderr)
+    """Take the named pictures, or all; returns 1 if there is no browser, 2 for an unknown name."""
+    if unknown := [name for name in names if name not in PICTURES]:
+        print(f"picture: {unknown[0]!r} is no picture: the names are {', '.join(PICTURES)}", file=sys.stderr)
         return 2
     try:
         find_chromium()
         with tempfile.TemporaryDirectory(prefix="precedent-picture-") as folder:
-            for name in names or TAKES:
-                TAKES[name](Path(folder))
+            for name in names or PICTURES:
+                PICTURES[name](Path(folder))
         for image in sorted(IMAGES.rglob("*.png")):
             print(f"{image.relative_to(ROOT)}: {image.stat().st_size:,} bytes")
     except ScreenshotError as error:

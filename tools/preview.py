@@ -1,7 +1,7 @@
-"""Shows posts as GitHub would: one self-contained HTML page that looks like an issue, for eyes and screenshots.
+"""Shows posts as GitHub would: one self-contained HTML page that looks like an issue, for people and screenshots.
 
-Nothing of this is used by the bot. The page holds no script, loads nothing, and says so to the browser
-(Content-Security-Policy), so a flaw in a post or in the cleaning still reaches nobody.
+The bot uses none of this. The page holds no script and loads nothing, which its Content-Security-Policy enforces, so a
+flaw in a post or in the cleaning does no harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import nh3
 
 STYLE = Path(__file__).with_name("preview.css")
 
-# What GitHub lets through, as published with its html-pipeline (SanitizationFilter), and the check boxes of task lists.
+# What GitHub allows, as published with its html-pipeline (SanitizationFilter), and the check boxes of task lists.
 TAGS = {
     *(
         "a",
@@ -75,7 +75,7 @@ REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What somebody wrote: the opening text of an issue, or a comment."""
+    """The opening text of an issue, or a comment."""
 
     author: str
     text_markdown: str
@@ -86,11 +86,11 @@ class Post:
 def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo-org/linkbarn") -> str:
     """An HTML document showing the open issue ``number`` with these posts, the opening one first.
 
-    It depends on nothing outside of itself and follows the reader's light or dark preference. The only URLs in it are
-    the targets of links. A post with thousands of nested quotes takes seconds, all else milliseconds.
+    It depends on nothing outside itself and follows the reader's light or dark preference. Its only URLs are the
+    targets of links. A post with thousands of nested quotes takes seconds, any other milliseconds.
     """
     opener = posts[0].author if posts else ""
-    articles = "\n".join(_article(post, place, opener, repository) for place, post in enumerate(posts))
+    articles = "\n".join(_article(post, position, opener, repository) for position, post in enumerate(posts))
     heading = f'{escape(_printable(title))} <span class="number">#{number}</span>'
     header = f"""<header class="issue"><p class="repository">{escape(repository)}</p>
 <h1>{heading}</h1>
@@ -126,9 +126,9 @@ def _document(title: str, inner: str) -> str:
 
 
 def body(markdown: str, repository: str = "octo-org/linkbarn") -> str:
-    """The HTML of one post, cleaned and with its references linked, as it stands inside the page.
+    """The HTML of one post, cleaned and with its references linked, as inside the page.
 
-    Images lose their address and show their description. Never raises for any text.
+    Images lose their address and show their description. Never raises, whatever the text.
     """
     return _link_references(_cleaned(_rendered(_printable(markdown))), repository)
 
@@ -140,7 +140,7 @@ def _rendered(markdown: str) -> str:
     render.hardbreaks = True
     render.github_pre_lang = True
     render.tasklist_classes = True
-    render.unsafe_ = True  # raw HTML goes through, as on GitHub: the cleaning comes afterwards
+    render.unsafe_ = True  # raw HTML passes through, as on GitHub: the cleaning comes afterwards
     return comrak.render_markdown(markdown, extension_options=extension, render_options=render)
 
 
@@ -167,12 +167,12 @@ def _same_page_link(tag: str, attribute: str, value: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without what HTML cannot hold: NUL and lone surrogates become the replacement character."""
+    """The text without characters that HTML cannot hold: NUL and lone surrogates become the replacement character."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
 
 
 class _Linker(HTMLParser):
-    """Writes the HTML again and links ``#N`` and ``@login`` outside of links and code."""
+    """Rewrites the HTML with links for ``#N`` and ``@login`` outside links and code."""
 
     PLAIN = frozenset({"a", "code", "pre", "tt"})
 
@@ -199,10 +199,10 @@ class _Linker(HTMLParser):
     def handle_charref(self, name: str) -> None:
         self.out.append(f"&#{name};")
 
-    def _link(self, found: re.Match[str]) -> str:
-        if number := found["number"]:
+    def _link(self, match: re.Match[str]) -> str:
+        if number := match["number"]:
             return f'<a href="https://github.com/{escape(self.repository)}/issues/{number}">#{number}</a>'
-        return f'<a class="mention" href="https://github.com/{found["login"]}">@{found["login"]}</a>'
+        return f'<a class="mention" href="https://github.com/{match["login"]}">@{match["login"]}</a>'
 
 
 def _link_references(html: str, repository: str) -> str:
@@ -212,14 +212,14 @@ def _link_references(html: str, repository: str) -> str:
     return "".join(linker.out)
 
 
-def _article(post: Post, place: int, opener: str, repository: str) -> str:
+def _article(post: Post, position: int, opener: str, repository: str) -> str:
     name = escape(_printable(post.author))
-    labels = _labels(post, is_reply_of_opener=place > 0 and post.author == opener)
-    verb = "commented" if place else "opened"
-    return f"""<article class="post{" bot" if post.is_bot else ""}" aria-labelledby="post-{place}">
+    labels = _labels(post, is_reply_of_opener=position > 0 and post.author == opener)
+    verb = "commented" if position else "opened"
+    return f"""<article class="post{" bot" if post.is_bot else ""}" aria-labelledby="post-{position}">
 {_bot_avatar() if post.is_bot else _avatar(post.author)}
 <div class="box">
-<header id="post-{place}">
+<header id="post-{position}">
 <strong>{name}</strong>{labels} <span class="when">{verb} {_time(post.when)}</span>{_MENU_ICON}
 </header>
 <div class="markdown-body">
@@ -239,7 +239,7 @@ def _time(when: datetime) -> str:
 
 
 def _avatar(login: str) -> str:
-    """A drawing of five by five squares, mirrored, in a colour of its own, always the same for one login."""
+    """A mirrored drawing of five by five squares, with a pattern and colour that depend on the login."""
     digest = hashlib.sha256(_printable(login).encode()).digest()
     squares = [(x, y) for y in range(5) for x in range(5) if digest[y * 3 + min(x, 4 - x)] % 2]
     cells = "".join(f"M{x + 1} {y + 1}h1v1h-1z" for x, y in squares)

@@ -1,4 +1,4 @@
-"""Tables of the documentation beside those of settings: inputs and outputs, parameters of tools, the environment."""
+"""Writes tables of the documentation other than settings: inputs, outputs, parameters of tools, the environment."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bot.mcp.server import OFFERED
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, SettingDescription, describe, rules
 
 PARAMETERS = "parameters"
-"""Between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md stand the parameters of the tools."""
+"""The parameters of the tools are between `<!-- parameters -->` and `<!-- /parameters -->` in docs/mcp.md."""
 
 ONE_OF = " One of: "
-"""How a description in action.yml begins to tell what its input may be."""
+"""How a description in action.yml introduces the choices of its input."""
 
 VARIABLES_HEAD = """\
 ## Variables of the environment
@@ -107,7 +107,7 @@ VARIABLES = (
         "How much the engine of an organisation's index writes to stderr (default `off`; `warn`, `info`).",
     ),
 )
-"""Variables, what reads them, and what they are for. tests/docs/test_reference.py holds them to the code."""
+"""Variables, what reads them, and their purpose. tests/docs/test_reference.py compares them with the code."""
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
@@ -117,14 +117,14 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def between(text: str, mark: str, content: str) -> str:
-    """The page with this content between its two comments; as it is where these are missing."""
-    place = re.compile(f"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
-    return place.sub(lambda _: f"\n{content}\n", text)
+    """The page with this content between its two comments; unchanged if these are missing."""
+    part = re.compile(f"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
+    return part.sub(lambda _: f"\n{content}\n", text)
 
 
 def variables() -> str:
     """The part of docs/settings.md about the environment."""
-    rows = [(", ".join(f"`{name}`" for name in names), by, told) for names, by, told in VARIABLES]
+    rows = [(", ".join(f"`{name}`" for name in names), by, purpose) for names, by, purpose in VARIABLES]
     return f"{VARIABLES_HEAD}\n{table(('variable', 'read by', 'is'), rows)}"
 
 
@@ -139,7 +139,7 @@ def parameters() -> str:
 
 
 def _allowed(shape: dict[str, Any]) -> str:
-    """What a JSON Schema lets a parameter be, in a few words."""
+    """The values that a JSON Schema allows, in a few words."""
     match shape:
         case {"anyOf": forms}:
             return " or ".join(map(_allowed, forms))
@@ -161,18 +161,18 @@ def _default(name: str, shape: dict[str, Any], schema: dict[str, Any]) -> str:
 
 
 def inputs(action: dict[str, Any]) -> str:
-    """The inputs as action.yml declares them, with what the code takes."""
+    """The inputs as action.yml declares them, with the values that the code accepts."""
     if unknown := sorted(set(action["inputs"]) ^ set(INPUTS)):
         raise ValueError(f"only one of action.yml and bot/settings/schema.py has {', '.join(unknown)}")
     rows = []
     for name in INPUTS:
-        given = action["inputs"][name]
-        default = f"`{given['default']}`" if given["default"] else ""
-        rows.append((f"`{name}`", default, _taken(name), given["description"].partition(ONE_OF)[0]))
+        declared = action["inputs"][name]
+        default = f"`{declared['default']}`" if declared["default"] else ""
+        rows.append((f"`{name}`", default, _accepted(name), declared["description"].partition(ONE_OF)[0]))
     return table(("input", "default", "allowed", "what it does"), rows)
 
 
-def _taken(name: str) -> str:
+def _accepted(name: str) -> str:
     settings: dict[str, SettingDescription] = {each.path: each for each in describe()}
     if name in OVERRIDES:
         return settings[OVERRIDES[name]].bounds
@@ -186,5 +186,5 @@ def _taken(name: str) -> str:
 
 def outputs(action: dict[str, Any]) -> str:
     """The outputs as action.yml declares them."""
-    rows = [(f"`{name}`", given["description"]) for name, given in action["outputs"].items()]
+    rows = [(f"`{name}`", declared["description"]) for name, declared in action["outputs"].items()]
     return table(("output", "what it holds"), rows)

@@ -1,7 +1,7 @@
 """The parts of a release that are more than one command: `python3 -m tools.release check|tag|move|notes …`.
 
-A release is a commit that no branch has, on top of the one that was built: its action.yml names the image by digest.
-The same release makes the same commit, so a second run finds what the first one left. See docs/releasing.md.
+A release is a commit on no branch, on top of the one that was built: its action.yml names the image by digest. The
+same release gives the same commit, so a second run finds what the first one left. See docs/releasing.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReleaseError(Exception):
 
 
 def image_name(registry: str, repository: str) -> str:
-    """The image of a repository, in small letters as registries want it."""
+    """The image of a repository, in lower case as registries require."""
     name = f"{registry}/{repository}".lower()
     if not registry:
         raise ReleaseError("set the repository variable IMAGE_REGISTRY to the host of the registry")
@@ -42,7 +42,7 @@ def image_name(registry: str, repository: str) -> str:
 
 
 def notes(changelog: str, version: str) -> str:
-    """What the changelog says of a version."""
+    """The section of the changelog about a version."""
     parts = re.split(r"^## (.+)\n", changelog, flags=re.MULTILINE)
     for heading, body in zip(parts[1::2], parts[2::2], strict=True):
         if heading.split()[0] == version and body.strip():
@@ -56,8 +56,8 @@ def check(root: Path, version: str, repository: str, ref: str = MAIN) -> None:
         raise ReleaseError(f"{version!r} is not a version: write three numbers with dots, without a v")
     if ref != MAIN:
         raise ReleaseError(f"a release is made of main, not of {ref}: start the workflow there")
-    if (known := address(root)).lower() != repository.lower():
-        raise ReleaseError(f"the pages name {known}: run make address REPOSITORY={repository} on main first")
+    if (current_address := address(root)).lower() != repository.lower():
+        raise ReleaseError(f"the pages name {current_address}: run make address REPOSITORY={repository} on main first")
     code = (root / "bot" / "__init__.py").read_text(encoding="utf-8")
     if f'__version__ = "{version}"\n' not in code:
         raise ReleaseError(f"bot/__init__.py does not say {version}: change it on main first")
@@ -74,25 +74,25 @@ def pinned(action: str, image: str, digest: str) -> str:
     return action.replace(BUILT_HERE, f"  image: docker://{image}@{digest}\n")
 
 
-def git(root: Path, *words: str, given: str = "", environ: Mapping[str, str] | None = None) -> str:
-    """What a git command prints; ReleaseError with its last words when it fails."""
-    command = ["git", "-C", str(root), *words]
-    done = subprocess.run(
-        command, input=given, capture_output=True, text=True, check=False, env={**os.environ, **(environ or {})}
+def git(root: Path, *arguments: str, input_: str = "", environ: Mapping[str, str] | None = None) -> str:
+    """What a git command prints. Raises ReleaseError with its last line if it fails."""
+    command = ["git", "-C", str(root), *arguments]
+    result = subprocess.run(
+        command, input=input_, capture_output=True, text=True, check=False, env={**os.environ, **(environ or {})}
     )
-    if done.returncode:
-        said = next(iter(done.stderr.strip().splitlines()[-1:]), "it said nothing")
-        raise ReleaseError(f"git {words[0]}: {said}")
-    return done.stdout
+    if result.returncode:
+        reason = next(iter(result.stderr.strip().splitlines()[-1:]), "it said nothing")
+        raise ReleaseError(f"git {arguments[0]}: {reason}")
+    return result.stdout
 
 
 def commit(root: Path, version: str, image: str, digest: str) -> str:
-    """The release's commit on top of HEAD, the same for the same release; the working copy is left as it is."""
+    """The release's commit on top of HEAD, the same for the same release; the working copy is not changed."""
     action = pinned(git(root, "show", "HEAD:action.yml"), image, digest)
-    blob = git(root, "hash-object", "-w", "--stdin", given=action).strip()
+    blob = git(root, "hash-object", "-w", "--stdin", input_=action).strip()
     when = f"{git(root, 'show', '--no-patch', '--format=%ct', 'HEAD').strip()} +0000"
     name, mail = BOT
-    people = {f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in (
+    people = {f"GIT_{role}_{what}": text for role in ("AUTHOR", "COMMITTER") for what, text in (
         ("NAME", name), ("EMAIL", mail), ("DATE", when))}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="release-") as scratch:
         index = {"GIT_INDEX_FILE": f"{scratch}/index"}
@@ -100,37 +100,37 @@ def commit(root: Path, version: str, image: str, digest: str) -> str:
         git(root, "update-index", "--cacheinfo", f"100644,{blob},action.yml", environ=index)
         tree = git(root, "write-tree", environ=index).strip()
     message = f"Release v{version}\n\nImage: {image}@{digest}\n"
-    return git(root, "commit-tree", tree, "-p", "HEAD", given=message, environ=people).strip()
+    return git(root, "commit-tree", tree, "-p", "HEAD", input_=message, environ=people).strip()
 
 
 def remote_tags(root: Path) -> dict[str, str]:
-    """The tags of origin and what they name."""
+    """The tags of origin and their commits."""
     rows = [row.split("\t") for row in git(root, "ls-remote", "--tags", "--refs", "origin").splitlines()]
     return {ref.removeprefix("refs/tags/"): sha for sha, ref in rows}
 
 
 def released(root: Path, version: str, image: str) -> str:
-    """The digest in the tag that is there already for this commit, "" for none; ReleaseError where it is another's."""
-    there = remote_tags(root).get(f"v{version}")
-    if there is None:
+    """The digest in this commit's existing tag, "" if there is none. Raises ReleaseError if the tag is another's."""
+    tagged = remote_tags(root).get(f"v{version}")
+    if tagged is None:
         return ""
     git(root, "fetch", "--quiet", "--no-tags", "--depth=2", "origin", f"refs/tags/v{version}")
-    found = NAMED.search(git(root, "show", f"{there}:action.yml"))
-    if found is None or commit(root, version, image, found["digest"]) != there:
+    named = NAMED.search(git(root, "show", f"{tagged}:action.yml"))
+    if named is None or commit(root, version, image, named["digest"]) != tagged:
         raise ReleaseError(f"the tag v{version} is there already and is not of this commit: raise the version on main")
-    return found["digest"]
+    return named["digest"]
 
 
 def tag(root: Path, version: str, image: str, digest: str) -> str:
-    """Push the tag of a release; what was done. A tag that is there is never moved."""
-    there = released(root, version, image)
-    if there and there != digest:
-        raise ReleaseError(f"the tag v{version} is there already with the image {there}: raise the version on main")
-    if there:
+    """Push the tag of a release; returns what was done. An existing tag is never moved."""
+    existing = released(root, version, image)
+    if existing and existing != digest:
+        raise ReleaseError(f"the tag v{version} is there already with the image {existing}: raise the version on main")
+    if existing:
         return f"v{version} is there already, as it should be"
-    made = commit(root, version, image, digest)
-    git(root, "push", "--quiet", "origin", f"{made}:refs/tags/v{version}")
-    return f"v{version} is {made}"
+    release_commit = commit(root, version, image, digest)
+    git(root, "push", "--quiet", "origin", f"{release_commit}:refs/tags/v{version}")
+    return f"v{version} is {release_commit}"
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -138,63 +138,63 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def move(root: Path, version: str, image: str, digest: str) -> str:
-    """Let the tag of the major version name this release, unless it names a later one; what was done.
+    """Move the tag of the major version to this release, unless it is at a later one; returns what was done.
 
-    Its own tag must name the commit of this image: what was tried is what users get, whoever pushed in between.
+    The release's own tag must be at the commit of this image: users get what was tested, whoever pushed meanwhile.
     """
-    there = remote_tags(root)
-    target, major = there.get(f"v{version}"), f"v{numbers(version)[0]}"
+    tags = remote_tags(root)
+    target, major = tags.get(f"v{version}"), f"v{numbers(version)[0]}"
     if target is None:
         raise ReleaseError(f"there is no tag v{version}: it comes before {major}")
     if target != commit(root, version, image, digest):
         raise ReleaseError(f"the tag v{version} is not of this commit and image: {major} is left; look who moved it")
-    mine = [name[1:] for name in there if VERSION.fullmatch(name[1:]) and name.startswith(f"{major}.")]
-    newest = max(mine, key=numbers)
+    versions = [name[1:] for name in tags if VERSION.fullmatch(name[1:]) and name.startswith(f"{major}.")]
+    newest = max(versions, key=numbers)
     if newest != version:
         return f"{major} is left to v{newest}, which is later than v{version}"
-    if there.get(major) == target:
+    if tags.get(major) == target:
         return f"{major} is at v{version} already"
-    lease = f"--force-with-lease=refs/tags/{major}:{there.get(major, '')}"
+    lease = f"--force-with-lease=refs/tags/{major}:{tags.get(major, '')}"
     git(root, "push", "--quiet", lease, "origin", f"{target}:refs/tags/{major}")
     return f"{major} is at v{version} now"
 
 
-def _check(root: Path, given: argparse.Namespace) -> None:
-    check(root, given.version, given.repository, given.ref)
-    image = image_name(given.registry, given.repository)
-    told = {"image": image, "tag": f"v{given.version}", "digest": released(root, given.version, image)}
-    for name, value in told.items():
+def _check(root: Path, options: argparse.Namespace) -> None:
+    check(root, options.version, options.repository, options.ref)
+    image = image_name(options.registry, options.repository)
+    values = {"image": image, "tag": f"v{options.version}", "digest": released(root, options.version, image)}
+    for name, value in values.items():
         print(f"{name}={value}")
 
 
-def _arguments(words: list[str] | None) -> argparse.Namespace:
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     top = argparse.ArgumentParser(prog="python3 -m tools.release", description="The parts of a release.")
     parts = top.add_subparsers(dest="part", required=True)
-    wanted = {
+    options_of = {
         "check": ("registry", "repository", "ref"),
         "tag": ("image", "digest"),
         "move": ("image", "digest"),
         "notes": (),
     }
-    for part, names in wanted.items():
-        one = parts.add_parser(part)
+    for part, names in options_of.items():
+        part_parser = parts.add_parser(part)
         for name in ("version", *names):
-            one.add_argument(f"--{name}", required=True)
-    return top.parse_args(words)
+            part_parser.add_argument(f"--{name}", required=True)
+    return top.parse_args(arguments)
 
 
-def main(words: list[str] | None = None, root: Path = ROOT) -> int:
-    """Do one part; 1 and one line where it cannot be done."""
-    given = _arguments(words)
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Do one part; prints one line and returns 1 if that fails."""
+    options = _arguments(arguments)
     try:
-        if given.part == "check":
-            _check(root, given)
-        elif given.part == "tag":
-            print(tag(root, given.version, given.image, given.digest))
-        elif given.part == "move":
-            print(move(root, given.version, given.image, given.digest))
+        if options.part == "check":
+            _check(root, options)
+        elif options.part == "tag":
+            print(tag(root, options.version, options.image, options.digest))
+        elif options.part == "move":
+            print(move(root, options.version, options.image, options.digest))
         else:
-            print(notes((root / "CHANGELOG.md").read_text(encoding="utf-8"), given.version), end="")
+            print(notes((root / "CHANGELOG.md").read_text(encoding="utf-8"), options.version), end="")
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 1

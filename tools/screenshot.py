@@ -1,7 +1,7 @@
-"""Takes a picture of a local HTML file with a headless Chromium, as tall as its content; for the README and for eyes.
+"""Takes a picture of a local HTML file with a headless Chromium, as tall as its content, for the README and people.
 
 Talks to the browser over a pair of pipes in its DevTools protocol (https://chromedevtools.github.io/devtools-protocol/),
-so it needs Python and a Chromium, nothing else. The browser is started without a network.
+so it needs only Python and a Chromium. The browser is started without a network.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ScreenshotError(Exception):
 
 
 class Browser:
-    """A running Chromium, spoken to in JSON over its pipes; one command at a time."""
+    """A running Chromium, controlled in JSON over its pipes; one command at a time."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands = commands
@@ -54,7 +54,7 @@ class Browser:
         self._count = 0
 
     def call(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
-        """The result of one command. Raises ScreenshotError when it is refused or nothing comes within 30 s."""
+        """The result of one command. Raises ScreenshotError if it is refused or not answered within 30 s."""
         self._count += 1
         command = {"id": self._count, "method": method, "params": params} | ({"sessionId": session} if session else {})
         os.write(self._commands, json.dumps(command).encode() + b"\0")
@@ -84,16 +84,16 @@ class Browser:
 
 
 def find_chromium() -> str:
-    """The path of a Chromium: what the variable CHROMIUM names, else the first known name on the PATH."""
+    """The path of a Chromium: that in the variable CHROMIUM, or else the first known name on the PATH."""
     named = os.environ.get("CHROMIUM")
-    found = next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
-    if found is None:
+    program = next(filter(None, map(shutil.which, [named] if named else NAMES)), None)
+    if program is None:
         raise ScreenshotError(f"no Chromium found{f' at {named}' if named else ''}: {REMEDY}")
-    return found
+    return program
 
 
 def take(html: Path, png: Path, width: int = 900, dark: bool = False, scale: float = 1.0) -> None:
-    """Writes a picture of the whole page, ``width`` CSS pixels wide, as tall as its content, times ``scale``."""
+    """Write a picture of the whole page, ``width`` CSS pixels wide and as tall as its content, times ``scale``."""
     if not html.is_file():
         raise ScreenshotError(f"there is no file {html}: give the path of an HTML file")
     with running(find_chromium()) as browser:
@@ -122,7 +122,7 @@ class Tab:
         return self._browser.call(method, self._session, **params)
 
     def resize(self, width: int, height: int, scale: float = 1.0) -> None:
-        """Make the window so many CSS pixels large, with ``scale`` pixels for each."""
+        """Resize the window, in CSS pixels, with ``scale`` pixels for each."""
         self._size = (width, scale)
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
@@ -134,20 +134,20 @@ class Tab:
         self._browser.wait_for("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
-        """What a JavaScript expression gives as JSON, once it is settled. Raises ScreenshotError when it fails."""
-        done = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in done:
-            raise ScreenshotError(f"the page's script failed: {done['exceptionDetails']['text']}")
-        return done["result"].get("value")
+        """The settled value of a JavaScript expression, as JSON. Raises ScreenshotError if it fails."""
+        reply = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in reply:
+            raise ScreenshotError(f"the page's script failed: {reply['exceptionDetails']['text']}")
+        return reply["result"].get("value")
 
     def picture(self, height: int | None = None) -> bytes:
-        """A PNG of the page from its top, all of it if no ``height`` is given; the window grows to what is shown."""
+        """A PNG of the page from its top, or of all of it without a ``height``; the window grows to fit."""
         shot = b""
-        for _ in range(3):  # what is drawn only when it comes into view changes the height, and comes a frame later
-            tall = height or math.ceil(self.call("Page.getLayoutMetrics")["cssContentSize"]["height"])
-            self.resize(self._size[0], tall, self._size[1])
+        for _ in range(3):  # parts that are drawn only when visible change the height, a frame later
+            full_height = height or math.ceil(self.call("Page.getLayoutMetrics")["cssContentSize"]["height"])
+            self.resize(self._size[0], full_height, self._size[1])
             self.run(_DRAWN)
-            shot = self._shot(tall)
+            shot = self._shot(full_height)
         return shot
 
     def _shot(self, height: int) -> bytes:
@@ -158,12 +158,12 @@ class Tab:
 
 @contextmanager
 def running(program: str, *flags: str) -> Iterator[Browser]:
-    """A Chromium without a network and without a past, which ends with the block; ``flags`` can change that."""
-    (hears, commands), (answers, says) = _pipe(), _pipe()
+    """A Chromium without a network and with a fresh profile, until the block ends; ``flags`` can give it a network."""
+    (browser_in, commands), (answers, browser_out) = _pipe(), _pipe()
 
     def connect() -> None:
-        os.dup2(hears, 3)
-        os.dup2(says, 4)
+        os.dup2(browser_in, 3)
+        os.dup2(browser_out, 4)
 
     with tempfile.TemporaryDirectory(prefix="screenshot-", ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
@@ -174,12 +174,12 @@ def running(program: str, *flags: str) -> Iterator[Browser]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(hears)
-        os.close(says)
+        os.close(browser_in)
+        os.close(browser_out)
         try:
             yield Browser(commands, answers)
         finally:
-            os.close(commands)  # the browser ends when nobody can command it any more
+            os.close(commands)  # the browser ends when its command pipe is closed
             os.close(answers)
             _end(process)
 

@@ -59,7 +59,7 @@ are safe to expand. Only the file that `context` names contains people's words: 
 
 
 def yaml_value(value: Value) -> str:
-    """The value as one line of YAML; a text is quoted where it would be read as something else."""
+    """The value as one line of YAML; a text is quoted if YAML would read it as something else."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -122,7 +122,7 @@ NO_WEIGHT = "–"
 
 
 def number(value: float) -> str:
-    """The number with two decimals and a typographic minus sign."""
+    """The number with two decimals and a typographic minus."""
     return f"{value:.2f}".replace("-", "−")
 
 
@@ -157,23 +157,23 @@ def weights() -> str:
 
 
 def with_workflow(text: str) -> str:
-    """The README with the workflow that `precedent init` writes; as it is where it shows none."""
+    """The README with the workflow that `precedent init` writes; unchanged if it shows none."""
     shown = re.compile(r"(?<=^```yaml\n)name: Precedent\n.*?(?=^```$)", re.MULTILINE | re.DOTALL)
     return shown.sub(lambda _: workflow_text(), text, count=1)
 
 
 def with_kinds(schema: dict[str, object]) -> str:
     """The JSON schema of the kinds of threads and of endings, to which the other schemas refer."""
-    listed = {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}}
-    return f"{json.dumps(schema | {'$defs': listed}, indent=2)}\n"
+    definitions = {"kind": {"enum": [*Kind]}, "outcome_kind": {"enum": [*OutcomeKind]}}
+    return f"{json.dumps(schema | {'$defs': definitions}, indent=2)}\n"
 
 
 def pages() -> dict[Path, str]:
-    """The files that are written from the code, whole or in part, as they should be."""
+    """The files generated from the code, whole or in part, with their correct content."""
     evaluation, tools, readme = ROOT / "docs/evaluation.md", ROOT / "docs/mcp.md", ROOT / "README.md"
-    listed = ROOT / "docs/schemas/kinds.v1.json"
+    kinds = ROOT / "docs/schemas/kinds.v1.json"
     return {
-        listed: with_kinds(json.loads(listed.read_text(encoding="utf-8"))),
+        kinds: with_kinds(json.loads(kinds.read_text(encoding="utf-8"))),
         ROOT / "config.example.yml": example(),
         ROOT / "docs/settings.md": page(),
         readme: with_workflow(readme.read_text(encoding="utf-8")),
@@ -183,7 +183,7 @@ def pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the files; with ``--check`` write nothing and return 1 where one differs."""
+    """Write the files; with ``--check``, write nothing and return 1 if one differs."""
     stale = 0
     for path, text in pages().items():
         if "--check" not in sys.argv:

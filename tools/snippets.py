@@ -1,4 +1,4 @@
-"""Writes the workflows that the pages show, and the scripts in them and in our own, to where checkers find them.
+"""Writes the workflows shown in the pages, and the scripts in them and in our own workflows, where checkers find them.
 
 python -m tools.snippets FOLDER
 """
@@ -28,11 +28,11 @@ POLICY = f"""rules:
         '*': hash-pin
 """
 COMMENTS = re.compile(r"^(  issue_comment:[^#\n]*?) *(#.*)?$", re.MULTILINE)
-"""What people write reaches the bot as data, by the event's file: tests.threats holds that no step expands it."""
+"""People's texts reach the bot as data, in the event's file: tests.threats checks that no step expands them."""
 
 IGNORED = r"\1 # zizmor: ignore[dangerous-triggers]"
 ELLIPSIS = ("@sha256:…", f"@sha256:{'0' * 64}")
-"""How a page writes a digest that is the reader's, and what checkers take for one."""
+"""How a page writes a digest that the reader fills in, and a digest that checkers accept."""
 
 HEAD = """name: A part of one
 on:
@@ -62,29 +62,28 @@ JOB = """jobs:
 
 
 class Block(NamedTuple):
-    """A fenced block of a page: what it is written in, and its text without the fence's indentation."""
+    """A fenced block of a page: its language, and its text without the fence's indentation."""
 
     language: str
     body: str
 
 
 def pages() -> list[Path]:
-    """All pages of the project, for its users and for who works on it."""
+    """All pages of the project, for users and contributors."""
     return sorted(
         [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("sample/*.md"), *ROOT.glob("skills/**/*.md")]
     )
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The fenced blocks of a page, those in lists too."""
-    for found in FENCE.finditer(text):
-        body = re.sub(rf"^{found['indent']}", "", found["body"], flags=re.MULTILINE)
-        yield Block(found["language"].strip(), body)
+    """The fenced blocks of a page, including those in lists."""
+    for match in FENCE.finditer(text):
+        body = re.sub(rf"^{match['indent']}", "", match["body"], flags=re.MULTILINE)
+        yield Block(match["language"].strip(), body)
 
 
-def whole(shown: str) -> str | None:
-    """A workflow that checkers take, for one that is shown or for a part: jobs, steps or triggers. None for what is
-    neither."""
+def complete_workflow(shown: str) -> str | None:
+    """A workflow that checkers accept, from a shown one or a part: jobs, steps or triggers. None for other texts."""
     text = COMMENTS.sub(IGNORED, shown).replace(*ELLIPSIS)
     if has(text, "jobs") and has(text, "on"):
         return text
@@ -99,61 +98,61 @@ def whole(shown: str) -> str | None:
 
 
 def has(text: str, key: str) -> bool:
-    """Whether the YAML has this key at its top."""
+    """Whether the YAML has this key at the top level."""
     return re.search(rf"^{key}:", text, re.MULTILINE) is not None
 
 
 def workflows() -> dict[str, str]:
-    """The workflows of all pages by name (``README-1.yml``), parts of one made whole."""
-    found: dict[str, str] = {}
+    """The workflows of all pages by name (``README-1.yml``), with parts completed."""
+    named: dict[str, str] = {}
     for page in pages():
-        shown = [block.body for block in blocks(page.read_text(encoding="utf-8")) if block.language in ("yaml", "yml")]
-        made = [text for body in shown if (text := whole(body)) is not None]
-        found |= {f"{_label(page)}-{at}.yml": text for at, text in enumerate(made, 1)}
-    return found
+        bodies = [block.body for block in blocks(page.read_text(encoding="utf-8")) if block.language in ("yaml", "yml")]
+        complete = [text for body in bodies if (text := complete_workflow(body)) is not None]
+        named |= {f"{_label(page)}-{at}.yml": text for at, text in enumerate(complete, 1)}
+    return named
 
 
 def _label(page: Path) -> str:
-    """A name that no other page has: those of docs/ go by their own, where that is not one of the root's too."""
+    """A unique name for a page: its own for pages of the root, and of docs/ unless the root has one of that name."""
     is_plain = page.parent in (ROOT, ROOT / "docs") and (page.parent == ROOT or not (ROOT / page.name).exists())
     return page.stem if is_plain else "-".join(page.relative_to(ROOT).with_suffix("").parts)
 
 
 def scripts(name: str, workflow: str) -> dict[str, str]:
-    """The scripts of a workflow's steps by name, as GitHub's runner starts them: in bash, ended by the first fault."""
-    found: dict[str, str] = {}
-    for job, told in yaml.safe_load(workflow)["jobs"].items():
-        for at, step in enumerate(told["steps"], 1):
+    """The scripts of a workflow's steps by name, as GitHub's runner starts them: in bash, until the first error."""
+    named: dict[str, str] = {}
+    for job, definition in yaml.safe_load(workflow)["jobs"].items():
+        for index, step in enumerate(definition["steps"], 1):
             if "run" in step:
-                found[f"{Path(name).stem}-{job}-{at}.sh"] = f"#!/usr/bin/env bash\nset -e\n{step['run']}\n"
-    return found
+                named[f"{Path(name).stem}-{job}-{index}.sh"] = f"#!/usr/bin/env bash\nset -e\n{step['run']}\n"
+    return named
 
 
-def own() -> dict[str, str]:
+def own_workflows() -> dict[str, str]:
     """The workflows of this repository by name."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
 
 
 def main(folder: Path) -> None:
-    """Write them below ``folder``, workflows in the place where GitHub would look for them, in place of older ones.
+    """Write them below ``folder``, workflows where GitHub would look for them, replacing older ones.
 
-    SystemExit where that would be in the place of a repository's own.
+    Raises SystemExit if that would replace a repository's own workflows.
     """
     if (folder / ".git").exists():
         raise SystemExit(f"{folder} is a repository, whose workflows would be lost: name a folder for copies")
     shown = workflows()
-    written = [script for name, text in (shown | own()).items() for script in scripts(name, text).items()]
+    written = [script for name, text in (shown | own_workflows()).items() for script in scripts(name, text).items()]
     _fill(folder / ".github" / "workflows", shown)
     _fill(folder / "scripts", dict(written))
     (folder / "zizmor.yml").write_text(POLICY, encoding="utf-8")
 
 
-def _fill(place: Path, files: Mapping[str, str]) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    for old in place.iterdir():
+def _fill(folder: Path, files: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
         old.unlink()
     for name, text in files.items():
-        (place / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

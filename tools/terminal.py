@@ -1,4 +1,4 @@
-"""A terminal as a picture: what a command of ours shows a person in a clone of the sample's repository."""
+"""Shows a terminal as an HTML page: the output of a command in a clone of the sample's repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS, LINES = 94, 50
 BRANCH = "fix/42-session-timeout"
 CHANGED = ("linkbarn/store/session.py", "linkbarn/auth/cookie.py")
 FOREIGN = "#23"
-"""The last thread of all, in a script that the fonts of the picture lack, is left out."""
+"""The last thread is left out: the fonts of the picture lack its script."""
 
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ margin: 0; padding: 22px 26px; background: #1b1d23; color: #d9d9d9; }}
@@ -50,35 +50,37 @@ def checkout(folder: Path) -> Path:
     return top
 
 
-def typed(command: str, top: Path, home: Path) -> str:
-    """What a terminal shows of a command, with its colours."""
+def run_in_terminal(command: str, top: Path, home: Path) -> str:
+    """Run a command in a terminal; returns its output with colours."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
     program = [sys.executable, "-m", "bot", *command.split()[1:]]
-    subprocess.run(program, cwd=top, env=environ, check=True, capture_output=True)  # fetches, which shows a bar
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (LINES, COLUMNS))
-    process = subprocess.Popen(program, cwd=top, env=environ, stdout=theirs, stderr=theirs, stdin=theirs)
-    os.close(theirs)
-    shown = b""
+    subprocess.run(
+        program, cwd=top, env=environ, check=True, capture_output=True
+    )  # fetches first, as that shows a progress bar
+    controller, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (LINES, COLUMNS))
+    process = subprocess.Popen(program, cwd=top, env=environ, stdout=terminal, stderr=terminal, stdin=terminal)
+    os.close(terminal)
+    output = b""
     while True:
         try:
-            more = os.read(ours, 65_536)
+            piece = os.read(controller, 65_536)
         except OSError:
             break
-        if not more:
+        if not piece:
             break
-        shown += more
+        output += piece
     process.wait()
-    return shown.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 def screen(folder: Path) -> Path:
-    """The page that shows `precedent what` as it is seen."""
+    """The page with the output of `precedent what`."""
     top = checkout(folder)
-    shown = typed("precedent what", top, folder)
+    output = run_in_terminal("precedent what", top, folder)
     console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="256", force_terminal=True)
     console.print(Text(f"~/linkbarn ({BRANCH}) $ precedent what\n", style="bold"))
-    console.print(Text.from_ansi(shown.partition(FOREIGN)[0].rpartition("\n")[0]))
+    console.print(Text.from_ansi(output.partition(FOREIGN)[0].rpartition("\n")[0]))
     file = folder / "terminal.html"
     file.write_text(console.export_html(theme=DIMMED_MONOKAI, code_format=PAGE), encoding="utf-8")
     return file

@@ -19,7 +19,7 @@ class AnswerRecord:
     """The answer on a thread, as stored on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
 
     ``state`` is ``pending`` (stored, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or ``removed`` (a
-    person deleted the comment: it is not written again). ``question`` identifies what was answered: the thread's text
+    person deleted the comment: it is not posted again). ``question`` identifies what was answered: the thread's text
     and references at the time, empty if no answer was sought. ``at`` is when the answer was first promised and
     identifies it: new states and counts keep it. ``trying_since`` is the start of the run that is writing the comment,
     None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment when last checked.

@@ -61,7 +61,7 @@ EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
 TIMEOUT = 20.0
 """Seconds for each part of a request."""
 
-NOT_INSTALLED = "the App is not installed there any more, or may not see this repository"
+NOT_INSTALLED = "the App is no longer installed there, or cannot see this repository"
 SUSPENDED = "the App's installation is suspended there"
 REFUSED = "GitHub rejected the App's key (401): check the App's ID, its private key and this machine's clock"
 LACKING = (

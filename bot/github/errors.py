@@ -36,7 +36,7 @@ class Unauthorised(ForgeError):
 
 
 class NotInstalled(WorldError):
-    """The App is not installed there, or may not see this repository."""
+    """The App is not installed there, or cannot see this repository."""
 
 
 class Suspended(NotInstalled):
@@ -147,7 +147,7 @@ def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: s
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
     if status in (403, 422) and any(words in message.lower() for words in _CLOSED):
-        return CannotComment(f"GitHub takes no comment here: {message:.120}")
+        return CannotComment(f"GitHub accepts no comment here: {message:.120}")
     if status == 403:
         return NotPermitted(
             f"the token may not do this (403: {message:.120})", permission_remedy(_missing_permission(headers, path))

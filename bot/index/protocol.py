@@ -156,7 +156,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT = 5
+LAYOUT = 6
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 

@@ -67,7 +67,7 @@ def reason_to_pass(thread: Thread, settings: Settings) -> str:
     if any(_matches(label, settings.ignore.labels) for label in thread.labels):
         return "it carries an ignored label"
     if thread.is_closed:
-        return "it is closed already"
+        return "it is already closed"
     return "the conversation is locked" if thread.locked else ""
 
 

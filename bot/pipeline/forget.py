@@ -27,7 +27,7 @@ from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 from bot.reading.requests import BREAK, Command
 
 BUSY = "another run was writing at that moment; a later run looks for its comments"
-SHOWN = "it showed an issue that is forgotten: the comment was deleted"
+SHOWN = "it showed an issue that was forgotten: the comment was deleted"
 
 UNREACHED = (
     "Not reached: email already sent; the edit history that GitHub keeps; forks and clones of the branch, and a"

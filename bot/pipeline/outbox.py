@@ -25,9 +25,9 @@ SKEW = timedelta(minutes=1)
 
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"
-TAKEN_BACK = "it quotes what was taken back since"
+TAKEN_BACK = "it quotes words that their author edited or deleted"
 UNSEEN = "it is not visible now"
-DELETED = "a person deleted the comment: it is not written again"
+DELETED = "a person deleted the comment: it is not posted again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class CommentPlan:
     def reason(self) -> str:
         if self.waits:
             return self.waits
-        return self.answer.reason if isinstance(self.answer, Silent) else "memory has something to tell"
+        return self.answer.reason if isinstance(self.answer, Silent) else "memory has something to show"
 
     @property
     def is_new(self) -> bool:

@@ -33,14 +33,14 @@ WRITERS = frozenset({"admin", "maintain", "write"})
 DONE_REASONS = {
     "search": "asked to search",
     "context": "asked about an issue",
-    "recall": "asked what was said before",
+    "recall": "asked what was decided",
     "help": "asked for the commands",
-    "wrong": "an issue was called wrong here",
-    "same": "an issue was called the same here",
-    "different": "an issue was called another thing here",
-    "original": "the original issue was named here",
-    "off": "asked to say nothing more here",
-    "on": "asked to speak here again",
+    "wrong": "an issue was marked as unrelated",
+    "same": "an issue was marked as the same",
+    "different": "an issue was marked as different",
+    "original": "an issue was named as the original",
+    "off": "switched off on this issue",
+    "on": "switched on again on this issue",
     "refresh": "asked for a new answer",
     FORGET: "the issue was forgotten",
 }
@@ -49,7 +49,7 @@ DONE_REASONS = {
 MAX_CONFIRMED = 3
 """Commands per account and hour that change something and get a reply; any further ones get only a reaction."""
 
-LIMIT_REACHED = "the account's questions of this hour are used up"
+LIMIT_REACHED = "the account has used up its questions for this hour"
 
 ABOUT_ISSUES = JUDGING | {"wrong"}
 """Changes that are about other issues."""

@@ -35,7 +35,7 @@ from bot.settings.schema import PageSettings, Settings, SettingsError
 from bot.settings.yaml_file import CONFIG_PATH, TEMPLATES, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
-MUTED = "the settings cannot be used: what is to be said waits until they are mended"
+MUTED = "the settings cannot be used: comments wait until they are corrected"
 
 
 @dataclass(frozen=True, slots=True)

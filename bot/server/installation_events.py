@@ -15,9 +15,9 @@ from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, 
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING, RepositoryScope
 
-UNINSTALLED = "the App is not installed there any more"
+UNINSTALLED = "the App is no longer installed there"
 SUSPENDED = "the App is suspended there"
-REMOVED = "the App may not see this repository any more"
+REMOVED = "the App can no longer see this repository"
 DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 

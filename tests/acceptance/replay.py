@@ -1,4 +1,4 @@
-"""A real archive, event by event in time order, through the Action's door."""
+"""Replay of a real archive: the Action runs on each of its events, in time order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ REFERENCES = ("cross-referenced", "referenced")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Happening:
-    """One event of an archive: ``step`` orders those of the same second (opened, then comments, then closed)."""
+class ArchiveEvent:
+    """One event of an archive; ``step`` orders events of the same second (opened, then comments, then closed)."""
 
     at: str
     step: int
@@ -31,9 +31,9 @@ class Happening:
 
 @dataclass(slots=True)
 class Tally:
-    """What a replay cost: (reads, writes) of each event by its name, exit codes, and comments on each issue.
+    """What a replay cost: the (reads, writes) of events by name, failed runs, and our comments on each issue.
 
-    Events on a thread that one of our comments shows are counted apart: that comment may have to change too.
+    Events on a thread that one of our comments shows are counted separately: that comment may have to change too.
     """
 
     costs: dict[str, Counter[tuple[int, int]]] = field(default_factory=dict)
@@ -42,26 +42,26 @@ class Tally:
     comments: dict[int, int] = field(default_factory=dict)
 
 
-def read(path: Path) -> dict[int, Json]:
+def read_threads(path: Path) -> dict[int, Json]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         return {thread["id"]: thread for thread in map(json.loads, lines)}
 
 
-def happenings(threads: Iterable[Json]) -> Iterator[Happening]:
+def archive_events(threads: Iterable[Json]) -> Iterator[ArchiveEvent]:
     for thread in threads:
-        yield Happening(thread["created_at"], 0, thread["id"])
+        yield ArchiveEvent(thread["created_at"], 0, thread["id"])
         for index, comment in enumerate(thread["comments"]):
-            yield Happening(max(comment["created_at"], thread["created_at"]), 1, thread["id"], index)
+            yield ArchiveEvent(max(comment["created_at"], thread["created_at"]), 1, thread["id"], index)
         if thread["state"] == "closed":
-            yield Happening(max(thread["closed_at"], thread["created_at"]), 2, thread["id"])
+            yield ArchiveEvent(max(thread["closed_at"], thread["created_at"]), 2, thread["id"])
 
 
 def replay(stage: Stage, threads: Mapping[int, Json]) -> Tally:
-    """Play everything; each event is delivered once, in order."""
+    """Deliver each event once, in order."""
     tally = Tally()
-    for event in sorted(happenings(threads.values())):
+    for event in sorted(archive_events(threads.values())):
         costs = tally.costs_of_shown if is_shown(stage, event.number) else tally.costs
-        name, action, comment = happen(stage, event, threads[event.number])
+        name, action, comment = apply_event(stage, event, threads[event.number])
         stage.github.mark()
         code = stage.act(name, action, event.number, comment)
         costs.setdefault(f"{name}.{action}", Counter())[(_reads(stage), stage.github.writes)] += 1
@@ -72,23 +72,23 @@ def replay(stage: Stage, threads: Mapping[int, Json]) -> Tally:
 
 
 def _reads(stage: Stage) -> int:
-    """The reads of the last run. A closed thread's timeline is not counted where another thread changed too, nor is the
-    one look for open pull requests where an open issue is shown."""
+    """Reads of the last run, without a closed thread's timeline if another thread changed too, and without the one
+    lookup of open pull requests if an open issue is shown."""
     ends = {request.path.rpartition("/")[2] for request in stage.github.recent if request.method == "GET"}
     lists = {request.path for request in stage.github.recent}
     is_extra = "timeline" in ends and any(path.endswith("/issues/comments") for path in lists)
-    is_look = stage.github.writes > 0 and graph_requests(stage) == 1
-    return stage.github.reads - is_extra - is_look
+    is_lookup = stage.github.writes > 0 and graph_requests(stage) == 1
+    return stage.github.reads - is_extra - is_lookup
 
 
 def is_shown(stage: Stage, number: int) -> bool:
-    """Whether a comment of ours shows this issue."""
+    """Whether one of our comments shows this issue."""
     link = re.compile(rf"/issues/{number}\b")
     return any(link.search(comment.body) for comment in stage.github.comments_by(BOT))
 
 
-def happen(stage: Stage, event: Happening, thread: Json) -> tuple[str, str, int | None]:
-    """Let it happen on the fake forge; the name, action and comment of the event that GitHub would send."""
+def apply_event(stage: Stage, event: ArchiveEvent, thread: Json) -> tuple[str, str, int | None]:
+    """Apply the event to the fake GitHub; returns the event name, action and comment id that GitHub would send."""
     github, number = stage.github, event.number
     if event.step == 0:
         github.repo.next_number = number
@@ -97,20 +97,20 @@ def happen(stage: Stage, event: Happening, thread: Json) -> tuple[str, str, int 
         )
         return "issues", "opened", None
     if event.step == 1:
-        said = thread["comments"][event.index]
-        made = github.comment(number, said["author"], said["body"], event.at, said.get("association"))
-        return "issue_comment", "created", made
+        entry = thread["comments"][event.index]
+        comment_id = github.comment(number, entry["author"], entry["body"], event.at, entry.get("association"))
+        return "issue_comment", "created", comment_id
     reason = thread.get("state_reason") or "completed"
     github.close(number, thread.get("closed_by") or thread["author"], reason, event.at)
     return "issues", "closed", None
 
 
 def comparable(thread: Thread) -> dict[str, object]:
-    """A thread without what GitHub tells nobody about.
+    """The fields of a thread, without changes that GitHub does not report.
 
-    Our own comment moves the time of the last update; a reference from elsewhere, made after the thread was closed,
-    moves nothing, so nobody learns of it until the thread itself changes.
+    Our own comment moves the time of the last update. A reference from elsewhere that was made after the thread was
+    closed moves nothing, so no run learns of it until the thread itself changes.
     """
     closed_at = thread.closed_at
-    kept = tuple(e for e in thread.events if closed_at is None or e.at <= closed_at or e.name not in REFERENCES)
-    return archive_fields(replace(thread, updated_at=None, events=kept))
+    events = tuple(e for e in thread.events if closed_at is None or e.at <= closed_at or e.name not in REFERENCES)
+    return archive_fields(replace(thread, updated_at=None, events=events))

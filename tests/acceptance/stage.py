@@ -1,4 +1,4 @@
-"""A repository with a fake forge and a real git remote, and the Action's door opened on one event after another."""
+"""A repository with a fake GitHub and a real git remote, on which the Action runs one event after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
-from tests.threats.runner import runner_reads
+from tests.threats.runner import read_outputs_file
 
 REPOSITORY = "octo-org/hello-world"
 BOT = "github-actions[bot]"
@@ -20,7 +20,7 @@ DECISION = "We decided to go with PostgreSQL; Redis lost every session on restar
 
 
 class Stage:
-    """One repository. `act` runs the Action in this process; what it logged is in ``log``."""
+    """One repository. `act` runs the Action on an event, in this process."""
 
     def __init__(self, folder: Path, now: str = "2026-01-05T12:00:00Z", *, validate: bool = True) -> None:
         self.folder = folder
@@ -33,8 +33,8 @@ class Stage:
         self._opened: list[Memory] = []
 
     def environment(self, event: str, inputs: Mapping[str, str] | None = None) -> dict[str, str]:
-        given = {f"INPUT_{name.upper()}": value for name, value in (inputs or {}).items()}
-        return self.github.environment(event, self.folder) | {"GITHUB_REPOSITORY": REPOSITORY} | given
+        input_variables = {f"INPUT_{name.upper()}": value for name, value in (inputs or {}).items()}
+        return self.github.environment(event, self.folder) | {"GITHUB_REPOSITORY": REPOSITORY} | input_variables
 
     def act(
         self,
@@ -50,8 +50,8 @@ class Stage:
         self.summary.write_text("", encoding="utf-8")
         before = len(self.github.requests)
         code = self.program(self.environment(event, inputs), datetime.fromisoformat(self.github.clock.now), write_gap=0)
-        if (inputs or {}).get("run") != "rebuild":  # which waits for a short limit, and goes on
-            self.github.violations += self.github.in_vain(before)
+        if (inputs or {}).get("run") != "rebuild":  # a rebuild waits for a short limit, then continues
+            self.github.violations += self.github.wasted_requests(before)
         return code
 
     def comments(self, number: int) -> list[str]:
@@ -65,7 +65,7 @@ class Stage:
 
     def outputs(self) -> dict[str, str]:
         """The Action's outputs, read as the runner reads them."""
-        return runner_reads(self.output.read_text(encoding="utf-8"))
+        return read_outputs_file(self.output.read_text(encoding="utf-8"))
 
     def close(self) -> None:
         for memory in self._opened:
@@ -77,13 +77,13 @@ class Stage:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close; a test that passed so far fails if a request or response was not as GitHub describes it."""
+        """Close; fail a test that passed so far if a request or response does not match GitHub's API description."""
         self.close()
         assert kind or self.github.violations == []
 
 
 def with_past(stage: Stage) -> Stage:
-    """Adds a decision (1) and a wish that was declined (2), both long closed."""
+    """Add a decision (1) and a feature request that was declined (2), both closed long ago."""
     github = stage.github
     github.set_permission("octocat", "write")
     github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
@@ -96,7 +96,7 @@ def with_past(stage: Stage) -> Stage:
 
 
 def with_issues(stage: Stage, count: int) -> Stage:
-    """Adds so many open issues, none of them remembered."""
+    """Add `count` open issues, none of them in memory."""
     for number in range(count):
         at = f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00Z"
         stage.github.open_issue("octocat", f"Crash {number}", at=at)
@@ -104,16 +104,16 @@ def with_issues(stage: Stage, count: int) -> Stage:
 
 
 def rebuild(stage: Stage, **inputs: str) -> int:
-    """Start a rebuild by hand; its requests are counted from here on."""
+    """Start a rebuild by hand; requests are counted from here on."""
     stage.github.mark()
     return stage.act("workflow_dispatch", inputs={"run": "rebuild"} | inputs)
 
 
 def summary(stage: Stage) -> str:
-    """What the last run told in the job summary."""
+    """The job summary of the last run."""
     return stage.summary.read_text(encoding="utf-8")
 
 
 def graph_requests(stage: Stage) -> int:
-    """Requests for history since the last mark."""
+    """GraphQL requests since the last mark."""
     return sum(request.path == "/graphql" for request in stage.github.recent)

@@ -1,4 +1,4 @@
-"""Threads of the small archives, answered as on the day they were opened: harmless, in bounds, not too often."""
+"""Threads of small archives, answered as on the day they were opened: harmless, within bounds, not too often."""
 
 import gzip
 from collections import Counter
@@ -32,7 +32,7 @@ SETTINGS = Settings()
 
 @dataclass
 class Tally:
-    """What was said on the threads of one archive; ``faults`` names what must not have been."""
+    """The comments on the threads of one archive; ``faults`` lists what they must not contain."""
 
     threads: int = 0
     spoke: int = 0
@@ -46,41 +46,43 @@ class Tally:
         return f"spoke on {self.spoke} of {self.threads} ({share:.0%}): {parts}; longest {self.longest:,} characters"
 
 
-def imported(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str], *, learn: bool = False) -> Memory:
+def import_archive(archive: Path, folder: Path, capsys: pytest.CaptureFixture[str], *, learn: bool = False) -> Memory:
     options = [] if learn else ["--no-learn"]
     assert main(["import", str(archive), "--store", str(folder), "--json", *options]) == 0
     assert capsys.readouterr().err == ""
     return Memory(FolderStore(folder)).open()
 
 
-def answered(memory: Memory, threads: Iterable[Thread]) -> Tally:
+def answer_threads(memory: Memory, threads: Iterable[Thread]) -> Tally:
     tally = Tally()
     renderer = Renderer(links=CommentLinks(repo=REPO))
     for thread in threads:
-        asked = thread.as_of(thread.created_at)
-        answer = decide(recall(asked, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at))
+        opened = thread.as_of(thread.created_at)
+        answer = decide(recall(opened, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at))
         tally.threads += 1
         if isinstance(answer, Speak):
             tally.spoke += 1
             tally.sections.update(name for name in SECTIONS if getattr(answer.context, name))
-            rendered = renderer.render(answer.context, thread_id=thread.id, now=asked.revised_at, searched=0)
+            rendered = renderer.render(answer.context, thread_id=thread.id, now=opened.revised_at, searched=0)
             tally.longest = max(tally.longest, len(rendered.text))
             tally.faults += [f"{thread.id}: {fault}" for fault in faults(rendered.text)]
     return tally
 
 
 def faults(text: str) -> list[str]:
-    """Whatever in a comment reaches out of it, breaks its frame or is too long."""
-    found = report(text)
-    wrong = [f"mentions {name}" for name in found.mentions] + [f"refers to {each}" for each in found.references]
-    wrong += [f"links to {link}" for link in found.links if not link.startswith(ALLOWED)]
-    wrong += [f"shows {image}" for image in found.images] + [f"draws {formula}" for formula in found.formulas]
-    wrong += ["has no marker"] * (not find_marker(text)) + ["is too long"] * (len(text) > MAX_CHARS)
-    return wrong
+    """Everything in a comment that reaches beyond it, breaks its format or is too long."""
+    detected = report(text)
+    problems = [f"mentions {name}" for name in detected.mentions] + [
+        f"refers to {reference}" for reference in detected.references
+    ]
+    problems += [f"links to {link}" for link in detected.links if not link.startswith(ALLOWED)]
+    problems += [f"shows {image}" for image in detected.images] + [f"draws {formula}" for formula in detected.formulas]
+    problems += ["has no marker"] * (not find_marker(text)) + ["is too long"] * (len(text) > MAX_CHARS)
+    return problems
 
 
 SCATTERED = ("rust_endings",)
-"""Archives of threads that were picked from a large one: hardly two of them are about the same."""
+"""Archives of threads that were picked from a large one: hardly any two of them are about the same thing."""
 
 LEARNED = SMALL if THOROUGH else ("ietf_mls-protocol",)
 """Archives whose memory learns before it answers."""
@@ -91,9 +93,9 @@ def test_threads_of_a_small_archive_are_answered_without_harm(
     name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     archive = shared / "threads" / f"{name}.jsonl.gz"
-    memory = imported(archive, tmp_path / "store", capsys, learn=name in LEARNED)
+    memory = import_archive(archive, tmp_path / "store", capsys, learn=name in LEARNED)
     threads = share((record for record in memory.state.every_record() if isinstance(record, Thread)), one_in=3)
-    tally = answered(memory, threads)
+    tally = answer_threads(memory, threads)
     memory.close()
     with capsys.disabled():
         print(f"\n{name}: {tally}")
@@ -103,17 +105,19 @@ def test_threads_of_a_small_archive_are_answered_without_harm(
     assert tally.spoke or name in SCATTERED
 
 
-def test_a_large_archive_is_imported_whole(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_archive_is_imported_completely(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with gzip.open(shared / "rust_pre2015" / "issues.jsonl.gz", "rt", encoding="utf-8") as lines:
-        taken = share(lines)  # from every folder of a hundred
+        sample = share(lines)  # some for every folder of a hundred records
     archive = tmp_path / "issues.jsonl"
-    archive.write_text("".join(taken), encoding="utf-8")
-    memory = imported(archive, tmp_path / "store", capsys)
-    assert memory.state.manifest.threads == len(taken) > 2_000
-    assert sum(1 for _ in memory.state.every_record()) == len(taken)
+    archive.write_text("".join(sample), encoding="utf-8")
+    memory = import_archive(archive, tmp_path / "store", capsys)
+    assert memory.state.manifest.threads == len(sample) > 2_000
+    assert sum(1 for _ in memory.state.every_record()) == len(sample)
     memory.close()
 
 
 @pytest.mark.parametrize("text", ["@octocat", "see #4", "https://example.com", "![](https://example.com/a.png)"])
-def test_the_judge_sees_what_must_not_be_said(text: str) -> None:
+def test_the_check_for_faults_detects_what_must_not_be_posted(text: str) -> None:
     assert any("marker" not in fault for fault in faults(text))

@@ -1,4 +1,4 @@
-"""What bad input and a bad day get: one clear line, the right exit code, nothing lost, and no secret anywhere."""
+"""Bad input and failures get one clear line and the right exit code; nothing is lost and no secret leaks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CANARY = "ghs_canary0123456789secret"
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 
 
-class Day:
-    """A repository with a decision (1), and an issue (2) that points at it and waits for its answer."""
+class Scenario:
+    """A repository with a decision (1); `open_issue` adds an issue that refers to it and waits for its answer."""
 
     def __init__(self, folder: Path) -> None:
         self.stage = stage = Stage(folder)
@@ -36,7 +36,9 @@ class Day:
         self.github.close(1, "octocat", at="2025-07-23T10:00:00Z")
         self.log = ""
 
-    def open(self, body: str | None = "As in #1.", author: str | None = "hubot", title: str = "Logged out") -> int:
+    def open_issue(
+        self, body: str | None = "As in #1.", author: str | None = "hubot", title: str = "Logged out"
+    ) -> int:
         return self.github.open_issue(author, title, body)
 
     def act(self, event: str, action: str | None = None, number: int | None = None) -> int:
@@ -54,111 +56,115 @@ class Day:
         )
 
     def commit(self, path: str, content: str | bytes | None, branch: str = "main") -> None:
-        """Put a file onto a branch, None to take it off, as anybody with write access can."""
+        """Commit a file to a branch, or delete it with None, as anybody with write access can."""
         self.git.commit(REPOSITORY, path, content, f"refs/heads/{branch}")
 
-    def answered(self, number: int) -> bool:
+    def is_answered(self, number: int) -> bool:
         return len(self.stage.comments(number)) == 1
 
     def recovers(self, number: int) -> bool:
-        """Whether the next good run makes up for everything, once."""
+        """Whether the next good run catches up, with exactly one comment."""
         self.github.faults.clear()
         self.git.faults.clear()
         self.environment = {"INPUT_TOKEN": CANARY}
         codes = [self.act("schedule"), self.act("schedule")]
-        return codes == [0, 0] and self.answered(number) and self.stage.memory().state.manifest.threads >= 2
+        return codes == [0, 0] and self.is_answered(number) and self.stage.memory().state.manifest.threads >= 2
 
 
 @pytest.fixture
-def day(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Day]:
-    day = Day(tmp_path)
-    yield day
-    day.stage.close()
-    shown = "".join(capfd.readouterr()) + day.log
-    told = [file.read_text(encoding="utf-8") for file in (day.stage.summary, day.stage.output) if file.exists()]
-    for text in (shown, *told):
+def scenario(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Scenario]:
+    scenario = Scenario(tmp_path)
+    yield scenario
+    scenario.stage.close()
+    log = "".join(capfd.readouterr()) + scenario.log
+    files = [
+        file.read_text(encoding="utf-8") for file in (scenario.stage.summary, scenario.stage.output) if file.exists()
+    ]
+    for text in (log, *files):
         assert CANARY not in text
         assert base64.b64encode(f"x-access-token:{CANARY}".encode()).decode() not in text
         assert "Traceback" not in text
         assert "this is a bug" not in text
 
 
-def errors(day: Day, capfd: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines that the runner shows as errors since the last look."""
+def errors(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines since the last call that the runner shows as errors."""
     out, err = capfd.readouterr()
-    day.log += out + err
+    scenario.log += out + err
     return [line.removeprefix("::error::") for line in out.splitlines() if line.startswith("::error::")]
 
 
 # -- what a stranger can write -------------------------------------------------------------------------------------
 
 
-def test_no_body_and_no_author(day: Day) -> None:
-    number = day.open(None, None)
-    assert day.act("issues", "opened", number) == 0
-    day.github.comment(number, None, "As in #1.")
-    assert day.act("issue_comment", "created", number) == 0
-    thread = day.stage.memory().records([number])[number]
+def test_an_issue_without_body_and_author_is_answered(scenario: Scenario) -> None:
+    number = scenario.open_issue(None, None)
+    assert scenario.act("issues", "opened", number) == 0
+    scenario.github.comment(number, None, "As in #1.")
+    assert scenario.act("issue_comment", "created", number) == 0
+    thread = scenario.stage.memory().records([number])[number]
     assert isinstance(thread, Thread)
     assert (thread.author, thread.body, thread.comments[0].author) == ("ghost", "", "ghost")
-    assert day.answered(number)
+    assert scenario.is_answered(number)
 
 
 @pytest.mark.parametrize("mark", ["[", "*", ">", "<", "#1 "])
-def test_a_body_of_65536_times_the_same(day: Day, mark: str) -> None:
-    number = day.open(("As in #1.\n\n" + mark * 65_536)[:65_536])
+def test_a_body_that_repeats_one_mark_65536_times_is_answered_in_seconds(scenario: Scenario, mark: str) -> None:
+    number = scenario.open_issue(("As in #1.\n\n" + mark * 65_536)[:65_536])
     started = time.monotonic()
-    assert day.act("issues", "opened", number) == 0
+    assert scenario.act("issues", "opened", number) == 0
     assert time.monotonic() - started < 15
-    assert day.answered(number)
+    assert scenario.is_answered(number)
 
 
-def test_two_thousand_comments(tmp_path: Path) -> None:
-    day = Day(tmp_path)
-    day.github.validate = False
-    number = day.open("zyx", "hubot")
-    day.act("schedule")
+def test_an_issue_with_two_thousand_comments_is_read_completely(tmp_path: Path) -> None:
+    scenario = Scenario(tmp_path)
+    scenario.github.validate = False
+    number = scenario.open_issue("zyx", "hubot")
+    scenario.act("schedule")
     for count in range(2_000):
-        day.github.comment(number, "monalisa", f"Me too, for the {count}th time.")
-    last = day.github.comment(number, "hubot", "Like #1?")
-    day.github.write_event(tmp_path / "event.json", "issue_comment", "created", number, last)
+        scenario.github.comment(number, "monalisa", f"Me too, for the {count}th time.")
+    last = scenario.github.comment(number, "hubot", "Like #1?")
+    scenario.github.write_event(tmp_path / "event.json", "issue_comment", "created", number, last)
     started = time.monotonic()
-    assert day.run("issue_comment") == 0
+    assert scenario.run("issue_comment") == 0
     assert time.monotonic() - started < 30
-    thread = day.stage.memory().records([number])[number]
+    thread = scenario.stage.memory().records([number])[number]
     assert isinstance(thread, Thread)
     assert len(thread.comments) == 2_001
-    assert day.answered(number)
-    day.stage.close()
+    assert scenario.is_answered(number)
+    scenario.stage.close()
 
 
-def test_nul_and_lone_surrogates(day: Day) -> None:
+def test_nul_and_lone_surrogates_do_no_harm(scenario: Scenario) -> None:
     hostile = "\x00 \ud800 \udfff \u202e \u2066 \x1b[31m ::set-output name=x::y ##[error] %0A"
-    day.github.open_issue("hubot", f"Old {hostile}", f"About it {hostile}", at="2025-08-01T10:00:00Z")
-    number = day.open(f"As in #1 and #2. {hostile}", title=f"Logged out {hostile}")
-    assert day.act("issues", "opened", number) == 0
-    (text,) = day.stage.comments(number)
+    scenario.github.open_issue("hubot", f"Old {hostile}", f"About it {hostile}", at="2025-08-01T10:00:00Z")
+    number = scenario.open_issue(f"As in #1 and #2. {hostile}", title=f"Logged out {hostile}")
+    assert scenario.act("issues", "opened", number) == 0
+    (text,) = scenario.stage.comments(number)
     assert "\x00" not in text
     assert text.encode("utf-8")
-    found = report(text)
-    assert (found.mentions, found.references, found.images) == ([], [], [])
-    assert day.act("issues", "edited", number) == 0
+    detected = report(text)
+    assert (detected.mentions, detected.references, detected.images) == ([], [], [])
+    assert scenario.act("issues", "edited", number) == 0
 
 
 # -- what a user can get wrong -------------------------------------------------------------------------------------
 
 
-def test_an_unknown_event_is_left_alone(day: Day) -> None:
-    assert day.act("watch", "started") == 0
-    assert "Precedent does not handle the event" in day.stage.summary.read_text(encoding="utf-8")
-    assert day.github.requests == []
+def test_an_unknown_event_is_ignored(scenario: Scenario) -> None:
+    assert scenario.act("watch", "started") == 0
+    assert "Precedent does not handle the event" in scenario.stage.summary.read_text(encoding="utf-8")
+    assert scenario.github.requests == []
 
 
 @pytest.mark.parametrize("payload", [b"", b"no json", b"[1]", b'"issue"', b"[" * 100_000, b"\xff\xfe{}", b"null"])
-def test_a_payload_that_is_no_json_object(day: Day, payload: bytes, capfd: pytest.CaptureFixture[str]) -> None:
-    (day.stage.folder / "event.json").write_bytes(payload)
-    assert day.run("issues") == 2
-    (line,) = errors(day, capfd)
+def test_a_payload_that_is_not_a_json_object_is_reported_in_one_line(
+    scenario: Scenario, payload: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (scenario.stage.folder / "event.json").write_bytes(payload)
+    assert scenario.run("issues") == 2
+    (line,) = errors(scenario, capfd)
     assert "payload of the issues event" in line
     assert "GITHUB_EVENT_PATH" in line
 
@@ -169,76 +175,80 @@ def test_a_payload_that_is_no_json_object(day: Day, payload: bytes, capfd: pytes
     [b"{}", b'{"issue": null}', b'{"issue": {"number": "7"}}', b'{"issue": {"number": -1}, "comment": []}',
      b'{"action": {"a": 1}, "issue": {"number": true}}', b'{"issue": {"number": 1e400}, "changes": 5}'],
 )  # fmt: skip
-def test_a_payload_without_what_it_should_have_is_a_hint_at_nothing(day: Day, payload: bytes) -> None:
-    number = day.open()
-    (day.stage.folder / "event.json").write_bytes(payload)
-    assert day.run("issues") == 0
-    assert day.recovers(number) or not day.stage.comments(number)
-    assert day.stage.memory().state.manifest.threads == 2
+def test_a_payload_without_the_expected_fields_does_no_harm(scenario: Scenario, payload: bytes) -> None:
+    number = scenario.open_issue()
+    (scenario.stage.folder / "event.json").write_bytes(payload)
+    assert scenario.run("issues") == 0
+    assert scenario.recovers(number) or not scenario.stage.comments(number)
+    assert scenario.stage.memory().state.manifest.threads == 2
 
 
-def test_a_payload_file_that_is_not_there(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    day.environment["GITHUB_EVENT_PATH"] = str(day.stage.folder / "absent.json")
-    assert day.run("issues") == 2
-    assert errors(day, capfd) == ["GITHUB_EVENT_PATH cannot be read: No such file or directory"]
+def test_a_missing_payload_file_is_reported_in_one_line(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    scenario.environment["GITHUB_EVENT_PATH"] = str(scenario.stage.folder / "absent.json")
+    assert scenario.run("issues") == 2
+    assert errors(scenario, capfd) == ["GITHUB_EVENT_PATH cannot be read: No such file or directory"]
 
 
 @pytest.mark.parametrize("name", ["GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_REPOSITORY", "INPUT_TOKEN"])
-def test_a_variable_that_is_missing(day: Day, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    number = day.open()
-    day.github.write_event(day.stage.folder / "event.json", "issues", "opened", number)
-    day.environment[name] = ""
-    assert day.run("issues") == 2
-    (line,) = errors(day, capfd)
+def test_a_missing_variable_is_named(scenario: Scenario, name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    number = scenario.open_issue()
+    scenario.github.write_event(scenario.stage.folder / "event.json", "issues", "opened", number)
+    scenario.environment[name] = ""
+    assert scenario.run("issues") == 2
+    (line,) = errors(scenario, capfd)
     assert name.removeprefix("INPUT_").lower() in line.lower()
 
 
-def test_a_config_with_a_typo_says_nothing_remembers_all_and_is_made_up_for(
-    day: Day, capfd: pytest.CaptureFixture[str]
+def test_a_config_with_a_typo_posts_nothing_and_a_later_run_catches_up(
+    scenario: Scenario, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    day.commit(".github/precedent.yml", "mode: comment\ntroubleshoting:\n  max_results: 1\n")
-    number = day.open()
-    assert day.act("issues", "opened", number) == 2
-    (line,) = errors(day, capfd)
+    scenario.commit(".github/precedent.yml", "mode: comment\ntroubleshoting:\n  max_results: 1\n")
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 2
+    (line,) = errors(scenario, capfd)
     assert line.startswith(".github/precedent.yml:2: unknown setting")
     assert 'did you mean "troubleshooting"?' in line
-    assert "troubleshooting" in day.stage.summary.read_text(encoding="utf-8")
-    assert day.stage.comments(number) == []
-    assert isinstance(day.stage.memory().records([number])[number], Thread)
-    day.commit(".github/precedent.yml", "mode: comment\n")
-    assert day.recovers(number)
+    assert "troubleshooting" in scenario.stage.summary.read_text(encoding="utf-8")
+    assert scenario.stage.comments(number) == []
+    assert isinstance(scenario.stage.memory().records([number])[number], Thread)
+    scenario.commit(".github/precedent.yml", "mode: comment\n")
+    assert scenario.recovers(number)
 
 
 @pytest.mark.parametrize("settings", ["mode: [", "a: &a [*a]", "mode: loud"])
-def test_a_config_that_makes_no_sense(day: Day, settings: str, capfd: pytest.CaptureFixture[str]) -> None:
-    day.commit(".github/precedent.yml", settings)
-    number = day.open()
-    assert day.act("issues", "opened", number) == 2
-    (line,) = errors(day, capfd)
+def test_an_invalid_config_is_reported_and_nothing_is_posted(
+    scenario: Scenario, settings: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scenario.commit(".github/precedent.yml", settings)
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 2
+    (line,) = errors(scenario, capfd)
     assert line.startswith(".github/precedent.yml")
-    assert day.stage.comments(number) == []
+    assert scenario.stage.comments(number) == []
 
 
-def test_inputs_that_make_no_sense(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_input_is_named(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
     nonsense = {"INPUT_MODE": "loud", "INPUT_RUN": "fast", "INPUT_ISSUE": "x", "INPUT_DRY-RUN": "maybe"}
     for name, value in nonsense.items():
-        day.environment = {"INPUT_TOKEN": CANARY, name: value}
-        assert day.act("schedule") == 2
-        (line,) = errors(day, capfd)
+        scenario.environment = {"INPUT_TOKEN": CANARY, name: value}
+        assert scenario.act("schedule") == 2
+        (line,) = errors(scenario, capfd)
         assert name.removeprefix("INPUT_").lower() in line
 
 
 @pytest.mark.parametrize("inputs", ['{"mode": "answer"}', '{"mode": "answer", "issue": "x"}', '{"mode": "sing"}'])
-def test_a_run_by_hand_that_asks_for_nonsense(day: Day, inputs: str, capfd: pytest.CaptureFixture[str]) -> None:
-    (day.stage.folder / "event.json").write_text(f'{{"inputs": {inputs}}}', encoding="utf-8")
-    assert day.run("workflow_dispatch") == 2
-    assert len(errors(day, capfd)) == 1
+def test_a_manual_run_with_invalid_inputs_gets_one_error(
+    scenario: Scenario, inputs: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (scenario.stage.folder / "event.json").write_text(f'{{"inputs": {inputs}}}', encoding="utf-8")
+    assert scenario.run("workflow_dispatch") == 2
+    assert len(errors(scenario, capfd)) == 1
 
 
-def test_a_run_by_hand_for_an_issue_that_is_not_there(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    day.environment |= {"INPUT_RUN": "answer", "INPUT_ISSUE": "77"}
-    assert day.act("workflow_dispatch") == 2
-    (line,) = errors(day, capfd)
+def test_a_manual_run_for_a_missing_issue_gets_one_error(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    scenario.environment |= {"INPUT_RUN": "answer", "INPUT_ISSUE": "77"}
+    assert scenario.act("workflow_dispatch") == 2
+    (line,) = errors(scenario, capfd)
     assert line.startswith("issue 77 cannot be answered")
 
 
@@ -247,24 +257,24 @@ def test_a_run_by_hand_for_an_issue_that_is_not_there(day: Day, capfd: pytest.Ca
     ["{% for i in range(1000000000) %}x{% endfor %}", "{{ nothing.at.all }}", "{% if", "no marker at all",
      "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "{{ 'x' * 10**9 }}"],
 )  # fmt: skip
-def test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one(day: Day, template: str) -> None:
-    day.commit(".github/precedent/context.md.j2", template)
-    number = day.open()
+def test_a_template_that_loops_or_fails_falls_back_to_the_shipped_one(scenario: Scenario, template: str) -> None:
+    scenario.commit(".github/precedent/context.md.j2", template)
+    number = scenario.open_issue()
     started = time.monotonic()
-    assert day.act("issues", "opened", number) == 0
+    assert scenario.act("issues", "opened", number) == 0
     assert time.monotonic() - started < 10
-    assert "Where should sessions live?" in day.stage.comments(number)[0]
-    assert "shipped template was used" in day.stage.summary.read_text(encoding="utf-8")
+    assert "Where should sessions live?" in scenario.stage.comments(number)[0]
+    assert "shipped template was used" in scenario.stage.summary.read_text(encoding="utf-8")
 
 
-def test_settings_that_are_not_where_the_workflow_says_are_told(day: Day) -> None:
-    day.environment |= {"INPUT_CONFIG": ".github/other.yml"}
-    assert day.act("schedule") == 0
-    told = "There is no .github/other.yml on the default branch: the default settings apply."
-    assert told in day.stage.summary.read_text(encoding="utf-8")
-    day.commit(".github/other.yml", "mode: summary\n")
-    assert day.act("schedule") == 0
-    assert "There is no" not in day.stage.summary.read_text(encoding="utf-8")
+def test_a_missing_settings_file_that_the_workflow_names_is_reported(scenario: Scenario) -> None:
+    scenario.environment |= {"INPUT_CONFIG": ".github/other.yml"}
+    assert scenario.act("schedule") == 0
+    message = "There is no .github/other.yml on the default branch: the default settings apply."
+    assert message in scenario.stage.summary.read_text(encoding="utf-8")
+    scenario.commit(".github/other.yml", "mode: summary\n")
+    assert scenario.act("schedule") == 0
+    assert "There is no" not in scenario.stage.summary.read_text(encoding="utf-8")
 
 
 # -- what can happen to the branch ---------------------------------------------------------------------------------
@@ -272,170 +282,178 @@ def test_settings_that_are_not_where_the_workflow_says_are_told(day: Day) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "poisoned", "strange file", "no manifest", "bad manifest", "bad record"])
-def test_a_damaged_branch_is_mended_and_the_event_answered(day: Day, damage: str) -> None:
-    day.act("schedule")
-    git = ["git", "-C", str(day.stage.bare)]
+def test_a_damaged_branch_is_repaired_and_the_event_answered(scenario: Scenario, damage: str) -> None:
+    scenario.act("schedule")
+    git = ["git", "-C", str(scenario.stage.bare)]
     names = subprocess.check_output([*git, "ls-tree", "-r", "--name-only", "precedent"], text=True).split()
     segment = next(name for name in names if name.endswith(".seg"))
-    whole = subprocess.check_output([*git, "show", f"precedent:{segment}"])
+    content = subprocess.check_output([*git, "show", f"precedent:{segment}"])
     match damage:
         case "cut":
-            day.commit(segment, whole[: len(whole) // 2], "precedent")
+            scenario.commit(segment, content[: len(content) // 2], "precedent")
         case "poisoned":
-            day.commit(segment, b"\x80\x04cposix\nsystem\n\x8c\x02id\x85R." + whole, "precedent")
+            scenario.commit(segment, b"\x80\x04cposix\nsystem\n\x8c\x02id\x85R." + content, "precedent")
         case "strange file":
-            day.commit("index/_MAIN_1.toc.swp", b"\x80\x04.", "precedent")
+            scenario.commit("index/_MAIN_1.toc.swp", b"\x80\x04.", "precedent")
         case "no manifest":
-            day.commit("manifest.json", None, "precedent")
+            scenario.commit("manifest.json", None, "precedent")
         case "bad manifest":
-            day.commit("manifest.json", '{"format": "x"', "precedent")
+            scenario.commit("manifest.json", '{"format": "x"', "precedent")
         case "bad record":
-            day.commit("records/0000/1.json", '{"id": 1', "precedent")
-    number = day.open()
-    assert day.act("issues", "opened", number) == 0
-    assert day.answered(number) or damage == "bad record"
-    assert "damaged" in day.stage.summary.read_text(encoding="utf-8") or damage == "no manifest"
-    day.environment["INPUT_RUN"] = "rebuild"
-    assert day.act("workflow_dispatch") == 0
-    assert day.stage.memory().state.manifest.threads == 2
-    assert day.recovers(number) or damage == "bad record"
+            scenario.commit("records/0000/1.json", '{"id": 1', "precedent")
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 0
+    assert scenario.is_answered(number) or damage == "bad record"
+    assert "damaged" in scenario.stage.summary.read_text(encoding="utf-8") or damage == "no manifest"
+    scenario.environment["INPUT_RUN"] = "rebuild"
+    assert scenario.act("workflow_dispatch") == 0
+    assert scenario.stage.memory().state.manifest.threads == 2
+    assert scenario.recovers(number) or damage == "bad record"
 
 
-def test_a_branch_that_is_gone_is_made_anew_and_nothing_said_twice(day: Day) -> None:
-    number = day.open()
-    day.act("issues", "opened", number)
-    subprocess.run(["git", "-C", str(day.stage.bare), "update-ref", "-d", "refs/heads/precedent"], check=True)
-    assert day.act("issues", "opened", number) == 0
-    day.github.edit_issue(number, body="As in #1, still.")
-    assert day.act("issues", "edited", number) == 0
-    assert day.answered(number)
-    assert day.stage.memory().state.manifest.threads == 2
+def test_a_deleted_branch_is_created_again_and_nothing_is_posted_twice(scenario: Scenario) -> None:
+    number = scenario.open_issue()
+    scenario.act("issues", "opened", number)
+    subprocess.run(["git", "-C", str(scenario.stage.bare), "update-ref", "-d", "refs/heads/precedent"], check=True)
+    assert scenario.act("issues", "opened", number) == 0
+    scenario.github.edit_issue(number, body="As in #1, still.")
+    assert scenario.act("issues", "edited", number) == 0
+    assert scenario.is_answered(number)
+    assert scenario.stage.memory().state.manifest.threads == 2
 
 
-def test_a_branch_of_a_newer_version_is_left_as_it_is(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    day.act("schedule")
-    day.commit("manifest.json", '{"format": 99}', "precedent")
-    number = day.open()
-    assert day.act("issues", "opened", number) == 2
-    (line,) = errors(day, capfd)
+def test_a_branch_of_a_newer_version_is_left_as_it_is(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    scenario.act("schedule")
+    scenario.commit("manifest.json", '{"format": 99}', "precedent")
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 2
+    (line,) = errors(scenario, capfd)
     assert "newer Precedent" in line
-    assert day.stage.comments(number) == []
+    assert scenario.stage.comments(number) == []
 
 
-# -- what the world can refuse -------------------------------------------------------------------------------------
+# -- what GitHub can refuse ----------------------------------------------------------------------------------------
 
 
-def test_a_locked_issue_is_remembered_and_not_answered(day: Day) -> None:
-    number = day.open()
-    day.github.lock(number)
-    assert day.act("issues", "opened", number) == 0
-    assert (day.stage.comments(number), day.github.writes) == ([], 0)
-    assert isinstance(day.stage.memory().records([number])[number], Thread)
+def test_a_locked_issue_is_remembered_but_not_answered(scenario: Scenario) -> None:
+    number = scenario.open_issue()
+    scenario.github.lock(number)
+    assert scenario.act("issues", "opened", number) == 0
+    assert (scenario.stage.comments(number), scenario.github.writes) == ([], 0)
+    assert isinstance(scenario.stage.memory().records([number])[number], Thread)
 
 
-def test_a_token_that_may_not_comment(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    weak = f"{CANARY}_weak"
-    day.github.add_token(weak, BOT, {"issues": "read", "contents": "write"})
-    day.git.tokens[weak] = "write"
-    day.environment["INPUT_TOKEN"] = weak
-    number = day.open()
-    assert day.act("issues", "opened", number) == 1
-    (line,) = errors(day, capfd)
+def test_a_token_that_may_not_comment_is_reported(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    weak_token = f"{CANARY}_weak"
+    scenario.github.add_token(weak_token, BOT, {"issues": "read", "contents": "write"})
+    scenario.git.tokens[weak_token] = "write"
+    scenario.environment["INPUT_TOKEN"] = weak_token
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 1
+    (line,) = errors(scenario, capfd)
     assert "issues: write" in line
-    assert day.recovers(number)
+    assert scenario.recovers(number)
 
 
-def test_a_token_that_may_not_see_issues(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    weak = f"{CANARY}_weak"
-    day.github.add_token(weak, BOT, {"contents": "write"})
-    day.git.tokens[weak] = "write"
-    number = day.open()
+def test_a_token_that_may_not_read_issues_is_reported(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    weak_token = f"{CANARY}_weak"
+    scenario.github.add_token(weak_token, BOT, {"contents": "write"})
+    scenario.git.tokens[weak_token] = "write"
+    number = scenario.open_issue()
     for _ in range(2):  # once reading history, once the list of what changed
-        day.environment["INPUT_TOKEN"] = weak
-        assert day.act("issues", "opened", number) == 1
-        (line,) = errors(day, capfd)
+        scenario.environment["INPUT_TOKEN"] = weak_token
+        assert scenario.act("issues", "opened", number) == 1
+        (line,) = errors(scenario, capfd)
         assert "issues: write" in line
-        assert day.recovers(number)
+        assert scenario.recovers(number)
 
 
-def test_a_token_that_may_not_push(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    day.git.tokens[CANARY] = "read"
-    number = day.open()
-    assert day.act("issues", "opened", number) == 1
-    (line,) = errors(day, capfd)
+def test_a_token_that_may_not_push_is_reported_and_nothing_is_posted(
+    scenario: Scenario, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scenario.git.tokens[CANARY] = "read"
+    number = scenario.open_issue()
+    assert scenario.act("issues", "opened", number) == 1
+    (line,) = errors(scenario, capfd)
     assert "contents: write" in line
-    assert day.stage.comments(number) == []
-    day.git.tokens[CANARY] = "write"
-    assert day.recovers(number)
+    assert scenario.stage.comments(number) == []
+    scenario.git.tokens[CANARY] = "write"
+    assert scenario.recovers(number)
 
 
-def test_a_wrong_token(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    number = day.open()
-    day.environment["INPUT_TOKEN"] = "ghs_wrong"
-    assert day.act("issues", "opened", number) == 1
-    (line,) = errors(day, capfd)
+def test_a_wrong_token_is_reported_but_not_shown(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
+    number = scenario.open_issue()
+    scenario.environment["INPUT_TOKEN"] = "ghs_wrong"
+    assert scenario.act("issues", "opened", number) == 1
+    (line,) = errors(scenario, capfd)
     assert "token" in line
     assert "ghs_wrong" not in line
-    assert day.recovers(number)
+    assert scenario.recovers(number)
 
 
-def test_a_real_limit_that_is_used_up_half_way(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    day.act("schedule")
-    number = day.open()
-    day.github.limits.set(1)
-    assert day.act("issues", "opened", number) == 0
-    assert errors(day, capfd) == []
-    assert "::notice::GitHub's rate limit is exhausted until" in day.log
-    assert "rate limit is exhausted until" in day.stage.summary.read_text(encoding="utf-8")
-    assert isinstance(day.stage.memory().records([number])[number], Thread)
-    day.github.limits.set(1000)
-    assert day.recovers(number)
+def test_a_rate_limit_that_runs_out_during_a_run_is_a_notice_not_an_error(
+    scenario: Scenario, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scenario.act("schedule")
+    number = scenario.open_issue()
+    scenario.github.limits.set(1)
+    assert scenario.act("issues", "opened", number) == 0
+    assert errors(scenario, capfd) == []
+    assert "::notice::GitHub's rate limit is exhausted until" in scenario.log
+    assert "rate limit is exhausted until" in scenario.stage.summary.read_text(encoding="utf-8")
+    assert isinstance(scenario.stage.memory().records([number])[number], Thread)
+    scenario.github.limits.set(1000)
+    assert scenario.recovers(number)
 
 
-def test_an_issue_that_is_out_of_sight_is_left_as_it_is(day: Day) -> None:
-    day.act("schedule")
-    number = day.open()
-    day.github.hide_issue(number)
-    (day.stage.folder / "event.json").write_text(f'{{"action": "opened", "issue": {{"number": {number}}}}}')
-    assert day.run("issues") == 0
-    assert "is not visible now" in day.stage.summary.read_text(encoding="utf-8")
-    day.github.show_issue(number)
-    assert day.recovers(number)
+def test_an_issue_that_is_hidden_for_now_is_left_as_it_is(scenario: Scenario) -> None:
+    scenario.act("schedule")
+    number = scenario.open_issue()
+    scenario.github.hide_issue(number)
+    (scenario.stage.folder / "event.json").write_text(f'{{"action": "opened", "issue": {{"number": {number}}}}}')
+    assert scenario.run("issues") == 0
+    assert "is not visible now" in scenario.stage.summary.read_text(encoding="utf-8")
+    scenario.github.show_issue(number)
+    assert scenario.recovers(number)
 
 
-def test_a_reference_that_cannot_be_had_is_asked_for_once(day: Day) -> None:
-    gone = day.open("zyx")
-    day.github.delete_issue(gone)
-    number = day.open(f"As in #1 and #{gone}.")
-    assert day.act("issues", "opened", number) == 0
-    assert day.answered(number)
-    day.github.comment(number, "hubot", "More.")
-    assert day.act("issue_comment", "created", number) == 0
-    assert day.github.reads <= 2
+def test_a_reference_that_cannot_be_read_is_requested_once(scenario: Scenario) -> None:
+    deleted = scenario.open_issue("zyx")
+    scenario.github.delete_issue(deleted)
+    number = scenario.open_issue(f"As in #1 and #{deleted}.")
+    assert scenario.act("issues", "opened", number) == 0
+    assert scenario.is_answered(number)
+    scenario.github.comment(number, "hubot", "More.")
+    assert scenario.act("issue_comment", "created", number) == 0
+    assert scenario.github.reads <= 2
 
 
 # -- what the runner can refuse ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"])
-def test_a_runners_file_that_cannot_be_written(day: Day, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    number = day.open()
-    day.environment[name] = str(day.stage.folder)
-    assert day.act("issues", "opened", number) == 1
-    assert len(errors(day, capfd)) == 1
-    assert day.answered(number)
+def test_a_runner_file_that_cannot_be_written_is_an_error_after_the_answer(
+    scenario: Scenario, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    number = scenario.open_issue()
+    scenario.environment[name] = str(scenario.stage.folder)
+    assert scenario.act("issues", "opened", number) == 1
+    assert len(errors(scenario, capfd)) == 1
+    assert scenario.is_answered(number)
 
 
-def test_a_folder_for_the_context_that_is_not_there(day: Day, capfd: pytest.CaptureFixture[str]) -> None:
-    number = day.open()
-    day.environment["RUNNER_TEMP"] = str(day.stage.folder / "absent")
-    assert day.act("issues", "opened", number) == 1
-    (line,) = errors(day, capfd)
+def test_a_missing_folder_for_the_context_file_is_an_error_after_the_answer(
+    scenario: Scenario, capfd: pytest.CaptureFixture[str]
+) -> None:
+    number = scenario.open_issue()
+    scenario.environment["RUNNER_TEMP"] = str(scenario.stage.folder / "absent")
+    assert scenario.act("issues", "opened", number) == 1
+    (line,) = errors(scenario, capfd)
     assert f"context-{number}.md cannot be written" in line
-    assert day.answered(number)
+    assert scenario.is_answered(number)
 
 
-def test_a_bug_is_told_in_one_line_without_what_it_was_about() -> None:
+def test_a_bug_is_reported_in_one_line_without_the_text_that_caused_it() -> None:
     try:
         int("a stranger's words\n::error::x")
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What `precedent check` and the tool for agents say of a draft is what the Action writes when it is filed."""
+"""What `precedent check` and the tool for agents show for a draft is what the Action writes once it is filed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import MAX_DRAFT_TITLE, ToolContext
-from tests.acceptance.replay import read
+from tests.acceptance.replay import read_threads
 from tests.acceptance.stage import REPOSITORY, Stage
 from tests.cli.console import Run
 from tests.examples import THOROUGH
@@ -24,7 +24,7 @@ QUESTIONS = 50 if THOROUGH else 12
 
 
 def clone_of(stage: Stage, folder: Path, patch: pytest.MonkeyPatch) -> Path:
-    """A checkout of the repository; git takes the server's address for that of a folder."""
+    """A checkout of the repository; git replaces the server's address with that of a folder."""
     address = f"{stage.git.url}/{REPOSITORY}.git"
     (folder / ".gitconfig").write_text(f'[url "file://{stage.bare}"]\n\tinsteadOf = {address}\n')
     patch.setenv("HOME", str(folder))
@@ -34,7 +34,7 @@ def clone_of(stage: Stage, folder: Path, patch: pytest.MonkeyPatch) -> Path:
     return folder / "clone"
 
 
-def filed(stage: Stage, title: str, body: str, number: int) -> str:
+def file_issue(stage: Stage, title: str, body: str, number: int) -> str:
     """The comment that the Action writes under this issue, as people see it; "" for silence."""
     stage.github.clock.advance(20)
     stage.github.repo.next_number = number
@@ -45,10 +45,10 @@ def filed(stage: Stage, title: str, body: str, number: int) -> str:
 
 @pytest.mark.shared
 @pytest.mark.slow
-def test_a_checked_draft_gets_the_words_of_the_comment_that_the_action_writes(
+def test_checking_a_draft_shows_the_comment_that_the_action_will_write(
     shared: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    archive = list(read(shared / "threads/bitcoin_gui.jsonl.gz").values())
+    archive = list(read_threads(shared / "threads/bitcoin_gui.jsonl.gz").values())
     older, drafts = archive[-200:-QUESTIONS], archive[-QUESTIONS:]
     stage = Stage(tmp_path, f"{datetime.now(UTC) - timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}", validate=False)
     try:
@@ -58,24 +58,24 @@ def test_a_checked_draft_gets_the_words_of_the_comment_that_the_action_writes(
             stage.git.commit(REPOSITORY, f".github/precedent/{name}", TEMPLATE.replace("%s", name))
         assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
         checkout = clone_of(stage, tmp_path, monkeypatch)
-        desk = ToolContext(MemoryOptions(checkout, refresh=True))
-        told = []
-        for one in drafts:
-            title, body = one["title"][:MAX_DRAFT_TITLE], one["body"] or ""
+        context = ToolContext(MemoryOptions(checkout, refresh=True))
+        comments = []
+        for draft in drafts:
+            title, body = draft["title"][:MAX_DRAFT_TITLE], draft["body"] or ""
             capsys.readouterr()  # what the Action logged
             (tmp_path / "draft.md").write_text(body, encoding="utf-8", newline="")
-            ended = call("check", tmp_path / "draft.md", f"--title={title}", "--comment", "--refresh")
-            agents = answer(desk, "check_draft", {"title": title, "body": body})
-            assert not agents.failed, agents.text
-            written = filed(stage, title, body, one["id"])
-            assert ended.out == agents.data["comment"] == written
-            assert (ended.code == 3) == (not agents.data["nothing_relevant"]) == bool(written)
-            told.append(written)
+            result = call("check", tmp_path / "draft.md", f"--title={title}", "--comment", "--refresh")
+            tool_answer = answer(context, "check_draft", {"title": title, "body": body})
+            assert not tool_answer.failed, tool_answer.text
+            comment = file_issue(stage, title, body, draft["id"])
+            assert result.out == tool_answer.data["comment"] == comment
+            assert (result.code == 3) == (not tool_answer.data["nothing_relevant"]) == bool(comment)
+            comments.append(comment)
     finally:
         stage.close()
-    assert len(told) == QUESTIONS
-    spoken = [each for each in told if each]
+    assert len(comments) == QUESTIONS
+    non_empty = [text for text in comments if text]
     with capsys.disabled():
-        print(f"\n{QUESTIONS} drafts, {len(spoken)} comments")
-    assert all(each.startswith(LEAD) for each in spoken)
-    assert QUESTIONS / 5 < len(spoken) < QUESTIONS
+        print(f"\n{QUESTIONS} drafts, {len(non_empty)} comments")
+    assert all(text.startswith(LEAD) for text in non_empty)
+    assert QUESTIONS / 5 < len(non_empty) < QUESTIONS

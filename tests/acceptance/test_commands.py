@@ -1,4 +1,4 @@
-"""Commands and questions through the Action's door: what a person writes, and what stands on the issue afterwards."""
+"""Commands and questions through the Action: what a person writes, and our comments on the issue afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITHDRAWN = "it was withdrawn"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Issue 1 holds a decision, 2 points at it and has the comment that says so; monalisa wrote 2."""
+    """Issue 1 contains a decision; 2, by monalisa, refers to it and has our comment that shows it."""
     with Stage(tmp_path) as stage:
         github = stage.github
         github.set_permission("octocat", "write")
@@ -41,7 +41,7 @@ def run(stage: Stage, event: str, action: str | None = None, comment: int | None
     assert stage.act(event, action, 2 if action else None, comment, inputs) == 0
 
 
-def say(stage: Stage, text: str, by: str = "monalisa") -> int:
+def post_comment(stage: Stage, text: str, by: str = "monalisa") -> int:
     """Somebody comments on issue 2, and the Action runs."""
     comment = stage.github.comment(2, by, text)
     run(stage, "issue_comment", "created", comment)
@@ -60,58 +60,58 @@ def reactions(stage: Stage, comment: int) -> list[str]:
     return [reaction.content for reaction in stage.github.comment_by_id(comment).reactions]
 
 
-def test_anybody_may_search_and_the_comment_on_the_issue_stays(stage: Stage) -> None:
+def test_anybody_may_search_and_our_comment_on_the_issue_stays(stage: Stage) -> None:
     before = main_comment(stage)
-    comment = say(stage, "/precedent search where sessions live", "stranger")
+    comment = post_comment(stage, "/precedent search where sessions live", "stranger")
     (text,) = replies(stage, comment)
     assert DECISION in text
     assert main_comment(stage) == before
     assert reactions(stage, comment) == ["eyes", "rocket"]
 
 
-def test_a_command_names_issues_without_pointing_at_them(stage: Stage) -> None:
+def test_an_issue_that_a_command_names_does_not_count_as_a_reference(stage: Stage) -> None:
     stage.github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
     run(stage, "schedule")
     before = main_comment(stage)
-    comment = say(stage, "/precedent context #3", "stranger")
+    comment = post_comment(stage, "/precedent context #3", "stranger")
     assert "Dark mode" in replies(stage, comment)[0]
     assert main_comment(stage) == before
 
 
-def test_off_takes_the_comment_back_and_on_brings_it_again(stage: Stage) -> None:
-    off = say(stage, "/precedent off")
+def test_off_withdraws_the_comment_and_on_brings_it_back(stage: Stage) -> None:
+    off = post_comment(stage, "/precedent off")
     assert WITHDRAWN in main_comment(stage)
     assert len(replies(stage, off)) == 1
-    say(stage, "See #1 again.", "stranger")
+    post_comment(stage, "See #1 again.", "stranger")
     stage.github.edit_issue(2, body="As in #1, and much worse.")
     run(stage, "issues", "edited")
     assert WITHDRAWN in main_comment(stage)
-    say(stage, "/precedent on")
+    post_comment(stage, "/precedent on")
     assert DECISION in main_comment(stage)
 
 
-def test_an_outsider_switches_nothing_off(stage: Stage) -> None:
-    comment = say(stage, "/precedent off", "stranger")
+def test_an_outsider_cannot_switch_anything_off(stage: Stage) -> None:
+    comment = post_comment(stage, "/precedent off", "stranger")
     assert DECISION in main_comment(stage)
     assert "Nothing was changed" in replies(stage, comment)[0]
     assert reactions(stage, comment) == ["eyes", "confused"]
 
 
-def test_a_wrong_issue_is_not_shown_again(stage: Stage) -> None:
-    say(stage, "/precedent wrong #1", "octocat")
+def test_an_issue_called_wrong_is_not_shown_again(stage: Stage) -> None:
+    post_comment(stage, "/precedent wrong #1", "octocat")
     assert DECISION not in main_comment(stage)
     stage.github.edit_issue(2, body="As in #1, and much worse.")
     run(stage, "issues", "edited")
     assert DECISION not in main_comment(stage)
 
 
-def test_refresh_answers_anew_even_where_a_person_deleted_the_comment(stage: Stage) -> None:
+def test_refresh_answers_again_even_if_a_person_deleted_the_comment(stage: Stage) -> None:
     (mine,) = stage.github.comments_by(BOT, 2)
     stage.github.delete_comment(mine.id, by="octocat")
     stage.github.edit_issue(2, body="As in #1, and much worse.")
     run(stage, "issues", "edited")
     assert main_comment(stage) == ""
-    say(stage, "/precedent refresh")
+    post_comment(stage, "/precedent refresh")
     assert DECISION in main_comment(stage)
 
 
@@ -120,11 +120,11 @@ def test_a_command_is_obeyed_on_a_closed_and_locked_issue(stage: Stage, words: s
     stage.github.close(2, "octocat")
     stage.github.lock(2)
     run(stage, "issues", "locked")
-    say(stage, f"/precedent {words}", "octocat")
+    post_comment(stage, f"/precedent {words}", "octocat")
     assert DECISION not in main_comment(stage)
 
 
-def test_on_a_closed_issue_only_a_comment_that_stands_is_changed(stage: Stage) -> None:
+def test_a_closed_issue_gets_a_reply_to_a_command_but_no_other_new_comment(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Zyx", "Wvu tsr qpo.")
     stage.github.close(number, "monalisa")
     stage.github.comment(number, "monalisa", "/precedent wrong #2")
@@ -133,7 +133,7 @@ def test_on_a_closed_issue_only_a_comment_that_stands_is_changed(stage: Stage) -
     assert [find_marker(text) for text in stage.comments(number)] == [False]
 
 
-def test_what_could_not_be_taken_back_on_a_closed_issue_is_taken_back_later(stage: Stage) -> None:
+def test_a_comment_that_could_not_be_withdrawn_on_a_closed_issue_is_withdrawn_later(stage: Stage) -> None:
     stage.github.close(2, "octocat")
     run(stage, "issues", "closed")
     stage.github.faults.add("PATCH *", "5xx")
@@ -147,13 +147,13 @@ def test_what_could_not_be_taken_back_on_a_closed_issue_is_taken_back_later(stag
 
 
 @pytest.mark.parametrize("fault", ["POST */issues/2/comments", "GET */issues/2/comments*"])
-def test_a_refresh_that_failed_is_made_good_although_the_comment_was_deleted(stage: Stage, fault: str) -> None:
+def test_a_refresh_that_failed_is_repeated_although_the_comment_was_deleted(stage: Stage, fault: str) -> None:
     (mine,) = stage.github.comments_by(BOT, 2)
     stage.github.delete_comment(mine.id, by="octocat")
     stage.github.clock.advance(300)
     comment = stage.github.comment(2, "monalisa", "/precedent refresh")
     stage.github.clock.advance(20)
-    stage.github.faults.add(fault, "429", after=int(fault.startswith("GET")))  # the first one reads the news
+    stage.github.faults.add(fault, "429", after=int(fault.startswith("GET")))  # the first one reads what changed
     assert stage.act("issue_comment", "created", 2, comment) == 0
     assert "rate limit" in stage.summary.read_text(encoding="utf-8")
     assert main_comment(stage) == ""
@@ -162,19 +162,19 @@ def test_a_refresh_that_failed_is_made_good_although_the_comment_was_deleted(sta
     assert DECISION in main_comment(stage)
 
 
-def test_after_off_nothing_that_comes_in_the_same_run_is_answered(stage: Stage) -> None:
+def test_after_off_no_later_command_in_the_same_run_is_answered(stage: Stage) -> None:
     stage.github.comment(2, "monalisa", "/precedent off")
     stage.github.clock.advance(3)
-    comment = say(stage, "/precedent search where sessions live", "stranger")
+    comment = post_comment(stage, "/precedent search where sessions live", "stranger")
     assert replies(stage, comment) == []
 
 
-def test_an_issue_may_be_asked_for_on_itself(stage: Stage) -> None:
-    comment = say(stage, "/precedent context #2", "stranger")
+def test_the_context_of_an_issue_may_be_requested_on_the_issue_itself(stage: Stage) -> None:
+    comment = post_comment(stage, "/precedent context #2", "stranger")
     assert "Everybody is logged out" in replies(stage, comment)[0]
 
 
-def test_a_command_writes_no_comment_while_another_run_is_about_to(stage: Stage) -> None:
+def test_a_command_writes_no_comment_while_another_run_is_about_to_write_it(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Everybody is logged out again", "As in #1, but worse.")
     stage.github.faults.add(f"POST */issues/{number}/comments", "5xx")
     stage.github.clock.advance(20)
@@ -193,16 +193,16 @@ def test_a_command_writes_no_comment_while_another_run_is_about_to(stage: Stage)
 
 
 @pytest.mark.parametrize("text", ["> /precedent off", "```\n/precedent off\n```", "Try /precedent off"])
-def test_what_is_quoted_or_code_is_no_command(stage: Stage, text: str) -> None:
-    comment = say(stage, text, "octocat")
+def test_a_command_in_a_quotation_in_code_or_in_a_sentence_is_ignored(stage: Stage, text: str) -> None:
+    comment = post_comment(stage, text, "octocat")
     assert DECISION in main_comment(stage)
     assert (reactions(stage, comment), len(stage.comments(2))) == ([], 1)
-    say(stage, "/precedent help")  # so that this fails while commands are not obeyed at all
+    post_comment(stage, "/precedent help")  # so that this test fails if no command is obeyed at all
     assert len(stage.comments(2)) == 2
 
 
 def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
-    comment = say(stage, "/precedent search where sessions live", "stranger")
+    comment = post_comment(stage, "/precedent search where sessions live", "stranger")
     before = stage.comments(2)
     for seconds in (0, 300, 300):
         stage.github.clock.advance(seconds)
@@ -211,15 +211,15 @@ def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
     assert len(before) == 2
 
 
-def test_a_branch_that_is_gone_makes_no_second_reply_and_loses_no_wish_that_is_asked_again(stage: Stage) -> None:
-    search = say(stage, "/precedent search where sessions live", "stranger")
+def test_after_the_branch_was_deleted_no_reply_is_repeated_and_new_commands_work(stage: Stage) -> None:
+    search = post_comment(stage, "/precedent search where sessions live", "stranger")
     subprocess.run(["git", "-C", str(stage.bare), "branch", "-D", "precedent"], check=True, capture_output=True)
-    off = say(stage, "/precedent off")
+    off = post_comment(stage, "/precedent off")
     assert (len(replies(stage, search)), len(replies(stage, off))) == (1, 1)
     assert WITHDRAWN in main_comment(stage)
 
 
-def test_what_an_issue_asked_that_is_closed_by_now_gets_no_reply(stage: Stage) -> None:
+def test_a_question_in_an_issue_that_is_closed_by_now_gets_no_reply(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Zyx", "What did we decide about sessions?")
     stage.github.close(number, "monalisa")
     stage.github.clock.advance(3000)
@@ -228,11 +228,11 @@ def test_what_an_issue_asked_that_is_closed_by_now_gets_no_reply(stage: Stage) -
 
 
 def test_a_search_costs_two_reads_and_three_writes(stage: Stage) -> None:
-    say(stage, "/precedent search where sessions live", "stranger")
+    post_comment(stage, "/precedent search where sessions live", "stranger")
     assert (stage.github.reads, stage.github.writes) == (2, 3)
 
 
-def test_a_dry_run_only_tells_what_it_would_reply(stage: Stage) -> None:
+def test_a_dry_run_only_shows_what_it_would_reply(stage: Stage) -> None:
     comment = stage.github.comment(2, "stranger", "/precedent search where sessions live")
     run(stage, "issue_comment", "created", comment, **{"dry-run": "true"})
     assert (len(stage.comments(2)), reactions(stage, comment)) == (1, [])

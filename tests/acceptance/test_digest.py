@@ -1,4 +1,4 @@
-"""The digest through the Action's door: by hand and by schedule, in the job summary and as a page, without a write."""
+"""The digest from the Action: by hand and by schedule, in the job summary and as a page, without writing to GitHub."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def page(stage: Stage) -> Path:
+def digest_page(stage: Stage) -> Path:
     return stage.folder / ".precedent" / "digest.html"
 
 
@@ -31,36 +31,36 @@ def page(stage: Stage) -> Path:
 def test_a_digest_is_in_the_summary_and_in_a_page_and_nothing_is_written(stage: Stage, event: str) -> None:
     before = stage.memory().state.base.snapshot.revision
     assert stage.act(event, inputs={"run": "digest", "since": "1y"}) == 0
-    told = summary(stage)
-    assert "From 5 January 2025 to 5 January 2026: 2 decisions were made and 1 open issue repeats a closed one." in told
-    assert f"> {DECISION}" in told.replace("\u200b", "")
-    assert "The digest page is " in told
-    assert "<h1>What to look at</h1>" in page(stage).read_text(encoding="utf-8")
+    text = summary(stage)
+    assert "From 5 January 2025 to 5 January 2026: 2 decisions were made and 1 open issue repeats a closed one." in text
+    assert f"> {DECISION}" in text.replace("\u200b", "")
+    assert "The digest page is " in text
+    assert "<h1>What to look at</h1>" in digest_page(stage).read_text(encoding="utf-8")
     assert stage.github.writes == 0
     assert stage.memory().state.base.snapshot.revision == before
 
 
-def test_what_strangers_wrote_is_harmless_in_both(stage: Stage) -> None:
+def test_text_by_strangers_is_harmless_in_summary_and_page(stage: Stage) -> None:
     assert stage.act("workflow_dispatch", inputs={"run": "digest"}) == 0
-    for text in (summary(stage), page(stage).read_text(encoding="utf-8")):
+    for text in (summary(stage), digest_page(stage).read_text(encoding="utf-8")):
         assert "<img" not in text
         assert "</details>" not in text
     assert "@octocat" not in summary(stage)
     assert "](https://evil" not in summary(stage)
 
 
-def test_a_digest_needs_no_api(stage: Stage) -> None:
+def test_a_digest_makes_no_api_request(stage: Stage) -> None:
     assert stage.act("schedule", inputs={"run": "digest"}) == 0
     assert [request.path for request in stage.github.recent] == []
 
 
-def test_a_usual_schedule_makes_no_digest_and_an_event_none_either(stage: Stage) -> None:
+def test_neither_a_usual_scheduled_run_nor_an_event_makes_a_digest(stage: Stage) -> None:
     assert stage.act("schedule") == 0
     assert stage.act("issues", "edited", 3, inputs={"run": "digest"}) == 0
-    assert not page(stage).exists()
+    assert not digest_page(stage).exists()
 
 
-def test_the_time_that_it_looks_back_is_checked(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_age_of_the_digest_is_an_error(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     for since in ("yesterday", "2026-01-01", "9999y"):
         assert stage.act("schedule", inputs={"run": "digest", "since": since}) == 2
     assert 'input "since" must be an age in days, weeks, months or years' in capfd.readouterr().out

@@ -1,4 +1,4 @@
-"""A secret that was pasted into an issue is forgotten: the recipe of docs/security.md, played whole."""
+"""A secret that was pasted into an issue is forgotten: the recipe of docs/security.md, from start to end."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bot.index.protocol import Query
 from bot.reading.analyzer import terms
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
 from tests.examples import share
-from tests.memory.remotes import git, inflated, shown
+from tests.memory.remotes import git, inflated, read_object
 
 pytestmark = pytest.mark.slow
 
 SECRET = "zebrafinch7731"
-LEAKY, ASKS, ALIKE, OTHER = 2, 3, 4, 5
+LEAKY, REFERRING, SIMILAR, UNRELATED = 2, 3, 4, 5
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Issue 2 has the secret in its title, text, a comment and its ending; 3 points at it, 4 is like it, 5 is neither.
+    """Issue 2 has the secret in its title, text, a comment and its outcome; 3 refers to it, 4 is like it, 5 is neither.
 
     Our comments on 2, 3 and 4 and a reply on 3 show it.
     """
@@ -32,25 +32,27 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         github.set_permission("octocat", "admin")
         github.set_permission("defunkt", "write")
         github.open_issue("monalisa", "Printer on fire", "It burns.", at="2025-07-15T10:00:00Z")
-        github.open_issue("hubot", f"Login fails with {SECRET}", text(SECRET), at="2025-07-16T10:00:00Z")
+        github.open_issue("hubot", f"Login fails with {SECRET}", issue_body(SECRET), at="2025-07-16T10:00:00Z")
         github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
         github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
         github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
         for title, body in (
             ("Locked out", "As in #2."),
-            ("Login fails after the update", text("it")),
+            ("Login fails after the update", issue_body("it")),
             ("Footer floats", "Wide screens."),
         ):
             act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
-        asked = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
-        act(stage, "issue_comment", "created", LEAKY, asked)
-        act(stage, "issue_comment", "created", ASKS, github.comment(ASKS, "monalisa", "/precedent context #2"))
-        assert sorted(where(stage)) == [LEAKY, ASKS, ASKS, ALIKE]
+        comment = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
+        act(stage, "issue_comment", "created", LEAKY, comment)
+        act(
+            stage, "issue_comment", "created", REFERRING, github.comment(REFERRING, "monalisa", "/precedent context #2")
+        )
+        assert sorted(issues_showing(stage)) == [LEAKY, REFERRING, REFERRING, SIMILAR]
         assert leaks(stage)
         yield stage
 
 
-def text(word: str) -> str:
+def issue_body(word: str) -> str:
     return f"Login stops.\n\n```\nLoginError: token {word} was refused by the session store\n```\n"
 
 
@@ -64,50 +66,58 @@ def forget(stage: Stage, **inputs: str) -> int:
     return stage.act("workflow_dispatch", inputs={"run": "forget", "issue": str(LEAKY)} | inputs)
 
 
-def command(stage: Stage, by: str = "octocat", words: str = "/precedent forget") -> int:
+def post_command(stage: Stage, by: str = "octocat", words: str = "/precedent forget") -> int:
     return stage.github.comment(LEAKY, by, words)
 
 
-def where(stage: Stage, word: str = SECRET) -> list[int]:
-    """The issues on which comments of ours hold this, one for each."""
-    return [number for number in (1, LEAKY, ASKS, ALIKE, OTHER) for text in stage.comments(number) if word in text]
+def issues_showing(stage: Stage, word: str = SECRET) -> list[int]:
+    """The issues on which our comments contain the word, once for each comment."""
+    return [
+        number
+        for number in (1, LEAKY, REFERRING, SIMILAR, UNRELATED)
+        for text in stage.comments(number)
+        if word in text
+    ]
 
 
 def leaks(stage: Stage) -> list[str]:
-    """Where the branch has the secret: each object that it leads to, and all that the index decodes to."""
-    found = []
+    """Where the branch contains the secret: in its objects, and in what the index decodes to."""
+    matches = []
     for name in git(stage.bare, "rev-list", "--objects", "--no-object-names", "precedent").split():
         kind = git(stage.bare, "cat-file", "-t", name)
-        content = shown(stage.bare, kind, name)
+        content = read_object(stage.bare, kind, name)
         if any(SECRET.encode() in part for part in (content, *inflated(content))):
-            found.append(f"{kind} {name}")
-    return found + decoded(stage)
+            matches.append(f"{kind} {name}")
+    return matches + index_leaks(stage)
 
 
-def decoded(stage: Stage) -> list[str]:
+def index_leaks(stage: Stage) -> list[str]:
     memory = stage.memory()
-    found = []
-    for name, leaf in memory.index.segments().items():
-        found += [f"{name}: a term" for key, _, _ in leaf.items() if SECRET.encode() in key]
-        found += [f"{name}: an entry" for each in range(leaf.count) if SECRET in str(leaf.entry(each))]
-    return found
+    matches = []
+    for name, segment in memory.index.segments().items():
+        matches += [f"{name}: a term" for key, _, _ in segment.items() if SECRET.encode() in key]
+        matches += [f"{name}: an entry" for number in range(segment.count) if SECRET in str(segment.entry(number))]
+    return matches
 
 
-def test_a_run_by_hand_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stage) -> None:
-    stage.github.edit_issue(LEAKY, title="Login fails", body=text("***"))
+def test_a_manual_run_leaves_no_trace_and_says_what_it_cannot_reach(stage: Stage) -> None:
+    stage.github.edit_issue(LEAKY, title="Login fails", body=issue_body("***"))
     assert forget(stage) == 0
-    assert (leaks(stage), where(stage)) == ([], [])
-    assert stage.comments(ASKS) == stage.comments(ALIKE) == stage.comments(LEAKY) == []
-    told = summary(stage)
-    assert "Issue 2 is forgotten: none of its text is on the branch precedent, and its older commits are gone." in told
-    assert "Our comments that showed it were deleted on: 2, 3, 4." in told
-    assert "These issues refer to it, may quote it, and stay in memory: 3." in told
-    assert "Not reached: email already sent" in told
-    assert SECRET not in told + stage.output.read_text(encoding="utf-8")
+    assert (leaks(stage), issues_showing(stage)) == ([], [])
+    assert stage.comments(REFERRING) == stage.comments(SIMILAR) == stage.comments(LEAKY) == []
+    job_summary = summary(stage)
+    assert (
+        "Issue 2 is forgotten: none of its text is on the branch precedent, and its older commits are gone."
+        in job_summary
+    )
+    assert "Our comments that showed it were deleted on: 2, 3, 4." in job_summary
+    assert "These issues refer to it, may quote it, and stay in memory: 3." in job_summary
+    assert "Not reached: email already sent" in job_summary
+    assert SECRET not in job_summary + stage.output.read_text(encoding="utf-8")
     assert not any(SECRET in path.read_text(encoding="utf-8") for path in (stage.folder / ".precedent").glob("*2*"))
 
 
-def test_a_maintainer_takes_it_back_by_deleting_the_mark(stage: Stage) -> None:
+def test_a_maintainer_undoes_it_by_deleting_the_tombstone(stage: Stage) -> None:
     assert forget(stage) == 0
     stage.git.commit(REPOSITORY, f"records/0000/{LEAKY}.json", None, "refs/heads/precedent")
     assert stage.act("workflow_dispatch", inputs={"run": "answer", "issue": str(LEAKY)}) == 0
@@ -117,7 +127,7 @@ def test_a_maintainer_takes_it_back_by_deleting_the_mark(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("event", ["issues edited", "rebuild", "schedule"])
-def test_what_is_forgotten_stays_so_whatever_is_read_later(stage: Stage, event: str) -> None:
+def test_a_forgotten_issue_stays_forgotten_whatever_is_read_later(stage: Stage, event: str) -> None:
     assert forget(stage) == 0
     stage.github.comment(LEAKY, "hubot", f"Again: {SECRET}")
     if event == "rebuild":
@@ -130,107 +140,107 @@ def test_what_is_forgotten_stays_so_whatever_is_read_later(stage: Stage, event: 
     assert not any(SECRET in text for text in stage.comments(6))
 
 
-def test_an_administrator_has_it_forgotten_by_a_command(stage: Stage) -> None:
-    asked = command(stage)
-    assert act(stage, "issue_comment", "created", LEAKY, asked) == 0
-    assert (leaks(stage), where(stage)) == ([], [])
+def test_an_administrator_forgets_an_issue_with_a_command(stage: Stage) -> None:
+    comment = post_command(stage)
+    assert act(stage, "issue_comment", "created", LEAKY, comment) == 0
+    assert (leaks(stage), issues_showing(stage)) == ([], [])
     (reply,) = stage.comments(LEAKY)
     assert "This issue is forgotten" in reply
     assert "The history of the memory branch, which held it, is gone too" in reply
     assert "Out of Precedent's reach: e-mail" in reply
-    assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "rocket"]
+    assert [reaction.content for reaction in stage.github.comment_by_id(comment).reactions] == ["eyes", "rocket"]
     assert SECRET not in summary(stage) + stage.output.read_text(encoding="utf-8")
     stage.github.mark()
-    assert act(stage, "issue_comment", "created", LEAKY, asked) == 0
+    assert act(stage, "issue_comment", "created", LEAKY, comment) == 0
     assert stage.comments(LEAKY) == [reply]
     assert stage.github.writes == 0
 
 
 @pytest.mark.parametrize("by", ["hubot", "defunkt"])
-def test_nobody_else_has_anything_forgotten_not_even_its_author(stage: Stage, by: str) -> None:
-    before = where(stage)
-    asked = command(stage, by)
-    assert act(stage, "issue_comment", "created", LEAKY, asked) == 0
-    assert where(stage) == before
+def test_nobody_else_may_have_an_issue_forgotten_not_even_its_author(stage: Stage, by: str) -> None:
+    before = issues_showing(stage)
+    comment = post_command(stage, by)
+    assert act(stage, "issue_comment", "created", LEAKY, comment) == 0
+    assert issues_showing(stage) == before
     assert "only administrators of the repository may do that" in stage.comments(LEAKY)[-1]
-    assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
+    assert [reaction.content for reaction in stage.github.comment_by_id(comment).reactions] == ["eyes", "confused"]
     assert leaks(stage)
 
 
-def test_where_nobody_can_be_asked_who_may_the_command_waits(stage: Stage) -> None:
-    asked = command(stage)
+def test_the_command_waits_while_permissions_cannot_be_looked_up(stage: Stage) -> None:
+    comment = post_command(stage)
     stage.github.faults.add("GET */collaborators/*", "5xx", times=8)
-    act(stage, "issue_comment", "created", LEAKY, asked)
-    assert where(stage)
+    act(stage, "issue_comment", "created", LEAKY, comment)
+    assert issues_showing(stage)
     assert not any("for administrators" in text for text in stage.comments(LEAKY))
     stage.github.faults.clear()
     assert act(stage, "schedule") == 0
-    assert (leaks(stage), where(stage), len(stage.comments(LEAKY))) == ([], [], 1)
+    assert (leaks(stage), issues_showing(stage), len(stage.comments(LEAKY))) == ([], [], 1)
 
 
-def test_the_command_takes_no_other_issue(stage: Stage) -> None:
-    asked = stage.github.comment(OTHER, "octocat", "/precedent forget #2")
-    assert act(stage, "issue_comment", "created", OTHER, asked) == 0
-    assert "Precedent did not understand that" in stage.comments(OTHER)[-1]
-    assert not any(is_forgotten(record) for record in stage.memory().records([LEAKY, OTHER]).values())
+def test_the_command_cannot_forget_another_issue(stage: Stage) -> None:
+    comment = stage.github.comment(UNRELATED, "octocat", "/precedent forget #2")
+    assert act(stage, "issue_comment", "created", UNRELATED, comment) == 0
+    assert "Precedent did not understand that" in stage.comments(UNRELATED)[-1]
+    assert not any(is_forgotten(record) for record in stage.memory().records([LEAKY, UNRELATED]).values())
 
 
-def test_a_comment_that_a_person_edited_goes_too(stage: Stage) -> None:
-    (mine,) = stage.github.comments_by(BOT, ALIKE)
+def test_our_comment_is_deleted_even_if_a_person_edited_it(stage: Stage) -> None:
+    (mine,) = stage.github.comments_by(BOT, SIMILAR)
     stage.github.edit_comment(mine.id, f"{mine.body}\n\nIndeed.", by="octocat")
     assert forget(stage) == 0
-    assert stage.comments(ALIKE) == []
+    assert stage.comments(SIMILAR) == []
 
 
-def test_what_stood_there_beside_it_comes_again_when_somebody_asks(stage: Stage) -> None:
+def test_an_issue_whose_only_match_was_forgotten_gets_no_new_comment(stage: Stage) -> None:
     assert forget(stage) == 0
-    assert act(stage, "issues", "edited", ALIKE) == 0
-    assert stage.comments(ALIKE) == []
-    said = stage.memory().state.answers([ALIKE])[ALIKE]
-    assert (said.state, said.comment_id, said.matches) == ("silent", None, ())
+    assert act(stage, "issues", "edited", SIMILAR) == 0
+    assert stage.comments(SIMILAR) == []
+    record = stage.memory().state.answers([SIMILAR])[SIMILAR]
+    assert (record.state, record.comment_id, record.matches) == ("silent", None, ())
 
 
 def test_a_comment_of_somebody_else_is_never_deleted(stage: Stage) -> None:
-    theirs = stage.github.comment(ALIKE, "monalisa", f"As in #2: {SECRET}")
+    theirs = stage.github.comment(SIMILAR, "monalisa", f"As in #2: {SECRET}")
     assert forget(stage) == 0
     assert stage.github.comment_by_id(theirs).body == f"As in #2: {SECRET}"
 
 
-def test_a_dry_run_says_what_would_go_and_leaves_it(stage: Stage) -> None:
-    before = where(stage)
+def test_a_dry_run_says_what_would_be_deleted_and_deletes_nothing(stage: Stage) -> None:
+    before = issues_showing(stage)
     assert forget(stage, **{"dry-run": "true"}) == 0
-    assert (where(stage), bool(leaks(stage))) == (before, True)
+    assert (issues_showing(stage), bool(leaks(stage))) == (before, True)
     assert "Issue 2 would be forgotten" in summary(stage)
     assert "Our comments that showed it would be deleted on: 2, 3, 4." in summary(stage)
 
 
-def test_a_run_by_hand_needs_the_number(stage: Stage) -> None:
+def test_a_manual_run_needs_the_issue_number(stage: Stage) -> None:
     assert stage.act("workflow_dispatch", inputs={"run": "forget"}) == 2
 
 
-def test_an_issue_that_github_has_no_more_is_forgotten_with_its_history(stage: Stage) -> None:
+def test_an_issue_already_deleted_on_github_is_forgotten_with_its_history(stage: Stage) -> None:
     stage.github.write_event(stage.folder / "event.json", "issues", "deleted", LEAKY)
     stage.github.delete_issue(LEAKY)
     assert forget(stage) == 0
-    assert (leaks(stage), where(stage)) == ([], [])
+    assert (leaks(stage), issues_showing(stage)) == ([], [])
 
 
-# -- halfway, and at once ------------------------------------------------------------------------------------------
+# -- interruptions and concurrent runs -----------------------------------------------------------------------------
 
 
-def test_where_the_server_keeps_the_history_all_else_is_done_and_the_remedy_is_told(stage: Stage) -> None:
+def test_if_the_server_refuses_to_replace_history_the_rest_is_done_and_the_remedy_shown(stage: Stage) -> None:
     git(stage.bare, "config", "receive.denyNonFastForwards", "true")
-    asked = command(stage)
-    assert act(stage, "issue_comment", "created", LEAKY, asked) == 1
-    assert where(stage) == []
-    told = summary(stage)
-    assert "issue 2 was removed from memory, but older commits of the branch precedent still contain it" in told
-    assert "allow this token to force-push to precedent, then start" in told
+    comment = post_command(stage)
+    assert act(stage, "issue_comment", "created", LEAKY, comment) == 1
+    assert issues_showing(stage) == []
+    job_summary = summary(stage)
+    assert "issue 2 was removed from memory, but older commits of the branch precedent still contain it" in job_summary
+    assert "allow this token to force-push to precedent, then start" in job_summary
     assert "The server refused to replace the history" in stage.comments(LEAKY)[0]
-    assert [each.content for each in stage.github.comment_by_id(asked).reactions] == ["eyes", "confused"]
-    assert decoded(stage) == []
+    assert [reaction.content for reaction in stage.github.comment_by_id(comment).reactions] == ["eyes", "confused"]
+    assert index_leaks(stage) == []
     git(stage.bare, "config", "receive.denyNonFastForwards", "false")
-    assert act(stage, "issue_comment", "created", LEAKY, command(stage)) == 0
+    assert act(stage, "issue_comment", "created", LEAKY, post_command(stage)) == 0
     assert leaks(stage) == []
 
 
@@ -240,59 +250,59 @@ STEPS = ("GET */issues/2/comments*", "DELETE *", "GET */issues/4/comments*", "PO
 @pytest.mark.parametrize(
     ("fault", "at"), [*share(product(["429"], STEPS), 2, 0), *share(product(["drop"], STEPS), 2, 1)]
 )
-def test_a_run_that_ended_on_the_way_is_finished_by_the_next(stage: Stage, at: str, fault: str) -> None:
-    asked = command(stage)
+def test_an_interrupted_run_is_finished_by_the_next(stage: Stage, at: str, fault: str) -> None:
+    comment = post_command(stage)
     stage.github.faults.add(at, fault, after=int(at == STEPS[0]), times=8 if at.startswith("GET") else 1)
-    act(stage, "issue_comment", "created", LEAKY, asked)
+    act(stage, "issue_comment", "created", LEAKY, comment)
     assert leaks(stage) == []
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
     assert act(stage, "schedule") == 0
-    assert where(stage) == []
+    assert issues_showing(stage) == []
     (reply,) = stage.comments(LEAKY)
     assert "This issue is forgotten" in reply
-    assert [wish.state for wish in stage.memory().requests([LEAKY])[LEAKY]] == ["done"]
+    assert [request.state for request in stage.memory().requests([LEAKY])[LEAKY]] == ["done"]
 
 
-def test_of_two_runs_with_one_command_one_replies(stage: Stage) -> None:
-    asked = command(stage)
+def test_only_one_of_two_runs_replies_to_the_same_command(stage: Stage) -> None:
+    comment = post_command(stage)
 
-    def meanwhile(seen: str) -> None:
-        if seen.endswith(f"/comments/{asked}/reactions"):
+    def run_again(request: str) -> None:
+        if request.endswith(f"/comments/{comment}/reactions"):
             stage.github.on_request = lambda _: None
-            stage.act("issue_comment", "created", LEAKY, asked)
+            stage.act("issue_comment", "created", LEAKY, comment)
 
-    stage.github.on_request = meanwhile
-    assert act(stage, "issue_comment", "created", LEAKY, asked) == 0
+    stage.github.on_request = run_again
+    assert act(stage, "issue_comment", "created", LEAKY, comment) == 0
     assert act(stage, "schedule") == 0
-    assert (leaks(stage), where(stage), len(stage.comments(LEAKY))) == ([], [], 1)
+    assert (leaks(stage), issues_showing(stage), len(stage.comments(LEAKY))) == ([], [], 1)
 
 
-def test_a_run_that_planned_to_show_it_writes_nothing_once_it_is_forgotten(stage: Stage) -> None:
+def test_a_run_that_planned_to_show_the_issue_writes_nothing_once_it_is_forgotten(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Locked out again", "As in #2, the same.")
-    at_once(stage, f"GET /repos/{REPOSITORY}/issues")  # memory was opened before that
+    forget_during(stage, f"GET /repos/{REPOSITORY}/issues")  # memory is opened before this request
     assert act(stage, "issues", "opened", number) == 0
     assert stage.comments(number) == []
     assert act(stage, "schedule") == 0
-    assert (leaks(stage), where(stage)) == ([], [])
+    assert (leaks(stage), issues_showing(stage)) == ([], [])
     assert not any(SECRET in text for text in stage.comments(number))
 
 
-def test_what_another_run_writes_a_moment_later_is_found_by_the_next(stage: Stage) -> None:
+def test_a_comment_posted_just_after_the_issue_was_forgotten_is_deleted_by_the_next_run(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Locked out again", "As in #2, the same.")
-    at_once(stage, f"POST /repos/{REPOSITORY}/issues/{number}/comments")
+    forget_during(stage, f"POST /repos/{REPOSITORY}/issues/{number}/comments")
     assert act(stage, "issues", "opened", number) == 0
     assert SECRET in stage.comments(number)[0]
     assert act(stage, "schedule") == 0
     assert (leaks(stage), stage.comments(number)) == ([], [])
 
 
-def at_once(stage: Stage, request: str) -> None:
-    """Have the issue forgotten by another run while one makes this request."""
+def forget_during(stage: Stage, request: str) -> None:
+    """Have another run forget the issue while one makes this request."""
 
-    def meanwhile(seen: str) -> None:
-        if seen == request:
+    def forget_at_request(current: str) -> None:
+        if current == request:
             stage.github.on_request = lambda _: None
             stage.act("workflow_dispatch", inputs={"run": "forget", "issue": str(LEAKY)})
 
-    stage.github.on_request = meanwhile
+    stage.github.on_request = forget_at_request

@@ -1,4 +1,4 @@
-"""What a rebuild does not meet is asked about: only what GitHub calls gone is taken out of memory."""
+"""Issues that a rebuild does not find are looked up: only those that GitHub calls gone are removed from memory."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def held(stage: Stage, *numbers: int) -> dict[int, str]:
-    """What memory has of each: the title of a thread, else the reason of a tombstone."""
+def titles_in_memory(stage: Stage, *numbers: int) -> dict[int, str]:
+    """What memory has for each issue: the title of its thread, or the reason of its tombstone."""
     records = stage.memory().records(numbers or (1, 2, 3))
     return {
         number: record.title if isinstance(record, Thread) else f"({record.reason})"
@@ -39,73 +39,73 @@ def held(stage: Stage, *numbers: int) -> dict[int, str]:
     }
 
 
-def asked_about(stage: Stage) -> int:
-    """Issues that the last run asked for by their numbers."""
+def lookups(stage: Stage) -> int:
+    """How many issues the last run requested by their numbers."""
     return sum(request.path.endswith("/issues/{issue_number}") for request in stage.github.recent)
 
 
-ALL = {1: "Crash 1", 2: "Crash 2", 3: "Crash 3"}
+UNCHANGED = {1: "Crash 1", 2: "Crash 2", 3: "Crash 3"}
 
 
-def test_an_issue_that_was_listed_and_cannot_be_read_for_a_moment_stays(stage: Stage) -> None:
+def test_a_listed_issue_that_cannot_be_read_for_a_moment_stays(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
     stage.github.faults.add("GET */issues/2", "404")
     assert rebuild(stage) == 0
     assert stage.github.faults.injected[-1][0] == "404"
-    assert held(stage) == ALL
-    assert asked_about(stage) == 3, "it was listed, so that there was nothing to ask about"
+    assert titles_in_memory(stage) == UNCHANGED
+    assert lookups(stage) == 3, "it was listed, so that there was nothing to ask about"
 
 
-def test_an_issue_that_is_gone_when_it_is_read_by_itself_is_a_tombstone(stage: Stage) -> None:
+def test_an_issue_that_is_gone_when_it_is_read_on_its_own_becomes_a_tombstone(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
     stage.github.faults.add("GET */issues/2", "410")
     assert rebuild(stage) == 0
-    assert held(stage) == ALL | {2: "(deleted)"}
+    assert titles_in_memory(stage) == UNCHANGED | {2: "(deleted)"}
 
 
-def test_switched_off_issues_are_not_gone(stage: Stage) -> None:
+def test_switching_issues_off_removes_nothing_from_memory(stage: Stage) -> None:
     stage.github.switch_issues(on=False)
     assert rebuild(stage) == 0
     assert "switched off" in summary(stage)
-    assert held(stage) == ALL
+    assert titles_in_memory(stage) == UNCHANGED
     stage.github.switch_issues(on=True)
     assert rebuild(stage) == 0
-    assert held(stage) == ALL
+    assert titles_in_memory(stage) == UNCHANGED
     assert stage.memory().state.manifest.reading is None
 
 
-def test_issues_that_are_switched_off_while_they_are_asked_about_stay(stage: Stage) -> None:
+def test_switching_issues_off_during_lookups_removes_nothing_from_memory(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "empty")
     stage.github.faults.add("GET */issues/*", "issues-off")
     assert rebuild(stage) == 0
     assert "switched off" in summary(stage)
-    assert held(stage) == ALL
+    assert titles_in_memory(stage) == UNCHANGED
 
 
-def test_an_empty_list_takes_nothing_away_and_what_is_asked_about_is_remembered_as_it_is_now(stage: Stage) -> None:
+def test_an_empty_list_removes_nothing_and_issues_that_are_looked_up_are_updated(stage: Stage) -> None:
     stage.github.edit_issue(2, title="Hang")
     stage.github.faults.add(GRAPHQL, "empty")
     assert rebuild(stage) == 0
     assert "Missing from the history: 3; gone from GitHub: 0; not checked yet: 0." in summary(stage)
-    assert held(stage) == ALL | {2: "Hang"}
+    assert titles_in_memory(stage) == UNCHANGED | {2: "Hang"}
 
 
-def test_issues_of_an_author_who_is_held_for_a_spammer_stay_and_are_told_of_when_they_come_back(stage: Stage) -> None:
+def test_hidden_issues_of_a_suspected_spammer_stay_and_are_updated_when_they_return(stage: Stage) -> None:
     stage.github.hide_issue(2)
     for _ in range(2):
         assert rebuild(stage) == 0
         assert "gone from GitHub: 0" in summary(stage)
-        assert asked_about(stage) == 1
+        assert lookups(stage) == 1
         stage.github.clock.advance(3600)
-    assert held(stage) == ALL
+    assert titles_in_memory(stage) == UNCHANGED
     stage.github.show_issue(2)
     stage.github.edit_issue(2, title="Not spam")
     assert rebuild(stage) == 0
-    assert held(stage) == ALL | {2: "Not spam"}
+    assert titles_in_memory(stage) == UNCHANGED | {2: "Not spam"}
 
 
 @pytest.mark.parametrize("ahead", [timedelta(), timedelta(minutes=5)], ids=["a damaged mark", "a clock that is ahead"])
-def test_a_reading_that_does_not_know_what_it_met_takes_nothing_away(stage: Stage, ahead: timedelta) -> None:
+def test_a_reading_that_does_not_know_which_issues_it_has_seen_removes_nothing(stage: Stage, ahead: timedelta) -> None:
     number = stage.github.open_issue("hubot", "Again", "As in #1.")
     assert stage.act("issues", "opened", number) == 0
     now = datetime.fromisoformat(stage.github.clock.now)
@@ -113,25 +113,25 @@ def test_a_reading_that_does_not_know_what_it_met_takes_nothing_away(stage: Stag
     memory.stage(Changes(reading=HistoryProgress(now + ahead, memory.state.manifest.cursor)))
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
-    assert held(stage, 1, 2, 3, number) == ALL | {number: "Again"}
+    assert titles_in_memory(stage, 1, 2, 3, number) == UNCHANGED | {number: "Again"}
     assert stage.memory().state.manifest.reading is None
 
 
-def test_a_thread_that_is_gone_by_a_clock_ahead_of_the_runners_is_a_tombstone(stage: Stage) -> None:
+def test_a_deleted_issue_becomes_a_tombstone_even_if_the_runners_clock_is_behind(stage: Stage) -> None:
     stage.github.edit_issue(2, title="From tomorrow", at="2026-01-06T12:00:00Z")
     assert stage.act("schedule") == 0
     stage.github.delete_issue(2)
-    stage.github.clock.now = "2026-01-05T13:00:00Z"  # by which the runner goes
+    stage.github.clock.now = "2026-01-05T13:00:00Z"  # the runner's clock
     memory = stage.memory()
     memory.stage(
         Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.state.manifest.cursor))
     )
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
-    assert held(stage)[2] == "(deleted)"
+    assert titles_in_memory(stage)[2] == "(deleted)"
 
 
-def test_a_limit_while_it_asks_keeps_the_rebuild_open_and_nothing_is_asked_twice(stage: Stage) -> None:
+def test_a_limit_during_lookups_keeps_the_rebuild_open_and_no_lookup_is_repeated(stage: Stage) -> None:
     stage.github.hide_issue(1)
     stage.github.delete_issue(2)
     stage.github.delete_issue(3)
@@ -139,55 +139,55 @@ def test_a_limit_while_it_asks_keeps_the_rebuild_open_and_nothing_is_asked_twice
     assert rebuild(stage) == 0
     assert "The rebuild is not finished" in summary(stage)
     assert "gone from GitHub: 1; not checked yet: 1." in summary(stage)
-    assert asked_about(stage) == 3
+    assert lookups(stage) == 3
     assert stage.memory().state.manifest.reading is not None
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
     stage.github.mark()
     assert stage.act("schedule") == 0
-    assert asked_about(stage) == 1
-    assert held(stage) == {1: "Crash 1", 2: "(deleted)", 3: "(deleted)"}
+    assert lookups(stage) == 1
+    assert titles_in_memory(stage) == {1: "Crash 1", 2: "(deleted)", 3: "(deleted)"}
     assert stage.memory().state.manifest.reading is None
 
 
-def test_an_outage_of_one_issue_leaves_it_as_it_is(stage: Stage) -> None:
+def test_an_issue_whose_lookup_fails_stays_as_it_is(stage: Stage) -> None:
     stage.github.delete_issue(1)
     stage.github.hide_issue(2)
     stage.github.faults.add("GET */issues/2", "5xx", None)
     assert rebuild(stage) == 0
-    assert held(stage) == ALL | {1: "(deleted)"}
+    assert titles_in_memory(stage) == UNCHANGED | {1: "(deleted)"}
     assert stage.memory().state.manifest.reading is None
 
 
-def test_a_transferred_issue_is_told_where_it_went(stage: Stage) -> None:
+def test_the_tombstone_of_a_transferred_issue_says_where_it_went(stage: Stage) -> None:
     other = stage.github.add_project("octo-org/other")
-    there = stage.github.transfer(2, other, "octocat")
+    new_number = stage.github.transfer(2, other, "octocat")
     assert rebuild(stage) == 0
-    gone = stage.memory().records([2])[2]
-    assert isinstance(gone, Tombstone)
-    assert (gone.reason, gone.moved_to) == ("transferred", f"octo-org/other#{there}")
+    record = stage.memory().records([2])[2]
+    assert isinstance(record, Tombstone)
+    assert (record.reason, record.moved_to) == ("transferred", f"octo-org/other#{new_number}")
 
 
-def test_a_dry_run_tells_what_is_gone_and_writes_nothing(stage: Stage) -> None:
+def test_a_dry_run_reports_what_is_gone_and_writes_nothing(stage: Stage) -> None:
     stage.github.delete_issue(1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "Missing from the history: 1; gone from GitHub: 1; not checked yet: 0." in summary(stage)
-    assert held(stage) == ALL
+    assert titles_in_memory(stage) == UNCHANGED
 
 
-def test_one_run_asks_about_so_many_and_the_next_ones_about_the_rest(
+def test_one_run_makes_a_limited_number_of_lookups_and_the_next_runs_the_rest(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = [stage.github.open_issue("octocat", f"Spam {count}") for count in range(MAX_LOOKUPS + 2)]
+    spam = [stage.github.open_issue("octocat", f"Spam {count}") for count in range(MAX_LOOKUPS + 2)]
     assert rebuild(stage) == 0
-    for number in more:
+    for number in spam:
         stage.github.delete_issue(number)
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert asked_about(stage) == MAX_LOOKUPS
+    assert lookups(stage) == MAX_LOOKUPS
     assert f"50 of {MAX_LOOKUPS} missing threads checked" in capsys.readouterr().out
     assert f"gone from GitHub: {MAX_LOOKUPS}; not checked yet: 2." in summary(stage)
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
-    assert set(held(stage, *more).values()) == {"(deleted)"}
-    assert held(stage) == ALL
+    assert set(titles_in_memory(stage, *spam).values()) == {"(deleted)"}
+    assert titles_in_memory(stage) == UNCHANGED

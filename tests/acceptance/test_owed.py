@@ -1,4 +1,4 @@
-"""An answer that is owed is written down with the issue: a run may end at any moment after it has read history."""
+"""An answer that is due is saved with the issue, since a run may end at any moment after it has read history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Issue 1 is old, 2 is fresh and points at it, 3 is fresh and closed; nothing is remembered yet."""
+    """Issue 1 is old, 2 is new and refers to it, 3 is new and closed; memory is empty."""
     with Stage(tmp_path) as stage:
         github = stage.github
         github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
@@ -30,15 +30,15 @@ def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_n
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
     assert stage.act("issues", "opened", 2) == 1
     assert stage.comments(2) == []
-    promised = {key: one.state for key, one in stage.memory().state.answers([1, 2, 3]).items()}
-    assert promised == {2: "pending", 3: "pending"}
+    states = {key: record.state for key, record in stage.memory().state.answers([1, 2, 3]).items()}
+    assert states == {2: "pending", 3: "pending"}
     stage.git.faults.clear()
     stage.github.clock.advance(180)
     assert stage.act("schedule") == 0
     assert [len(stage.comments(number)) for number in (1, 2, 3)] == [0, 1, 0]
 
 
-def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -> None:
+def test_after_a_rebuild_new_issues_without_an_answer_get_one(stage: Stage) -> None:
     assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
     assert stage.comments(2) == []
     stage.github.clock.advance(180)
@@ -52,17 +52,15 @@ def test_a_rebuild_owes_an_answer_to_fresh_issues_that_have_none(stage: Stage) -
     assert len(stage.comments(2)) == 1
 
 
-@pytest.mark.parametrize("by_hand", ["rebuild", "catch-up"])
-def test_a_command_whose_own_run_was_dropped_is_answered_though_it_was_first_read_as_history(
-    stage: Stage, by_hand: str
-) -> None:
+@pytest.mark.parametrize("task", ["rebuild", "catch-up"])
+def test_a_command_whose_run_was_dropped_is_answered_even_if_it_was_read_as_history(stage: Stage, task: str) -> None:
     assert stage.act("schedule") == 0
     command = stage.github.comment(2, "monalisa", "/precedent help")
-    for _ in range(301 if by_hand == "catch-up" else 0):  # more than is read one by one
+    for _ in range(301 if task == "catch-up" else 0):  # more than a run reads one by one
         stage.github.open_issue("octocat", "Out of ink", at=stage.github.clock.now)
     stage.github.clock.advance(600)
     stage.github.open_issue("octocat", "Out of paper")  # the cursor moves on, and no later list has the command
-    assert stage.act("workflow_dispatch", inputs={"run": by_hand}) == 0
+    assert stage.act("workflow_dispatch", inputs={"run": task}) == 0
     for _ in range(3):
         stage.github.clock.advance(3_600)
         assert stage.act("schedule") == 0

@@ -1,4 +1,4 @@
-"""What a rebuild says of itself is so: at an outage, at a limit, in a dry run, after damage, and in its counts."""
+"""What a rebuild reports is true: at an outage, at a limit, in a dry run, after damage, and in its counts."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ LIMIT = "GitHub's rate limit is exhausted until"
 
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
-    """A repository with two pages of issues, and no memory yet."""
+    """A repository with two pages of issues and no memory yet."""
     return with_issues(empty_stage, FULL)
 
 
-def spoil(stage: Stage, path: str, content: str = "{") -> None:
+def damage(stage: Stage, path: str, content: str = "{") -> None:
     stage.git.commit(REPOSITORY, path, content, "refs/heads/precedent")
 
 
-def test_the_first_run_tells_what_it_read_and_the_next_ones_do_not(stage: Stage) -> None:
-    began = "There was no memory to continue from, so the history was read from its beginning: "
-    held = f"{FULL} issues, pull requests and pages"
+def test_the_first_run_reports_what_it_read_and_later_runs_do_not(stage: Stage) -> None:
+    reason = "There was no memory to continue from, so the history was read from its beginning: "
+    contents = f"{FULL} issues, pull requests and pages"
     assert stage.act("schedule", inputs={"dry-run": "true"}) == 0
-    assert f"{began}{held} would be on the branch precedent." in summary(stage)
+    assert f"{reason}{contents} would be on the branch precedent." in summary(stage)
     assert stage.act("schedule") == 0
-    assert f"{began}{held} are now on the branch precedent." in summary(stage)
+    assert f"{reason}{contents} are now on the branch precedent." in summary(stage)
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
-    assert began not in summary(stage)
+    assert reason not in summary(stage)
 
 
 # At an outage
 
 
-def failure(stage: Stage, capfd: pytest.CaptureFixture[str]) -> str:
+def error_message(stage: Stage, capfd: pytest.CaptureFixture[str]) -> str:
     """The one error of the last run."""
     (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("::error::")]
-    told = line.removeprefix("::error::")
-    assert stage.outputs()["reason"] == told
-    return told
+    message = line.removeprefix("::error::")
+    assert stage.outputs()["reason"] == message
+    return message
 
 
-def test_by_hand_an_outage_fails_it_and_says_what_to_do(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_outage_fails_a_manual_rebuild_and_says_what_to_do(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     stage.github.faults.add(GRAPHQL, "503", None)
     assert rebuild(stage) == 1
-    assert failure(stage, capfd) == (
+    assert error_message(stage, capfd) == (
         "The history could not be read: GitHub's GraphQL API answers 503. "
         "Start `rebuild` again later; scheduled runs continue it too."
     )
@@ -67,21 +67,21 @@ def test_by_hand_an_outage_fails_it_and_says_what_to_do(stage: Stage, capfd: pyt
         ("true", "Start `rebuild` again later."),
     ],
 )
-def test_an_outage_on_the_way_says_what_became_of_what_was_read(
+def test_an_outage_during_a_rebuild_says_whether_what_was_read_is_kept(
     stage: Stage, capfd: pytest.CaptureFixture[str], dry: str, outlook: str
 ) -> None:
     stage.github.faults.add(GRAPHQL, "drop", None, after=1)
     assert rebuild(stage, **{"dry-run": dry}) == 1
     why = "GitHub could not be reached (ConnectionError)"
-    assert failure(stage, capfd) == f"The history could not be read completely: {why}. {outlook}"
+    assert error_message(stage, capfd) == f"The history could not be read completely: {why}. {outlook}"
     assert stage.memory().state.manifest.threads == (0 if dry else PER_PAGE)
 
 
 @pytest.mark.parametrize(("kind", "code"), [("drop", 1), ("primary403", 0)])
-def test_a_rebuild_that_could_not_even_begin_is_taken_up_by_the_schedule(stage: Stage, kind: str, code: int) -> None:
+def test_a_rebuild_that_could_not_begin_is_done_by_a_scheduled_run(stage: Stage, kind: str, code: int) -> None:
     assert rebuild(stage) == 0
-    began = stage.memory().state.manifest.read_whole
-    assert began
+    first = stage.memory().state.manifest.read_whole
+    assert first
     stage.github.clock.advance(3600)
     stage.github.faults.add(GRAPHQL, kind, None)
     assert rebuild(stage) == code
@@ -90,10 +90,10 @@ def test_a_rebuild_that_could_not_even_begin_is_taken_up_by_the_schedule(stage: 
     stage.github.clock.advance(3600)
     assert stage.act("schedule") == 0
     assert "The rebuild is complete" in summary(stage)
-    assert stage.memory().state.manifest.read_whole == began + timedelta(hours=1)
+    assert stage.memory().state.manifest.read_whole == first + timedelta(hours=1)
 
 
-def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
+def test_an_outage_does_not_fail_a_run_that_only_continues_a_rebuild(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert rebuild(stage) == 0
     stage.github.faults.clear()
@@ -109,7 +109,7 @@ def test_an_outage_fails_no_run_that_only_reads_on(stage: Stage) -> None:
 @pytest.mark.parametrize(("after", "outlook"), [
     (0, "The next runs continue."), (1, "What was read is kept, and the next runs continue.")
 ])  # fmt: skip
-def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
+def test_a_rebuild_reports_a_limit_once(stage: Stage, after: int, outlook: str) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=after)
     assert rebuild(stage) == 0
     assert f"- The rebuild is not finished. {outlook}" in summary(stage)
@@ -117,14 +117,14 @@ def test_a_limit_is_told_once(stage: Stage, after: int, outlook: str) -> None:
     assert stage.outputs()["reason"].startswith(LIMIT)
 
 
-def test_the_first_run_tells_of_a_limit_once(stage: Stage) -> None:
+def test_the_first_run_reports_a_limit_once(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert stage.act("schedule") == 0
     assert "Not all of the history is read yet: the next runs continue" in summary(stage)
     assert summary(stage).count(LIMIT) == 1
 
 
-def test_what_is_to_be_said_waits_for_a_limit_to_be_over(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+def test_answers_wait_until_a_limit_is_over(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     assert rebuild(stage) == 0
     stage.github.clock.advance(3600)
     numbers = [stage.github.open_issue("hubot", "Again", "As in #1.") for _ in range(3)]
@@ -144,17 +144,17 @@ def test_what_is_to_be_said_waits_for_a_limit_to_be_over(stage: Stage, capfd: py
 # In a dry run
 
 
-def test_a_dry_run_tells_what_would_be(stage: Stage) -> None:
+def test_a_dry_run_reports_what_would_change(stage: Stage) -> None:
     assert rebuild(stage, **{"dry-run": "true"}) == 0
-    told = summary(stage).partition("**How it went**\n\n")[2].splitlines()
-    assert told[0] == "- Dry run: nothing is written."
-    assert f"- {FULL} threads were read, {FULL} would change." in told
-    kept = f"{FULL} issues, pull requests and pages would be in memory."
-    assert f"- The dry run of the rebuild is complete after less than a minute: {kept}" in told
+    lines = summary(stage).partition("**How it went**\n\n")[2].splitlines()
+    assert lines[0] == "- Dry run: nothing is written."
+    assert f"- {FULL} threads were read, {FULL} would change." in lines
+    contents = f"{FULL} issues, pull requests and pages would be in memory."
+    assert f"- The dry run of the rebuild is complete after less than a minute: {contents}" in lines
     assert "are in memory" not in summary(stage)
 
 
-def test_at_a_limit_nothing_of_a_dry_run_is_kept(stage: Stage) -> None:
+def test_a_dry_run_that_reaches_a_limit_keeps_nothing(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "The rebuild is not finished. Nothing is kept; a dry run starts over." in summary(stage)
@@ -165,30 +165,30 @@ def test_at_a_limit_nothing_of_a_dry_run_is_kept(stage: Stage) -> None:
 # After damage
 
 
-def test_damage_that_a_rebuild_mended_is_told_of_as_what_was(stage: Stage) -> None:
+def test_damage_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
     stage.github.delete_issue(7)
     for path in ("records/0000/3.json", "records/0000/7.json", "model/words.bin", "manifest.json"):
-        spoil(stage, path)
+        damage(stage, path)
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    told = summary(stage)
-    assert "records/0000/3.json was damaged (" in told
-    assert "records/0000/3.json is damaged" not in told
-    assert told.count("this rebuild restored it.") == 2
-    assert "The manifest was damaged (" in told
-    assert "catch up from the beginning" not in told
-    assert "records/0000/7.json is damaged and was left out" in told, "it is not on GitHub any more"
-    kept = f"{FULL} issues, pull requests and pages are in memory."
-    assert f"The rebuild is complete after less than a minute: {kept}" in told
+    job_summary = summary(stage)
+    assert "records/0000/3.json was damaged (" in job_summary
+    assert "records/0000/3.json is damaged" not in job_summary
+    assert job_summary.count("this rebuild restored it.") == 2
+    assert "The manifest was damaged (" in job_summary
+    assert "catch up from the beginning" not in job_summary
+    assert "records/0000/7.json is damaged and was left out" in job_summary, "it is not on GitHub any more"
+    contents = f"{FULL} issues, pull requests and pages are in memory."
+    assert f"The rebuild is complete after less than a minute: {contents}" in job_summary
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert "3.json" not in summary(stage)
 
 
-def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> None:
+def test_a_word_model_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
-    spoil(stage, "model/words.bin", "")
+    damage(stage, "model/words.bin", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
     assert "model/words.bin was damaged (it does not match the manifest): this rebuild restored it." in summary(stage)
@@ -197,24 +197,24 @@ def test_words_that_a_rebuild_mended_are_told_of_as_what_was(stage: Stage) -> No
 
 def test_a_dry_run_leaves_damage_and_says_so(stage: Stage) -> None:
     assert rebuild(stage) == 0
-    spoil(stage, "records/0000/3.json")
+    damage(stage, "records/0000/3.json")
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "records/0000/3.json is damaged and was left out" in summary(stage)
 
 
-# What it counts, and what it does twice
+# What it counts, and what it does once
 
 
-def test_what_was_sent_is_counted(stage: Stage) -> None:
+def test_every_request_that_was_sent_is_counted(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "drop", 1)
     assert rebuild(stage) == 0
-    told = (
+    counts = (
         f"API: {stage.github.reads - graph_requests(stage)} read, 0 writes. GraphQL: {graph_requests(stage)} requests."
     )
-    assert told in summary(stage)
+    assert counts in summary(stage)
 
 
-def test_one_run_learns_once(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_learns_only_once(stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     stage.github.faults.add(GRAPHQL, "primary403", None, after=1)
     assert rebuild(stage) == 0
     stage.github.faults.clear()

@@ -1,4 +1,4 @@
-"""The story this program was asked for: a decision, a question about it, and a search through all that was said."""
+"""The story that Precedent was written for: a decision, a question about it, and a search in all conversations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HISTORY = (
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """Issue 1 decides for a database; four others speak of other things, two of them of authentication."""
+    """Issue 1 decides on a database; four others are about other things, two of them about authentication."""
     with Stage(tmp_path) as stage:
         github = stage.github
         github.set_permission("octocat", "write")
@@ -39,23 +39,23 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def opened(stage: Stage, title: str, body: str) -> int:
+def open_issue(stage: Stage, title: str, body: str) -> int:
     number = stage.github.open_issue("monalisa", title, body)
     stage.github.clock.advance(20)
     assert stage.act("issues", "opened", number) == 0
     return number
 
 
-def test_a_question_about_a_decision_brings_the_decision(stage: Stage) -> None:
-    number = opened(stage, "Which database", "What database did we choose in #1?")
+def test_a_question_about_a_decision_is_answered_with_the_decision(stage: Stage) -> None:
+    number = open_issue(stage, "Which database", "What database did we choose in #1?")
     (text,) = stage.comments(number)
     assert "Session store" in text
     assert f"“{DECISION}”" in text
     assert "([maintainer, 12 March 2025](" in text
 
 
-def test_a_search_through_all_conversations_is_answered_with_ranked_hits_and_how_they_ended(stage: Stage) -> None:
-    number = opened(stage, "Research", "Search all past conversations for mentions of authentication")
+def test_a_search_through_all_conversations_is_answered_with_hits_and_their_outcomes(stage: Stage) -> None:
+    number = open_issue(stage, "Research", "Search all past conversations for mentions of authentication")
     replies = [text for text in stage.comments(number) if "Two-factor authentication" in text]
     (text,) = replies
     assert "Authentication fails after a restart" in text
@@ -66,7 +66,7 @@ def test_a_search_through_all_conversations_is_answered_with_ranked_hits_and_how
 
 
 def test_a_question_in_a_comment_is_answered_once(stage: Stage) -> None:
-    number = opened(stage, "Zyx", "Wvu tsr qpo.")
+    number = open_issue(stage, "Zyx", "Wvu tsr qpo.")
     comment = stage.github.comment(number, "monalisa", "What did we decide about the session store?")
     stage.github.clock.advance(20)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What the people who watch a run get to read, in the job summary and in the log."""
+"""What people see of a run in the job summary and in the log."""
 
 import re
 from datetime import UTC, datetime
@@ -26,8 +26,8 @@ def test_problems_come_first_then_threads_and_stages() -> None:
         notes=("catch-up: 3 threads",),
         problems=("template context.md.j2: 'nobody' is undefined; the shipped template was used",),
     )
-    places = [text.index(part) for part in ("Needs attention", "nobody", "Login loops", "ABC-1", "catch-up")]
-    assert places == sorted(places)
+    positions = [text.index(part) for part in ("Needs attention", "nobody", "Login loops", "ABC-1", "catch-up")]
+    assert positions == sorted(positions)
     assert "nothing reached 0.65" in text
     assert "[created](https://github.com/o/r/issues/12)" in text
 
@@ -36,15 +36,15 @@ def test_a_run_without_work_says_so() -> None:
     assert "Nothing to do." in summarise()
 
 
-def test_what_it_would_have_said_is_shown_in_full() -> None:
+def test_a_comment_that_would_have_been_posted_is_shown_in_full() -> None:
     text = summarise([CommentResult(3, "", "would say", text="<!-- precedent:v1 id=action -->\n\n- one\n- two\n")])
     assert "  - one\n  - two" in text
     assert text.count("<details>") == text.count("</details>") == 1
 
 
-def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons() -> None:
-    near = Match(7, "@octocat </details> lost", 0.5123, "closed", NOON, why=("same error `<b>X_LOST`",))
-    text = summarise([CommentResult(3, "", "silent", "nothing", nearest=(near,)), CommentResult(4, "", "silent")])
+def test_the_nearest_threads_are_folded_below_the_result_with_similarity_and_reasons() -> None:
+    match = Match(7, "@octocat </details> lost", 0.5123, "closed", NOON, why=("same error `<b>X_LOST`",))
+    text = summarise([CommentResult(3, "", "silent", "nothing", nearest=(match,)), CommentResult(4, "", "silent")])
     assert text.count("<details>") == text.count("</details>") == 1
     (line,) = (line for line in text.splitlines() if line.startswith("  - 0.51"))
     assert "issue 7" in line
@@ -53,12 +53,12 @@ def test_the_nearest_are_folded_below_what_was_said_with_similarity_and_reasons(
     assert "<b>" not in line
 
 
-def test_a_near_one_without_a_reason_ends_with_its_state() -> None:
+def test_a_near_thread_without_a_reason_ends_with_its_state() -> None:
     text = summarise([CommentResult(3, "", "silent", "nothing", nearest=(Match(7, "Lost", 0.1, "closed", NOON),))])
     assert "  - 0.10 · issue 7: Lost · closed\n" in text
 
 
-def test_foreign_words_are_defanged() -> None:
+def test_text_by_strangers_is_defanged() -> None:
     hostile = "@octocat\n# x ![i](https://evil.example/p.png) | </details>"
     text = summarise([CommentResult(3, hostile, "silent", hostile)], [hostile], [hostile])
     assert "@octocat" not in text
@@ -67,7 +67,7 @@ def test_foreign_words_are_defanged() -> None:
     assert "</details>" not in text
 
 
-def test_too_long_a_report_ends_at_a_whole_entry_and_says_so() -> None:
+def test_a_report_that_is_too_long_ends_after_a_complete_entry_and_says_so() -> None:
     text = summarise(notes=[f"note {n} " + "é" * 200 for n in range(9_000)])
     assert len(text.encode()) <= MAX_BYTES
     assert text.endswith("\n*The rest did not fit.*\n")
@@ -86,12 +86,12 @@ def test_too_long_a_report_ends_at_a_whole_entry_and_says_so() -> None:
         ("\x1b[2J\u202e\ud800", "\ufffd[2J\ufffd\ufffd"),
     ],
 )
-def test_a_log_line_is_one_line_without_power(text: str, line: str) -> None:
+def test_a_log_line_is_one_line_and_never_a_workflow_command(text: str, line: str) -> None:
     assert log_line(text) == line
 
 
 @given(st.text(st.characters(codec=None)) | st.text(st.sampled_from(":#[%\r\n ad"), max_size=30))
-def test_no_text_becomes_a_command(text: str) -> None:
+def test_no_text_becomes_a_workflow_command(text: str) -> None:
     line = log_line(text)
     assert "::" not in line
     assert "##[" not in line

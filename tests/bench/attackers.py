@@ -14,125 +14,127 @@ from bot.reading.signals import read_signals
 from bot.reading.word_lists import COMMON_WORDS
 
 FIRST_NUMBER = 10_000_000
-"""Numbers from here on are the flood's."""
+"""The flood's issues have numbers from here on."""
 
 WORDS = 60
-"""Words of a stuffed issue."""
+"""How many words a stuffed issue has."""
 
 
 @dataclass(frozen=True)
 class Tracker:
-    """What an attacker reads: everything that was written before, and, at worst, what will be asked."""
+    """What an attacker knows: all older threads, and at worst the issues that will be opened later."""
 
     threads: Sequence[Thread]
-    asked: Sequence[Thread]
+    targets: Sequence[Thread]
 
     @property
     def begin(self) -> datetime:
-        """A second after the last issue before the flood."""
+        """Right after the last issue before the flood."""
         return self.threads[-1].created_at + timedelta(microseconds=1)
 
     @cached_property
     def frequent(self) -> list[str]:
-        """The content words that most issues have, the most frequent first."""
-        counts = Counter(word for one in self.threads for word in {*f"{one.title} {one.body}".lower().split()})
+        """The most frequent content words, in descending order."""
+        counts = Counter(word for thread in self.threads for word in {*f"{thread.title} {thread.body}".lower().split()})
         return [word for word, _ in counts.most_common(600) if word.isalpha() and word not in COMMON_WORDS][:300]
 
     @cached_property
     def popular(self) -> list[Thread]:
-        """The issues that were talked about most."""
-        return sorted(self.threads, key=lambda one: -len(one.comments))
+        """The most discussed issues first."""
+        return sorted(self.threads, key=lambda thread: -len(thread.comments))
 
 
 Attack = Callable[[Tracker, int, random.Random], list[Thread]]
 
 
-def stuffed(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def stuffed(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """Many of the most frequent words, in any order."""
-    texts = [chance.sample(tracker.frequent, min(WORDS, len(tracker.frequent))) for _ in range(count)]
+    texts = [rng.sample(tracker.frequent, min(WORDS, len(tracker.frequent))) for _ in range(count)]
     return [_issue(tracker, n, " ".join(words[:8]), " ".join(words)) for n, words in enumerate(texts)]
 
 
-def rare(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def rare(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """Errors, files and identifiers of five real issues each, with their titles."""
-    found = []
+    issues = []
     for n in range(count):
-        sources = chance.sample(list(tracker.threads), 5)
-        signals = [read_signals(f"{one.title}\n{one.body}") for one in sources]
-        parts = [part for one in signals for part in (*one.errors[:4], *one.files[:4], *one.identifiers[:12])]
-        found.append(_issue(tracker, n, sources[0].title, "\n".join([*(one.title for one in sources), *parts])))
-    return found
+        sources = rng.sample(list(tracker.threads), 5)
+        signals = [read_signals(f"{source.title}\n{source.body}") for source in sources]
+        parts = [
+            part for source in signals for part in (*source.errors[:4], *source.files[:4], *source.identifiers[:12])
+        ]
+        issues.append(_issue(tracker, n, sources[0].title, "\n".join([*(source.title for source in sources), *parts])))
+    return issues
 
 
-def copies(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def copies(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """Near-duplicates of the most discussed issues: a few words are changed."""
     sources = [tracker.popular[n % min(count, len(tracker.popular))] for n in range(count)]
-    return [_copy(tracker, n, one, chance) for n, one in enumerate(sources)]
+    return [_copy(tracker, n, thread, rng) for n, thread in enumerate(sources)]
 
 
-def foreseen(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
-    """The worst there can be: copies of the very issues that will be asked, opened before them."""
-    return [_copy(tracker, n, tracker.asked[n % len(tracker.asked)], chance) for n in range(count)]
+def foreseen(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
+    """The worst case: copies of the very issues that will be opened later, opened before them."""
+    return [_copy(tracker, n, tracker.targets[n % len(tracker.targets)], rng) for n in range(count)]
 
 
-def ten_accounts(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def ten_accounts(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, by ten accounts."""
-    return [replace(one, **_by(f"spammer{n % 10}")) for n, one in enumerate(foreseen(tracker, count, chance))]
+    return [replace(thread, **_by(f"spammer{n % 10}")) for n, thread in enumerate(foreseen(tracker, count, rng))]
 
 
-def many_accounts(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
-    """The foreseen copies, each by an account of its own."""
-    return [replace(one, **_by(f"spammer{n}")) for n, one in enumerate(foreseen(tracker, count, chance))]
+def many_accounts(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
+    """The foreseen copies, each by a different account."""
+    return [replace(thread, **_by(f"spammer{n}")) for n, thread in enumerate(foreseen(tracker, count, rng))]
 
 
-def folded(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def folded(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, all closed as duplicates of the first one."""
-    return _with_word(foreseen(tracker, count, chance), f"Duplicate of #{FIRST_NUMBER}.")
+    return _with_word(foreseen(tracker, count, rng), f"Duplicate of #{FIRST_NUMBER}.")
 
 
-def folded_into_one(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def folded_into_one(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, all closed as duplicates of an innocent issue."""
-    return _with_word(foreseen(tracker, count, chance), f"Duplicate of #{tracker.threads[0].id}.")
+    return _with_word(foreseen(tracker, count, rng), f"Duplicate of #{tracker.threads[0].id}.")
 
 
-def boosted(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def boosted(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, with twenty comments and reactions each, all by the same account."""
-    found = []
-    for one in foreseen(tracker, count, chance):
-        said = [
-            Message(one.author, "NONE", one.created_at + timedelta(microseconds=n + 1), "Solved! Works, thank you.")
+    threads = []
+    for copy in foreseen(tracker, count, rng):
+        praise = [
+            Message(copy.author, "NONE", copy.created_at + timedelta(microseconds=n + 1), "Solved! Works, thank you.")
             for n in range(20)
         ]
-        found.append(replace(one, comments=tuple(said), reactions=(("+1", 20), ("heart", 20))))
-    return found
+        threads.append(replace(copy, comments=tuple(praise), reactions=(("+1", 20), ("heart", 20))))
+    return threads
 
 
-def still_open(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def still_open(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, left open."""
     return [
-        replace(one, state="open", state_reason=None, closed_at=None, closed_by=None)
-        for one in foreseen(tracker, count, chance)
+        replace(thread, state="open", state_reason=None, closed_at=None, closed_by=None)
+        for thread in foreseen(tracker, count, rng)
     ]
 
 
-def ten_open(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
+def ten_open(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """The foreseen copies, left open, by ten accounts."""
-    found = still_open(tracker, count, chance)
-    return [replace(one, author=f"spammer{n % 10}") for n, one in enumerate(found)]
+    threads = still_open(tracker, count, rng)
+    return [replace(thread, author=f"spammer{n % 10}") for n, thread in enumerate(threads)]
 
 
-def answered(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
-    """The foreseen copies, each with a reply by a second account. This is not stopped: others took part."""
-    found = []
-    for one in foreseen(tracker, count, chance):
-        said = Message("spammer2", "NONE", one.created_at + timedelta(microseconds=1), "Works for me now.")
-        found.append(replace(one, comments=(said,)))
-    return found
+def answered(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
+    """The foreseen copies, each with a reply by a second account. The defence does not stop this: others took part."""
+    threads = []
+    for copy in foreseen(tracker, count, rng):
+        reply = Message("spammer2", "NONE", copy.created_at + timedelta(microseconds=1), "Works for me now.")
+        threads.append(replace(copy, comments=(reply,)))
+    return threads
 
 
-def contributor(tracker: Tracker, count: int, chance: random.Random) -> list[Thread]:
-    """The foreseen copies, by somebody who has committed. This is not stopped: they are known here."""
-    return [replace(one, role="CONTRIBUTOR") for one in foreseen(tracker, count, chance)]
+def contributor(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
+    """The foreseen copies, by a contributor. The defence does not stop this: the account is known."""
+    return [replace(thread, role="CONTRIBUTOR") for thread in foreseen(tracker, count, rng)]
 
 
 KINDS: dict[str, Attack] = {
@@ -153,7 +155,7 @@ KINDS: dict[str, Attack] = {
 
 
 def _issue(tracker: Tracker, number: int, title: str, body: str) -> Thread:
-    """Opened in a flood of an issue a minute, and closed as completed at once."""
+    """An issue of the flood, closed as completed right away."""
     at = tracker.begin + number * _step(tracker)
     return Thread(
         *(FIRST_NUMBER + number, title, body, "spammer", at),
@@ -165,17 +167,17 @@ def _issue(tracker: Tracker, number: int, title: str, body: str) -> Thread:
 
 
 def _step(tracker: Tracker) -> timedelta:
-    """So short that the whole flood comes before the next issue."""
+    """The time between two issues, so short that the whole flood comes before the next real issue."""
     return timedelta(microseconds=100)
 
 
-def _copy(tracker: Tracker, number: int, source: Thread, chance: random.Random) -> Thread:
-    """One word in ten is another."""
-    return _issue(tracker, number, _varied(source.title, chance), _varied(source.body, chance))
+def _copy(tracker: Tracker, number: int, source: Thread, rng: random.Random) -> Thread:
+    """A copy with one word in ten replaced."""
+    return _issue(tracker, number, _varied(source.title, rng), _varied(source.body, rng))
 
 
-def _varied(text: str, chance: random.Random) -> str:
-    lines = [[w if chance.random() > 0.1 else "really" for w in line.split(" ")] for line in text.split("\n")]
+def _varied(text: str, rng: random.Random) -> str:
+    lines = [[w if rng.random() > 0.1 else "really" for w in line.split(" ")] for line in text.split("\n")]
     return "\n".join(" ".join(words) for words in lines)
 
 
@@ -185,6 +187,8 @@ def _by(account: str) -> dict[str, str]:
 
 def _with_word(flood: Sequence[Thread], text: str) -> list[Thread]:
     return [
-        replace(one, comments=(Message(one.author, "NONE", one.created_at + timedelta(microseconds=10), text),))
-        for one in flood
+        replace(
+            thread, comments=(Message(thread.author, "NONE", thread.created_at + timedelta(microseconds=10), text),)
+        )
+        for thread in flood
     ]

@@ -1,4 +1,4 @@
-"""Many processes remember threads at once, on one branch over HTTP: what is kept, and how long it takes.
+"""Many processes write threads to one branch over HTTP at once: what is lost, and how long it takes.
 
 python -m tests.bench.bench_contention [PROCESSES [EVENTS]]     one line; fails when anything is lost or forced
 """
@@ -26,7 +26,7 @@ from tests.fakes.git_http import GitServer
 from tests.memory.samples import at, issue, query, word_of
 
 SQUASH_AFTER = 60
-"""Small enough for a squash or two to happen in the middle of it all."""
+"""Small enough for one or two squashes to happen in between."""
 
 LOG_MOVES = """#!/bin/sh
 while read old new ref; do
@@ -41,7 +41,7 @@ done
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. ``moves``: of each move of the branch whether history was kept, its length before and after."""
+    """The result. ``moves``: for each move of the branch, whether it kept history, and its length before and after."""
 
     expected: int
     lost: tuple[str, ...]
@@ -52,16 +52,16 @@ class Outcome:
 
     @property
     def squashes(self) -> int:
-        """Moves after which the branch, having grown long enough, was one commit without a past."""
+        """Moves that replaced a sufficiently long branch by a single commit."""
         return sum(not kept and before >= SQUASH_AFTER and after == 1 for kept, before, after in self.moves)
 
     @property
     def forced(self) -> int:
-        """Moves that gave up history and were no squash."""
+        """Moves that discarded history without being a squash."""
         return sum(not kept for kept, _, _ in self.moves) - self.squashes
 
-    def told(self) -> str:
-        """All of it in one line."""
+    def summary(self) -> str:
+        """The result in one line."""
         slowest = max(self.event_seconds)
         return (
             f"{self.expected - len(self.lost)} of {self.expected} kept, {self.retries} retries, "
@@ -71,18 +71,18 @@ class Outcome:
 
 
 def thread_of(writer: int, turn: int) -> Thread:
-    """The thread that this event brings; neighbours share files with threads of other writers."""
+    """The thread of this event; neighbouring numbers share shards with threads of other writers."""
     return issue(1 + writer + 37 * turn, turn)
 
 
-def wish_on(key: ThreadId) -> Request:
-    """What somebody asks for on this thread; neighbours share files with threads of other writers here too."""
+def request_on(key: ThreadId) -> Request:
+    """A request on this thread; here too, neighbouring numbers share shards with other writers."""
     assert isinstance(key, int)
     return Request(key, key, "search", "octocat", at(key / 1_000))
 
 
 def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int, list[float]]:
-    """One run after the other, each with a clone of its own. How often somebody was first, and the seconds of each."""
+    """Run after run, each with its own clone; returns how often another writer was first, and the seconds of each."""
     random.seed(writer)
     retries, seconds = 0, []
 
@@ -92,13 +92,13 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> tuple[int
         time.sleep(duration)
 
     for turn in range(turns):
-        thread, begun = thread_of(writer, turn), time.monotonic()
+        thread, started = thread_of(writer, turn), time.monotonic()
         with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
             memory = Memory(store, sleep=wait).open([thread.id])
-            promise = AnswerRecord(thread.id, "pending", at(turn), text_hash="x")
-            memory.stage(Changes((thread,), (promise,), (wish_on(thread.id),), cursor=at(turn)))
+            pending_answer = AnswerRecord(thread.id, "pending", at(turn), text_hash="x")
+            memory.stage(Changes((thread,), (pending_answer,), (request_on(thread.id),), cursor=at(turn)))
             memory.commit(f"Remember {thread.id}")
-        seconds.append(time.monotonic() - begun)
+        seconds.append(time.monotonic() - started)
     return retries, seconds
 
 
@@ -110,11 +110,11 @@ def contend(folder: Path, processes: int, turns: int) -> Outcome:
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(LOG_MOVES)
         hook.chmod(0o755)
-        url, begun = f"{server.url}/octocat/hello.git", time.monotonic()
+        url, started = f"{server.url}/octocat/hello.git", time.monotonic()
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
             runs = [pool.submit(remember_threads, url, server.token, writer, turns) for writer in range(processes)]
-            done = [run.result() for run in runs]
-        seconds = time.monotonic() - begun
+            results = [run.result() for run in runs]
+        seconds = time.monotonic() - started
         expected = [thread_of(writer, turn) for writer in range(processes) for turn in range(turns)]
         with BranchStore(url, "precedent", server.token) as store:
             lost = missing(store, {thread.id: thread for thread in expected})
@@ -123,27 +123,27 @@ def contend(folder: Path, processes: int, turns: int) -> Outcome:
         len(expected),
         tuple(lost),
         tuple((kept == "yes", int(before), int(after)) for kept, before, after in moves),
-        sum(retries for retries, _ in done),
+        sum(retries for retries, _ in results),
         seconds,
-        tuple(second for _, times in done for second in times),
+        tuple(second for _, times in results for second in times),
     )
 
 
 def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
-    """What the branch should hold and does not."""
+    """Everything that the branch should hold and does not."""
     memory = Memory(store).open(expected)
     snapshot = memory.state.base.snapshot
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
-    held, entries, said = memory.records(expected), memory.entries(expected), memory.state.answers(expected)
-    wishes, recent = memory.requests(expected), memory.state.manifest.requests_since(at(0))
-    lost = [f"record {key}" for key, thread in expected.items() if held.get(key) != thread]
+    records, entries, answers = memory.records(expected), memory.entries(expected), memory.state.answers(expected)
+    requests, recent = memory.requests(expected), memory.state.manifest.requests_since(at(0))
+    lost = [f"record {key}" for key, thread in expected.items() if records.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]
     lost += [f"entry {key}" for key in expected if key not in entries]
-    lost += [f"answer {key}" for key in expected if key not in said]
-    lost += [f"wish {key}" for key in expected if wishes.get(key) != (wish_on(key),)]
-    lost += [f"recent wish {key}" for key in expected if wish_on(key) not in recent]
+    lost += [f"answer {key}" for key in expected if key not in answers]
+    lost += [f"wish {key}" for key in expected if requests.get(key) != (request_on(key),)]
+    lost += [f"recent wish {key}" for key in expected if request_on(key) not in recent]
     lost += [f"hit {key}" for key in expected if [hit.entry.id for hit in memory.search(words_of(key))] != [key]]
     lost += [f"count {memory.state.manifest.threads}"] if memory.state.manifest.threads != len(expected) else []
     lost += ["index files"] if index != memory.state.manifest.index else []
@@ -158,7 +158,7 @@ def main(arguments: list[str]) -> None:
     processes, turns = [int(word) for word in arguments] or [20, 10]
     with tempfile.TemporaryDirectory() as temporary:
         outcome = contend(Path(temporary), processes, turns)
-    print(f"{processes} processes x {turns} events: {outcome.told()}")
+    print(f"{processes} processes x {turns} events: {outcome.summary()}")
     if outcome.lost or outcome.forced:
         raise SystemExit(f"lost: {', '.join(outcome.lost[:20])}")
 

@@ -1,16 +1,16 @@
-"""How well threads of other repositories are found, and when to be silent: `bot/recall/elsewhere.py`, the whole table.
+"""Measures how well threads of other repositories are found, and when to be silent: `bot/recall/elsewhere.py`.
 
-python -m tests.bench.bench_elsewhere            the table, on what the weights were not fitted to
-python -m tests.bench.bench_elsewhere --fit      fit bot/ranking/elsewhere.json anew
+python -m tests.bench.bench_elsewhere            the table, for queries that the weights were not fitted to
+python -m tests.bench.bench_elsewhere --fit      fit bot/ranking/elsewhere.json again
 python -m tests.bench.bench_elsewhere --pairs FILE   pairs that would be shown, for people to grade
 
-The archives at hand hold no link to each other, so links between repositories are made: the Rust archive is split into
-siblings, by label or by number (`tests/bench/elsewhere.py`), and a known duplicate in another sibling is what is to be
-found. The query's own repository is left out of the scope, the four other archives are in it. Nothing from after a
-query's moment is known, and every reference in titles and texts is masked. The order is fitted to the older half of the
-queries, the confidence to graded pairs of one repository each (`tools/graded.py`), seen as the organisation sees them.
-False speech: issues of one archive asked over the other archives, none of which is about the same product. The engine
-is plain BM25 in memory (`tests/fakes/candidates.py`) over the same terms as LanceDB's.
+The development archives do not link to each other, so the Rust archive is split into sibling repositories, by label or
+by number (`tests/bench/elsewhere.py`); the search should find a known duplicate in another sibling. The scope excludes
+the query's own repository and includes the four other archives. Nothing is known from after a query's moment, and every
+reference in titles and texts is masked. The order is fitted to the older half of the queries, the confidence to graded
+pairs within one repository (`tools/graded.py`), seen as the organisation sees them. Unwanted hits: issues of one
+archive searched in the other archives, none of which is about the same product. The engine is plain BM25 in memory
+(`tests/fakes/candidates.py`) over the same terms as LanceDB's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.bench.elsewhere import (
     organisation,
     without_references,
 )
-from tests.fakes.candidates import RememberedCandidates
+from tests.fakes.candidates import InMemoryCandidates
 from tools.graded import Pair, read_pairs
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data"
@@ -60,87 +60,92 @@ SAMPLE, PAIRS = 250, 50
 SEED = 20_150_125
 
 
-class Asked(NamedTuple):
-    """A question, what our order made of it, and what plain BM25 over all did."""
+class ElsewhereResult(NamedTuple):
+    """A query with our candidates and those of plain BM25."""
 
     thread: Thread
     ours: ElsewhereCandidates
     plain: Sequence[FoundThread]
 
 
-class Listening(RememberedCandidates):
-    """Keeps what it last found."""
+class RecordingCandidates(InMemoryCandidates):
+    """Keeps the results of its last search."""
 
     last: Sequence[FoundThread] = ()
 
     @classmethod
-    def to(cls, other: RememberedCandidates) -> Listening:
-        found = cls(())
-        found.__dict__.update(other.__dict__)
-        return found
+    def to(cls, other: InMemoryCandidates) -> RecordingCandidates:
+        result = cls(())
+        result.__dict__.update(other.__dict__)
+        return result
 
     def search(self, *args: object, **options: object) -> list[FoundThread]:
-        found = super().search(*args, **options)  # type: ignore[arg-type]
-        self.last = found
-        return found
+        result = super().search(*args, **options)  # type: ignore[arg-type]
+        self.last = result
+        return result
 
 
-def ask(org: Organisation, key: OrganisationKey, scope: Iterable[int], model: RankingWeights, late: bool) -> Asked:
-    """Ask a thread as it was opened; ``late``: years later, when all others are there."""
+def ask(
+    org: Organisation, key: OrganisationKey, scope: Iterable[int], model: RankingWeights, late: bool
+) -> ElsewhereResult:
+    """Search for a thread as it was opened; ``late``: as if years later, when all others exist."""
     thread = without_references(org.threads[key])
     thread = replace(thread.as_of(thread.created_at), comments=())
     if late:
         thread = replace(thread, created_at=LATEST)
-    engine = Listening.to(org.index)
+    engine = RecordingCandidates.to(org.index)
     engine.moment = thread.created_at
-    return Asked(thread, rank_elsewhere(thread, engine, set(scope), thread.created_at, model), engine.last)
+    return ElsewhereResult(thread, rank_elsewhere(thread, engine, set(scope), thread.created_at, model), engine.last)
 
 
-def places(asked: Asked, relevant: frozenset[OrganisationKey]) -> tuple[int | None, int | None]:
-    """The place of the first relevant thread by plain BM25, and by our order."""
-    plain = (one.thread.key for one in asked.plain)
-    threads = asked.ours.threads
-    ours = ({threads[one.entry.id].key, threads[one.found_as].key} for one in asked.ours.ranked.candidates)
+def ranks_of(result: ElsewhereResult, relevant: frozenset[OrganisationKey]) -> tuple[int | None, int | None]:
+    """The rank of the first relevant thread by plain BM25, and by our order."""
+    plain = (candidate.thread.key for candidate in result.plain)
+    threads = result.ours.threads
+    ours = (
+        {threads[candidate.entry.id].key, threads[candidate.found_as].key}
+        for candidate in result.ours.ranked.candidates
+    )
     return (
-        next((place for place, key in enumerate(plain, 1) if key in relevant), None),
-        next((place for place, keys in enumerate(ours, 1) if keys & relevant), None),
+        next((rank for rank, key in enumerate(plain, 1) if key in relevant), None),
+        next((rank for rank, keys in enumerate(ours, 1) if keys & relevant), None),
     )
 
 
-def spoken(asked: Asked, model: RankingWeights) -> list[RankedElsewhere]:
-    """What would be shown, the surest first."""
-    ranked = replace(asked.ours.ranked, model=model)
-    judged = judge_elsewhere(asked.thread, replace(asked.ours, ranked=ranked))
-    return [one for one in judged if one.why and one.candidate.similarity >= SHOWN_FROM]
+def shown_threads(result: ElsewhereResult, model: RankingWeights) -> list[RankedElsewhere]:
+    """The threads that would be shown, surest first."""
+    ranked = replace(result.ours.ranked, model=model)
+    judged = judge_elsewhere(result.thread, replace(result.ours, ranked=ranked))
+    return [thread for thread in judged if thread.why and thread.candidate.similarity >= SHOWN_FROM]
 
 
 @dataclass(frozen=True)
 class GradedElsewhere:
-    """A graded pair as the organisation sees it; no evidence where nothing would be shown of it."""
+    """A graded pair as the organisation sees it; without evidence if it would never be shown."""
 
     pair: Pair
     evidence: Mapping[str, float]
 
 
 def graded(org: Organisation, model: RankingWeights) -> Iterator[GradedElsewhere]:
-    """All graded pairs, each issue asked over its own archive alone."""
+    """All graded pairs, each issue searched in its own archive only."""
     for pair in read_pairs(DATA / "related.jsonl"):
         name = RUST if pair.archive.startswith(RUST) else pair.archive
-        key = org.places[name, pair.id]
-        asked = ask(org, key, {key.repository}, model, late=False)
-        wanted = f"{key.repository}#{pair.earlier}"
-        found = (one for one in judge_elsewhere(asked.thread, asked.ours) if one.why)
+        key = org.keys_by_number[name, pair.id]
+        result = ask(org, key, {key.repository}, model, late=False)
+        earlier = f"{key.repository}#{pair.earlier}"
+        hits = (hit for hit in judge_elsewhere(result.thread, result.ours) if hit.why)
         evidence = (
-            one.candidate.evidence for one in found if wanted in (one.candidate.entry.id, *one.candidate.folded)
+            hit.candidate.evidence for hit in hits if earlier in (hit.candidate.entry.id, *hit.candidate.folded)
         )
         yield GradedElsewhere(pair, next(evidence, {}))
 
 
 def fit_confidence(rows: Sequence[GradedElsewhere], model: RankingWeights) -> RankingWeights:
-    """The model with the confidence that these grades teach."""
-    seen = [one for one in rows if one.evidence]
-    labels = [one.pair.is_useful for one in seen]
-    weights, intercept = fit_probability([one.evidence for one in seen], labels, CONFIDENCE)
+    """The model with the confidence fitted to these grades."""
+    rows_with_evidence = [row for row in rows if row.evidence]
+    labels = [row.pair.is_useful for row in rows_with_evidence]
+    weights, intercept = fit_probability([row.evidence for row in rows_with_evidence], labels, CONFIDENCE)
     return replace(model, confidence=weights, intercept=intercept, cut=CUT)
 
 
@@ -150,7 +155,7 @@ def older_half(org: Organisation) -> list[CrossQuery]:
 
 
 def held_out(org: Organisation, others: Iterable[Organisation]) -> list[CrossQuery]:
-    """The queries that are in the older half of no split: some of the newer half of one are older ones of another."""
+    """The queries that are in no split's older half: some in the newer half of one are in the older half of another."""
     fitted = {query.key.thread for other in others for query in older_half(other)}
     return [query for query in cross_queries(org) if query.key.thread not in fitted]
 
@@ -160,91 +165,91 @@ def fit(orgs: Mapping[str, Organisation]) -> RankingWeights:
     model, choices = shipped_elsewhere(), []
     for org in map(orgs.__getitem__, SIBLINGS):
         for query in older_half(org):
-            found = ask(org, query.key, org.others(query.key), model, late=False).ours
-            right = [found.threads[one.found_as].key in query.relevant for one in found.ranked.candidates]
-            choices.append(([one.features for one in found.ranked.candidates], right))
+            result = ask(org, query.key, org.others(query.key), model, late=False).ours
+            right = [result.threads[candidate.found_as].key in query.relevant for candidate in result.ranked.candidates]
+            choices.append(([candidate.features for candidate in result.ranked.candidates], right))
     model = replace(model, order=fit_order(choices, ORDER))
     return fit_confidence(list(graded(orgs["archives"], model)), model)
 
 
 def report_order(name: str, org: Organisation, queries: Sequence[CrossQuery], model: RankingWeights) -> None:
-    """The order of these queries, which the weights have not seen."""
+    """Print the quality of the order for these queries, which the weights were not fitted to."""
     rows, loud, right = [], 0, 0
     for query in queries:
-        asked = ask(org, query.key, org.others(query.key), model, late=False)
-        rows.append(places(asked, query.relevant))
-        said = spoken(asked, model)[:MOST]
-        loud += bool(said)
-        right += any(one.thread.key in query.relevant for one in said)
+        result = ask(org, query.key, org.others(query.key), model, late=False)
+        rows.append(ranks_of(result, query.relevant))
+        shown = shown_threads(result, model)[:MOST]
+        loud += bool(shown)
+        right += any(hit.thread.key in query.relevant for hit in shown)
     since = org.threads[queries[0].key].created_at
     print(f"\n{name}: {len(org.repositories)} repositories, {len(queries)} queries from {since:%Y-%m-%d} on")
-    for way, ranks in (("plain BM25", [row[0] for row in rows]), ("ours", [row[1] for row in rows])):
+    for method, ranks in (("plain BM25", [row[0] for row in rows]), ("ours", [row[1] for row in rows])):
         figures = RankMetrics.of(ranks).figures.items()
-        print(f"  {way}: " + ", ".join(f"{k} {v.value:.3f} ({v.low:.3f}-{v.high:.3f})" for k, v in figures))
-    for what, credit in (("rr@10", lambda r: float(bool(r) and r <= 10)), ("mrr", lambda r: 1 / r if r else 0.0)):
+        print(f"  {method}: " + ", ".join(f"{k} {v.value:.3f} ({v.low:.3f}-{v.high:.3f})" for k, v in figures))
+    for measure, credit in (("rr@10", lambda r: float(bool(r) and r <= 10)), ("mrr", lambda r: 1 / r if r else 0.0)):
         gain = paired_interval([credit(row[1]) for row in rows], [credit(row[0]) for row in rows], SEED)
-        print(f"  gain in {what}: {gain[0]:+.3f} ({gain[1]:+.3f} to {gain[2]:+.3f})")
-    found = sum(row[1] is not None for row in rows)
-    print(f"  among the candidates: {found}; spoken on {loud}, with the linked one on {right}", flush=True)
+        print(f"  gain in {measure}: {gain[0]:+.3f} ({gain[1]:+.3f} to {gain[2]:+.3f})")
+    ranked_count = sum(row[1] is not None for row in rows)
+    print(f"  among the candidates: {ranked_count}; spoken on {loud}, with the linked one on {right}", flush=True)
 
 
 def report_grades(rows: Sequence[GradedElsewhere], model: RankingWeights) -> None:
-    """How many of the graded pairs are shown from a cut on, by a confidence fitted to the other archives' pairs."""
-    names = sorted({one.pair.archive for one in rows})
-    models = {name: fit_confidence([one for one in rows if one.pair.archive != name], model) for name in names}
-    ways = {
+    """Print how many graded pairs are shown from a cut on, by a confidence fitted to the other archives' pairs."""
+    names = sorted({row.pair.archive for row in rows})
+    models = {name: fit_confidence([row for row in rows if row.pair.archive != name], model) for name in names}
+    methods = {
         "each archive left out": [
-            models[one.pair.archive].probability(one.evidence) * bool(one.evidence) for one in rows
+            models[row.pair.archive].probability(row.evidence) * bool(row.evidence) for row in rows
         ],
-        "as shipped (in-sample)": [model.probability(one.evidence) * bool(one.evidence) for one in rows],
+        "as shipped (in-sample)": [model.probability(row.evidence) * bool(row.evidence) for row in rows],
     }
-    useful = [one.pair.is_useful for one in rows]
-    print(f"\n{len(rows)} graded pairs, {sum(useful)} useful, {sum(not one.evidence for one in rows)} never shown")
-    for way, confidences in ways.items():
-        print(f"  {way}: AUC {auc(useful, confidences):.3f}")
+    useful = [row.pair.is_useful for row in rows]
+    print(f"\n{len(rows)} graded pairs, {sum(useful)} useful, {sum(not row.evidence for row in rows)} never shown")
+    for method, confidences in methods.items():
+        print(f"  {method}: AUC {auc(useful, confidences):.3f}")
         for cut in CUTS:
             shown = [label for label, confidence in zip(useful, confidences, strict=True) if confidence >= cut]
             print(f"    from {cut:.2f} on: {len(shown)} shown, {sum(shown) / max(1, len(shown)):.2f} of these useful")
 
 
 def sampled(org: Organisation, names: Iterable[str], count: int = SAMPLE) -> Iterator[OrganisationKey]:
-    """Issues of these archives, so many of each, drawn at random."""
-    chance = random.Random(SEED)
+    """Randomly drawn issues, ``count`` of each archive."""
+    rng = random.Random(SEED)
     for name in names:
-        keys = sorted(key for (place, _), key in org.places.items() if place == name)
-        yield from chance.sample(keys, min(count, len(keys)))
+        keys = sorted(key for (archive, _), key in org.keys_by_number.items() if archive == name)
+        yield from rng.sample(keys, min(count, len(keys)))
 
 
 def report_silence(org: Organisation, model: RankingWeights) -> None:
-    """How often issues of one archive would get a thread of another one."""
+    """Print how often issues of one archive would get a thread of another one."""
     print("\nissues of one archive over the others, all of which are there:")
     for name in (RUST, *ARCHIVES):
         keys = list(sampled(org, [name]))
-        found = [spoken(ask(org, key, org.others(key), model, late=True), model) for key in keys]
-        said = [f"{one.thread.name}#{one.thread.id}" for (one, *_) in filter(None, found)]
-        print(f"  {name}: spoken on {len(said)} of {len(keys)} {' '.join(said)}", flush=True)
+        shown = [shown_threads(ask(org, key, org.others(key), model, late=True), model) for key in keys]
+        labels = [f"{hit.thread.name}#{hit.thread.id}" for (hit, *_) in filter(None, shown)]
+        print(f"  {name}: spoken on {len(labels)} of {len(keys)} {' '.join(labels)}", flush=True)
 
 
 def report_rate(name: str, org: Organisation, model: RankingWeights) -> None:
-    """How often issues of Rust's siblings got something of another sibling when they were opened."""
+    """Print how often issues of Rust's siblings got a thread of another sibling when they were opened."""
     keys = list(sampled(org, [RUST]))
-    said = sum(bool(spoken(ask(org, key, org.others(key), model, late=False), model)) for key in keys)
-    print(f"\n{name}: spoken on {said} of {len(keys)} random issues", flush=True)
+    count = sum(bool(shown_threads(ask(org, key, org.others(key), model, late=False), model)) for key in keys)
+    print(f"\n{name}: spoken on {count} of {len(keys)} random issues", flush=True)
 
 
 def write_pairs(orgs: Mapping[str, Organisation], model: RankingWeights, path: Path) -> None:
-    """Pairs that would be shown, in random order, for readers who do not know why. The surest of each issue."""
+    """Write pairs that would be shown, the surest of each issue, in random order and without reasons, for readers."""
     rows: dict[str, dict[str, object]] = {}
     for split in ("labels", "numbers", "archives"):
         org, names = orgs[split], ARCHIVES if split == "archives" else (RUST,)
         for key in sampled(org, names, 3 * SAMPLE):
-            for one in spoken(ask(org, key, org.others(key), model, late=False), model)[:1]:
-                row = row_of_pair(org, key, one)
+            for hit in shown_threads(ask(org, key, org.others(key), model, late=False), model)[:1]:
+                row = row_of_pair(org, key, hit)
                 rows[str(row["id"])] = row
-    found = sorted(rows.values(), key=lambda row: str(row["id"]))
-    chosen = random.Random(SEED).sample(found, min(PAIRS, len(found)))
+    ordered = sorted(rows.values(), key=lambda row: str(row["id"]))
+    chosen = random.Random(SEED).sample(ordered, min(PAIRS, len(ordered)))
     path.write_text("".join(json.dumps(row) + "\n" for row in chosen), encoding="utf-8")
-    print(f"{len(chosen)} of {len(found)} pairs written to {path}")
+    print(f"{len(chosen)} of {len(ordered)} pairs written to {path}")
 
 
 def row_of_pair(org: Organisation, key: OrganisationKey, shown: RankedElsewhere) -> dict[str, object]:
@@ -264,10 +269,10 @@ def name_of(org: Organisation, key: OrganisationKey) -> str:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--fit", action="store_true", help="fit the weights and write them")
-    options.add_argument("--pairs", type=Path, metavar="FILE", help="write pairs to be graded")
-    chosen = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true", help="fit the weights and write them")
+    parser.add_argument("--pairs", type=Path, metavar="FILE", help="write pairs to be graded")
+    options = parser.parse_args()
     archives = (RUST, *ARCHIVES)
     print(f"links between {len(archives)} archives: {links_between(archives)}", flush=True)
     with progress("Organisations", len(SPLITS)) as tick:
@@ -275,12 +280,12 @@ def main() -> None:
         for name, split in SPLITS.items():
             orgs[name] = organisation(archives, split)
             tick(1)
-    if chosen.fit:
+    if options.fit:
         write_weights(fit(orgs))
         return
     model = shipped_elsewhere()
-    if chosen.pairs:
-        write_pairs(orgs, model, chosen.pairs)
+    if options.pairs:
+        write_pairs(orgs, model, options.pairs)
         return
     for name in SIBLINGS:
         report_order(name, orgs[name], held_out(orgs[name], map(orgs.__getitem__, SIBLINGS)), model)

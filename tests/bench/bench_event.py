@@ -1,11 +1,11 @@
-"""One whole event at 10,000 threads, against Python's start, a plain clone of the branch and an empty push, in one run.
+"""Measures an event at 10,000 threads against Python's start, a plain clone of the branch and an empty push.
 
 python -m tests.bench.bench_event [--threads 10000] [--events 100] [--json FILE]
 
-Time and its ratios, peak memory, bytes fetched and pushed. The peer does what no event can do without: it starts
-Python, imports what the Action imports, clones the branch and pushes nothing; git alone is the clone and the push, and
-at its least it fetches names of files and none of their content. Memory is beside a process that imports the libraries
-and does nothing.
+Time and its ratios, peak memory, bytes fetched and pushed, all in one run. The peer does what every event must: it
+starts Python, imports what the Action imports, clones the branch and pushes nothing. Git alone is the clone and the
+push; at its least, it fetches the names of files without their content. Memory is compared with a process that only
+imports the libraries.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from tests.bench.history import ROOT, history
 from tests.bench.launcher import Launcher
 
 LIBRARIES = "import whoosh.index, numpy, github, jinja2, yaml, markdown_it, Stemmer"
-"""What the Action is built on."""
+"""The Action's libraries."""
 
 MEMORY, ROOM = Path("/dev/shm"), 2_000_000_000
 FIRST = 20_000
-"""The number of the first new issue, beyond all that are remembered."""
+"""The number of the first new issue, above all remembered ones."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """One value for each event (or each round of the peer)."""
+    """One value for each event, or each round of the peer."""
 
     seconds: list[float] = field(default_factory=list)
     peak_mb: list[float] = field(default_factory=list)
@@ -53,16 +53,16 @@ class Figures:
 
 @dataclass(slots=True)
 class Peers:
-    """One value for each round: Python with our imports and git, git alone, git at its least, the libraries alone."""
+    """Values for each round: Python with our imports and git, git alone, git at its least, the libraries alone."""
 
-    whole: Figures = field(default_factory=Figures)
+    imports_and_git: Figures = field(default_factory=Figures)
     git: Figures = field(default_factory=Figures)
     least: Figures = field(default_factory=Figures)
     libraries: Figures = field(default_factory=Figures)
 
 
 def fill(stage: Stage, remembered: list[Thread], now: datetime) -> None:
-    """The branch with all records, digests, what was learned of them and the index, as one run leaves it."""
+    """Fill the branch with all records, digests, the trained model and the index, as one run leaves it."""
     memory = Memory(BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token)).open()
     memory.stage(Changes(records=tuple(remembered), cursor=now))
     learn(
@@ -92,7 +92,7 @@ def one_event(stage: Stage, launcher: Launcher, thread: Thread, number: int, fig
 
 
 def one_round(stage: Stage, launcher: Launcher, peers: Peers) -> None:
-    """Python with the Action's imports, a plain clone of the whole branch, and a push that has nothing to send."""
+    """Run Python with the Action's imports, a plain clone of the whole branch, and an empty push."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(stage.folder), "GIT_CONFIG_GLOBAL": os.devnull}
     url, folder = stage.git.remote(REPOSITORY), stage.folder / "clone"
     clone = ["git", "clone", "-q", "--depth", "1", "--branch", "precedent", url, str(folder)]
@@ -100,23 +100,23 @@ def one_round(stage: Stage, launcher: Launcher, peers: Peers) -> None:
     python = launcher.run([sys.executable, "-c", "import bot.action.main"], environment, ROOT).seconds
     stage.git.mark()
     git = sum(launcher.run(command, environment, ROOT).seconds for command in (clone, push))
-    peers.whole.seconds.append(python + git)
+    peers.imports_and_git.seconds.append(python + git)
     peers.git.seconds.append(git)
     peers.git.fetched.append(stage.git.bytes_out)
     peers.libraries.peak_mb.append(launcher.run([sys.executable, "-c", LIBRARIES], environment, ROOT).peak_mb)
     shutil.rmtree(folder)
-    thrifty = [*clone[:-2], "--filter=blob:none", "--no-checkout", *clone[-2:]]
-    peers.least.seconds.append(sum(launcher.run(command, environment, ROOT).seconds for command in (thrifty, push)))
+    names_only = [*clone[:-2], "--filter=blob:none", "--no-checkout", *clone[-2:]]
+    peers.least.seconds.append(sum(launcher.run(command, environment, ROOT).seconds for command in (names_only, push)))
     shutil.rmtree(folder)
 
 
 def results(events: Figures, peers: Peers) -> Iterator[Result]:
-    git = version_of_git()
+    git = git_version()
     seconds = Spread.of(events.seconds)
-    whole = Peer("imports, clone and empty push", git, Spread.of(peers.whole.seconds))
+    imports_and_git = Peer("imports, clone and empty push", git, Spread.of(peers.imports_and_git.seconds))
     alone = Peer("git clone and empty push", git, Spread.of(peers.git.seconds))
     least = Peer("git clone of names only, and empty push", git, Spread.of(peers.least.seconds))
-    yield Result("event", "event", "one event, as a process", "s", seconds, whole, Limit("ratio", 1.0))
+    yield Result("event", "event", "one event, as a process", "s", seconds, imports_and_git, Limit("ratio", 1.0))
     yield Result("event-git", "event", "one event, as a process", "s", seconds, alone)
     yield Result("event-least", "event", "one event, as a process", "s", seconds, least)
     fetched = Spread.of(count / 1e6 for count in events.fetched)
@@ -129,21 +129,21 @@ def results(events: Figures, peers: Peers) -> Iterator[Result]:
     yield Result("memory-event", "memory", "peak memory of one event", "MB", peak, peer, Limit("most", 150.0))
 
 
-def version_of_git() -> str:
-    told = subprocess.run(["git", "--version"], check=True, capture_output=True, text=True).stdout
-    return told.split()[2]
+def git_version() -> str:
+    output = subprocess.run(["git", "--version"], check=True, capture_output=True, text=True).stdout
+    return output.split()[2]
 
 
-def in_memory() -> Path | None:
-    """Where both sides work, if there is such a place. A clone of the branch makes 10,000 files: on one disk that took
-    from 0.2 to 4 seconds, and would have told of the disk."""
+def memory_folder() -> Path | None:
+    """A folder in memory for both sides, if there is one. A clone of the branch makes 10,000 files, which took 0.2 to
+    4 seconds on one disk: that would have measured the disk."""
     return MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM else None
 
 
 def measured(count: int, number_of_events: int) -> Report:
     launcher = Launcher()  # before anything is in memory
     data, remembered, fresh = history(count)
-    with tempfile.TemporaryDirectory(prefix="precedent-bench-", dir=in_memory()) as folder:
+    with tempfile.TemporaryDirectory(prefix="precedent-bench-", dir=memory_folder()) as folder:
         now = max([datetime(2015, 1, 1, tzinfo=UTC), *(thread.created_at for thread in (*remembered, *fresh))])
         stage = Stage(Path(folder), now.strftime("%Y-%m-%dT%H:%M:%SZ"), validate=False)
         events, peers = Figures(), Peers()

@@ -1,9 +1,9 @@
-"""How the memory branch grows: many events, each remembered in a run of its own, with the squash as shipped.
+"""Measures how the memory branch grows: many events, each in a separate run, squashed as shipped.
 
 python -m tests.bench.bench_growth [--threads 3000] [--events 2000] [--every 200] [--json FILE]
 
-A line for every 200 events and each squash. Beside it the same records grow as files of JSON in a repository of their
-own, a commit for each event: no digests, no index, no promises, and no squash.
+Prints a line for every 200 events and each squash. The peer is the same records as JSON files in a separate
+repository, a commit for each event: no digests, no index, no pending answers, and no squash.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bot.domain.thread import Message, Thread, ThreadId
 from bot.domain.thread_json import archive_fields, without_defaults
 from bot.memory.branch_store import BranchStore, Growth
 from bot.memory.memory import Memory
-from tests.bench.bench_event import version_of_git
-from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, one, report_main
+from tests.bench.bench_event import git_version
+from tests.bench.figures import Curve, Limit, Peer, Report, Result, Spread, report_main, single
 from tests.bench.history import history
 
 BRANCH = "refs/heads/precedent"
-TOLD_EVERY = 200
+PRINT_EVERY = 200
 PLAIN = "records as JSON in git"
 
 
@@ -39,30 +39,30 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def remember(remote: Path, changes: Changes, keys: list[ThreadId]) -> int:
-    """One run, from the fetch to the push. How many bytes of content the branch took in by it, deflated."""
+    """One run, from the fetch to the push; returns how many bytes of content it added to the branch, deflated."""
     with BranchStore(str(remote), "precedent", None) as store:
         memory = Memory(store).open(keys)
         memory.stage(changes)
-        before = grown(remote)
+        before = branch_growth(remote)
         memory.commit("Remember")
-    after = grown(remote)
+    after = branch_growth(remote)
     return after.bytes - before.bytes if after.commits == before.commits + 1 else 0
 
 
-def grown(remote: Path) -> Growth:
-    """What the tip says of the branch; nothing where there is none."""
-    found = subprocess.run(
+def branch_growth(remote: Path) -> Growth:
+    """The growth that the branch's tip states; zero without a branch."""
+    shown = subprocess.run(
         ["git", "-C", str(remote), "log", "-1", "--format=%B", BRANCH], capture_output=True, check=False
     )
-    return Growth.of(found.stdout.decode()) if found.returncode == 0 else Growth()
+    return Growth.of(shown.stdout.decode()) if shown.returncode == 0 else Growth()
 
 
-def events(known: list[Thread], fresh: list[Thread], count: int) -> Iterator[Changes]:
-    """By turns a new issue with its promise, a comment on it, and its closing."""
+def events(older: list[Thread], fresh: list[Thread], count: int) -> Iterator[Changes]:
+    """In turn: a new issue with its pending answer, a comment on it, and its closing."""
     for turn in range(count):
         thread = fresh[turn // 3 % len(fresh)]
         thread = replace(thread, id=100_000 + turn // 3, comments=())
-        now = known[-1].created_at + timedelta(minutes=10 * (turn + 1))
+        now = older[-1].created_at + timedelta(minutes=10 * (turn + 1))
         opened = replace(
             thread,
             created_at=now - timedelta(minutes=10 * (turn % 3)),
@@ -71,32 +71,32 @@ def events(known: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
             state="open",
             events=(),
         )
-        said = (
+        comment = (
             Message("octocat", "NONE", now, "It also happens with the newest version.", turn + 1) if turn % 3 else None
         )
-        record = replace(opened, comments=(said,)) if said else opened
-        promise = () if turn % 3 else (AnswerRecord(record.id, "pending", now, text_hash="x", trying_since=now),)
-        yield Changes(records=(record,), answers=promise, cursor=now)
+        record = replace(opened, comments=(comment,)) if comment else opened
+        pending = () if turn % 3 else (AnswerRecord(record.id, "pending", now, text_hash="x", trying_since=now),)
+        yield Changes(records=(record,), answers=pending, cursor=now)
 
 
-def packed(remote: Path) -> float:
-    """MB of what a clone of the branch as it stands gets, and nothing that was left behind."""
+def clone_mb(remote: Path) -> float:
+    """MB that a clone of the branch's current state gets, without unreachable objects."""
     return len(pack(remote, f"{BRANCH}\n")) / 1e6
 
 
-def pack(repository: Path, wanted: str, *options: str) -> bytes:
-    """What git sends of these commits."""
+def pack(repository: Path, revisions: str, *options: str) -> bytes:
+    """The pack that git sends for these commits."""
     command = ["git", "-C", str(repository), "pack-objects", "--revs", "--stdout", "-q", *options]
-    return subprocess.run(command, input=wanted.encode(), check=True, capture_output=True).stdout
+    return subprocess.run(command, input=revisions.encode(), check=True, capture_output=True).stdout
 
 
 def files(remote: Path) -> list[str]:
-    """The paths of the branch as it stands."""
+    """The current paths of the branch."""
     return git(remote, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
 
 
 def bare(folder: Path) -> Path:
-    """An empty repository that serves partial clones, and tidies nothing up by itself."""
+    """An empty repository that serves partial clones, without automatic garbage collection."""
     subprocess.run(["git", "init", "-q", "--bare", str(folder)], check=True)
     for setting in ("uploadpack.allowFilter=true", "uploadpack.allowAnySHA1InWant=true", "gc.auto=0"):
         git(folder, "config", *setting.split("="))
@@ -104,8 +104,8 @@ def bare(folder: Path) -> Path:
 
 
 class PlainGit:
-    """The same records as files of JSON in a repository, a commit for each event, and nothing else: what any tool that
-    keeps its memory in git has to keep."""
+    """Only the same records as JSON files in a repository, a commit for each event: the minimum for any tool that keeps
+    its memory in git."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = bare(folder)
@@ -132,46 +132,46 @@ class PlainGit:
         git(self.folder, "repack", "-adfq")
 
     def at(self, events: int) -> str:
-        """The commit of the moment at which so many events had been."""
+        """The commit after so many events."""
         return f"{BRANCH}~{self._commits - 1 - events}"
 
     def pushed(self, event: int) -> int:
-        """Bytes of the pack that a push of this event sends, the first being 1."""
-        wanted = f"{self.at(event)}\n^{self.at(event - 1)}\n"
-        return len(pack(self.folder, wanted, "--thin"))
+        """Bytes of the pack that a push of this event sends; the first event is 1."""
+        revisions = f"{self.at(event)}\n^{self.at(event - 1)}\n"
+        return len(pack(self.folder, revisions, "--thin"))
 
 
 @dataclass
-class Grown:
-    """``taken``: bytes of each event; ``told``: after how many events a clone got how many MB."""
+class MeasuredGrowth:
+    """``added``: bytes of each event; ``sizes``: pairs of events and the MB that a clone got after them."""
 
-    taken: list[int] = field(default_factory=list)
-    told: list[tuple[int, float]] = field(default_factory=list)
+    added: list[int] = field(default_factory=list)
+    sizes: list[tuple[int, float]] = field(default_factory=list)
     squashes: int = 0
 
 
-def grow(remote: Path, known: list[Thread], changes: Iterable[Changes], every: int) -> Grown:
-    """Remember everything that is known, then play the events."""
-    found, commits = Grown(), 1
+def grow(remote: Path, known: list[Thread], changes: Iterable[Changes], every: int) -> MeasuredGrowth:
+    """Remember the known threads, then play the events."""
+    measured_growth, commits = MeasuredGrowth(), 1
     remember(remote, Changes(records=tuple(known), cursor=known[-1].created_at), [])
-    found.told.append((0, packed(remote)))
+    measured_growth.sizes.append((0, clone_mb(remote)))
     for number, change in enumerate(changes, 1):
-        found.taken.append(remember(remote, change, [record.id for record in change.records]))
-        now = grown(remote).commits
-        squashed = now < commits
-        found.squashes, commits = found.squashes + squashed, now
-        if number % every == 0 or squashed:
-            found.told.append((number, packed(remote)))
-            tell(remote, number, commits, found)
-    return found
+        measured_growth.added.append(remember(remote, change, [record.id for record in change.records]))
+        commit_count = branch_growth(remote).commits
+        is_squashed = commit_count < commits
+        measured_growth.squashes, commits = measured_growth.squashes + is_squashed, commit_count
+        if number % every == 0 or is_squashed:
+            measured_growth.sizes.append((number, clone_mb(remote)))
+            print_line(remote, number, commits, measured_growth)
+    return measured_growth
 
 
-def tell(remote: Path, number: int, commits: int, found: Grown) -> None:
-    names, taken = files(remote), found.taken
+def print_line(remote: Path, number: int, commits: int, growth: MeasuredGrowth) -> None:
+    names, added = files(remote), growth.added
     print(
-        f"{number:5} events: {found.told[-1][1]:.1f} MB with a history of {commits} commits, {len(names)} files, "
-        f"{sum(name.startswith('index/') for name in names)} of the index; {found.squashes} squashes; "
-        f"{statistics.median(taken) / 1e3:.1f} KB an event, {max(taken) / 1e3:.0f} at most",
+        f"{number:5} events: {growth.sizes[-1][1]:.1f} MB with a history of {commits} commits, {len(names)} files, "
+        f"{sum(name.startswith('index/') for name in names)} of the index; {growth.squashes} squashes; "
+        f"{statistics.median(added) / 1e3:.1f} KB an event, {max(added) / 1e3:.0f} at most",
         flush=True,
     )
 
@@ -185,28 +185,28 @@ def measured(count: int, number_of_events: int, every: int) -> Report:
         for change in changes:
             plain.commit([record for record in change.records if isinstance(record, Thread)])
         plain.done()
-        found = grow(bare(Path(folder) / "remote.git"), known, changes, every)
-        curve = [(number, len(pack(plain.folder, plain.at(number) + "\n")) / 1e6) for number, _ in found.told]
+        growth = grow(bare(Path(folder) / "remote.git"), known, changes, every)
+        curve = [(number, len(pack(plain.folder, plain.at(number) + "\n")) / 1e6) for number, _ in growth.sizes]
         sent = [plain.pushed(number) / 1e3 for number in range(1, number_of_events + 1, 5)]
-    told = f"{number_of_events} events on {data}, {found.squashes} squashes"
+    description = f"{number_of_events} events on {data}, {growth.squashes} squashes"
     axes = ("events", "MB that a clone of the branch gets")
-    curves = (Curve("growth", "ours", *axes, tuple(found.told)), Curve("growth", PLAIN, *axes, tuple(curve)))
-    return Report(told, tuple(results(found, curve, sent)), (), curves)
+    curves = (Curve("growth", "ours", *axes, tuple(growth.sizes)), Curve("growth", PLAIN, *axes, tuple(curve)))
+    return Report(description, tuple(results(growth, curve, sent)), (), curves)
 
 
-def results(found: Grown, plain: list[tuple[int, float]], sent: list[float]) -> Iterator[Result]:
+def results(growth: MeasuredGrowth, plain: list[tuple[int, float]], sent: list[float]) -> Iterator[Result]:
     def peer(spread: Spread) -> Peer:
-        return Peer(PLAIN, version_of_git(), spread)
+        return Peer(PLAIN, git_version(), spread)
 
-    first, last, most = found.told[0][1], found.told[-1][1], max(size for _, size in found.told)
-    yield Result("branch", "growth", "branch before the events", "MB", one(first), peer(one(plain[0][1])))
-    yield Result("branch-after", "growth", "branch after the events", "MB", one(last), peer(one(plain[-1][1])))
-    taken = Spread.of(size / 1e3 for size in found.taken if size)
-    what = "new content of one event, deflated"
-    yield Result("taken", "growth", what, "KB", taken, peer(Spread.of(sent)), Limit("median", 100.0))
-    grown_by = one(most - first)
+    first, last, most = growth.sizes[0][1], growth.sizes[-1][1], max(size for _, size in growth.sizes)
+    yield Result("branch", "growth", "branch before the events", "MB", single(first), peer(single(plain[0][1])))
+    yield Result("branch-after", "growth", "branch after the events", "MB", single(last), peer(single(plain[-1][1])))
+    added_sizes = Spread.of(size / 1e3 for size in growth.added if size)
+    title = "new content of one event, deflated"
+    yield Result("taken", "growth", title, "KB", added_sizes, peer(Spread.of(sent)), Limit("median", 100.0))
+    grown_by = single(most - first)
     yield Result("grown", "growth", "most that history added to a clone", "MB", grown_by, limit=Limit("median", 50.0))
 
 
 if __name__ == "__main__":
-    sys.exit(report_main(__doc__, measured, threads=3_000, events=2_000, every=TOLD_EVERY))
+    sys.exit(report_main(__doc__, measured, threads=3_000, events=2_000, every=PRINT_EVERY))

@@ -1,11 +1,11 @@
-"""How soon a run of the image asks GitHub for the first time, beside Python that imports what it is built on.
+"""Measures how soon a run of the image sends its first request to GitHub, and how soon Python imports its libraries.
 
 python -m tests.bench.bench_image [--runs N] [--json FILE]
 
-Both are started by the same engine from the same image, in turn, and told by this machine's clock: ours from the start
-of the engine to the first request of all, with which git asks for the settings, and to the first one to the API; the
-peer from there to the line that it prints when its imports are done. The table also says how large the image is, as the
-engine tells it, and how much of it is sent: its layers, packed by gzip as they are stored in a registry.
+The same engine starts both from the same image, in turn, and this machine's clock measures them: ours from the start of
+the engine to the first request (git's, for the settings) and to the first one to the API; the peer to the line that it
+prints after its imports. The table also has the size of the image, according to the engine, and how much of it is
+sent: its layers, packed by gzip as in a registry.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ LIMIT = 1.5
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--runs", type=int, default=15)
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
         engine = Engine(Path(folder))
         engine.build()
-        sizes = measured_sizes(engine, Path(folder))
-        times = measured_times(engine, Path(folder), chosen.runs)
+        sizes = measure_sizes(engine, Path(folder))
+        times = measure_times(engine, Path(folder), options.runs)
     print(table(times, sizes))
-    if chosen.json:
-        chosen.json.write_text(json.dumps({"ms": times, "bytes": sizes}, indent=1) + "\n", encoding="utf-8")
+    if options.json:
+        options.json.write_text(json.dumps({"ms": times, "bytes": sizes}, indent=1) + "\n", encoding="utf-8")
 
 
-def measured_times(engine: Engine, folder: Path, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of each run; the first of each, which finds a cold disk, is not among them."""
-    found: dict[str, list[float]] = {OURS: [], API: [], IMPORTED: [], BARE: []}
+def measure_times(engine: Engine, folder: Path, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of each run, without the first, which finds a cold disk."""
+    all_times: dict[str, list[float]] = {OURS: [], API: [], IMPORTED: [], BARE: []}
     (folder / "runner").mkdir()
     runner = Runner(engine, folder / "runner")
     with GitServer(folder / "git") as git, FakeGitHub(site=git.url, validate=False) as github:
         git.create(github.repo.full_name)
-        runner.talk_to(github, git)
+        runner.connect(github, git)
         number = github.open_issue("octocat", "Login loops after the upgrade", "It loops since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
         for _ in range(runs + 1):
             for name, ms in zip((OURS, API), first_requests(runner, git, github), strict=True):
-                found[name].append(ms)
-            found[IMPORTED].append(peer(engine, runner, PEER))
-            found[BARE].append(peer(engine, runner, "print(flush=True)"))
-    return {name: times[1:] for name, times in found.items()}
+                all_times[name].append(ms)
+            all_times[IMPORTED].append(peer(engine, runner, PEER))
+            all_times[BARE].append(peer(engine, runner, "print(flush=True)"))
+    return {name: times[1:] for name, times in all_times.items()}
 
 
 def first_requests(runner: Runner, git: GitServer, github: FakeGitHub) -> tuple[float, float]:
-    """Milliseconds from the engine's start to what the fake sees first, and to what its API does."""
+    """Milliseconds from the engine's start to the first request to the fake, and to the first to its API."""
     to_git: list[float] = []
     to_api: list[float] = []
 
@@ -84,7 +84,7 @@ def first_requests(runner: Runner, git: GitServer, github: FakeGitHub) -> tuple[
     began = perf_counter()
     ended = runner.run("issues", "--network", "host")
     if ended.code or not to_git or not to_api:
-        raise SystemExit(f"the run failed:\n{ended.said}")
+        raise SystemExit(f"the run failed:\n{ended.output}")
     return (min(to_git[0], to_api[0]) - began) * 1000, (to_api[0] - began) * 1000
 
 
@@ -102,37 +102,37 @@ def peer(engine: Engine, runner: Runner, script: str) -> float:
     return (imported - began) * 1000
 
 
-def measured_sizes(engine: Engine, folder: Path) -> dict[str, int]:
-    """Bytes of the image and of the one that it is made of, as the engine tells it; and of our layers, packed."""
+def measure_sizes(engine: Engine, folder: Path) -> dict[str, int]:
+    """Bytes of the image and its base image, according to the engine, and of our packed layers."""
     return {
         "image": int(engine.inspect("{{.Size}}")),
-        NAME: int(engine.do("image", "inspect", "--format", "{{.Size}}", NAME).said),
-        "layers, packed": packed(engine, folder / "saved.tar"),
+        NAME: int(engine.do("image", "inspect", "--format", "{{.Size}}", NAME).output),
+        "layers, packed": packed_size(engine, folder / "saved.tar"),
     }
 
 
-def packed(engine: Engine, archive: Path) -> int:
+def packed_size(engine: Engine, archive: Path) -> int:
     saved = engine.do("save", "--output", str(archive), engine.image)
     if saved.code:
-        raise SystemExit(saved.said)
+        raise SystemExit(saved.output)
     total = 0
-    with tarfile.open(archive) as whole:
-        for content in map(whole.extractfile, whole):
-            packing = zlib.compressobj(6)
+    with tarfile.open(archive) as layers:
+        for content in map(layers.extractfile, layers):
+            compressor = zlib.compressobj(6)
             while content and (read := content.read(1 << 20)):
-                total += len(packing.compress(read))
-            total += len(packing.flush())
+                total += len(compressor.compress(read))
+            total += len(compressor.flush())
     archive.unlink()
     return total
 
 
 def table(times: Mapping[str, Sequence[float]], sizes: Mapping[str, int]) -> str:
-    half = {name: median(each) for name, each in times.items()}
+    medians = {name: median(values) for name, values in times.items()}
     lines = [f"{len(times[OURS])} runs; milliseconds, half and nine of ten"]
-    for name, each in times.items():
-        ninth = quantiles(each, n=10)[-1] if len(each) > 1 else each[0]
-        lines.append(f"{name:40}{half[name]:8.1f}{ninth:8.1f}")
-    lines.append(f"{OURS} : {IMPORTED} = {half[OURS] / half[IMPORTED]:.2f} (limit {LIMIT})")
+    for name, values in times.items():
+        ninth = quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
+        lines.append(f"{name:40}{medians[name]:8.1f}{ninth:8.1f}")
+    lines.append(f"{OURS} : {IMPORTED} = {medians[OURS] / medians[IMPORTED]:.2f} (limit {LIMIT})")
     lines += [f"{name:40}{size / 1e6:8.1f} MB" for name, size in sizes.items()]
     return "\n".join(lines)
 

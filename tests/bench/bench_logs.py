@@ -1,10 +1,10 @@
-"""A log of 50,000 mixed lines: how long it takes to index it, and to search it as a process of its own.
+"""Measures how long it takes to index a log of 50,000 mixed lines, and to search it in a new process.
 
 python -m tests.bench.bench_logs [--lines N] [--json FILE]
 
-The log is made, the same in each run: issue-agent sessions, hook logs and transcripts with tool calls and their output,
-and a few broken lines. Each search is set beside a search through the file by `rg`, or `grep -c` where that is absent,
-in turn with it, so that what else the machine does falls on both.
+The log is generated, the same in each run: issue-agent sessions, hook logs and transcripts with tool calls and their
+output, and a few broken lines. Each search alternates with a search of the file by `rg`, or else `grep -c`, so that
+other load on the machine affects both.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from time import perf_counter
 
 from bot.local_cache.sessions import SessionIndex
 from bot.sources.session_files import find_sessions
-from tests.bench.figures import Limit, Peer, Report, Result, Spread, one
+from tests.bench.figures import Limit, Peer, Report, Result, Spread, single
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 SEARCHES = ("authentication", "retry", "webhook signature", "why does the index not match", "zyzzogeton quux")
 RUNS = 7
-WANTED = 0.3
-"""Seconds that a search may take as a process of its own."""
+MAX_SECONDS = 0.3
+"""Seconds that a search may take in a new process."""
 
 SEARCH = """
 import sys
@@ -47,18 +47,21 @@ print(len(logs.search(sys.argv[3], 5)))
 
 
 def words() -> list[str]:
-    """What this repository's documentation says, most frequent words first, and as many identifiers."""
-    said = " ".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    """The words of this repository's documentation, most frequent first, and as many identifiers."""
+    text = " ".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
     counts: dict[str, int] = {}
-    for word in re.findall(r"[A-Za-z]{2,}", said):
+    for word in re.findall(r"[A-Za-z]{2,}", text):
         counts[word] = counts.get(word, 0) + 1
-    known = sorted(counts, key=lambda word: (-counts[word], word))
-    made = [f"{one}_{other}{number}" for number, (one, other) in enumerate(zip(known, reversed(known), strict=True))]
-    return known + made
+    by_frequency = sorted(counts, key=lambda word: (-counts[word], word))
+    made = [
+        f"{first}_{other}{number}"
+        for number, (first, other) in enumerate(zip(by_frequency, reversed(by_frequency), strict=True))
+    ]
+    return by_frequency + made
 
 
 class Writer:
-    """Draws sentences in which a word's frequency falls with its rank, as in texts."""
+    """Draws sentences in which a word's frequency falls with its rank, as in real texts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -66,15 +69,15 @@ class Writer:
         self._weights = list(accumulate(1 / (rank + 10) for rank in range(len(self._words))))
 
     def text(self, count: int) -> str:
-        said = " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
-        return f"{said} authentication" if self.random.random() < 0.01 else said
+        sentence = " ".join(self.random.choices(self._words, cum_weights=self._weights, k=count))
+        return f"{sentence} authentication" if self.random.random() < 0.01 else sentence
 
     def length(self, usual: int) -> int:
         return max(3, min(2_000, round(self.random.lognormvariate(0, 0.8) * usual)))
 
 
 def lines(count: int) -> Iterator[str]:
-    """So many lines of logs, a mixture of all that is read."""
+    """So many lines of logs, of all kinds that we read."""
     writer = Writer(7)
     for number in range(count):
         at = BEGIN + timedelta(seconds=9 * number)
@@ -115,90 +118,90 @@ def transcript(writer: Writer, number: int, at: datetime) -> dict[str, object]:
         output = {"type": "tool_result", "tool_use_id": "x", "content": writer.text(150)}
         return base | {"type": "user", "message": {"role": "user", "content": [output]}}
     if number % 3 == 1:
-        said = {"type": "text", "text": writer.text(writer.length(60))}
+        text_part = {"type": "text", "text": writer.text(writer.length(60))}
         call = {"type": "tool_use", "name": "Edit", "input": {"file_path": f"/work/app/src/part{number % 300}.py"}}
-        return base | {"type": "assistant", "message": {"role": "assistant", "content": [said, call]}}
+        return base | {"type": "assistant", "message": {"role": "assistant", "content": [text_part, call]}}
     return base | {"type": "user", "message": {"role": "user", "content": writer.text(writer.length(20))}}
 
 
 def finder(path: Path, word: str) -> list[str]:
-    """The command that looks through the file for a word."""
-    found = shutil.which("rg")
-    return [found, "-c", "-e", word, str(path)] if found else ["grep", "-c", "-e", word, str(path)]
+    """The command that searches the file for a word."""
+    program = shutil.which("rg")
+    return [program, "-c", "-e", word, str(path)] if program else ["grep", "-c", "-e", word, str(path)]
 
 
 def timed(command: Sequence[str]) -> tuple[float, str]:
-    begun = perf_counter()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.stderr:
-        raise SystemExit(done.stderr)
-    return perf_counter() - begun, done.stdout.strip()
+    started = perf_counter()
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.stderr:
+        raise SystemExit(result.stderr)
+    return perf_counter() - started, result.stdout.strip()
 
 
 def index(path: Path, folder: Path) -> float:
-    begun = perf_counter()
+    started = perf_counter()
     logs = SessionIndex(path)
     logs.refresh(find_sessions([str(folder)], str(folder)))
     logs.close()
-    return perf_counter() - begun
+    return perf_counter() - started
 
 
-def searched(database: Path, folder: Path, log: Path) -> tuple[list[float], list[float]]:
-    """The slowest of the searches by the median of its runs: the seconds of each run, and those of the other tool."""
+def time_searches(database: Path, folder: Path, log: Path) -> tuple[list[float], list[float]]:
+    """The slowest search by its median: the seconds of each run, and those of the other tool."""
     slowest: tuple[list[float], list[float]] = ([0.0], [0.0])
-    for said in SEARCHES:
-        ours, theirs, found = [], [], ""
+    for query in SEARCHES:
+        ours, theirs, count = [], [], ""
         for _ in range(RUNS):
-            seconds, found = timed([sys.executable, "-c", SEARCH, str(database), str(folder), said])
+            seconds, count = timed([sys.executable, "-c", SEARCH, str(database), str(folder), query])
             ours.append(seconds)
-            theirs.append(timed(finder(log, said.split()[0]))[0])
-        mine, other = statistics.median(ours), statistics.median(theirs)
-        tool = Path(finder(log, said)[0]).name
-        print(f"search {said!r:32} {mine:6.3f} s   {found} found   {mine / other:6.2f} x {tool} ({other:.3f} s)")
-        if mine > statistics.median(slowest[0]):
+            theirs.append(timed(finder(log, query.split()[0]))[0])
+        ours_s, peer_s = statistics.median(ours), statistics.median(theirs)
+        tool = Path(finder(log, query)[0]).name
+        print(f"search {query!r:32} {ours_s:6.3f} s   {count} found   {ours_s / peer_s:6.2f} x {tool} ({peer_s:.3f} s)")
+        if ours_s > statistics.median(slowest[0]):
             slowest = (ours, theirs)
     return slowest
 
 
-def results(indexed: float, more: float, slowest: tuple[list[float], list[float]], log: Path) -> list[Result]:
+def results(indexed: float, added: float, slowest: tuple[list[float], list[float]], log: Path) -> list[Result]:
     tool = Path(finder(log, "x")[0]).name
-    told = subprocess.run([finder(log, "x")[0], "--version"], capture_output=True, text=True, check=False).stdout
-    version = next(iter(re.findall(r"\d+\.[\d.]*\d", told)), "")
+    output = subprocess.run([finder(log, "x")[0], "--version"], capture_output=True, text=True, check=False).stdout
+    version = next(iter(re.findall(r"\d+\.[\d.]*\d", output)), "")
     ours, theirs = map(Spread.of, slowest)
     peer = Peer(tool, version, theirs)
     return [
-        Result("logs", "logs", "slowest search in logs, as a process", "s", ours, peer, Limit("median", WANTED)),
-        Result("logs-index", "logs", "all logs indexed once", "s", one(indexed)),
-        Result("logs-more", "logs", "100 lines more indexed", "s", one(more)),
+        Result("logs", "logs", "slowest search in logs, as a process", "s", ours, peer, Limit("median", MAX_SECONDS)),
+        Result("logs-index", "logs", "all logs indexed once", "s", single(indexed)),
+        Result("logs-more", "logs", "100 lines more indexed", "s", single(added)),
     ]
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--lines", type=int, default=50_000)
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, default=50_000)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="precedent-logs-") as temporary:
         folder, database = Path(temporary, "logs"), Path(temporary, "cache", "logs.sqlite")
         folder.mkdir()
         log = folder / "mixed.jsonl"
-        log.write_text("\n".join(lines(chosen.lines)) + "\n", encoding="utf-8")
-        data = f"{chosen.lines:,} mixed lines of logs, {log.stat().st_size / 1e6:.1f} MB"
+        log.write_text("\n".join(lines(options.lines)) + "\n", encoding="utf-8")
+        data = f"{options.lines:,} mixed lines of logs, {log.stat().st_size / 1e6:.1f} MB"
         print(data)
         indexed = index(database, folder)
         print(f"indexed once      {indexed:6.2f} s   {database.stat().st_size / 1e6:.1f} MB")
         with log.open("a", encoding="utf-8") as handle:
             handle.writelines(f"{line}\n" for line in lines(100))
-        more = index(database, folder)
-        print(f"100 lines more    {more:6.2f} s")
-        found = searched(database, folder, log)
-        if chosen.json:
-            Report(data, tuple(results(indexed, more, found, log))).write(chosen.json)
+        added = index(database, folder)
+        print(f"100 lines more    {added:6.2f} s")
+        times = time_searches(database, folder, log)
+        if options.json:
+            Report(data, tuple(results(indexed, added, times, log))).write(options.json)
             return 0
-    slowest = statistics.median(found[0])
-    verdict = "" if slowest <= WANTED else f"   MISSED: at most {WANTED} s"
+    slowest = statistics.median(times[0])
+    verdict = "" if slowest <= MAX_SECONDS else f"   MISSED: at most {MAX_SECONDS} s"
     print(f"slowest search    {slowest:6.3f} s{verdict}")
-    return 0 if slowest <= WANTED else 1
+    return 0 if slowest <= MAX_SECONDS else 1
 
 
 if __name__ == "__main__":

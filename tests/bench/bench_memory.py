@@ -1,9 +1,9 @@
-"""Peak memory of an import and of a search as processes of their own, beside what they are built on.
+"""Measures the peak memory of an import and of a search, each in a new process, compared with their libraries.
 
 python -m tests.bench.bench_memory [--threads 10000] [--runs 3] [--json FILE]
 
-Each peer is a process too: one that imports the libraries and ends, a plain Whoosh index that is made of the same file,
-and a query of SQLite FTS5. What an event takes is measured by bench_event, where there is one.
+Each peer is a process too: an import of the libraries, a plain Whoosh index made from the same file, and a query of
+SQLite FTS5. bench_event measures the memory of an event.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ with create_in(sys.argv[2], Schema(title=text, body=text)).writer() as writer:
 
 
 class Processes:
-    """Runs Python in processes that inherit nothing of this one's memory."""
+    """Runs Python in processes that do not inherit this one's memory."""
 
     def __init__(self, folder: Path) -> None:
         self._launcher, self._folder = Launcher(), folder
@@ -48,7 +48,7 @@ class Processes:
         self._environment = {"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1"} | cache
 
     def peak(self, runs: int, *arguments: str) -> Spread:
-        """Megabytes at the highest, of so many runs."""
+        """Peak megabytes of so many runs."""
         command = [sys.executable, *arguments]
         return Spread.of(self._launcher.run(command, self._environment, self._folder).peak_mb for _ in range(runs))
 
@@ -63,18 +63,18 @@ def results(processes: Processes, folder: Path, runs: int) -> Iterator[Result]:
     )
     whoosh = Peer(*WHOOSH, processes.peak(runs, "-c", PLAIN, archive, str(folder / "plain")))
     imported = processes.peak(1, "-m", "bot", "import", archive, "--store", store, "--no-learn")
-    what, most = "peak memory of an import", Limit("most", 400.0)
-    yield Result("memory-import", "memory", what, "MB", imported, libraries, most)
-    yield Result("memory-import-whoosh", "memory", what, "MB", imported, whoosh, most)
+    title, limit = "peak memory of an import", Limit("most", 400.0)
+    yield Result("memory-import", "memory", title, "MB", imported, libraries, limit)
+    yield Result("memory-import-whoosh", "memory", title, "MB", imported, whoosh, limit)
     search = ("-m", "bot", "search", *WORDS, "--store", store)
-    processes.peak(1, *search)  # which makes what later ones open
+    processes.peak(1, *search)  # which creates the cache that later ones open
     fts5 = Peer(*FTS5, processes.peak(runs, "-c", FTS, str(folder / "fts.db"), " OR ".join(WORDS)))
-    what, searched = "peak memory of a search from a shell", processes.peak(runs, *search)
-    yield Result("memory-search", "memory", what, "MB", searched, libraries, Limit("most", 150.0))
-    yield Result("memory-search-fts5", "memory", what, "MB", searched, fts5)
+    title, searched = "peak memory of a search from a shell", processes.peak(runs, *search)
+    yield Result("memory-search", "memory", title, "MB", searched, libraries, Limit("most", 150.0))
+    yield Result("memory-search-fts5", "memory", title, "MB", searched, fts5)
 
 
-def written(path: Path, threads: Sequence[Thread]) -> None:
+def write_threads(path: Path, threads: Sequence[Thread]) -> None:
     lines = (json.dumps(without_defaults(archive_fields(thread))) for thread in threads)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -82,13 +82,13 @@ def written(path: Path, threads: Sequence[Thread]) -> None:
 def measured(count: int, runs: int) -> Report:
     with tempfile.TemporaryDirectory(prefix="precedent-bench-") as name:
         folder = Path(name)
-        processes = Processes(folder)  # before anything is in memory
+        processes = Processes(folder)  # before anything is loaded
         data, threads, _ = history(count)
-        written(folder / "threads.jsonl", threads)
+        write_threads(folder / "threads.jsonl", threads)
         full_text(folder / "fts.db", threads)
-        found = tuple(results(processes, folder, runs))
+        figures = tuple(results(processes, folder, runs))
         processes.close()
-    return Report(data, found)
+    return Report(data, figures)
 
 
 if __name__ == "__main__":

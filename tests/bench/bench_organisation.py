@@ -1,10 +1,10 @@
-"""A search over all repositories of an organisation beside SQLite FTS5 on the same rows, in one run.
+"""Compares a search of all repositories of an organisation with SQLite FTS5 on the same rows, in one run.
 
 python -m tests.bench.bench_organisation [--threads 100000] [--json FILE]
 
-The terms of the development archive are told again as that many threads of 2,000 repositories, with other names, and
-new ones as fast as its vocabulary grows (Heaps' law). More than 100,000 are measured beside 100,000, to see the growth.
-Searches of ours and theirs come by turns; what takes memory is measured in processes of their own.
+The terms of the development archive are resampled as that many threads of 2,000 repositories, with other names, and
+with new ones at the rate at which its vocabulary grows (Heaps' law). More than 100,000 threads are compared with
+100,000, to see the growth. Our searches and theirs alternate; memory is measured in separate processes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bot.domain.thread import Outcome, Thread
 from bot.organisation.lance import LanceCandidates, open_candidates
 from bot.organisation.rows import row_of, thread_of
 from bot.reading.analyzer import body_terms, terms
-from tests.bench.figures import Peer, Report, Result, Spread, Table, one
+from tests.bench.figures import Peer, Report, Result, Spread, Table, single
 from tests.bench.history import NOW, ROOT, history
 from tests.bench.launcher import Launcher, Measured
 from tests.bench.resampled import BETA, REPLACED, SEED
@@ -42,15 +42,15 @@ TERMS = 30
 QUERIES = 100
 CHANGES = 100
 TAIL = 5_000
-"""Threads written after the index was made, searched without it."""
+"""Threads written after the index was built, searched without it."""
 
 FTS5 = ("SQLite FTS5", sqlite3.sqlite_version)
 PARTS = ("build-ours", "build-theirs", "search", "memory-ours", "memory-theirs")
 TOKENS = "unicode61 remove_diacritics 0 tokenchars '!#$%&*+,-./:;<=>?@[]^_`{|}~\\'"
 
 
-class Told:
-    """Threads of an organisation, made of those of the archive, always in the same way."""
+class OrganisationGenerator:
+    """Generates threads of an organisation from those of the archive, always the same ones."""
 
     def __init__(self, threads: Sequence[Thread]) -> None:
         self._chance = Random(SEED)
@@ -61,8 +61,8 @@ class Told:
         self._weights = [(rank + 1) ** -0.7 for rank in range(REPOSITORIES)]
 
     def threads(self, count: int) -> Iterator[OrganisationThread]:
-        places = self._chance.choices(range(1, REPOSITORIES + 1), self._weights, k=count)
-        for number, repository in enumerate(places, 1):
+        repositories = self._chance.choices(range(1, REPOSITORIES + 1), self._weights, k=count)
+        for number, repository in enumerate(repositories, 1):
             thread, words = self._chance.choice(self._known)
             yield OrganisationThread(
                 repository=repository,
@@ -87,62 +87,62 @@ class Told:
     def _again(self, words: Sequence[str], number: int) -> list[str]:
         size = max(1.0, number / len(self._known))
         fresh = BETA * self._vocabulary * size ** (BETA - 1) / len(self._words) if size > 1 else 0.0
-        told = list(words)
-        for place in range(len(told)):
-            chance = self._chance.random()
-            if chance < fresh:
+        changed = list(words)
+        for position in range(len(changed)):
+            draw = self._chance.random()
+            if draw < fresh:
                 self._new.append(f"{self._chance.choice(self._words)[:12]}{len(self._new)}")
-                told[place] = self._new[-1]
-            elif chance < 2 * fresh and self._new:
-                told[place] = self._chance.choice(self._new[-4_000:])
-            elif chance < REPLACED:
-                told[place] = self._chance.choice(self._words)
-        return told
+                changed[position] = self._new[-1]
+            elif draw < 2 * fresh and self._new:
+                changed[position] = self._chance.choice(self._new[-4_000:])
+            elif draw < REPLACED:
+                changed[position] = self._chance.choice(self._words)
+        return changed
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--threads", type=int, default=USUAL)
-    options.add_argument("--json", type=Path)
-    options.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
-    options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    chosen = options.parse_args(given)
-    if chosen.part:
-        told = WAYS[chosen.part](chosen.folder)
-        (chosen.folder / f"{chosen.part}.json").write_text(json.dumps(told))
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=USUAL)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.part:
+        figures = PART_RUNNERS[options.part](options.folder)
+        (options.folder / f"{options.part}.json").write_text(json.dumps(figures))
         return 0
-    report = measured(chosen.threads)
-    print(report.told())
+    report = measured(options.threads)
+    print(report.as_text())
     for table in report.tables:
         print(f"\n{table.title}", *map("\t".join, (table.head, *table.rows)), sep="\n")
-    if chosen.json:
-        report.write(chosen.json)
+    if options.json:
+        report.write(options.json)
     return 0
 
 
 def measured(count: int) -> Report:
     launcher = Launcher()
     try:
-        found = {size: sized(size, launcher) for size in sorted({min(USUAL, count), count})}
+        by_size = {size: measure_size(size, launcher) for size in sorted({min(USUAL, count), count})}
     finally:
         launcher.close()
-    tables = (growth(*found.values()),) if len(found) > 1 else ()
+    tables = (growth(*by_size.values()),) if len(by_size) > 1 else ()
     title = f"{count:,} threads of {REPOSITORIES:,} repositories, {TERMS} terms asked, the best 200"
-    return Report(title, tuple(found[count].values()), tables)
+    return Report(title, tuple(by_size[count].values()), tables)
 
 
-def sized(count: int, launcher: Launcher) -> dict[str, Result]:
+def measure_size(count: int, launcher: Launcher) -> dict[str, Result]:
     with tempfile.TemporaryDirectory(prefix="precedent-organisation-") as name:
         folder = Path(name)
-        begun = perf_counter()
-        ask(folder, store(folder, Told(history(1_000_000)[1]).threads(count)))
-        say(f"{count:,} threads told in {perf_counter() - begun:.0f} s")
-        memory, told = {}, {}
+        started = perf_counter()
+        ask(folder, write_threads(folder, OrganisationGenerator(history(1_000_000)[1]).threads(count)))
+        log(f"{count:,} threads told in {perf_counter() - started:.0f} s")
+        memory, figures = {}, {}
         for part in PARTS:
             memory[part] = run(launcher, part, folder)
-            told[part] = json.loads((folder / f"{part}.json").read_text())
-            say(f"{part}: {memory[part].seconds:.0f} s, {memory[part].peak_mb:.0f} MB")
-        return {result.name: result for result in results(count, told, memory)}
+            figures[part] = json.loads((folder / f"{part}.json").read_text())
+            log(f"{part}: {memory[part].seconds:.0f} s, {memory[part].peak_mb:.0f} MB")
+        return {result.name: result for result in results(count, figures, memory)}
 
 
 def run(launcher: Launcher, part: str, folder: Path) -> Measured:
@@ -150,37 +150,37 @@ def run(launcher: Launcher, part: str, folder: Path) -> Measured:
     return launcher.run(command, os.environ, ROOT)
 
 
-def results(count: int, told: dict[str, Any], memory: dict[str, Measured]) -> Iterator[Result]:
-    def result(name: str, what: str, unit: str, ours: Spread, theirs: Spread | None, *, more: bool = False) -> Result:
+def results(count: int, figures: dict[str, Any], memory: dict[str, Measured]) -> Iterator[Result]:
+    def result(name: str, title: str, unit: str, ours: Spread, theirs: Spread | None, *, more: bool = False) -> Result:
         peer = Peer(*FTS5, theirs) if theirs else None
-        return Result(f"organisation-{name}", "server", what, unit, ours, peer, higher_is_better=more)
+        return Result(f"organisation-{name}", "server", title, unit, ours, peer, higher_is_better=more)
 
-    ours, theirs, search = told["build-ours"], told["build-theirs"], told["search"]
-    speeds = [one(count / each["seconds"]) for each in (ours, theirs)]
+    ours, theirs, search = figures["build-ours"], figures["build-theirs"], figures["search"]
+    speeds = [single(count / figure["seconds"]) for figure in (ours, theirs)]
     yield result("ingest", "read an organisation's threads into its index", "per s", *speeds, more=True)
-    yield result("disk", "size of an organisation's index", "MB", one(ours["mb"]), one(theirs["mb"]))
-    for part, what in (("build", "building"), ("memory", "searching")):
-        peaks = [one(memory[f"{part}-{who}"].peak_mb) for who in ("ours", "theirs")]
-        yield result(f"{part}-peak", f"peak memory of {what} it", "MB", *peaks)
+    yield result("disk", "size of an organisation's index", "MB", single(ours["mb"]), single(theirs["mb"]))
+    for part, title in (("build", "building"), ("memory", "searching")):
+        peaks = [single(memory[f"{part}-{side}"].peak_mb) for side in ("ours", "theirs")]
+        yield result(f"{part}-peak", f"peak memory of {title} it", "MB", *peaks)
     for scope in SCOPES:
-        pair = [Spread.of(search[f"{who}-{scope}"]) for who in ("ours", "theirs")]
+        pair = [Spread.of(search[f"{side}-{scope}"]) for side in ("ours", "theirs")]
         noun = "repository" if scope == 1 else "repositories"
         yield result(f"search-{scope}", f"search it within {scope:,} {noun}", "ms", *pair)
     tail = [Spread.of(search[name]) for name in ("ours-tail", "theirs-tail")]
     yield result("search-tail", f"search within 20 repositories, {TAIL:,} threads not yet in the index", "ms", *tail)
     yield result(
-        "upsert", "write one thread", "ms", *(Spread.of(search[f"{who}-upsert"]) for who in ("ours", "theirs"))
+        "upsert", "write one thread", "ms", *(Spread.of(search[f"{side}-upsert"]) for side in ("ours", "theirs"))
     )
     yield result("batch", "write 500 threads", "ms", Spread.of(search["ours-batch"]), None)
     yield result("rarity", "rarity of the terms", "ms", Spread.of(search["rarity"]), None)
-    yield result("compact", f"take {TAIL:,} threads into the index", "s", one(search["compact"]), None)
+    yield result("compact", f"take {TAIL:,} threads into the index", "s", single(search["compact"]), None)
 
 
 def growth(small: dict[str, Result], large: dict[str, Result]) -> Table:
-    """How many times as much each figure is with the larger number, ours and theirs."""
+    """The factor by which each figure, ours and theirs, grows with the number of threads."""
 
-    def times(one: Spread, other: Spread) -> str:
-        return f"{other.median / one.median:.2f}"
+    def times(before: Spread, after: Spread) -> str:
+        return f"{after.median / before.median:.2f}"
 
     rows = [
         (
@@ -193,27 +193,27 @@ def growth(small: dict[str, Result], large: dict[str, Result]) -> Table:
     return Table("server", "Growth from 100,000 threads, as a factor", ("", "ours", "SQLite FTS5"), tuple(rows))
 
 
-def store(folder: Path, threads: Iterable[OrganisationThread]) -> list[OrganisationThread]:
-    """Keep the threads in a file for the processes that follow, and return those that are asked for."""
-    chance, asked = Random(SEED), list[OrganisationThread]()
+def write_threads(folder: Path, threads: Iterable[OrganisationThread]) -> list[OrganisationThread]:
+    """Write the threads to a file for later processes; returns those to search for."""
+    rng, chosen = Random(SEED), list[OrganisationThread]()
     with (folder / "threads").open("wb") as file:
         for number, thread in enumerate(threads):
             pickle.dump(thread, file)
             if len(set(thread.terms)) >= TERMS:
-                if len(asked) < QUERIES:
-                    asked.append(thread)
-                elif (place := chance.randrange(number)) < QUERIES:
-                    asked[place] = thread
-    return asked
+                if len(chosen) < QUERIES:
+                    chosen.append(thread)
+                elif (position := rng.randrange(number)) < QUERIES:
+                    chosen[position] = thread
+    return chosen
 
 
 def ask(folder: Path, threads: Sequence[OrganisationThread]) -> None:
-    chance = Random(SEED)
-    queries = [chance.sample(sorted(set(thread.terms)), TERMS) for thread in threads]
+    rng = Random(SEED)
+    queries = [rng.sample(sorted(set(thread.terms)), TERMS) for thread in threads]
     (folder / "queries").write_bytes(pickle.dumps((queries, threads)))
 
 
-def stored(folder: Path) -> Iterator[OrganisationThread]:
+def read_threads(folder: Path) -> Iterator[OrganisationThread]:
     with (folder / "threads").open("rb") as file:
         try:
             while True:
@@ -222,13 +222,13 @@ def stored(folder: Path) -> Iterator[OrganisationThread]:
             return
 
 
-def opened(folder: Path) -> LanceCandidates:
+def open_ours(folder: Path) -> LanceCandidates:
     return open_candidates(str(folder / "ours"), "1")
 
 
 def build_ours(folder: Path) -> dict[str, float]:
-    with opened(folder) as index:
-        seconds = timed(lambda: index.rebuild(stored(folder))) / 1e3
+    with open_ours(folder) as index:
+        seconds = timed(lambda: index.rebuild(read_threads(folder))) / 1e3
     return {"seconds": seconds, "mb": megabytes(folder / "ours")}
 
 
@@ -247,7 +247,7 @@ def fill(folder: Path) -> None:
             CREATE VIRTUAL TABLE words USING fts5 (terms, content = 'threads', content_rowid = 'id',
                                                    tokenize = "{TOKENS}");"""
         )
-        rows = map(row_of, stored(folder))
+        rows = map(row_of, read_threads(folder))
         table.executemany(
             "INSERT INTO threads (key, repository, revision, created, terms, document)"
             " VALUES (:key, :repository, :revision, :created, :terms, :document)",
@@ -262,13 +262,13 @@ def table_of(folder: Path) -> sqlite3.Connection:
 
 
 def search_theirs(table: sqlite3.Connection, words: Sequence[str], scope: Iterable[int]) -> int:
-    """The same columns of the best 200, as threads."""
-    asked = " OR ".join(f'"{word}"' for word in words)
+    """The same columns of the best 200, decoded as threads."""
+    match_query = " OR ".join(f'"{word}"' for word in words)
     table.row_factory = sqlite3.Row
     rows = table.execute(
         "SELECT repository, revision, threads.terms, document FROM words JOIN threads ON threads.id = words.rowid"
         f" WHERE words MATCH ? AND repository IN ({', '.join(map(str, scope))}) ORDER BY bm25(words) LIMIT 200",
-        (asked,),
+        (match_query,),
     )
     return sum(thread_of(dict(row)) is not None for row in rows)
 
@@ -285,13 +285,13 @@ def update_theirs(table: sqlite3.Connection, thread: OrganisationThread) -> None
 def search(folder: Path) -> dict[str, Any]:
     queries, threads = pickle.loads((folder / "queries").read_bytes())
     times: dict[str, Any] = {}
-    with opened(folder) as index, table_of(folder) as table:
+    with open_ours(folder) as index, table_of(folder) as table:
         for scope in SCOPES:
             take_turns(times, str(scope), index, table, scopes(queries, scope))
         times["rarity"] = [timed(partial(index.rarity, words)) for words in queries]
         times["ours-upsert"] = [timed(partial(index.upsert, [thread])) for thread in threads[:CHANGES]]
         times["theirs-upsert"] = [timed(partial(update_theirs, table, thread)) for thread in threads[:CHANGES]]
-        changed = [thread for thread, _ in zip(stored(folder), range(TAIL), strict=False)]
+        changed = [thread for thread, _ in zip(read_threads(folder), range(TAIL), strict=False)]
         batches = [changed[start : start + 500] for start in range(0, len(changed), 500)]
         times["ours-batch"] = [timed(partial(index.upsert, batch)) for batch in batches]
         take_turns(times, "tail", index, table, scopes(queries, 20))
@@ -300,26 +300,26 @@ def search(folder: Path) -> dict[str, Any]:
 
 
 def scopes(queries: Iterable[list[str]], size: int) -> list[tuple[list[str], set[int]]]:
-    chance = Random(SEED)
-    return [(words, set(chance.sample(range(1, REPOSITORIES + 1), size))) for words in queries]
+    rng = Random(SEED)
+    return [(words, set(rng.sample(range(1, REPOSITORIES + 1), size))) for words in queries]
 
 
 def take_turns(
-    times: dict[str, Any], name: str, index: LanceCandidates, table: sqlite3.Connection, asked: Sequence[Any]
+    times: dict[str, Any], name: str, index: LanceCandidates, table: sqlite3.Connection, cases: Sequence[Any]
 ) -> None:
-    for words, scope in asked[:5]:
+    for words, scope in cases[:5]:
         index.search(words, scope)
         search_theirs(table, words, scope)
     times[f"ours-{name}"] = []
     times[f"theirs-{name}"] = []
-    for words, scope in asked:
+    for words, scope in cases:
         times[f"ours-{name}"].append(timed(partial(index.search, words, scope)))
         times[f"theirs-{name}"].append(timed(partial(search_theirs, table, words, scope)))
 
 
 def memory_ours(folder: Path) -> dict[str, int]:
     queries, _ = pickle.loads((folder / "queries").read_bytes())
-    with opened(folder) as index:
+    with open_ours(folder) as index:
         return {"found": sum(len(index.search(*each)) for each in scopes(queries, 1_000))}
 
 
@@ -329,23 +329,23 @@ def memory_theirs(folder: Path) -> dict[str, int]:
         return {"found": sum(search_theirs(table, *each) for each in scopes(queries, 1_000))}
 
 
-WAYS: dict[str, Callable[[Path], Any]] = dict(
+PART_RUNNERS: dict[str, Callable[[Path], Any]] = dict(
     zip(PARTS, (build_ours, build_theirs, search, memory_ours, memory_theirs), strict=True)
 )
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Milliseconds."""
-    begun = perf_counter()
+    """How many milliseconds ``work`` takes."""
+    started = perf_counter()
     work()
-    return 1e3 * (perf_counter() - begun)
+    return 1e3 * (perf_counter() - started)
 
 
 def megabytes(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Deleting old deliveries: how many a second, and how long storing a new one takes meanwhile.
+"""Measures how fast old deliveries are deleted, and how long storing a new one takes meanwhile.
 
 python -m tests.bench.bench_purge [ROWS] [--only sqlite,postgres] [--json]
 
-Another process purges, as a worker does, while this one stores 100 deliveries a second, one in each transaction. The
-times before the purge are what they are measured beside. Ends with 1 when the purge is slower than the deliveries come.
+Another process purges, as a worker does, while this one stores 100 deliveries a second, one in each transaction. They
+are compared with the times before the purge. Exits with 1 if the purge is slower than deliveries arrive.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tests.bench.bench_receive import KINDS
 from tests.bench.bench_receive import database as new_database
 
 RATE = 100
-"""Deliveries a second, which the purge has to keep up with."""
+"""Deliveries a second that the purge must keep up with."""
 
 BEFORE = 10.0
-"""Seconds in which the times without a purge are measured."""
+"""Seconds for measuring the times without a purge."""
 
 PER_RUN = 3
-"""Deliveries of each run that is purged with them."""
+"""Deliveries in each run; runs are purged with them."""
 
 _COLUMNS = (
     "id, repository, event, action, number, is_pull, comment_id, moved_to, name, private, received_at, next_at,"
@@ -57,8 +57,8 @@ _NUMBERS = "with recursive numbers (n) as (select 1 union all select n + 1 from 
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
-    """``rate``: rows a second. The times are milliseconds of storing one delivery, ``alone`` and ``beside`` a purge."""
+class PurgeFigures:
+    """``rate``: rows purged a second. Times are milliseconds to store a delivery, ``alone`` and ``beside`` a purge."""
 
     kind: str
     rows: int
@@ -71,7 +71,7 @@ class Purged:
 
 
 def fill(database: Database, rows: int) -> None:
-    """So many deliveries that were done long ago, with their runs."""
+    """Add so many deliveries that were done long ago, with their runs."""
     for sql, many in ((_DELIVERIES, rows), (_RUNS, rows // PER_RUN)):
         numbers = _NUMBERS.replace("{many}", str(many))
         with database.transaction() as filling:
@@ -79,7 +79,7 @@ def fill(database: Database, rows: int) -> None:
 
 
 def purge(url: str) -> tuple[int, float]:
-    """How many were purged, in how many seconds."""
+    """Purge old deliveries; returns how many, and the seconds it took."""
     inbox = Inbox(Database(url), "purging", clock)
     with inbox.database.transaction() as asking:
         asking.row("select 1 as connected")
@@ -88,7 +88,7 @@ def purge(url: str) -> tuple[int, float]:
 
 
 def storing(inbox: Inbox) -> Iterator[float]:
-    """Store one delivery after the other, at the rate, and give the milliseconds of each since it was due."""
+    """Store deliveries at the given rate, and yield the milliseconds from when each was due until it was stored."""
     due = time.perf_counter()
     while True:
         repository = RepositoryKey(2, int(1000 * due) % 50 + 1)
@@ -98,7 +98,7 @@ def storing(inbox: Inbox) -> Iterator[float]:
         time.sleep(max(0.0, due - time.perf_counter()))
 
 
-def measured(kind: str, url: str, rows: int, other: Executor) -> Purged:
+def measured(kind: str, url: str, rows: int, other: Executor) -> PurgeFigures:
     filling = Database(url)
     filling.make_tables()
     fill(filling, rows)
@@ -106,13 +106,13 @@ def measured(kind: str, url: str, rows: int, other: Executor) -> Purged:
     storage = Database(url, hurry=True)
     inbox = Inbox(storage, "bench", clock)
     alone, until = list[float](), time.monotonic() + BEFORE
-    for took in storing(inbox):
-        alone.append(took)
+    for ms in storing(inbox):
+        alone.append(ms)
         if time.monotonic() > until:
             break
     beside, purging = list[float](), other.submit(purge, url)
-    for took in storing(inbox):
-        beside.append(took)
+    for ms in storing(inbox):
+        beside.append(ms)
         if purging.done():
             break
     storage.close()
@@ -120,7 +120,7 @@ def measured(kind: str, url: str, rows: int, other: Executor) -> Purged:
     if purged != rows:
         raise SystemExit(f"bench_purge: {purged:,} of {rows:,} were purged")
     times = (share(alone, 0.5), share(alone, 0.99), share(beside, 0.5), share(beside, 0.99), max(beside))
-    return Purged(kind, purged, purged / seconds, *times)
+    return PurgeFigures(kind, purged, purged / seconds, *times)
 
 
 def share(times: list[float], part: float) -> float:
@@ -133,24 +133,24 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(KINDS), help="kinds of database")
     parser.add_argument("--json", action="store_true", help="for programs to read")
     chosen = parser.parse_args()
-    found = list[Purged]()
+    results = list[PurgeFigures]()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         other.submit(time.sleep, 0).result()
         for kind in chosen.only.split(","):
             with contextlib.ExitStack() as at_end:
                 folder = Path(at_end.enter_context(tempfile.TemporaryDirectory(prefix="precedent-bench-")))
                 url = new_database(kind, at_end) or f"sqlite:///{folder / 'queue.sqlite'}"
-                found.append(measured(kind, url, chosen.rows, other))
+                results.append(measured(kind, url, chosen.rows, other))
     if chosen.json:
-        print(json.dumps(list(map(asdict, found))))
+        print(json.dumps(list(map(asdict, results))))
     else:
         print(f"{'':9} {'rows':>8} {'rows/s':>8}  put alone, ms: p50, p99   beside a purge: p50, p99, max")
-        for line in found:
+        for line in results:
             print(
                 f"{line.kind:9} {line.rows:>8,} {line.rate:>8,.0f}  {line.alone_p50:>18.1f} {line.alone_p99:>6.1f}"
                 f"  {line.beside_p50:>18.1f} {line.beside_p99:>6.1f} {line.beside_most:>6.1f}"
             )
-    return 1 if any(line.rate < RATE for line in found) else 0
+    return 1 if any(line.rate < RATE for line in results) else 0
 
 
 if __name__ == "__main__":

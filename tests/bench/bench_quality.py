@@ -1,9 +1,9 @@
-"""Where the known duplicate ranks, beside similar titles and BM25: the whole table, on the development queries.
+"""Measures where the known duplicate ranks, compared with similar titles and BM25, on the development queries.
 
-python -m tests.bench.bench_quality [--json FILE]     needs the archive beside the checkout
+python -m tests.bench.bench_quality [--json FILE]     needs the archive next to the checkout
 
-A query sees only threads that are older than itself, as they were then. *In folds* has its weights from the queries of
-other stretches of time; *as shipped* was fitted to all of these very queries. What the features are was chosen on them.
+A query sees only older threads, as they were then. *In folds* has weights fitted to queries of other periods; *as
+shipped* was fitted to all of these queries. The features were chosen on them too.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bot.evaluation.evaluate import EvaluationQuery, EvaluationResult, cross_val
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
 from bot.ranking.weights import shipped
-from tests.bench.bench_ranking import FOLDS, one_ranking, ordered, plain
-from tests.bench.figures import Limit, Peer, Report, Result, Table, one
+from tests.bench.bench_ranking import FOLDS, rank_by_bm25, ranking_with_order, same_ranking
+from tests.bench.figures import Limit, Peer, Report, Result, Table, single
 from tests.bench.history import ARCHIVE
 from tools.fit_ranking import queries, read_archive
 
@@ -31,51 +31,53 @@ TITLES = "similar titles"
 BM25 = "BM25"
 FIELDS = "BM25F as an Action has it, title × 3"
 EXCERPT = 1_200
-"""Characters of an opening text that the Action of music-assistant/support keeps in its index."""
+"""Characters of an opening text that the Action of music-assistant/support indexes."""
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     if not ARCHIVE.exists():
         raise SystemExit(f"no archive at {ARCHIVE}: nothing was measured")
     report = measured()
-    print(report.told())
+    print(report.as_text())
     for row in (report.tables[0].head, *report.tables[0].rows):
         print(f"{row[0]:46}" + "  ".join(f"{cell:>18}" for cell in row[1:]))
-    if chosen.json:
-        report.write(chosen.json)
+    if options.json:
+        report.write(options.json)
 
 
 def measured() -> Report:
-    history, asked = read_archive(ARCHIVE, "rust").history, queries()
-    ways = {
-        TITLES: by_titles(history, asked),
-        BM25: plain(history, asked),
-        FIELDS: by_fields(history, asked),
-        "BM25F, tuned, title × 3": evaluate(history, asked, one_ranking(asked, ordered({"text": 1.0})))[0],
-        OURS: cross_validate(history, asked, FOLDS, None),
-        "ours, as shipped (in-sample)": evaluate(history, asked, one_ranking(asked, shipped()))[0],
+    history, query_list = read_archive(ARCHIVE, "rust").history, queries()
+    methods = {
+        TITLES: by_titles(history, query_list),
+        BM25: rank_by_bm25(history, query_list),
+        FIELDS: by_fields(history, query_list),
+        "BM25F, tuned, title × 3": evaluate(
+            history, query_list, same_ranking(query_list, ranking_with_order({"text": 1.0}))
+        )[0],
+        OURS: cross_validate(history, query_list, FOLDS, None),
+        "ours, as shipped (in-sample)": evaluate(history, query_list, same_ranking(query_list, shipped()))[0],
     }
-    ranks = {name: [one_found.rank for one_found in way] for name, way in ways.items()}
-    found = {name: RankMetrics.of(each) for name, each in ranks.items()}
-    data = f"{len(asked)} queries with a known older duplicate among {len(history.threads):,} issues of Rust"
-    return Report(data, tuple(results(found)), (table(found, ranks),))
+    ranks = {name: [result.rank for result in method_results] for name, method_results in methods.items()}
+    metrics = {name: RankMetrics.of(each) for name, each in ranks.items()}
+    data = f"{len(query_list)} queries with a known older duplicate among {len(history.threads):,} issues of Rust"
+    return Report(data, tuple(results(metrics)), (table(metrics, ranks),))
 
 
-def results(found: dict[str, RankMetrics]) -> list[Result]:
-    """Every measure against both peers; at least BM25 is wanted of each."""
+def results(metrics: dict[str, RankMetrics]) -> list[Result]:
+    """Every measure against both peers; each must be at least that of BM25."""
     peers = {BM25: ("BM25", "k1 1.2, b .75", Limit("ratio", 1.0)), TITLES: ("similar titles", "pairs of letters", None)}
-    ours = found[OURS]
+    ours = metrics[OURS]
     return [
         Result(
             name=f"{key}-{label.split()[0].lower()}",
             group="quality",
             what=MEASURES[key],
             unit="",
-            ours=one(ours.figures[key].value, ours.n),
-            peer=Peer(label, version, one(found[name].figures[key].value, ours.n)),
+            ours=single(ours.figures[key].value, ours.n),
+            peer=Peer(label, version, single(metrics[name].figures[key].value, ours.n)),
             limit=limit,
             higher_is_better=True,
         )
@@ -84,10 +86,10 @@ def results(found: dict[str, RankMetrics]) -> list[Result]:
     ]
 
 
-def table(found: dict[str, RankMetrics], ranks: dict[str, list[int | None]]) -> Table:
-    """All methods, with the share among the first three and the ends of the 95 % interval of MRR."""
+def table(by_method: dict[str, RankMetrics], ranks: dict[str, list[int | None]]) -> Table:
+    """All methods, with the share among the first three and the 95 % interval of MRR."""
     rows = []
-    for name, metrics in found.items():
+    for name, metrics in by_method.items():
         figures = [f"{metrics.figures[key].value:.3f}" for key in MEASURES]
         mrr = metrics.figures["mrr"]
         three = sum(rank is not None and rank <= 3 for rank in ranks[name]) / len(ranks[name])
@@ -96,47 +98,51 @@ def table(found: dict[str, RankMetrics], ranks: dict[str, list[int | None]]) -> 
     return Table("quality", "All methods on the same queries", head, tuple(rows))
 
 
-def by_titles(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> list[EvaluationResult]:
-    """Older threads by how many pairs of letters their titles share (Dice), as actions without a key compare them."""
-    relevant = {query.id: query.relevant for query in asked}
+def by_titles(history: ReplayHistory, query_list: Sequence[EvaluationQuery]) -> list[EvaluationResult]:
+    """Rank older threads by the pairs of letters that titles share (Dice), as actions without an API key do."""
+    relevant = {query.id: query.relevant for query in query_list}
     numbers: dict[str, int] = {}
     older: list[tuple[object, int]] = []
-    found = []
+    ranked = []
     for thread in history.threads:
         if thread.id in relevant:
-            own = pairs(mask_citations(thread, relevant[thread.id]).title, numbers)
-            scores = {key: alike(own, other) for key, other in older}
+            title_pairs = pairs(mask_citations(thread, relevant[thread.id]).title, numbers)
+            scores = {key: alike(title_pairs, other) for key, other in older}
             best = max((scores.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
-            found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0))
+            ranked.append(
+                EvaluationResult(thread.id, 1 + sum(s > best for s in scores.values()) if best else None, 0.0)
+            )
         older.append((thread.id, pairs(thread.title, numbers)))
-    return found
+    return ranked
 
 
-def by_fields(history: ReplayHistory, asked: Sequence[EvaluationQuery]) -> list[EvaluationResult]:
-    """Older threads by BM25F (k1 1.5, b .75) over the title, which weighs 3, and the beginning of the opening text.
+def by_fields(history: ReplayHistory, query_list: Sequence[EvaluationQuery]) -> list[EvaluationResult]:
+    """Rank older threads by BM25F (k1 1.5, b .75) over the title, with weight 3, and the beginning of the opening text.
 
-    The formula is that of Zaragoza and others (TREC 2004), fields and constants are those of the Action of
-    music-assistant/support where it has no vectors. Frequencies are those of the moment of the query.
+    The formula is that of Zaragoza and others (TREC 2004); fields and constants are those of the Action of
+    music-assistant/support without vectors. Frequencies are as of the query.
     """
-    relevant = {query.id: query.relevant for query in asked}
+    relevant = {query.id: query.relevant for query in query_list}
     lists: dict[str, list[tuple[int, int, int]]] = {}
     lengths: list[tuple[int, int]] = []
     totals = [0, 0]
-    found = []
+    ranked = []
     for number, thread in enumerate(history.threads):
         if thread.id in relevant:
-            seen = mask_citations(thread, relevant[thread.id])
-            query = {*tokens(seen.title), *tokens(seen.body)}
+            masked = mask_citations(thread, relevant[thread.id])
+            query = {*tokens(masked.title), *tokens(masked.body)}
             scores = field_scores(query, lists, lengths, [max(1, total) / max(1, number) for total in totals])
-            places = {history.threads[place].id: score for place, score in scores.items()}
-            best = max((places.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
-            found.append(EvaluationResult(thread.id, 1 + sum(s > best for s in places.values()) if best else None, 0.0))
+            scores_by_id = {history.threads[position].id: score for position, score in scores.items()}
+            best = max((scores_by_id.get(key, 0.0) for key in relevant[thread.id]), default=0.0)
+            ranked.append(
+                EvaluationResult(thread.id, 1 + sum(s > best for s in scores_by_id.values()) if best else None, 0.0)
+            )
         title, body = Counter(tokens(thread.title)), Counter(tokens(thread.body[:EXCERPT]))
         lengths.append((title.total(), body.total()))
         totals = [total + length for total, length in zip(totals, lengths[-1], strict=True)]
         for word in {*title, *body}:
             lists.setdefault(word, []).append((number, title[word], body[word]))
-    return found
+    return ranked
 
 
 def field_scores(
@@ -147,12 +153,12 @@ def field_scores(
     k1: float = 1.5,
     b: float = 0.75,
 ) -> dict[int, float]:
-    """The scores of the threads that hold a word of the query, by their numbers."""
+    """The scores of the threads that contain a word of the query, by position."""
     scores: dict[int, float] = {}
     for word in query:
-        held = lists.get(word, [])
-        rarity = log(1 + (len(lengths) - len(held) + 0.5) / (len(held) + 0.5))
-        for number, in_title, in_body in held:
+        postings = lists.get(word, [])
+        rarity = log(1 + (len(lengths) - len(postings) + 0.5) / (len(postings) + 0.5))
+        for number, in_title, in_body in postings:
             title, body = (1 - b + b * length / mean for length, mean in zip(lengths[number], means, strict=True))
             weight = 3 * in_title / title + in_body / body
             scores[number] = scores.get(number, 0.0) + rarity * weight / (k1 + weight)
@@ -160,17 +166,17 @@ def field_scores(
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in lower case, and the parts of those with underscores besides."""
+    """The words of a text in lower case, plus the parts of words with underscores."""
     words = re.findall(r"[a-z0-9_]+", text.lower())
     return [*words, *(part for word in words if "_" in word for part in word.split("_") if part)]
 
 
 def pairs(title: str, numbers: dict[str, int]) -> int:
-    """The pairs of neighbouring letters in the words of a title, as bits."""
+    """The pairs of adjacent letters in the words of a title, as bits."""
     bits = 0
     for word in re.findall(r"\w+", title.lower()):
-        for one_letter, other in pairwise(word):
-            bits |= 1 << numbers.setdefault(one_letter + other, len(numbers))
+        for letter, next_letter in pairwise(word):
+            bits |= 1 << numbers.setdefault(letter + next_letter, len(numbers))
     return bits
 
 

@@ -1,10 +1,10 @@
-"""The work queue: storing deliveries, claiming among many waiting repositories, and urgent work behind a long backlog.
+"""Measures the work queue: storing deliveries, claiming among many waiting repositories, urgent work behind a backlog.
 
 python -m tests.bench.bench_queue [--seconds S] [--rounds N] [--waiting N,…] [--postgres] [--json FILE]
 
-The peers run by turns on the same database: a bare INSERT with its commit, which a delivery cannot be cheaper than,
-and SELECT 1 on the connection of the claims. The urgent issues are measured against the length of a run. Ends with 1
-when a limit is not kept.
+The peers alternate with ours on the same database: a bare INSERT with its commit, the lower bound for a delivery, and
+SELECT 1 on the connection of the claims. Urgent issues are compared with the length of a run. Exits with 1 if a limit
+is exceeded.
 """
 
 from __future__ import annotations
@@ -36,47 +36,47 @@ REPOSITORIES = 40
 BARE, SELECT = "a bare INSERT", "SELECT 1"
 WAITING = (10_000, 100_000)
 CLAIMS = 1_000
-"""Claims that are timed at each number of waiting repositories."""
+"""Claims to time for each number of waiting repositories."""
 
 BACKLOG, URGENT, RUN = 2_000, 50, 0.2
-"""Repositories that wait to catch up, new issues that come meanwhile, and seconds of a run."""
+"""Repositories waiting to catch up, new issues that arrive meanwhile, and seconds of a run."""
 
 JOBS = 2
-"""Runs of each of the two workers at once."""
+"""Simultaneous runs of each of the two workers."""
 
-STORING, GROWING, WAITS = 3.0, 2.0, 1.5
-"""Most that storing one delivery may be of a bare INSERT; a claim among 100,000 of one among 10,000; the 95th of a
-hundred waits of a run."""
+MAX_STORING, MAX_GROWTH, MAX_WAIT = 3.0, 2.0, 1.5
+"""Highest ratios: storing a delivery to a bare INSERT; a claim among 100,000 to one among 10,000; the 95th percentile
+of waits to a run."""
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--seconds", type=float, default=1.0, help="how long each way stores in a round")
-    options.add_argument("--rounds", type=int, default=5)
-    options.add_argument("--waiting", default=",".join(map(str, WAITING)), help="repositories that wait")
-    options.add_argument("--postgres", action="store_true", help="in PostgreSQL instead of SQLite")
-    options.add_argument("--json", type=Path, help="for programs to read; the verdict is then the reader's")
-    chosen = options.parse_args()
-    kind = "PostgreSQL" if chosen.postgres else "SQLite"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each way stores in a round")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--waiting", default=",".join(map(str, WAITING)), help="repositories that wait")
+    parser.add_argument("--postgres", action="store_true", help="in PostgreSQL instead of SQLite")
+    parser.add_argument("--json", type=Path, help="for programs to read; the verdict is then the reader's")
+    options = parser.parse_args()
+    kind = "PostgreSQL" if options.postgres else "SQLite"
     with ExitStack() as at_end:
         folder = Path(at_end.enter_context(tempfile.TemporaryDirectory()))
-        url = at_end.enter_context(server()) if chosen.postgres else f"sqlite:///{folder / 'queue.sqlite'}"
+        url = at_end.enter_context(server()) if options.postgres else f"sqlite:///{folder / 'queue.sqlite'}"
         database = Database(url)
         at_end.callback(database.close)
         database.make_tables()
-        results = list(stored(measured(ways(database), chosen.seconds, chosen.rounds), kind))
-        claims = {many: claiming(database, many) for many in map(int, chosen.waiting.split(","))}
-        results += claimed(claims, kind)
-        waits = urgent(url)
-        results += waited(waits, kind)
+        results = list(storing_results(measure_speeds(storing_ways(database), options.seconds, options.rounds), kind))
+        claims = {count: time_claims(database, count) for count in map(int, options.waiting.split(","))}
+        results += claim_results(claims, kind)
+        waits = time_urgent_issues(url)
+        results += waiting_results(waits, kind)
     report = Report(f"The work queue in {kind}", tuple(results), (of_claims(claims, kind),))
     for each in results:
-        told = f", {each.ratio:.2f} x {each.peer.name}" if each.peer else ""
-        print(f"{each.what}: median {each.ours.median:.3f}, p95 {each.ours.p95:.3f} {each.unit}{told}")
+        comparison = f", {each.ratio:.2f} x {each.peer.name}" if each.peer else ""
+        print(f"{each.what}: median {each.ours.median:.3f}, p95 {each.ours.p95:.3f} {each.unit}{comparison}")
     for row in report.tables[0].rows:
         print("  ".join(row))
-    if chosen.json:
-        report.write(chosen.json)
+    if options.json:
+        report.write(options.json)
         return 0
     return 0 if all(each.is_within in (True, None) for each in results) else 1
 
@@ -100,8 +100,8 @@ def arrival(
     )
 
 
-def ways(database: Database) -> dict[str, Callable[[], int]]:
-    """Each stores something and says how much."""
+def storing_ways(database: Database) -> dict[str, Callable[[], int]]:
+    """Ways of storing; each returns how many deliveries it stored."""
     inbox = Inbox(database, "bench", clock)
     with database.transaction() as making:
         making.change("create table bare (id text primary key, said text not null)")
@@ -111,53 +111,53 @@ def ways(database: Database) -> dict[str, Callable[[], int]]:
             adding.change("insert into bare (id, said) values (:id, :said)", id=str(uuid.uuid4()), said="x" * 200)
         return 1
 
-    def put(many: int) -> Callable[[], int]:
-        return lambda: sum(inbox.put([arrival(number) for number in range(many)]))
+    def put(count: int) -> Callable[[], int]:
+        return lambda: sum(inbox.put([arrival(number) for number in range(count)]))
 
-    return {BARE: bare, **{f"in groups of {many}": put(many) for many in GROUPS}}
+    return {BARE: bare, **{f"in groups of {count}": put(count) for count in GROUPS}}
 
 
-def measured(ways: dict[str, Callable[[], int]], seconds: float, rounds: int) -> dict[str, list[float]]:
-    """Deliveries a second, of each way and round. Every round begins with another of them."""
-    speeds: dict[str, list[float]] = {name: [] for name in ways}
-    for store in ways.values():
-        speed(store, 0.2)
-    names = list(ways)
+def measure_speeds(storing_ways: dict[str, Callable[[], int]], seconds: float, rounds: int) -> dict[str, list[float]]:
+    """Deliveries a second, for each way and round. Every round begins with a different way."""
+    speeds: dict[str, list[float]] = {name: [] for name in storing_ways}
+    for store in storing_ways.values():
+        storing_speed(store, 0.2)
+    names = list(storing_ways)
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            speeds[name].append(speed(ways[name], seconds))
+            speeds[name].append(storing_speed(storing_ways[name], seconds))
     return speeds
 
 
-def speed(store: Callable[[], int], seconds: float) -> float:
+def storing_speed(store: Callable[[], int], seconds: float) -> float:
     """Deliveries a second."""
-    many, began = 0, time.perf_counter()
+    count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
-        many += store()
-    return many / (time.perf_counter() - began)
+        count += store()
+    return count / (time.perf_counter() - began)
 
 
-def stored(speeds: dict[str, list[float]], kind: str) -> Iterator[figures.Result]:
-    """Milliseconds of a delivery, beside a row alone."""
+def storing_results(speeds: dict[str, list[float]], kind: str) -> Iterator[figures.Result]:
+    """Milliseconds for a delivery, compared with a bare row."""
 
     def spread(name: str) -> Spread:
         return Spread.of(1e3 / rate for rate in speeds[name])
 
     for name in speeds:
         if name != BARE:
-            what, key = f"store a delivery {name} ({kind})", f"{name} {kind}".lower().replace(" ", "-")
-            peer, limit = Peer(BARE, version("sqlalchemy"), spread(BARE)), Limit("ratio", STORING)
-            yield figures.Result(key, "server", what, "ms", spread(name), peer, limit)
+            title, key = f"store a delivery {name} ({kind})", f"{name} {kind}".lower().replace(" ", "-")
+            peer, limit = Peer(BARE, version("sqlalchemy"), spread(BARE)), Limit("ratio", MAX_STORING)
+            yield figures.Result(key, "server", title, "ms", spread(name), peer, limit)
 
 
-def claiming(database: Database, many: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of a claim with its end, while so many repositories wait, and of SELECT 1 in between."""
+def time_claims(database: Database, count: int) -> tuple[list[float], list[float]]:
+    """Milliseconds for a claim and its finish while so many repositories wait, and for SELECT 1 in between."""
     inbox = Inbox(database, "bench", clock)
     with database.transaction() as filling:
         filling.change("delete from queue")
         now = clock()
-        rows = [{"key": f"8-{n}", "p": n % 4, "at": now - n % 977, "h": int(n % 4 == 3)} for n in range(many)]
+        rows = [{"key": f"8-{n}", "p": n % 4, "at": now - n % 977, "h": int(n % 4 == 3)} for n in range(count)]
         sql = "insert into queue (key, priority, since, due, ready, history) values (:key, :p, :at, :at, 1, :h)"
         filling.change_each(sql, rows)
     if database.is_postgres:
@@ -179,22 +179,22 @@ def claiming(database: Database, many: int) -> tuple[list[float], list[float]]:
     return ours, theirs
 
 
-def claimed(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> Iterator[figures.Result]:
-    """Each number of waiting repositories beside SELECT 1, and the growth from the fewest to the most."""
-    for many, (ours, theirs) in claims.items():
-        name, what = f"claim-{many}-{kind}".lower(), f"claim and finish, {many:,} repositories wait ({kind})"
-        yield figures.Result(name, "server", what, "ms", Spread.of(ours), Peer(SELECT, "", Spread.of(theirs)))
+def claim_results(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> Iterator[figures.Result]:
+    """Claims for each number of waiting repositories against SELECT 1, and the growth from the fewest to the most."""
+    for count, (ours, theirs) in claims.items():
+        name, title = f"claim-{count}-{kind}".lower(), f"claim and finish, {count:,} repositories wait ({kind})"
+        yield figures.Result(name, "server", title, "ms", Spread.of(ours), Peer(SELECT, "", Spread.of(theirs)))
     fewest, most = min(claims), max(claims)
     peer = Peer(f"{fewest:,} wait", "", Spread.of(claims[fewest][0]))
-    what = f"claim and finish, {most:,} against {fewest:,} ({kind})"
-    limit = Limit("ratio", GROWING)
-    yield figures.Result(f"growth-{kind}".lower(), "server", what, "ms", Spread.of(claims[most][0]), peer, limit)
+    title = f"claim and finish, {most:,} against {fewest:,} ({kind})"
+    limit = Limit("ratio", MAX_GROWTH)
+    yield figures.Result(f"growth-{kind}".lower(), "server", title, "ms", Spread.of(claims[most][0]), peer, limit)
 
 
 def of_claims(claims: dict[int, tuple[list[float], list[float]]], kind: str) -> Table:
     head = ("Repositories wait", "claim p50, ms", "p99", "SELECT 1 p50", "p99")
-    rows = [(f"{many:,}", *(_short(values, at) for values in both for at in (0.5, 0.99)))
-            for many, both in claims.items()]  # fmt: skip
+    rows = [(f"{count:,}", *(_short(values, at) for values in both for at in (0.5, 0.99)))
+            for count, both in claims.items()]  # fmt: skip
     return Table("server", f"Claim and finish in {kind}", head, tuple(rows))
 
 
@@ -202,8 +202,8 @@ def _short(values: Sequence[float], share: float) -> str:
     return f"{sorted(values)[min(len(values) - 1, int(share * len(values)))]:.2f}"
 
 
-def urgent(url: str) -> list[float]:
-    """Seconds that each new issue waited while 2,000 repositories wait to catch up and two workers work."""
+def time_urgent_issues(url: str) -> list[float]:
+    """Seconds that each new issue waited while 2,000 repositories were waiting to catch up, with two workers."""
     database = Database(url)
     inbox = Inbox(database, "receiver", clock)
     with database.transaction() as emptying:
@@ -215,48 +215,52 @@ def urgent(url: str) -> list[float]:
     begun: dict[str, float] = {}
     stop, workers = threading.Event(), []
     for name in ("one", "two"):
-        own = Database(url)
-        workers.append((own, Inbox(own, name, clock)))
+        worker_database = Database(url)
+        workers.append((worker_database, Inbox(worker_database, name, clock)))
 
-    def run(own: Inbox, lease: Lease) -> None:
-        work = own.begin(lease)
+    def run(own_inbox: Inbox, lease: Lease) -> None:
+        work = own_inbox.begin(lease)
         if work:
             begun.update({each.id: time.monotonic() for each in work.deliveries})
             time.sleep(RUN)
-            own.end(work, [Result(each.seq, "done", "") for each in work.deliveries], RunReport())
+            own_inbox.end(work, [Result(each.seq, "done", "") for each in work.deliveries], RunReport())
 
     threads = [
-        threading.Thread(target=Worker(own, lambda lease, own=own: run(own, lease), stop, JOBS).run_until_stopped)
-        for _, own in workers
+        threading.Thread(
+            target=Worker(
+                own_inbox, lambda lease, own_inbox=own_inbox: run(own_inbox, lease), stop, JOBS
+            ).run_until_stopped
+        )
+        for _, own_inbox in workers
     ]
     for thread in threads:
         thread.start()
     time.sleep(2)
-    came: dict[str, float] = {}
+    arrived: dict[str, float] = {}
     for number in range(URGENT):
         new = Arrival(
             f"9:{uuid.uuid4()}", RepositoryKey(10, number + 1), Event("issues", "opened", 1), priority=Priority.URGENT
         )
-        came[new.id] = time.monotonic()
+        arrived[new.id] = time.monotonic()
         inbox.put([new])
         time.sleep(0.13)
     until = time.monotonic() + 60
-    while not came.keys() <= begun.keys() and time.monotonic() < until:
+    while not arrived.keys() <= begun.keys() and time.monotonic() < until:
         time.sleep(0.05)
     stop.set()
     for thread in threads:
         thread.join()
-    for each in (database, *(own for own, _ in workers)):
+    for each in (database, *(worker_database for worker_database, _ in workers)):
         each.close()
-    return [begun[name] - at for name, at in came.items()]
+    return [begun[name] - at for name, at in arrived.items()]
 
 
-def waited(waits: Sequence[float], kind: str) -> Iterator[figures.Result]:
-    """The 95th of a hundred waits of new issues, as a multiple of a run."""
+def waiting_results(waits: Sequence[float], kind: str) -> Iterator[figures.Result]:
+    """The 95th percentile of the waits of new issues, as a multiple of a run."""
     late = statistics.quantiles(waits, n=20, method="inclusive")[-1]
-    what = f"a new issue waits, of 100 the 95th, behind {BACKLOG:,} repositories ({kind})"
-    peer, limit = Peer("a run", "", Spread.of([1e3 * RUN])), Limit("ratio", WAITS)
-    yield figures.Result(f"urgent-{kind}".lower(), "server", what, "ms", Spread.of([1e3 * late]), peer, limit)
+    title = f"a new issue waits, of 100 the 95th, behind {BACKLOG:,} repositories ({kind})"
+    peer, limit = Peer("a run", "", Spread.of([1e3 * RUN])), Limit("ratio", MAX_WAIT)
+    yield figures.Result(f"urgent-{kind}".lower(), "server", title, "ms", Spread.of([1e3 * late]), peer, limit)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Deliveries at a constant rate: how soon each has its 202 from `precedent serve`, while workers book them.
+"""Measures how soon `precedent serve` answers deliveries at a constant rate with 202, while workers record them.
 
 python -m tests.bench.bench_receive [--rate N] [--seconds S] [--only sqlite,postgres] [--within MS] [--json]
 
 The peer is a Starlette application that does one INSERT for each request (tests/server/bare_web.py), on the same
-database; half of its time comes before ours and half after it, and nobody works beside it. A time counts from when a
-delivery was due to be sent, so that one that waits behind a slow one is not measured too short. Our own PostgreSQL
-waits for the disk. Ends with 1 when a delivery is refused, lost, done twice or out of order, or when the 99th of a
-hundred answers took longer than `--within`.
+database; half of its time comes before ours and half after it, without workers. A time starts when a delivery was due,
+so that waiting behind a slow one counts. Our PostgreSQL waits for the disk. Exits with 1 if a delivery is refused,
+lost, done twice or out of order, or if the 99th percentile of answers exceeds `--within`.
 """
 
 from __future__ import annotations
@@ -29,37 +28,37 @@ from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.ports import free_port
 from tests.server import postgres
-from tests.server.client import Line, Sent, delivered, issue_event
-from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
+from tests.server.client import Connection, Sent, delivery_headers, issue_event
+from tests.server.loading import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
 from tests.server.stage import ROOT, ServerStage, until
 
 KINDS = ("sqlite", "postgres")
-LINES = 100
-"""Connections: GitHub keeps many. When all are in use, a delivery waits, and its time counts."""
+CONNECTIONS = 100
+"""Connections: GitHub keeps many. If all are in use, a delivery waits, which counts."""
 
 WAIT = 600.0
-"""Seconds within which the queue has to be drained."""
+"""Seconds for draining the queue."""
 
 WARM = 100
-"""Deliveries before anything is measured."""
+"""Deliveries before the measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """``rate`` deliveries a second for so many ``seconds``, about so many ``repositories``, ``workers`` beside."""
+    """``rate`` deliveries a second for ``seconds`` seconds, to so many ``repositories``, with ``workers`` processes."""
 
     rate: int
     seconds: float
     repositories: int
     workers: int
 
-    def wanted(self, seconds: float, seed: int) -> list[tuple[str, int, int]]:
+    def planned(self, seconds: float, seed: int) -> list[tuple[str, int, int]]:
         return deliveries(round(self.rate * seconds), self.repositories, random.Random(seed))
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Milliseconds until the 202. ``drained``: seconds until nothing waited any more."""
+class ReceiveFigures:
+    """Milliseconds until the 202. ``drained``: seconds until the queue was empty."""
 
     who: str
     answered: int
@@ -71,42 +70,42 @@ class Measured:
     found: Findings | None = None
 
     @classmethod
-    def of(cls, who: str, sent: Sequence[Sent]) -> Measured:
-        good = sum(one.answer.status == 202 for one in sent)
+    def of(cls, who: str, sent: Sequence[Sent]) -> ReceiveFigures:
+        good = sum(delivery.answer.status == 202 for delivery in sent)
         return cls(who, good, len(sent) - good, *(milliseconds(sent, share) for share in (0.5, 0.99, 1)))
 
     @property
-    def is_well(self) -> bool:
-        return not self.refused and (self.found is None or self.found.is_well)
+    def is_clean(self) -> bool:
+        return not self.refused and (self.found is None or self.found.is_clean)
 
 
-async def paced(port: int, wanted: Sequence[tuple[str, int, int]], rate: float) -> list[Sent]:
-    """Deliver (guid, repository, number) at this many a second, whether or not the ones before were answered."""
+async def send_at_rate(port: int, planned: Sequence[tuple[str, int, int]], rate: float) -> list[Sent]:
+    """Send deliveries (guid, repository, number) at this rate, whether or not earlier ones were answered."""
     requests = []
-    for _, repository, number in wanted:
+    for _, repository, number in planned:
         body = json.dumps(issue_event(number, repository)).encode()
-        requests.append((delivered(body), body))
-    free: asyncio.Queue[Line] = asyncio.Queue()
-    for _ in range(LINES):
-        free.put_nowait(await Line.to(port))
+        requests.append((delivery_headers(body), body))
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for _ in range(CONNECTIONS):
+        free.put_nowait(await Connection.open(port))
     sent: list[Sent] = []
 
-    async def one(place: int, due: float) -> None:
-        (guid, repository, number), (headers, body) = wanted[place], requests[place]
-        line = await free.get()
-        answer = await line.ask("POST", "/webhook", headers | {"X-GitHub-Delivery": guid}, body)
+    async def deliver(index: int, due: float) -> None:
+        (guid, repository, number), (headers, body) = planned[index], requests[index]
+        connection = await free.get()
+        answer = await connection.ask("POST", "/webhook", headers | {"X-GitHub-Delivery": guid}, body)
         sent.append(Sent(guid, repository, number, replace(answer, seconds=time.perf_counter() - due), due))
         if answer.closed:
-            await line.close()
-            line = await Line.to(port)
-        free.put_nowait(line)
+            await connection.close()
+            connection = await Connection.open(port)
+        free.put_nowait(connection)
 
     began, going = time.perf_counter(), set[asyncio.Task[None]]()
-    for place in range(len(wanted)):
-        due = began + place / rate
-        if (early := due - time.perf_counter()) > 0:
-            await asyncio.sleep(early)
-        task = asyncio.create_task(one(place, due))
+    for index in range(len(planned)):
+        due = began + index / rate
+        if (wait := due - time.perf_counter()) > 0:
+            await asyncio.sleep(wait)
+        task = asyncio.create_task(deliver(index, due))
         going.add(task)
         task.add_done_callback(going.discard)
     await asyncio.gather(*going)
@@ -117,7 +116,7 @@ async def paced(port: int, wanted: Sequence[tuple[str, int, int]], rate: float) 
 
 @contextlib.contextmanager
 def bare(url: str) -> Iterator[int]:
-    """The port of the peer."""
+    """Run the peer; yields its port."""
     port = free_port()
     process = subprocess.Popen([sys.executable, "-m", "tests.server.bare_web", url, str(port)], cwd=ROOT)
     try:
@@ -134,33 +133,33 @@ def answers(port: int) -> bool:
     return False
 
 
-def measured(kind: str, folder: Path, url: str, load: Load) -> Iterator[Measured]:
-    """The peer and ours on one database, by turns; ``url`` is "" for SQLite in the folder."""
+def measured(kind: str, folder: Path, url: str, load: Load) -> Iterator[ReceiveFigures]:
+    """The peer and ours in turn on one database; ``url`` is "" for SQLite in the folder."""
     peers = list[Sent]()
     with bare(url or f"sqlite:///{folder / 'bare.sqlite'}") as port:
-        asyncio.run(paced(port, load.wanted(WARM / load.rate, 1), load.rate))
-        peers += asyncio.run(paced(port, load.wanted(load.seconds / 2, 2), load.rate))
+        asyncio.run(send_at_rate(port, load.planned(WARM / load.rate, 1), load.rate))
+        peers += asyncio.run(send_at_rate(port, load.planned(load.seconds / 2, 2), load.rate))
         ours = with_ours(folder, url, load)
-        peers += asyncio.run(paced(port, load.wanted(load.seconds / 2, 3), load.rate))
-    yield Measured.of(f"bare {kind}", peers)
+        peers += asyncio.run(send_at_rate(port, load.planned(load.seconds / 2, 3), load.rate))
+    yield ReceiveFigures.of(f"bare {kind}", peers)
     yield replace(ours, who=f"ours {kind}")
 
 
-def with_ours(folder: Path, url: str, load: Load) -> Measured:
-    """The server as a process of its own, with workers that only book, until nothing waits any more."""
+def with_ours(folder: Path, url: str, load: Load) -> ReceiveFigures:
+    """Run the server in a separate process, with workers that only record deliveries, until the queue is empty."""
     stage = ServerStage(folder, "bot", url)
     options = ServerOptions(data=stage.data, database_url=url)
     try:
         stage.start(workers=0)
-        with booking(stage.data, load.workers, url), open_inbox(options, "bench") as inbox:
-            asyncio.run(paced(stage.port, load.wanted(WARM / load.rate, 4), load.rate))
+        with journal_workers(stage.data, load.workers, url), open_inbox(options, "bench") as inbox:
+            asyncio.run(send_at_rate(stage.port, load.planned(WARM / load.rate, 4), load.rate))
             wait_until_done(inbox, WAIT)
-            sent = asyncio.run(paced(stage.port, load.wanted(load.seconds, 5), load.rate))
+            sent = asyncio.run(send_at_rate(stage.port, load.planned(load.seconds, 5), load.rate))
             began = time.monotonic()
             if not wait_until_done(inbox, WAIT):
                 raise SystemExit("bench_receive: the workers did not come to an end")
             drained = time.monotonic() - began
-            return replace(Measured.of("", sent), drained=drained, found=examine(inbox, stage.data, sent))
+            return replace(ReceiveFigures.of("", sent), drained=drained, found=examine(inbox, stage.data, sent))
     finally:
         stage.close()
 
@@ -174,8 +173,8 @@ def database(kind: str, at_end: contextlib.ExitStack) -> str:
     return at_end.enter_context(server.database())
 
 
-def table(lines: Sequence[Measured]) -> str:
-    """Times in milliseconds."""
+def table(lines: Sequence[ReceiveFigures]) -> str:
+    """The results as a table, with times in milliseconds."""
     head = f"{'':15} {'202':>7} {'refused':>8} {'p50':>7} {'p99':>7} {'max':>7} {'drained, s':>11}  found"
     rows = (
         f"{line.who:15} {line.answered:>7,} {line.refused:>8} {line.p50:>7.1f} {line.p99:>7.1f} {line.most:>7.1f}"
@@ -196,13 +195,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="for programs to read")
     chosen = parser.parse_args()
     load = Load(chosen.rate, chosen.seconds, chosen.repositories, chosen.workers)
-    lines = list[Measured]()
+    lines = list[ReceiveFigures]()
     for kind in chosen.only.split(","):
         with contextlib.ExitStack() as at_end:
             folder = Path(at_end.enter_context(tempfile.TemporaryDirectory(prefix="precedent-bench-")))
             lines += measured(kind, folder, database(kind, at_end), load)
     late = [line.who for line in lines if line.who.startswith("ours") and not line.p99 <= chosen.within]
-    bad = [line.who for line in lines if not line.is_well]
+    bad = [line.who for line in lines if not line.is_clean]
     if chosen.json:
         print(json.dumps({"load": asdict(load), "late": late, "bad": bad, "measured": list(map(asdict, lines))}))
     else:

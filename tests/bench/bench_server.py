@@ -1,9 +1,9 @@
-"""Bursts of deliveries: how soon each has its 202, and what becomes of them; with workers that only book them beside.
+"""Measures bursts of deliveries: how soon each gets its 202, and whether all are done; workers only record them.
 
-Our own client keeps account of each delivery. wrk and hey, where installed, send faster than a client in Python can:
-wrk deliveries that differ (tests/server/load.lua), hey one and the same. The same machine's answers to /healthz in the
-same run tell what it can do. Ends with 1 when a delivery is lost, done twice or out of order, when runs of one
-repository overlap, or when the 99th of a hundred answers took longer than `--within`.
+Our own client keeps track of each delivery. wrk and hey, if installed, send faster than a client in Python: wrk sends
+different deliveries (tests/server/load.lua), hey always the same. The answers to /healthz in the same run show what the
+machine can do. Exits with 1 if a delivery is lost, done twice or out of order, if runs of one repository overlap, or if
+the 99th percentile of answers exceeds `--within`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,28 @@ from pathlib import Path
 
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from tests.server.client import Answer, Sent, burst, delivered, issue_event, lines
-from tests.server.doorway import ROOT, running
-from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done, write_requests
+from tests.server.client import Answer, Sent, burst, delivery_headers, issue_event, open_connections
+from tests.server.doorway import ROOT, web_process
+from tests.server.loading import (
+    Findings,
+    deliveries,
+    examine,
+    journal_workers,
+    milliseconds,
+    wait_until_done,
+    write_requests,
+)
 
 WAIT = 600.0
-"""Seconds within which a burst has to be sent, and then worked off."""
+"""Seconds for sending a burst, and again for completing it."""
 
 LUA = ROOT / "tests" / "server" / "load.lua"
 HEADERS_OF_HTTP = ("Host", "Content-Length", "Content-Type")
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """How much is sent: ``warm`` deliveries before anything is measured, so that the workers are at work already."""
+class BurstSize:
+    """How much is sent; ``warm`` deliveries come before the measurement, so that the workers are already running."""
 
     deliveries: int = 2000
     repositories: int = 50
@@ -49,8 +57,8 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the table; milliseconds. ``rows`` are those of the burst, ``expected`` how many it has to leave."""
+class BurstLine:
+    """A line of the table, in milliseconds; ``expected`` is how many rows the burst must leave."""
 
     sender: str
     answered: int
@@ -62,25 +70,25 @@ class Line:
     found: Findings | None = None
 
     @property
-    def is_well(self) -> bool:
-        return not self.refused and (self.found is None or (self.found.is_well and self.found.rows == self.expected))
+    def is_clean(self) -> bool:
+        return not self.refused and (self.found is None or (self.found.is_clean and self.found.rows == self.expected))
 
 
 @contextmanager
-def serving(size: Size) -> Iterator[tuple[Path, int]]:
-    """A folder with a queue in SQLite, and the port of a server on it, with workers that have worked."""
+def serving(size: BurstSize) -> Iterator[tuple[Path, int]]:
+    """A folder with a queue in SQLite, and the port of its server, with workers that are warmed up."""
     with (
         tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder,
-        running(Path(folder)) as (port, _),
-        booking(Path(folder), size.workers),
+        web_process(Path(folder)) as (port, _),
+        journal_workers(Path(folder), size.workers),
     ):
         asyncio.run(burst(port, deliveries(size.warm, size.repositories, random.Random(1)), size.at_once))
-        examined(Path(folder))
+        examine_when_done(Path(folder))
         yield Path(folder), port
 
 
-def examined(folder: Path, sent: list[Sent] | None = None) -> Findings:
-    """What is found once everything is done; those of the warm-up are among the rows."""
+def examine_when_done(folder: Path, sent: list[Sent] | None = None) -> Findings:
+    """The findings once everything is done; the rows include those of the warm-up."""
     with open_inbox(ServerOptions(data=folder), "bench") as inbox:
         if not wait_until_done(inbox, WAIT):
             raise SystemExit("bench_server: the workers did not come to an end")
@@ -88,89 +96,89 @@ def examined(folder: Path, sent: list[Sent] | None = None) -> Findings:
 
 
 async def plain(port: int, count: int, at_once: int) -> list[Sent]:
-    """As many requests that need no work at all."""
+    """The same number of requests that need no work."""
     left, sent = iter(range(count)), list[Sent]()
-    async with lines(port, at_once) as opened_lines:
+    async with open_connections(port, at_once) as opened_lines:
 
-        async def one(place: int) -> None:
+        async def send(index: int) -> None:
             for number in left:
-                answer: Answer = await opened_lines[place].ask("GET", "/healthz", {"Host": "localhost"})
+                answer: Answer = await opened_lines[index].ask("GET", "/healthz", {"Host": "localhost"})
                 sent.append(Sent("", 0, number, answer))
 
-        await asyncio.gather(*map(one, range(at_once)))
+        await asyncio.gather(*map(send, range(at_once)))
     return sent
 
 
-def summed(sender: str, sent: list[Sent], status: int, expected: int, found: Findings | None = None) -> Line:
-    good = sum(one.answer.status == status for one in sent)
+def line_of(sender: str, sent: list[Sent], status: int, expected: int, found: Findings | None = None) -> BurstLine:
+    good = sum(delivery.answer.status == status for delivery in sent)
     times = (milliseconds(sent, share) for share in (0.5, 0.99, 1))
-    return Line(sender, good, len(sent) - good, *times, expected, found)
+    return BurstLine(sender, good, len(sent) - good, *times, expected, found)
 
 
-def with_our_client(size: Size) -> Iterator[Line]:
-    """The burst of which everything is known, and as many requests that need no work."""
+def with_our_client(size: BurstSize) -> Iterator[BurstLine]:
+    """The burst of our client, and the same number of requests that need no work."""
     with serving(size) as (folder, port):
-        yield summed("/healthz", asyncio.run(plain(port, size.deliveries, size.at_once)), 200, 0)
-        wanted = deliveries(size.deliveries, size.repositories, random.Random(2))
-        sent = asyncio.run(burst(port, wanted, size.at_once))
-        yield summed("client", sent, 202, size.warm + len(wanted), examined(folder, sent))
+        yield line_of("/healthz", asyncio.run(plain(port, size.deliveries, size.at_once)), 200, 0)
+        planned = deliveries(size.deliveries, size.repositories, random.Random(2))
+        sent = asyncio.run(burst(port, planned, size.at_once))
+        yield line_of("client", sent, 202, size.warm + len(planned), examine_when_done(folder, sent))
 
 
-def with_wrk(size: Size) -> Iterator[Line]:
-    """As fast as wrk can."""
+def with_wrk(size: BurstSize) -> Iterator[BurstLine]:
+    """A burst as fast as wrk can send it."""
     with serving(size) as (folder, port):
         requests, sign = folder / "requests.txt", folder / "sent"
         write_requests(requests, deliveries(size.deliveries, size.repositories, random.Random(3)))
         command = ["wrk", "-t2", f"-c{size.at_once}", f"-d{WAIT:.0f}s", "-s", str(LUA), f"http://127.0.0.1:{port}"]
-        given = ["--", str(requests), str(size.at_once), str(sign)]
-        with subprocess.Popen([*command, *given], stdout=subprocess.PIPE, text=True) as wrk:
+        arguments = ["--", str(requests), str(size.at_once), str(sign)]
+        with subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True) as wrk:
             while wrk.poll() is None and len(list(folder.glob("sent-*"))) < 2:
                 time.sleep(0.05)
             wrk.send_signal(signal.SIGINT)
-            said = json.loads(wrk.communicate()[0].splitlines()[-1])
-        found = examined(folder)
-    refused = said["refused"] + said["failed"]
-    times = (said[name] for name in ("p50", "p99", "max"))
-    yield Line("wrk", said["answered"] - said["refused"], refused, *times, size.warm + size.deliveries, found)
+            report = json.loads(wrk.communicate()[0].splitlines()[-1])
+        found = examine_when_done(folder)
+    refused = report["refused"] + report["failed"]
+    times = (report[name] for name in ("p50", "p99", "max"))
+    yield BurstLine("wrk", report["answered"] - report["refused"], refused, *times, size.warm + size.deliveries, found)
 
 
-def with_hey(size: Size) -> Iterator[Line]:
-    """One delivery again and again: it is stored once."""
+def with_hey(size: BurstSize) -> Iterator[BurstLine]:
+    """The same delivery repeatedly: it is stored once."""
     body = json.dumps(issue_event(1, 99)).encode()
-    headers = {name: value for name, value in delivered(body).items() if name not in HEADERS_OF_HTTP}
+    headers = {name: value for name, value in delivery_headers(body).items() if name not in HEADERS_OF_HTTP}
     count = size.deliveries - size.deliveries % size.at_once
     with serving(size) as (folder, port):
         command = ["hey", "-n", str(count), "-c", str(size.at_once), "-m", "POST", "-T", "application/json"]
         command += [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
         command += ["-d", body.decode(), f"http://127.0.0.1:{port}/webhook"]
-        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found = examined(folder)
-    answered = sum(map(int, re.findall(r"\[202\]\s+(\d+)", said)))
-    p50, p99 = (1000 * _after(rf"{share}%\S*\s+in\s+([\d.]+)", said) for share in (50, 99))
-    slowest = 1000 * _after(r"Slowest:\s+([\d.]+)", said)
-    yield Line("hey, the same", answered, count - answered, p50, p99, slowest, size.warm + 1, found)
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found = examine_when_done(folder)
+    answered = sum(map(int, re.findall(r"\[202\]\s+(\d+)", output)))
+    p50, p99 = (1000 * _after(rf"{share}%\S*\s+in\s+([\d.]+)", output) for share in (50, 99))
+    slowest = 1000 * _after(r"Slowest:\s+([\d.]+)", output)
+    yield BurstLine("hey, the same", answered, count - answered, p50, p99, slowest, size.warm + 1, found)
 
 
 def _after(pattern: str, text: str) -> float:
     return float(next(iter(re.findall(pattern, text)), "nan"))
 
 
-def table(measured: list[Line]) -> str:
-    """Times in milliseconds; of the rest every number but those of rows and runs should be 0."""
+def table(measured: list[BurstLine]) -> str:
+    """The results as a table, with times in milliseconds; all counts except rows and runs should be 0."""
     names = ("rows", "runs", "lost", "twice", "disordered", "swapped", "overlaps")
     rows = [("", "202", "refused", "p50", "p99", "max", *names)]
     for line in measured:
-        found = asdict(line.found) if line.found else {}
+        counts = asdict(line.found) if line.found else {}
         times = (f"{value:.0f}" for value in (line.p50, line.p99, line.max))
         rows.append(
-            (line.sender, f"{line.answered:,}", str(line.refused), *times, *(str(found.get(n, "")) for n in names))
+            (line.sender, f"{line.answered:,}", str(line.refused), *times, *(str(counts.get(n, "")) for n in names))
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
 
 
 def main() -> int:
-    usual = Size()
+    usual = BurstSize()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("deliveries", type=int, nargs="?", default=usual.deliveries)
     parser.add_argument("repositories", type=int, nargs="?", default=usual.repositories)
@@ -179,16 +187,16 @@ def main() -> int:
     parser.add_argument("--within", type=float, default=200.0, help="milliseconds for 99 of 100 answers")
     parser.add_argument("--json", action="store_true", help="for programs to read")
     chosen = parser.parse_args()
-    size = Size(chosen.deliveries, chosen.repositories, chosen.at_once, chosen.workers)
+    size = BurstSize(chosen.deliveries, chosen.repositories, chosen.at_once, chosen.workers)
     measured = list(with_our_client(size))
     measured += with_wrk(size) if shutil.which("wrk") else ()
     measured += with_hey(size) if shutil.which("hey") else ()
     absent = [name for name in ("wrk", "hey") if not shutil.which(name)]
     late = [line.sender for line in measured if not line.p99 <= chosen.within]
-    bad = [line.sender for line in measured if not line.is_well]
+    bad = [line.sender for line in measured if not line.is_clean]
     if chosen.json:
-        said = {"size": asdict(size), "within": chosen.within, "left_out": absent, "late": late, "bad": bad}
-        print(json.dumps(said | {"measured": [asdict(line) for line in measured]}, indent=2))
+        report = {"size": asdict(size), "within": chosen.within, "left_out": absent, "late": late, "bad": bad}
+        print(json.dumps(report | {"measured": [asdict(line) for line in measured]}, indent=2))
     else:
         print(f"{size.deliveries:,} deliveries over {size.repositories} repositories, {size.at_once} at once; ms")
         print(table(measured))

@@ -1,8 +1,8 @@
-"""A large repository beside one of 10,000 threads, both made by resampling, in one run.
+"""Compares a large repository with one of 10,000 threads, both resampled, in one run.
 
-Prints for both: how long an import takes and its peak memory, the size and layout of the branch, searches, and one
-whole event: time, peak memory, bytes fetched and pushed, with the ratio of the two. Events come to the two in turn, so
-that what else the machine does falls on both. Needs the archives beside the checkout.
+Prints for both: the time and peak memory of an import, the size and layout of the branch, searches, and one event:
+time, peak memory, bytes fetched and pushed, with the ratio of the two. Events alternate between them, so that other
+load on the machine affects both. Needs the archives next to the checkout.
 
 python -m tests.bench.bench_size [--threads 100000] [--events 10]
 """
@@ -51,10 +51,10 @@ SEARCHES = 50
 
 @dataclass
 class Case:
-    """What was measured of a repository of one size."""
+    """The measurements of a repository of one size."""
 
     threads: int
-    filled: Measured = field(default_factory=lambda: Measured(0, 0))
+    import_cost: Measured = field(default_factory=lambda: Measured(0, 0))
     branch_mb: float = 0.0
     files: int = 0
     widest: tuple[str, int] = ("", 0)
@@ -63,15 +63,15 @@ class Case:
     events: Figures = field(default_factory=Figures)
 
 
-def known() -> tuple[list[Thread], list[Thread]]:
-    """The threads that repositories are made of, and those that are opened later."""
+def archive_threads() -> tuple[list[Thread], list[Thread]]:
+    """The threads to resample, and those that are opened later."""
     return history(USUAL)[1:]
 
 
 def batches(count: int) -> Iterator[tuple[Thread, ...]]:
-    origin, fresh = known()
-    made = Resampler(origin).threads(count, fresh[0].created_at)
-    while batch := tuple(islice(made, BATCH)):
+    origin, fresh = archive_threads()
+    resampled = Resampler(origin).threads(count, fresh[0].created_at)
+    while batch := tuple(islice(resampled, BATCH)):
         yield batch
 
 
@@ -80,7 +80,7 @@ def store(url: str, token: str) -> BranchStore:
 
 
 def fill(url: str, count: int) -> None:
-    """Import so many threads in batches, learn from them, and write all of it. A process of its own, to be measured."""
+    """Import so many threads in batches and train on them. Runs in a separate process, to be measured."""
     memory = Memory(store(url, os.environ["GIT_TOKEN"]), repo=REPOSITORY).open()
     for number, batch in enumerate(batches(count), 1):
         memory.stage(Changes(records=batch, cursor=NOW))
@@ -96,8 +96,8 @@ def fill(url: str, count: int) -> None:
     memory.close()
 
 
-def look(stage: Stage, case: Case) -> None:
-    """The size of the branch as one commit, and its layout."""
+def measure_branch(stage: Stage, case: Case) -> None:
+    """Measure the size of the branch as one commit, and its layout."""
     git = ["git", "-C", str(stage.bare)]
     subprocess.run([*git, "repack", "-adq"], check=True)
     objects = subprocess.run(
@@ -113,13 +113,13 @@ def look(stage: Stage, case: Case) -> None:
     case.largest = sorted(((size, name) for name, size in sizes.items()), reverse=True)[:3]
 
 
-def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
-    """The blend of a question as it is asked, each for the first time, but with all vectors here."""
+def search(stage: Stage, case: Case, queries: Sequence[Thread]) -> None:
+    """Time the blend of a real query, each for the first time, but with all vectors already here."""
     memory = Memory(store(stage.git.url, stage.git.token)).open()
     model = memory.ranking.model(VECTOR_FIELDS[:2] if memory.index.encoder.learned.has_words else ())
-    for number, thread in enumerate(asked[: SEARCHES + 1]):
+    for number, thread in enumerate(queries[: SEARCHES + 1]):
         query = similar_query(thread, memory.vectors(thread), model)
-        memory.rarity(query.terms, before=LATER)  # has what is to be fetched here
+        memory.rarity(query.terms, before=LATER)  # fetches what the search needs
         started = perf_counter()
         memory.search(query, before=LATER, limit=200)
         if number:
@@ -128,15 +128,15 @@ def search(stage: Stage, case: Case, asked: Sequence[Thread]) -> None:
 
 
 @contextmanager
-def filled(case: Case, launcher: Launcher) -> Iterator[Stage]:
-    """A repository of the case's size, with what filling it took."""
+def filled_stage(case: Case, launcher: Launcher) -> Iterator[Stage]:
+    """A repository of the case's size; records what filling it took."""
     with tempfile.TemporaryDirectory(prefix="precedent-size-") as folder:
         stage = Stage(Path(folder), NOW.isoformat().replace("+00:00", "Z"), validate=False)
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         filling = ["--threads", str(case.threads), "--fill", stage.git.url]
         command = [sys.executable, "-m", "tests.bench.bench_size", *filling]
-        case.filled = launcher.run(command, environment | {"GIT_TOKEN": stage.git.token}, ROOT)
-        look(stage, case)
+        case.import_cost = launcher.run(command, environment | {"GIT_TOKEN": stage.git.token}, ROOT)
+        measure_branch(stage, case)
         try:
             yield stage
         finally:
@@ -144,9 +144,9 @@ def filled(case: Case, launcher: Launcher) -> Iterator[Stage]:
 
 
 def measure(cases: Sequence[Case], events: int, launcher: Launcher) -> None:
-    fresh = known()[1]
+    fresh = archive_threads()[1]
     with ExitStack() as opened:
-        stages = [opened.enter_context(filled(case, launcher)) for case in cases]
+        stages = [opened.enter_context(filled_stage(case, launcher)) for case in cases]
         for case, stage in zip(cases, stages, strict=True):
             search(stage, case, fresh)
         for number in range(events):
@@ -156,28 +156,34 @@ def measure(cases: Sequence[Case], events: int, launcher: Launcher) -> None:
 
 def report(usual: Case, large: Case) -> None:
     print(f"{'threads':28}{usual.threads:>12,}{large.threads:>12,}")
-    tell("import and learn, s", usual.filled.seconds, large.filled.seconds)
-    tell("its peak memory, MB", usual.filled.peak_mb, large.filled.peak_mb, "wanted: at most 400")
-    tell("branch as one pack, MB", usual.branch_mb, large.branch_mb)
-    tell("files", usual.files, large.files)
-    tell("widest folder", usual.widest[1], large.widest[1], f"recommended: at most 3,000; {large.widest[0] or 'top'}")
-    for (one, _), (other, name) in zip(usual.largest, large.largest, strict=True):
-        tell("largest files, MB", one / 1e6, other / 1e6, f"recommended: at most 1; {name}")
-    tell("search p50, ms", statistics.median(usual.searches), statistics.median(large.searches))
-    tell("search p90, ms", *(statistics.quantiles(case.searches, n=10)[-1] for case in (usual, large)))
-    tell("one event, s", statistics.median(usual.events.seconds), statistics.median(large.events.seconds), "goal: 5 x")
-    tell("its peak memory, MB", max(usual.events.peak_mb), max(large.events.peak_mb), "goal: at most 400")
+    print_row("import and learn, s", usual.import_cost.seconds, large.import_cost.seconds)
+    print_row("its peak memory, MB", usual.import_cost.peak_mb, large.import_cost.peak_mb, "wanted: at most 400")
+    print_row("branch as one pack, MB", usual.branch_mb, large.branch_mb)
+    print_row("files", usual.files, large.files)
+    print_row(
+        "widest folder", usual.widest[1], large.widest[1], f"recommended: at most 3,000; {large.widest[0] or 'top'}"
+    )
+    for (small_size, _), (large_size, name) in zip(usual.largest, large.largest, strict=True):
+        print_row("largest files, MB", small_size / 1e6, large_size / 1e6, f"recommended: at most 1; {name}")
+    print_row("search p50, ms", statistics.median(usual.searches), statistics.median(large.searches))
+    print_row("search p90, ms", *(statistics.quantiles(case.searches, n=10)[-1] for case in (usual, large)))
+    print_row(
+        "one event, s", statistics.median(usual.events.seconds), statistics.median(large.events.seconds), "goal: 5 x"
+    )
+    print_row("its peak memory, MB", max(usual.events.peak_mb), max(large.events.peak_mb), "goal: at most 400")
     fetched, pushed = (
         [case.events.fetched for case in (usual, large)],
         [case.events.pushed for case in (usual, large)],
     )
-    tell("fetched, MB, median", *(statistics.median(one) / 1e6 for one in fetched), "goal: at most 20")
-    tell("fetched, MB, most", *(max(one) / 1e6 for one in fetched))
-    tell("pushed, KB, median", *(statistics.median(one) / 1e3 for one in pushed))
+    print_row(
+        "fetched, MB, median", *(statistics.median(small_size) / 1e6 for small_size in fetched), "goal: at most 20"
+    )
+    print_row("fetched, MB, most", *(max(small_size) / 1e6 for small_size in fetched))
+    print_row("pushed, KB, median", *(statistics.median(small_size) / 1e3 for small_size in pushed))
 
 
-def tell(what: str, usual: float, large: float, remark: str = "") -> None:
-    print(f"{what:28}{usual:>12,.2f}{large:>12,.2f}   x {large / usual if usual else 0:<8.2f}{remark}".rstrip())
+def print_row(title: str, usual: float, large: float, remark: str = "") -> None:
+    print(f"{title:28}{usual:>12,.2f}{large:>12,.2f}   x {large / usual if usual else 0:<8.2f}{remark}".rstrip())
 
 
 def main() -> int:
@@ -185,16 +191,16 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=100_000)
     parser.add_argument("--events", type=int, default=10)
     parser.add_argument("--fill", metavar="URL", help="only fill the repository at this server")
-    given = parser.parse_args()
+    options = parser.parse_args()
     if not ARCHIVE.exists():
         print(f"no archive at {ARCHIVE}: nothing was measured")
         return 0
-    if given.fill:
-        fill(given.fill, given.threads)
+    if options.fill:
+        fill(options.fill, options.threads)
         return 0
     launcher = Launcher()
-    usual, large = Case(USUAL), Case(given.threads)
-    measure((usual, large), given.events, launcher)
+    usual, large = Case(USUAL), Case(options.threads)
+    measure((usual, large), options.events, launcher)
     launcher.close()
     report(usual, large)
     return 0

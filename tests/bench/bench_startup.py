@@ -1,9 +1,9 @@
-"""How soon a search from a shell has answered, beside what it is built on; everything in this one run, as processes.
+"""Measures how soon a search from a shell answers, compared with its libraries; all in one run, as processes.
 
 python -m tests.bench.bench_startup [--threads N] [--runs N] [--json FILE]
 
-The peer is `python -c "import whoosh"` four times over and one query of SQLite FTS5 in a process of its own, on the
-same titles and texts. The threads are the sample's, told again until there are so many.
+The peer is four times `python -c "import whoosh"` plus one query of SQLite FTS5 in a process, on the same titles and
+texts. The threads are the sample's, resampled to that number.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ print(found)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--threads", type=int, default=10_000)
-    options.add_argument("--runs", type=int, default=31)
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=31)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="precedent-bench-") as folder:
-        found = measured(Path(folder), chosen.threads, chosen.runs)
-    print(table(found, chosen.threads))
-    if chosen.json:
-        data = f"The sample told again as {chosen.threads:,} threads; each command {chosen.runs} times"
-        Report(data, tuple(results(found))).write(chosen.json)
+        times = measure(Path(folder), options.threads, options.runs)
+    print(table(times, options.threads))
+    if options.json:
+        data = f"The sample told again as {options.threads:,} threads; each command {options.runs} times"
+        Report(data, tuple(results(times))).write(options.json)
 
 
-def measured(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
-    """Milliseconds of each command, the commands in turn so that a busy moment meets all of them."""
+def measure(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of each command; the commands alternate, so that other load affects all of them."""
     sample = list(read_archive(ROOT / "sample/history.jsonl"))
     threads = list(Resampler(sample).threads(count, NOW))
     memory = Memory(FolderStore(folder / "store")).open()
@@ -65,7 +65,7 @@ def measured(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
     memory.commit("bench")
     memory.close()
     full_text(folder / "fts.db", threads)
-    checkout = branch_of(folder, threads)
+    checkout = checkout_with_branch(folder, threads)
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
     search = (str(Path(sys.executable).with_name("precedent")), "search", *WORDS)
     commands = {
@@ -76,26 +76,28 @@ def measured(folder: Path, count: int, runs: int) -> dict[str, list[float]]:
         "search --store --json": (*search, "--store", str(folder / "store"), "--json"),
         "search in a checkout": search,
     }
-    first = {name: timed(command, environment, checkout) for name, command in commands.items() if "search" in name}
-    found: dict[str, list[float]] = {f"{name}, the first time": [ms] for name, ms in first.items()}
+    first = {
+        name: time_command(command, environment, checkout) for name, command in commands.items() if "search" in name
+    }
+    times: dict[str, list[float]] = {f"{name}, the first time": [ms] for name, ms in first.items()}
     for _ in range(runs):
         for name, command in commands.items():
-            found.setdefault(name, []).append(timed(command, environment, checkout))
-    return found
+            times.setdefault(name, []).append(time_command(command, environment, checkout))
+    return times
 
 
-def timed(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> float:
+def time_command(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> float:
     started = perf_counter()
     environment = {**environment, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, check=False)
+    result = subprocess.run(command, env=environment, cwd=folder, capture_output=True, check=False)
     ms = (perf_counter() - started) * 1000
-    if done.returncode or ("search" in command and not done.stdout):
-        raise SystemExit(f"{command} failed: {done.stderr.decode()}")
+    if result.returncode or ("search" in command and not result.stdout):
+        raise SystemExit(f"{command} failed: {result.stderr.decode()}")
     return ms
 
 
-def branch_of(folder: Path, threads: Sequence[Thread]) -> Path:
-    """A checkout of a repository whose branch holds the threads, with all settings in its file of settings."""
+def checkout_with_branch(folder: Path, threads: Sequence[Thread]) -> Path:
+    """A checkout of a repository whose branch holds the threads, with a complete settings file."""
     bare = bare_repository(folder / "remote.git")
     files = {"README.md": b"# Hello\n", ".github/precedent.yml": (ROOT / "config.example.yml").read_bytes()}
     commit(bare, {path: ("100644", text) for path, text in files.items()}, "refs/heads/main")
@@ -107,31 +109,31 @@ def branch_of(folder: Path, threads: Sequence[Thread]) -> Path:
     return folder / "checkout"
 
 
-def results(found: Mapping[str, Sequence[float]]) -> Iterator[Result]:
-    """The limit as a peer: what four imports of Whoosh and one query of FTS5 take together."""
-    parts = zip(found["import whoosh"], found["fts5"], strict=True)
-    allowed = Spread.of(4 * imported + asked for imported, asked in parts)
+def results(times: Mapping[str, Sequence[float]]) -> Iterator[Result]:
+    """The limit as a peer: the time of four imports of Whoosh plus one query of FTS5."""
+    parts = zip(times["import whoosh"], times["fts5"], strict=True)
+    allowed = Spread.of(4 * imported + queried for imported, queried in parts)
     both = Peer("4 × import whoosh + one FTS5 query", f"{WHOOSH[1]}, {FTS5[1]}", allowed)
-    query = Peer("a query of SQLite FTS5, as a process", FTS5[1], Spread.of(found["fts5"]))
-    for name, what in (("search --store", "search in a folder"), ("search in a checkout", "search in a checkout")):
-        ours = Spread.of(found[name])
+    query = Peer("a query of SQLite FTS5, as a process", FTS5[1], Spread.of(times["fts5"]))
+    for name, title in (("search --store", "search in a folder"), ("search in a checkout", "search in a checkout")):
+        ours = Spread.of(times[name])
         key = name.replace(" ", "-").replace("--", "")
-        yield Result(key, "start", f"precedent {what}, to its end", "ms", ours, both, Limit("ratio", 1.0))
-        yield Result(f"{key}-fts5", "start", f"precedent {what}, to its end", "ms", ours, query)
+        yield Result(key, "start", f"precedent {title}, to its end", "ms", ours, both, Limit("ratio", 1.0))
+        yield Result(f"{key}-fts5", "start", f"precedent {title}, to its end", "ms", ours, query)
 
 
-def table(found: Mapping[str, Sequence[float]], count: int) -> str:
-    half = {name: median(times) for name, times in found.items()}
-    limit = 4 * half["import whoosh"] + half["fts5"]
+def table(times: Mapping[str, Sequence[float]], count: int) -> str:
+    medians = {name: median(values) for name, values in times.items()}
+    limit = 4 * medians["import whoosh"] + medians["fts5"]
     lines = [f"{count:,} threads; milliseconds, half and nine of ten runs"]
-    for name, times in found.items():
-        ninth = quantiles(times, n=10)[-1] if len(times) > 1 else times[0]
-        lines.append(f"{name:40}{half[name]:8.1f}{ninth:8.1f}")
+    for name, values in times.items():
+        ninth = quantiles(values, n=10)[-1] if len(values) > 1 else values[0]
+        lines.append(f"{name:40}{medians[name]:8.1f}{ninth:8.1f}")
     lines.append(f"limit: 4 x import whoosh + one FTS5 query = {limit:.1f}")
-    strict = 4 * half["import whoosh"] + max(0.0, half["fts5"] - half["python"])
+    strict = 4 * medians["import whoosh"] + max(0.0, medians["fts5"] - medians["python"])
     lines.append(f"the same without the start of Python in the query = {strict:.1f}")
     lines += [
-        f"{name:40}{half[name] / limit:8.2f} of the limit, {half[name] / strict:.2f} of the stricter one"
+        f"{name:40}{medians[name] / limit:8.2f} of the limit, {medians[name] / strict:.2f} of the stricter one"
         for name in ("search --store", "search --store --json", "search in a checkout")
     ]
     return "\n".join(lines)

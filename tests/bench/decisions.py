@@ -1,4 +1,4 @@
-"""How many of the labelled decisions are found, and a sample of what is taken for one, to be read by eye.
+"""Measures how many labelled decisions are found, and prints a sample of the found ones for people to check.
 
 ``python -m tests.bench.decisions [--sample 60] [--seed 1] [--archive NAME]``
 """
@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w+")
 
 
 def read_archives(data: Path, *, labelled: bool = False) -> Iterator[tuple[str, Thread]]:
-    """Every thread once, or those of the archives with labels, with the name of the first archive that holds it."""
+    """Every thread, or only those of labelled archives, once, with the name of the first archive that holds it."""
     paths = sorted((data / "threads").glob("*.jsonl.gz"))
     if not labelled:
         paths.append(data / "rust_pre2015" / "issues.jsonl.gz")
@@ -43,24 +43,28 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def agrees(found: str, wanted: str) -> bool:
-    """Whether one of two sentences holds the other, or most of its words: readers quote loosely."""
-    left, right = Counter(words(found)), Counter(words(wanted))
+def agrees(sentence: str, labelled: str) -> bool:
+    """Whether one of two sentences contains the other, or most of its words: readers quote loosely."""
+    left, right = Counter(words(sentence)), Counter(words(labelled))
     shorter = min(left.total(), right.total())
     return shorter > 0 and (left & right).total() >= 0.8 * shorter
 
 
 def judged(data: Path, threads: dict[tuple[str, object], Thread]) -> Iterator[tuple[dict[str, Any], bool, bool]]:
-    """Each label with a decision, whether the labelled sentence is given, and whether any is."""
+    """Each label with a decision, whether the labelled sentence is found, and whether any is."""
     for label in map(json.loads, (data / "endings.jsonl").read_text(encoding="utf-8").splitlines()):
-        wanted = label.get("decisions")
-        if wanted:
-            found = decisions(threads[label["archive"], label["id"]])
-            yield label, any(agrees(each.text, text) for each in found for text in wanted), bool(found)
+        labelled = label.get("decisions")
+        if labelled:
+            found_decisions = decisions(threads[label["archive"], label["id"]])
+            yield (
+                label,
+                any(agrees(each.text, text) for each in found_decisions for text in labelled),
+                bool(found_decisions),
+            )
 
 
 def recall(data: Path) -> tuple[int, int]:
-    """How many of the labelled threads with a decision give the labelled one, and how many there are."""
+    """For how many labelled threads the labelled decision is found, and how many there are."""
     threads = {(name, thread.id): thread for name, thread in read_archives(data, labelled=True)}
     hits = [hit for _, hit, _ in judged(data, threads)]
     return sum(hits), len(hits)
@@ -75,7 +79,7 @@ def print_recall(data: Path, threads: dict[tuple[str, object], Thread]) -> None:
 
 
 def neighbours(thread: Thread, decision: Decision) -> tuple[str, str]:
-    """What stands before and after a decision in its message."""
+    """The text before and after a decision in its message."""
     text = " ".join((thread.body if decision.comment is None else thread.comments[decision.comment].text).split())
     at = text.find(decision.text[:40])
     end = at + len(decision.text)
@@ -83,7 +87,7 @@ def neighbours(thread: Thread, decision: Decision) -> tuple[str, str]:
 
 
 def print_sample(threads: dict[tuple[str, object], Thread], size: int, seed: int) -> None:
-    """Sentences drawn alike from all that were found, so that each archive has its share of them."""
+    """Print sentences drawn uniformly from all found ones, so that each archive has its share."""
     pool = [(name, thread, each) for (name, _), thread in threads.items() for each in decisions(thread)]
     counts = Counter(name for name, _, _ in pool)
     holding = Counter(name for name, _ in {(name, thread.id) for name, thread, _ in pool})

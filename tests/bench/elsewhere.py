@@ -18,7 +18,7 @@ from bot.domain.thread import Outcome, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.index.document import unvouched_until
 from bot.organisation.documents import MemorySource, organisation_thread
-from tests.fakes.candidates import RememberedCandidates
+from tests.fakes.candidates import InMemoryCandidates
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data"
 RUST = "rust"
@@ -35,31 +35,31 @@ Split = Callable[[Thread], str]
 
 
 def by_label(thread: Thread) -> str:
-    """The sibling repository of a Rust issue: its first label of an area, a team or an operating system in the order of
-    the alphabet; issues without one, most of them, are in a repository of their own, as in an inbox."""
-    return next((f"rust-{found[1]}" for label in sorted(thread.labels) if (found := _AREA.match(label))), "rust-inbox")
+    """The sibling repository of a Rust issue: its alphabetically first label of an area, a team or an operating system;
+    issues without one, most of them, share a repository, like an inbox."""
+    return next((f"rust-{area[1]}" for label in sorted(thread.labels) if (area := _AREA.match(label))), "rust-inbox")
 
 
 def by_number(thread: Thread) -> str:
-    """One of eight sibling repositories, by the issue's number: siblings that speak of the same things."""
+    """One of eight sibling repositories, by the issue's number: all siblings are about the same topics."""
     return f"rust-{int(thread.id) % SIBLINGS}"
 
 
-def whole(_: Thread) -> str:
+def in_one_repository(_: Thread) -> str:
     return RUST
 
 
-SPLITS: Mapping[str, Split] = {"labels": by_label, "numbers": by_number, "archives": whole}
+SPLITS: Mapping[str, Split] = {"labels": by_label, "numbers": by_number, "archives": in_one_repository}
 
 
 @dataclass(frozen=True)
 class Organisation:
-    """Threads of many repositories; ``repository`` is the number of each, by its name."""
+    """Threads of many repositories; ``repositories`` maps names to numbers."""
 
     repositories: Mapping[str, int]
     threads: Mapping[OrganisationKey, Thread]
-    places: Mapping[tuple[str, int], OrganisationKey]
-    index: RememberedCandidates
+    keys_by_number: Mapping[tuple[str, int], OrganisationKey]
+    index: InMemoryCandidates
 
     def others(self, key: OrganisationKey) -> set[int]:
         return set(self.repositories.values()) - {key.repository}
@@ -67,7 +67,7 @@ class Organisation:
 
 @dataclass(frozen=True)
 class CrossQuery:
-    """A Rust issue with those that people linked it to and that lie in another repository."""
+    """A Rust issue with the issues in other repositories that people linked it to."""
 
     key: OrganisationKey
     relevant: frozenset[OrganisationKey]
@@ -78,8 +78,10 @@ def archive(name: str) -> dict[int, Thread]:
     """The issues of an archive."""
     path = DATA / ("rust_pre2015/issues.jsonl.gz" if name == RUST else f"threads/{name}.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        found = (thread_from_archive(json.loads(line)) for line in lines)
-        return {one.id: one for one in found if isinstance(one.id, int) and one.kind.traits.is_suggested}
+        threads = (thread_from_archive(json.loads(line)) for line in lines)
+        return {
+            thread.id: thread for thread in threads if isinstance(thread.id, int) and thread.kind.traits.is_suggested
+        }
 
 
 def without_references(thread: Thread) -> Thread:
@@ -89,42 +91,44 @@ def without_references(thread: Thread) -> Thread:
 
 @cache
 def document(name: str, number: int) -> OrganisationThread:
-    """The document of an issue of an archive; how it ended plays no part in its place."""
+    """The document of an archive's issue, without an outcome, which does not affect its rank."""
     thread = without_references(archive(name)[number])
     return organisation_thread(replace(thread, role=""), MemorySource(0, name, 1), Outcome())
 
 
 def organisation(names: Sequence[str], split: Split) -> Organisation:
-    """These archives as one organisation, that of Rust as several repositories.
+    """These archives as one organisation, with Rust split into several repositories.
 
-    An issue of an unknown author is in the index from when somebody else stood behind it.
+    An issue by an unknown author is in the index from the moment when somebody else took part.
     """
-    named = [(name, split(one) if name == RUST else name, one) for name in names for one in archive(name).values()]
-    numbers = {name: number for number, name in enumerate(sorted({repository for _, repository, _ in named}), 1)}
-    threads, places, documents, since = {}, {}, list[OrganisationThread](), dict[object, datetime]()
-    for name, repository, thread in named:
+    assigned = [
+        (name, split(thread) if name == RUST else name, thread) for name in names for thread in archive(name).values()
+    ]
+    numbers = {name: number for number, name in enumerate(sorted({repository for _, repository, _ in assigned}), 1)}
+    threads, keys_by_number, documents, since = {}, {}, list[OrganisationThread](), dict[object, datetime]()
+    for name, repository, thread in assigned:
         assert isinstance(thread.id, int)
         key = OrganisationKey(numbers[repository], thread.id)
-        threads[key], places[name, thread.id] = thread, key
+        threads[key], keys_by_number[name, thread.id] = thread, key
         since[key] = (unvouched_until(thread) if thread.role else None) or thread.created_at
         if since[key] != FOREVER:
-            known = document(name, thread.id)
-            documents.append(replace(known, repository=key.repository, name=f"octo-org/{repository}"))
-    return Organisation(numbers, threads, places, RememberedCandidates(documents, since))
+            entry = document(name, thread.id)
+            documents.append(replace(entry, repository=key.repository, name=f"octo-org/{repository}"))
+    return Organisation(numbers, threads, keys_by_number, InMemoryCandidates(documents, since))
 
 
 def cross_queries(org: Organisation) -> Iterator[CrossQuery]:
-    """The development queries whose earlier duplicate lies in another repository, oldest first."""
+    """The development queries with an earlier duplicate in another repository, oldest first."""
     rows = map(json.loads, (DATA / "rust_pre2015/queries.jsonl").read_text(encoding="utf-8").splitlines())
     for row in sorted(rows, key=lambda row: str(row["created_at"])):
-        key = org.places[RUST, row["id"]]
-        found = frozenset(org.places[RUST, target] for target in row["relevant"])
-        if across := frozenset(one for one in found if one.repository != key.repository):
+        key = org.keys_by_number[RUST, row["id"]]
+        relevant = frozenset(org.keys_by_number[RUST, target] for target in row["relevant"])
+        if across := frozenset(target_key for target_key in relevant if target_key.repository != key.repository):
             yield CrossQuery(key, across)
 
 
 def links_between(archives: Sequence[str]) -> int:
-    """How often texts of one archive name an issue of another one, by their names on GitHub."""
+    """How often texts of one archive link to an issue of another one, by their names on GitHub."""
     names = {
         "mozilla/rust": RUST,
         "rust-lang/rust": RUST,
@@ -138,8 +142,8 @@ def links_between(archives: Sequence[str]) -> int:
     texts = (
         (name, text)
         for name in archives
-        for one in archive(name).values()
-        for text in (one.title, one.body, *(comment.text for comment in one.comments))
+        for thread in archive(name).values()
+        for text in (thread.title, thread.body, *(comment.text for comment in thread.comments))
     )
-    named = ((name, names.get(repository.lower())) for name, text in texts for repository, _ in _LINK.findall(text))
-    return sum(other is not None and other != name for name, other in named)
+    mentioned = ((name, names.get(repository.lower())) for name, text in texts for repository, _ in _LINK.findall(text))
+    return sum(other is not None and other != name for name, other in mentioned)

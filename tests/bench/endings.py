@@ -1,9 +1,9 @@
-"""How often the outcome finds the ending that a reader found, and names its kind rightly.
+"""Measures how often the outcome finds the ending that a reader found, and names the right kind.
 
 Run as ``python -m tests.bench.endings``.
 
-``held`` is told over five folds and over the archives: a phrase that fires in no thread but those of the fold was found
-there, as far as anybody can tell, and is switched off while the fold is judged.
+Held-out figures cover five folds and the archives: a phrase that matches only in threads of one fold was presumably
+found there, and is switched off while that fold is judged.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 PARTS = (("first 80", 0, 80), ("81-120", 80, 120), ("121-160", 120, 160))
 FOLDS = 5
 _LAST = 3
-"""So many comments before the closing are looked at to tell where a phrase fires."""
+"""How many comments before the closing are searched for phrases."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A thread and what a reader says of it."""
+    """A thread with a reader's labels."""
 
     position: int
     archive: str
@@ -70,15 +70,15 @@ def _case(position: int, label: dict[str, Any], threads: dict[str, dict[object, 
 
 
 def judge(case: Case, book: PhraseBook | None = None) -> Counter[str]:
-    """What is right and wrong in the outcome of one labelled thread, as counts of 0 and 1."""
-    found = outcome(case.thread, book=book)
-    asserted = found.kind is not OutcomeKind.UNKNOWN
-    right = asserted and kind_of(found) == case.kind
+    """What is right or wrong in the outcome of one labelled thread, as counts of 0 and 1."""
+    result = outcome(case.thread, book=book)
+    asserted = result.kind is not OutcomeKind.UNKNOWN
+    right = asserted and kind_of(result) == case.kind
     return Counter(
         threads=1,
         endings=bool(case.endings),
-        shown=found.comment is not None,
-        shown_right=found.comment in case.endings,
+        shown=result.comment is not None,
+        shown_right=result.comment in case.endings,
         asserted=asserted,
         kind_right=right,
         visible=case.is_visible,
@@ -87,29 +87,31 @@ def judge(case: Case, book: PhraseBook | None = None) -> Counter[str]:
     )
 
 
-def kind_of(found: Outcome) -> str:
+def kind_of(result: Outcome) -> str:
     """The kind as the labels spell it."""
-    return found.kind.value.replace(" ", "_")
+    return result.kind.value.replace(" ", "_")
 
 
 def total(cases: Iterable[Case], book: PhraseBook | None = None) -> Counter[str]:
-    """The counts of some cases together."""
+    """The sum of the counts of these cases."""
     counts: Counter[str] = Counter()
     for case in cases:
         counts.update(judge(case, book))
     return counts
 
 
-def firings(cases: Sequence[Case]) -> dict[str, frozenset[int]]:
-    """The positions of the threads at whose end each phrase stands."""
-    said = {case.position: _last_words(case.thread) for case in cases}
-    found = {}
+def phrase_positions(cases: Sequence[Case]) -> dict[str, frozenset[int]]:
+    """Phrase → the positions of the threads that end with it."""
+    sentences_by_position = {case.position: _last_words(case.thread) for case in cases}
+    positions = {}
     book = phrase_book()
     for rule in (*book.endings, book.rules["thanked"]):
         for phrase in rule.phrases.patterns:
             alone = PhraseSet((phrase,)).regex
-            found[phrase] = frozenset(at for at, sentences in said.items() if any(map(alone.search, sentences)))
-    return found
+            positions[phrase] = frozenset(
+                at for at, sentences in sentences_by_position.items() if any(map(alone.search, sentences))
+            )
+    return positions
 
 
 def _last_words(thread: Thread) -> list[str]:
@@ -118,22 +120,22 @@ def _last_words(thread: Thread) -> list[str]:
     return [sentence for comment in before[-_LAST:] for sentence in statements(comment.text)]
 
 
-def held(cases: Sequence[Case], group: Callable[[Case], str]) -> dict[str, Counter[str]]:
-    """The counts of each group of cases, judged without the phrases that fire in that group only."""
-    fired = firings(cases)
+def held_out(cases: Sequence[Case], group: Callable[[Case], str]) -> dict[str, Counter[str]]:
+    """The counts of each group of cases, judged without the phrases that match only in that group."""
+    matches = phrase_positions(cases)
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(group(case), []).append(case)
     counts = {}
     for name, members in groups.items():
         inside = {case.position for case in members}
-        own = frozenset(phrase for phrase, where in fired.items() if where and where <= inside)
-        counts[name] = total(members, phrase_book().without(own)) + Counter(switched_off=len(own))
+        own_phrases = frozenset(phrase for phrase, positions in matches.items() if positions and positions <= inside)
+        counts[name] = total(members, phrase_book().without(own_phrases)) + Counter(switched_off=len(own_phrases))
     return counts
 
 
 def confusion(cases: Iterable[Case]) -> Counter[tuple[str, str]]:
-    """How often a kind of the labels came out as which."""
+    """How often a labelled kind was recognised as which kind."""
     return Counter((case.kind, kind_of(outcome(case.thread))) for case in cases)
 
 
@@ -164,7 +166,7 @@ def main() -> None:
             print(row(name, total(case for case in cases if group(case) == name)))
     print(row("all", total(cases)))
     for title, group in (("all by folds", lambda case: case.fold), ("all by archive", lambda case: case.archive)):
-        counts = held(cases, group)
+        counts = held_out(cases, group)
         print()
         for name in sorted(counts):
             print(row(name, counts[name]))
@@ -174,10 +176,10 @@ def main() -> None:
 
 def _print_confusion(cases: Sequence[Case]) -> None:
     kinds = [kind.value.replace(" ", "_") for kind in OutcomeKind]
-    found = confusion(cases)
+    counts = confusion(cases)
     print("\n" + " " * 14 + "".join(f"{kind:>12}" for kind in kinds))
     for gold in kinds:
-        print(f"{gold:14}" + "".join(f"{found[gold, kind] or '.':>12}" for kind in kinds))
+        print(f"{gold:14}" + "".join(f"{counts[gold, kind] or '.':>12}" for kind in kinds))
 
 
 if __name__ == "__main__":

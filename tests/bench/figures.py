@@ -1,4 +1,4 @@
-"""What a benchmark hands over: results of one shape, each beside its peer; tables and curves where they say more."""
+"""The report of a benchmark: results of one shape, each with its peer, and tables and curves where they say more."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from statistics import median, quantiles
 from typing import Any
 
 GROUPS = ("search", "build", "event", "memory", "growth", "quality", "start", "logs", "server", "image")
-"""What results are about, in the order of the page."""
+"""The topics of results, in the order of the page."""
 
 DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """``n`` measured values: half lie below ``median``, 95 of 100 below ``p95``, all from ``least`` to ``most``."""
+    """``n`` measured values, with their median, their 95th percentile, and the extremes ``least`` and ``most``."""
 
     n: int
     median: float
@@ -28,15 +28,15 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Of at least one value. With fewer than 20 the 95th of a hundred is the highest."""
-        known = sorted(values)
-        late = quantiles(known, n=20, method="inclusive")[-1] if len(known) >= 20 else known[-1]
-        return cls(len(known), *(_short(value) for value in (median(known), late, known[0], known[-1])))
+        """The spread of at least one value. With fewer than 20, ``p95`` is the highest."""
+        ordered = sorted(values)
+        late = quantiles(ordered, n=20, method="inclusive")[-1] if len(ordered) >= 20 else ordered[-1]
+        return cls(len(ordered), *(_short(value) for value in (median(ordered), late, ordered[0], ordered[-1])))
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What ours is set beside: a library, a tool or a method, as it was in the same run of the same machine."""
+    """What ours is compared with: a library, a tool or a method, measured in the same run on the same machine."""
 
     name: str
     version: str
@@ -45,7 +45,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What is demanded: at most ``value`` (at least, where higher is better) of the ``ratio`` or of our ``value``."""
+    """A limit for the ratio or our value: at most ``value``, or at least if higher is better."""
 
     of: str
     value: float
@@ -57,7 +57,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One figure of ours. ``name`` is unique; without a peer there is no ratio, without a limit no verdict."""
+    """One of our figures. ``name`` is unique; without a peer there is no ratio, without a limit no verdict."""
 
     name: str
     group: str
@@ -75,7 +75,7 @@ class Result:
 
     @property
     def is_within(self) -> bool | None:
-        """Whether the limit is kept; None where there is none."""
+        """Whether the limit is kept; None without a limit."""
         if self.limit is None:
             return None
         reached = {"ratio": self.ratio, "median": self.ours.median, "most": self.ours.most}[self.limit.of]
@@ -85,7 +85,7 @@ class Result:
 
     @property
     def is_better(self) -> bool | None:
-        """Whether ours beats the peer, or is its equal; None without a peer."""
+        """Whether ours is at least as good as the peer; None without a peer."""
         if self.ratio is None:
             return None
         return self.ratio >= 1 if self.higher_is_better else self.ratio <= 1
@@ -94,23 +94,23 @@ class Result:
         return asdict(self) | {"ratio": self.ratio, "is_within": self.is_within}
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> Result:
-        """KeyError, TypeError or ValueError when it is no result."""
-        given = {name: value for name, value in kept.items() if name not in ("ratio", "is_within")}
-        peer, limit = given.pop("peer"), given.pop("limit")
-        if given["group"] not in GROUPS:
-            raise ValueError(f"no such group: {given['group']!r}")
+    def of_json(cls, saved: Mapping[str, Any]) -> Result:
+        """Raises KeyError, TypeError or ValueError if it is no result."""
+        fields = {name: value for name, value in saved.items() if name not in ("ratio", "is_within")}
+        peer, limit = fields.pop("peer"), fields.pop("limit")
+        if fields["group"] not in GROUPS:
+            raise ValueError(f"no such group: {fields['group']!r}")
         return cls(
-            ours=Spread(**given.pop("ours")),
+            ours=Spread(**fields.pop("ours")),
             peer=peer and Peer(peer["name"], peer["version"], Spread(**peer["spread"])),
             limit=limit and Limit(**limit),
-            **given,
+            **fields,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows that belong together, where a figure alone would be a choice among them."""
+    """Rows that belong together, where a single figure would be a selection."""
 
     group: str
     title: str
@@ -120,7 +120,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How something grew: points from left to right, of ours or of a peer."""
+    """How something of ours or of a peer grew: points from left to right."""
 
     group: str
     name: str
@@ -131,7 +131,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a benchmark measured. ``data``: of what."""
+    """Everything that a benchmark measured, and the ``data`` it used."""
 
     data: str
     results: tuple[Result, ...]
@@ -147,60 +147,60 @@ class Report:
         }
 
     @classmethod
-    def of_json(cls, kept: Mapping[str, Any]) -> Report:
-        """KeyError, TypeError or ValueError when it is no report."""
+    def of_json(cls, saved: Mapping[str, Any]) -> Report:
+        """Raises KeyError, TypeError or ValueError if it is no report."""
         tables = (
-            Table(**(one | {"head": tuple(one["head"]), "rows": tuple(map(tuple, one["rows"]))}))
-            for one in kept["tables"]
+            Table(**(entry | {"head": tuple(entry["head"]), "rows": tuple(map(tuple, entry["rows"]))}))
+            for entry in saved["tables"]
         )
-        curves = (Curve(**(one | {"points": tuple(map(_pair, one["points"]))})) for one in kept["curves"])
-        return cls(str(kept["data"]), tuple(map(Result.of_json, kept["results"])), tuple(tables), tuple(curves))
+        curves = (Curve(**(entry | {"points": tuple(map(_pair, entry["points"]))})) for entry in saved["curves"])
+        return cls(str(saved["data"]), tuple(map(Result.of_json, saved["results"])), tuple(tables), tuple(curves))
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(self.as_json(), indent=1) + "\n", encoding="utf-8")
 
-    def told(self) -> str:
+    def as_text(self) -> str:
         """The results as a table for a terminal."""
         return table_of(self.results)
 
 
 def report_main(text: str | None, measured: Callable[..., Report], **numbers: int) -> int:
-    """The command line of a benchmark: measures with ``numbers``, each an option, prints the report and keeps it."""
+    """The command line of a benchmark: measures with ``numbers``, each an option, and prints or writes the report."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, usual in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=usual)
     parser.add_argument("--json", type=Path)
-    given = vars(parser.parse_args())
-    path = given.pop("json")
-    report = measured(*given.values())
-    print(report.told())
+    options = vars(parser.parse_args())
+    path = options.pop("json")
+    report = measured(*options.values())
+    print(report.as_text())
     if path:
         report.write(path)
     return 0
 
 
-def results_of(kept: Mapping[str, Any], chosen: Iterable[str] | None = None) -> list[Result]:
-    """The results that are kept, in the order of their groups: all, or only those of some benchmarks."""
-    wanted = set(kept["benches"] if chosen is None else chosen)
-    found = [
+def results_of(saved: Mapping[str, Any], chosen: Iterable[str] | None = None) -> list[Result]:
+    """The saved results in the order of their groups: all, or only those of some benchmarks."""
+    names = set(saved["benches"] if chosen is None else chosen)
+    results = [
         Result.of_json(result)
-        for name, entry in kept["benches"].items()
-        if name in wanted
+        for name, entry in saved["benches"].items()
+        if name in names
         for result in entry.get("results", ())
     ]
-    return sorted(found, key=lambda result: GROUPS.index(result.group))
+    return sorted(results, key=lambda result: GROUPS.index(result.group))
 
 
 def table_of(results: Sequence[Result]) -> str:
-    """One line for each: ours, the peer, the ratio, the limit and whether it is kept."""
+    """One line for each result: ours, the peer, the ratio, the limit and whether it is kept."""
     head = ("", "ours", "p95", "peer", "", "ratio", "limit", "")
     rows = [head, *(cells(result) for result in results)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     left = (0, 4, 7)
     lines = (
         "  ".join(
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if index in left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     )
@@ -208,7 +208,7 @@ def table_of(results: Sequence[Result]) -> str:
 
 
 def cells(result: Result) -> tuple[str, ...]:
-    """What, ours, ours at the 95th of a hundred, the peer's, the peer, ratio, limit, verdict."""
+    """The cells: title, our median, our 95th percentile, the peer's median, the peer, ratio, limit, verdict."""
     ours, peer = result.ours, result.peer
     return (
         f"{result.what}, {result.unit}" if result.unit else result.what,
@@ -223,7 +223,7 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def limit_of(result: Result) -> str:
-    """The limit in words; "" where there is none."""
+    """The limit in words; "" without a limit."""
     if result.limit is None:
         return ""
     words = "≥" if result.higher_is_better else "≤"
@@ -232,7 +232,7 @@ def limit_of(result: Result) -> str:
 
 
 def shown(value: float) -> str:
-    """Three digits that count, and never an exponent."""
+    """Three significant digits, never with an exponent."""
     if value == 0:
         return "0"
     if abs(value) >= 100:
@@ -240,8 +240,8 @@ def shown(value: float) -> str:
     return f"{value:.3g}" if abs(value) >= 0.001 else f"{value:.5f}".rstrip("0")
 
 
-def one(value: float, n: int = 1) -> Spread:
-    """A figure that is not spread: a size, or a mean over ``n``."""
+def single(value: float, n: int = 1) -> Spread:
+    """A single value as a spread: a size, or a mean over ``n``."""
     short = _short(value)
     return Spread(n, short, short, short, short)
 

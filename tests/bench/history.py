@@ -1,4 +1,4 @@
-"""The threads that benchmarks are made of: the development archive where it is at hand, else the sample told again."""
+"""The threads for benchmarks: the development archive if it is available, or else the resampled sample."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ARCHIVE = ROOT.parent / "shared" / "data" / "rust_pre2015" / "issues.jsonl.gz"
 SAMPLE = ROOT / "sample" / "history.jsonl"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 LATER = 1_000
-"""Threads that are opened after those that are remembered, where the sample is told again."""
+"""Threads opened after the remembered ones, if the sample is resampled."""
 
 
 def history(count: int) -> tuple[str, list[Thread], list[Thread]]:
-    """What it is, the first ``count`` threads by time, and those that came after them."""
+    """A description of the data, the oldest ``count`` threads, and those that came after them."""
     if not ARCHIVE.exists():
-        told = list(Resampler(list(read_archive(SAMPLE))).threads(count + LATER, NOW))
-        return f"the sample told again as {count:,} threads", told[:count], told[count:]
+        varied = list(Resampler(list(read_archive(SAMPLE))).threads(count + LATER, NOW))
+        return f"the sample told again as {count:,} threads", varied[:count], varied[count:]
     with gzip.open(ARCHIVE, "rt", encoding="utf-8") as lines:
         threads = sorted(map(thread_from_archive, map(json.loads, lines)), key=lambda thread: thread.created_at)
     return f"{min(count, len(threads)):,} of {len(threads):,} issues of Rust", threads[:count], threads[count:]

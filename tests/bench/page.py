@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md, written between two comments from what is kept in docs/benchmarks.json."""
+"""Writes the tables of docs/benchmarks.md, between two comments, from docs/benchmarks.json."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ ABOUT = {
 HEAD = ("what", "ours", "95 of 100", "peer's", "peer", "ratio", "limit", "")
 
 
-def filled(text: str, kept: Mapping[str, Any]) -> str:
-    """The page with what is kept between the two comments; as it is where these are missing."""
+def fill_page(text: str, saved: Mapping[str, Any]) -> str:
+    """The page with the saved results between the two comments; unchanged if these are missing."""
     between = re.compile(f"(?<={BEGIN}\n).*?(?={END})", re.DOTALL)
-    return between.sub(lambda _: "\n" + "\n".join(written(kept)) + "\n", text)
+    return between.sub(lambda _: "\n" + "\n".join(markdown_blocks(saved)) + "\n", text)
 
 
-def written(kept: Mapping[str, Any]) -> Iterator[str]:
-    """Blocks of Markdown: the machine, what is over, where a peer is ahead, and a part for each group."""
-    if "machine" not in kept:
+def markdown_blocks(saved: Mapping[str, Any]) -> Iterator[str]:
+    """Blocks of Markdown: the machine, exceeded limits, ratios behind a peer, and a part for each group."""
+    if "machine" not in saved:
         yield "Nothing was measured yet.\n"
         return
-    yield machine(kept)
-    results = results_of(kept)
-    yield listed("Over the limit", map(over, (result for result in results if result.is_within is False)))
+    yield machine(saved)
+    results = results_of(saved)
+    yield summary_line("Over the limit", map(over, (result for result in results if result.is_within is False)))
     compared = [result.is_better for result in results if result.is_better is not None]
     yield f"**Behind a peer**: {compared.count(False)} of {len(compared)} ratios.\n"
     if any(result.ratio and result.group != "quality" for result in results):
         yield picture("bench-ratios.svg")
     for group in GROUPS:
-        yield from part(group, [result for result in results if result.group == group], kept)
-    yield from absent(kept)
+        yield from part(group, [result for result in results if result.group == group], saved)
+    yield from absent(saved)
 
 
-def machine(kept: Mapping[str, Any]) -> str:
-    """Where and when the last run was, and whether the machine had something else to do."""
-    load, note = kept["load"], kept["note"]
+def machine(saved: Mapping[str, Any]) -> str:
+    """When and on which machine the last run was, and whether the machine was busy."""
+    load, note = saved["load"], saved["note"]
     busy = "" if note == "idle" else " **The machine was not idle: the times are approximate; rely on the ratios.**"
     return (
-        f"The newest part was measured on {kept['date']} at commit `{kept['commit']}`, in {kept['seconds']:,} s: "
-        f"{Machine(**kept['machine']).told()}. "
+        f"The newest part was measured on {saved['date']} at commit `{saved['commit']}`, in {saved['seconds']:,} s: "
+        f"{Machine(**saved['machine']).as_text()}. "
         f"Load {load['start']:g} at the start and {load['end']:g} at the end; other processes took "
         f"{load['others']:g} of the cores.{busy}\n"
     )
 
 
-def listed(title: str, told: Iterable[str]) -> str:
-    """What is to be said first; a word where there is nothing."""
-    return f"**{title}**: {'; '.join(told) or 'nothing'}.\n"
+def summary_line(title: str, items: Iterable[str]) -> str:
+    """A summary line; "nothing" if there are no items."""
+    return f"**{title}**: {'; '.join(items) or 'nothing'}.\n"
 
 
 def over(result: Result) -> str:
@@ -78,26 +78,26 @@ def over(result: Result) -> str:
     return f"{result.what} ({shown(reached)} {unit}, limit {shown(result.limit.value)})"
 
 
-def part(group: str, results: Sequence[Result], kept: Mapping[str, Any]) -> Iterator[str]:
-    """A heading, the table, further tables, the plot, and the data; the commit if it is not that of the newest part."""
+def part(group: str, results: Sequence[Result], saved: Mapping[str, Any]) -> Iterator[str]:
+    """A heading, the table, further tables, the plot and the data; the commit unless it is that of the newest part."""
     if not results:
         return
     yield f"### {TITLES[group]}\n"
     yield markdown(HEAD, list(once(results)))
-    for entry in entries(group, kept):
+    for entry in entries(group, saved):
         for table in entry["tables"]:
             if table["group"] == group:
                 yield f"{table['title']}:\n\n{markdown(table['head'], table['rows'])}"
     if group in PICTURES:
         yield picture(PICTURES[group])
-    for entry in entries(group, kept):
-        is_newest = all(entry[key][:12] == kept[key][:12] for key in ("date", "commit", "note"))
+    for entry in entries(group, saved):
+        is_newest = all(entry[key][:12] == saved[key][:12] for key in ("date", "commit", "note"))
         when = "" if is_newest else f" {entry['date']}, commit `{entry['commit']}`, {entry['note']}."
         yield f"{entry['data']}.{when}\n"
 
 
 def once(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
-    """The rows; the same measure with a further peer repeats neither its name nor our figures."""
+    """The rows; the same measure with another peer repeats neither its name nor our figures."""
     before: tuple[str, ...] = ()
     for result in results:
         row = cells(result)
@@ -105,20 +105,20 @@ def once(results: Sequence[Result]) -> Iterator[tuple[str, ...]]:
         before = row[:3]
 
 
-def entries(group: str, kept: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def entries(group: str, saved: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The benchmarks that have results of this group."""
     return [
         entry
-        for entry in kept["benches"].values()
+        for entry in saved["benches"].values()
         if any(result["group"] == group for result in entry.get("results", ()))
     ]
 
 
-def absent(kept: Mapping[str, Any]) -> Iterator[str]:
-    """What failed and what was left out."""
+def absent(saved: Mapping[str, Any]) -> Iterator[str]:
+    """The benchmarks that failed or were left out."""
     rows = [
         (f"`{name}`", why)
-        for name, entry in kept["benches"].items()
+        for name, entry in saved["benches"].items()
         for why in (
             *([f"failed on {entry['failed']['date']}: {entry['failed']['reason']}"] if "failed" in entry else []),
             *([f"left out: {entry['left_out']}"] if "left_out" in entry else []),
@@ -140,5 +140,5 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def escaped(cell: str) -> str:
-    """Words of a program that failed are among them."""
+    """The cell with Markdown escaped, as it may contain output of a failed program."""
     return re.sub(r"([|<>\[\]*_])", r"\\\1", cell) if not cell.startswith("`") else cell

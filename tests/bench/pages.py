@@ -1,9 +1,9 @@
-"""How often the right page is found, and how often one is shown to an issue that has nothing to do with it.
+"""Measures how often the right page is found, and how often one is shown on an unrelated issue.
 
 python -m tests.bench.pages [--docs FOLDER ...] [--history N] [--unrelated N]
 
-Forty questions about this repository's own documentation (`pages_questions.jsonl`), written for this purpose: the odd
-ones were looked at while the rule was made, the even ones were held out. Unrelated are the issues of other archives.
+Forty questions about this repository's documentation (`pages_questions.jsonl`), written for this purpose: the rule was
+tuned on the odd ones, the even ones were held out. Unrelated issues are those of other archives.
 """
 
 from __future__ import annotations
@@ -31,43 +31,43 @@ ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT / "../shared/data"
 QUESTIONS = Path(__file__).with_name("pages_questions.jsonl")
 ABOUT_PAGES = "docs/pages.md"
-"""The page that describes this measurement; it is not asked about."""
+"""The page that describes this measurement; no question is about it."""
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEED = 7
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--docs", type=Path, nargs="*", default=[], help="folders with more Markdown, each a library")
-    options.add_argument("--history", type=int, default=1_000, help="older issues in memory, beside the pages")
-    options.add_argument("--unrelated", type=int, default=1_000, help="issues of each kind that are asked")
-    options.add_argument("--show", action="store_true", help="print what is shown")
-    chosen = options.parse_args()
-    rust, others = some_issues(SHARED)
-    history, asked = rust[: chosen.history], rust[chosen.history :][: chosen.unrelated]
-    own = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    pages = [page for page in read_pages(ROOT, own) if page.id != f"docs:{ABOUT_PAGES}"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=Path, nargs="*", default=[], help="folders with more Markdown, each a library")
+    parser.add_argument("--history", type=int, default=1_000, help="older issues in memory, beside the pages")
+    parser.add_argument("--unrelated", type=int, default=1_000, help="issues of each kind that are asked")
+    parser.add_argument("--show", action="store_true", help="print what is shown")
+    options = parser.parse_args()
+    rust, others = shuffled_issues(SHARED)
+    history, issues = rust[: options.history], rust[options.history :][: options.unrelated]
+    own_paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    pages = [page for page in read_pages(ROOT, own_paths) if page.id != f"docs:{ABOUT_PAGES}"]
     for name, older in (("pages alone", []), (f"pages and {len(history):,} issues", history)):
-        with remembered([*pages, *older]) as memory:
+        with memory_of([*pages, *older]) as memory:
             print(f"this repository, {name}: {len(pages)} pages")
-            ask_questions(memory, chosen.show)
-            ask_issues("issues of rust", asked, memory, chosen.show)
-            ask_issues("issues of four others", others[: chosen.unrelated], memory, chosen.show)
+            ask_questions(memory, options.show)
+            ask_issues("issues of rust", issues, memory, options.show)
+            ask_issues("issues of four others", others[: options.unrelated], memory, options.show)
     sample = read_pages(ROOT / "sample", (ROOT / "sample").rglob("*.md"))
     threads = list(read_archive(ROOT / "sample/history.jsonl"))
-    with remembered([*sample, *threads]) as memory:
+    with memory_of([*sample, *threads]) as memory:
         print(f"the sample: {len(sample)} pages")
-        ask_issues("its own issues", threads, memory, chosen.show)
-        ask_issues("issues of rust", asked, memory, chosen.show)
-    for folder in chosen.docs:
-        with remembered([*(found := read_pages(folder, folder.rglob("*.md"))), *history]) as memory:
-            print(f"{folder}: {len(found)} pages")
-            ask_issues("issues of rust", asked, memory, chosen.show)
-            ask_issues("issues of four others", others[: chosen.unrelated], memory, chosen.show)
+        ask_issues("its own issues", threads, memory, options.show)
+        ask_issues("issues of rust", issues, memory, options.show)
+    for folder in options.docs:
+        with memory_of([*(folder_pages := read_pages(folder, folder.rglob("*.md"))), *history]) as memory:
+            print(f"{folder}: {len(folder_pages)} pages")
+            ask_issues("issues of rust", issues, memory, options.show)
+            ask_issues("issues of four others", others[: options.unrelated], memory, options.show)
 
 
-def some_issues(folder: Path) -> tuple[list[Thread], list[Thread]]:
+def shuffled_issues(folder: Path) -> tuple[list[Thread], list[Thread]]:
     """The issues of the large archive and those of the others, in random order."""
     large = list(read_archive(folder / "rust_pre2015/issues.jsonl.gz"))
     small = [
@@ -88,7 +88,7 @@ def read_pages(root: Path, paths: Iterable[Path]) -> list[Thread]:
 
 
 @contextmanager
-def remembered(threads: Sequence[Thread]) -> Iterator[Memory]:
+def memory_of(threads: Sequence[Thread]) -> Iterator[Memory]:
     with tempfile.TemporaryDirectory() as folder:
         memory = Memory(FolderStore(Path(folder) / "store")).open()
         memory.stage(Changes(records=tuple(threads)))
@@ -103,9 +103,9 @@ def ask_questions(memory: Memory, show: bool) -> None:
         for case in part:
             thread = Thread(10**6 + case["id"], case["title"], case["body"], "octocat", NOW)
             hits = find_pages(thread, memory, PageSettings(), RepositoryAddress("o/r"))
-            found = [hit.url.removeprefix("https://github.com/o/r/blob/HEAD/").partition("#")[0] for hit in hits]
+            found_pages = [hit.url.removeprefix("https://github.com/o/r/blob/HEAD/").partition("#")[0] for hit in hits]
             shown += bool(hits)
-            right += bool({*found} & {*case["pages"]})
+            right += bool({*found_pages} & {*case["pages"]})
             if show:
                 print(f"    {case['id']} {case['title']} → {[(h.title, h.similarity) for h in hits]}")
         print(f"  {len(part)} questions {name}: the right page for {right}, anything for {shown}")

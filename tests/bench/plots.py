@@ -1,6 +1,6 @@
-"""Kept results → plots: files of SVG that stand by themselves, in light and in dark, with their words and numbers.
+"""Saved results → plots: self-contained SVG files, light and dark, with their words and numbers.
 
-They are 720 wide and meant to be read at 600: no text is smaller than 14. What colour says is also said in words.
+They are 720 wide and meant to be read at 600: no text is smaller than 14. Words repeat whatever colour conveys.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tests.bench.figures import Curve, Result, results_of, shown
 
 WIDTH = 720
 LEFT, RIGHT = 16, 150
-"""Of all that is drawn; the room at the right of the bars is for words."""
+"""Margins of the drawing; the one at the right of the bars is for words."""
 
 INDENT = 36
-"""Of the scale of the ratios, so that there is room for its first number."""
+"""Of the scale of ratios, so that its first number fits."""
 
 ROW, TOP, BOTTOM = 46, 78, 46
 STYLE = """
@@ -39,26 +39,26 @@ svg { background: #0d1117; } text { fill: #f0f6fc; stroke: #0d1117; } .quiet { f
 """
 
 
-def plots(kept: Mapping[str, Any]) -> dict[str, str]:
-    """File name → drawing, of what there is something to draw of."""
-    results = results_of(kept)
+def plots(saved: Mapping[str, Any]) -> dict[str, str]:
+    """File name → drawing, where there is something to draw."""
+    results = results_of(saved)
     ratios = [result for result in results if result.ratio and result.group != "quality"]
-    found = {"bench-ratios.svg": ratio_plot(ratios)} if ratios else {}
+    drawings = {"bench-ratios.svg": ratio_plot(ratios)} if ratios else {}
     quality = [result for result in results if result.group == "quality"]
     if quality:
-        found["bench-quality.svg"] = quality_plot(quality)
-    growth = [curve_of(one) for entry in kept["benches"].values() for one in entry.get("curves", ())]
+        drawings["bench-quality.svg"] = quality_plot(quality)
+    growth = [curve_of(saved_curve) for entry in saved["benches"].values() for saved_curve in entry.get("curves", ())]
     if growth:
-        found["bench-growth.svg"] = growth_plot(growth)
-    return found
+        drawings["bench-growth.svg"] = growth_plot(growth)
+    return drawings
 
 
-def curve_of(kept: Mapping[str, Any]) -> Curve:
-    return Curve(kept["group"], kept["name"], kept["x"], kept["y"], tuple((x, y) for x, y in kept["points"]))
+def curve_of(saved: Mapping[str, Any]) -> Curve:
+    return Curve(saved["group"], saved["name"], saved["x"], saved["y"], tuple((x, y) for x, y in saved["points"]))
 
 
-def whole(title: str, about: str, parts: Sequence[str], height: int) -> str:
-    """A file. ``about``: everything that can be seen, in words."""
+def svg_file(title: str, about: str, parts: Sequence[str], height: int) -> str:
+    """An SVG file. ``about`` describes everything visible in words."""
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         f'role="img" aria-labelledby="title about">'
@@ -69,36 +69,36 @@ def whole(title: str, about: str, parts: Sequence[str], height: int) -> str:
 
 
 def ratio_plot(results: Sequence[Result]) -> str:
-    """A bar for each, from the peer's line to ours, on a scale on which half and double are equally far."""
+    """A bar for each result, from the peer's line to ours, on a logarithmic scale."""
     height = TOP + ROW * len(results) + BOTTOM
-    low, high = ends([result.ratio or 1.0 for result in results])
+    low, high = scale_ends([result.ratio or 1.0 for result in results])
     parts = [
         text(
             LEFT, 52, "left of the line: ours needs less; right of it: more. A thick stroke is a limit.", "quiet small"
         )
     ]
     for power in range(low, high + 1):
-        x = place(10.0**power, low, high)
+        x = x_of(10.0**power, low, high)
         parts.append(line((x, TOP - 8), (x, height - BOTTOM), "axis" if power == 0 else "grid"))
         parts.append(text(x, height - BOTTOM + 20, f"{number_of(10.0**power)} ×", "small middle"))
     for row, result in enumerate(results):
         parts += ratio_row(result, TOP + ROW * row, low, high)
-    said = "; ".join(f"{label(result)}: {shown(result.ratio or 0)} times" for result in results)
-    return whole("Ours as a multiple of the peer", f"Bars on a logarithmic scale. {said}.", parts, height)
+    words = "; ".join(f"{label(result)}: {shown(result.ratio or 0)} times" for result in results)
+    return svg_file("Ours as a multiple of the peer", f"Bars on a logarithmic scale. {words}.", parts, height)
 
 
 def ratio_row(result: Result, top: float, low: int, high: int) -> list[str]:
     ratio = result.ratio or 1.0
-    start, end = sorted((place(1.0, low, high), place(ratio, low, high)))
+    start, end = sorted((x_of(1.0, low, high), x_of(ratio, low, high)))
     style = "ours" if result.is_better else "worse"
-    told = f"{shown(ratio)} ×, {'less' if ratio < 1 else 'more'}"
+    value_text = f"{shown(ratio)} ×, {'less' if ratio < 1 else 'more'}"
     parts = [
         text(LEFT, top + 12, label(result), "small"),
         bar(start, top + 19, (max(end - start, 1.5), 14), style),
-        text(WIDTH - 16, top + 31, told, "end"),
+        text(WIDTH - 16, top + 31, value_text, "end"),
     ]
     if result.limit and result.limit.of == "ratio":
-        x = place(result.limit.value, low, high)
+        x = x_of(result.limit.value, low, high)
         parts.append(line((x, top + 16), (x, top + 36), "limit"))
     return parts
 
@@ -108,20 +108,20 @@ def label(result: Result) -> str:
     return f"{result.what}, against {result.peer.name}"
 
 
-def ends(ratios: Sequence[float]) -> tuple[int, int]:
-    """The powers of ten that the scale goes from and to."""
+def scale_ends(ratios: Sequence[float]) -> tuple[int, int]:
+    """The powers of ten at the ends of the scale."""
     return min(-1, *(math.floor(math.log10(ratio)) for ratio in ratios)), max(
         1, *(math.ceil(math.log10(ratio)) for ratio in ratios)
     )
 
 
-def place(ratio: float, low: int, high: int) -> float:
+def x_of(ratio: float, low: int, high: int) -> float:
     width = WIDTH - INDENT - RIGHT
     return INDENT + width * (math.log10(ratio) - low) / (high - low)
 
 
 def quality_plot(results: Sequence[Result]) -> str:
-    """For each measure a bar of ours, and one of each peer."""
+    """For each measure, our bar and one for each peer."""
     peers = list(dict.fromkeys(result.peer.name for result in results if result.peer))
     bars: dict[str, dict[str, float]] = {}
     for result in results:
@@ -140,33 +140,35 @@ def quality_plot(results: Sequence[Result]) -> str:
             parts.append(text(x + 19, floor - tall - 6, f"{values.get(name, 0.0):.2f}"[1:], "small middle"))
         parts.append(text(left + 22 * len(names), floor + 22, measure, "middle"))
     parts += legend(names, styles, height - 16)
-    said = "; ".join(
+    words = "; ".join(
         f"{measure}: " + ", ".join(f"{n} {v:.3f}" for n, v in values.items()) for measure, values in bars.items()
     )
-    return whole("Finding the known duplicate: higher is better", f"Bars. {said}.", parts, height)
+    return svg_file("Finding the known duplicate: higher is better", f"Bars. {words}.", parts, height)
 
 
 def growth_plot(curves: Sequence[Curve]) -> str:
     """Megabytes against events, ours and the peer's."""
     height, floor = 360, 296
-    right = max(x for one in curves for x, _ in one.points) or 1.0
-    top = math.ceil(max(y for one in curves for _, y in one.points) * 1.1)
+    right = max(x for growth in curves for x, _ in growth.points) or 1.0
+    top = math.ceil(max(y for growth in curves for _, y in growth.points) * 1.1)
     parts = grid([top * step / 4 for step in range(5)], top, floor, " MB")
     for share in (0.0, 0.5, 1.0):
         parts.append(text(60 + (WIDTH - 100) * share, floor + 22, number(right * share), "small middle"))
     parts.append(text(WIDTH / 2, floor + 42, curves[0].x, "small middle quiet"))
-    for count, one in enumerate(curves):
-        spots = [(60 + (WIDTH - 100) * x / right, floor - (floor - 70) * y / top) for x, y in one.points]
+    for count, growth in enumerate(curves):
+        spots = [(60 + (WIDTH - 100) * x / right, floor - (floor - 70) * y / top) for x, y in growth.points]
         parts.append(curve(spots, f"line-{count % 2}"))
         above = min(y for x, y in spots if x > WIDTH / 2) - 10
-        parts.append(text(WIDTH - 40, above, f"{one.name}: {shown(one.points[-1][1])} MB", "end"))
-    said = "; ".join(f"{one.name}: from {shown(one.points[0][1])} to {shown(one.points[-1][1])} MB" for one in curves)
-    about = f"Curves of what a clone gets, after 0 to {number(right)} events. {said}."
-    return whole("What a clone of the branch gets", about, parts, height)
+        parts.append(text(WIDTH - 40, above, f"{growth.name}: {shown(growth.points[-1][1])} MB", "end"))
+    words = "; ".join(
+        f"{growth.name}: from {shown(growth.points[0][1])} to {shown(growth.points[-1][1])} MB" for growth in curves
+    )
+    about = f"Curves of what a clone gets, after 0 to {number(right)} events. {words}."
+    return svg_file("What a clone of the branch gets", about, parts, height)
 
 
 def grid(values: Sequence[float], top: float, floor: float, suffix: str) -> list[str]:
-    """Lines across, with their numbers at the left."""
+    """Horizontal lines with their numbers at the left."""
     parts = []
     for value in values:
         y = floor - (floor - (80 if not suffix else 70)) * value / top

@@ -1,13 +1,13 @@
-"""At which rank the work at hand brings the issue that its next commit will close.
+"""Measures at which rank the current work brings up the issue that its next commit will close.
 
 ``python -m tests.bench.smart [--json FILE] [--threads FILE] [--git DIR]``
 
-Each case is the moment before a commit that says "Fixes #N": the branch's name, the messages of the commits before it,
-and its files as they are changed in the working tree; never the commit's own message. Threads are as they stood then.
-Without ``--git`` the commits are made up, always the same: for issues that were closed, branches with the number and
-words, with words of the issue alone, and with names that say nothing, in a real repository, among commits about
-something else. Words of a made-up branch are drawn from the issue, so these figures compare ways of searching with each
-other and do not say how well branches are named.
+Each case is the moment before a commit that says "Fixes #N": the branch's name, the messages of earlier commits, and
+the commit's files as changes in the working tree, but never its message. Threads are as they were then. Without
+``--git`` the commits are generated, always the same ones: for closed issues, branches with the number and words, with
+words of the issue alone, and with meaningless names, in a real repository, among commits about other topics. Words of a
+generated branch are drawn from the issue, so these figures compare search methods with each other and do not say how
+well branches are named.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bot.reading.analyzer import OTHER_STOP_WORDS, terms
 from bot.reading.digest import digest
 from bot.reading.references import find_references
 from bot.recall.mentions import telling_files
-from tests.questions.shelf import Shelf
+from tests.questions.shelf import InMemoryCards
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 SEED = 20261122
@@ -60,7 +60,7 @@ _ROOT = re.compile(r"^(?:.*/site-packages/|/app/|/usr/src/|[A-Za-z]:|/home/[^/]*
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit that was read from git; ``branch`` is the name under which it came to the main branch."""
+    """A commit read from git."""
 
     id: str
     parents: tuple[str, ...]
@@ -71,7 +71,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Case:
-    """What was known right before a commit; ``target`` is the issue that it closes, None for one about none."""
+    """What was known right before a commit; ``target`` is the issue that it closes, if any."""
 
     kind: str
     checkout: Worktree
@@ -81,7 +81,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """Figures for some cases and one way of searching. ``mrr`` and ``over_plain`` are of the reciprocal rank."""
+    """Figures for some cases and one search method. ``mrr`` and ``over_plain`` are of the reciprocal rank."""
 
     kind: str
     way: str
@@ -94,23 +94,23 @@ class Row:
     over_plain: tuple[float, float, float] | None
 
 
-def plain(case: Case, shelf: Shelf) -> list[object]:
-    """A search with the branch's name and nothing else."""
+def plain(case: Case, shelf: InMemoryCards) -> list[object]:
+    """A search with only the branch's name."""
     words = re.sub(r"[/\-_.#]+", " ", case.checkout.branch)
-    return [one.card.id for one in shelf.search(dict.fromkeys(terms(words), 1.0), limit=_DEEP)]
+    return [hit.card.id for hit in shelf.search(dict.fromkeys(terms(words), 1.0), limit=_DEEP)]
 
 
-def by_smart(case: Case, shelf: Shelf) -> list[object]:
-    return [one.card.id for one in smart(SmartSearch("", case.checkout, case.moment), shelf).hits]
+def by_smart(case: Case, shelf: InMemoryCards) -> list[object]:
+    return [hit.card.id for hit in smart(SmartSearch("", case.checkout, case.moment), shelf).hits]
 
 
-def by_what(case: Case, shelf: Shelf) -> list[object]:
-    """What is related, then what is open."""
-    found = find_what(WorkRequest(case.checkout, case.moment), shelf)
-    return list(dict.fromkeys(one.card.id for one in (*found.related, *found.tasks)))
+def by_what(case: Case, shelf: InMemoryCards) -> list[object]:
+    """Related threads, then open tasks."""
+    work = find_what(WorkRequest(case.checkout, case.moment), shelf)
+    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *work.tasks)))
 
 
-WAYS: dict[str, Callable[[Case, Shelf], list[object]]] = {"plain": plain, "ss": by_smart, "what": by_what}
+METHODS: dict[str, Callable[[Case, InMemoryCards], list[object]]] = {"plain": plain, "ss": by_smart, "what": by_what}
 
 
 def read_threads(path: Path) -> list[Thread]:
@@ -120,13 +120,13 @@ def read_threads(path: Path) -> list[Thread]:
 
 
 def make_history(threads: Sequence[Thread], folder: Path, most: int = 60) -> None:
-    """A repository with branches that close these threads' issues, and others, merged in order of time."""
-    chance = Random(SEED)
+    """Write a repository with branches that close these threads' issues, and others, merged in order of time."""
+    rng = Random(SEED)
     issues = [each for each in threads if each.kind is Kind.ISSUE and each.closed_at and isinstance(each.id, int)]
-    ended = [(each, digest(each)) for each in issues]
-    fixed = [each for each, brief in ended if brief.duplicate_of is None and brief.outcome.kind.value == "fixed"]
-    fixed = sorted(chance.sample(fixed, min(most, len(fixed))), key=lambda each: each.created_at)
-    named = {each.id: files_of(each, threads) for each in fixed}
+    digested = [(each, digest(each)) for each in issues]
+    fixed = [each for each, brief in digested if brief.duplicate_of is None and brief.outcome.kind.value == "fixed"]
+    fixed = sorted(rng.sample(fixed, min(most, len(fixed))), key=lambda each: each.created_at)
+    issue_files = {each.id: files_of(each, threads) for each in fixed}
     pool = sorted({path for each in threads for path in files_of(each, ())})
     stream: list[str] = []
     moments = {
@@ -136,12 +136,12 @@ def make_history(threads: Sequence[Thread], folder: Path, most: int = 60) -> Non
     stream.append(_commit(mark, 0, "Begin", ["README.md"], []))
     for issue in sorted(fixed, key=lambda each: moments[each.id]):
         for kind in KINDS:
-            branch = _branch(issue, kind, chance)
-            noise = chance.sample(pool, min(len(pool), chance.randint(0, 2))) + chance.sample(_OTHERS, 1)
-            files = noise if kind == "no issue" else [*named[issue.id], *noise]
+            branch = _branch(issue, kind, rng)
+            noise = rng.sample(pool, min(len(pool), rng.randint(0, 2))) + rng.sample(_OTHERS, 1)
+            files = noise if kind == "no issue" else [*issue_files[issue.id], *noise]
             at = int(moments[issue.id].timestamp())
             fixes = "" if kind == "no issue" else f"\n\nFixes #{issue.id}"
-            steps = [(chance.choice(_STEPS), chance.sample(_OTHERS, 1)), (f"Make it so{fixes}", files)]
+            steps = [(rng.choice(_STEPS), rng.sample(_OTHERS, 1)), (f"Make it so{fixes}", files)]
             tip = main
             for message, paths in steps:
                 mark += 1
@@ -156,24 +156,24 @@ def make_history(threads: Sequence[Thread], folder: Path, most: int = 60) -> Non
 
 
 def files_of(thread: Thread, threads: Iterable[Thread]) -> list[str]:
-    """The files of the repository that the thread, or the pull request that it was fixed by, names."""
+    """The files of the repository that the thread, or the pull request that fixed it, names."""
     brief = digest(thread)
     fix = brief.outcome.fix or ""
     paths = list(brief.files) + [path for each in threads if f"#{each.id}" == fix for path in digest(each).files]
     return [path for path in telling_files(_ROOT.sub("", path) for path in paths) if path and ".." not in path][:4]
 
 
-def _branch(issue: Thread, kind: str, chance: Random) -> str:
+def _branch(issue: Thread, kind: str, rng: Random) -> str:
     if kind == "no issue":
-        return chance.choice(_UNRELATED)
+        return rng.choice(_UNRELATED)
     if kind == "says nothing":
-        return chance.choice(_NOTHING)
+        return rng.choice(_NOTHING)
     title, body = ([word.lower() for word in _WORD.findall(text)] for text in (issue.title, issue.body[:600]))
     words = [word for word in dict.fromkeys(title) if word not in OTHER_STOP_WORDS and terms(word)]
     more = [word for word in dict.fromkeys(body) if word not in OTHER_STOP_WORDS and word not in words and terms(word)]
-    drawn = chance.sample(words, min(2, len(words))) + chance.sample(more, min(1, len(more)))
-    name = "-".join([*drawn, *([chance.choice(_FOREIGN)] if chance.random() < 0.5 else [])])
-    prefix = chance.choice(["fix/", "feature/", "octocat/", "", "bugfix/"])
+    drawn = rng.sample(words, min(2, len(words))) + rng.sample(more, min(1, len(more)))
+    name = "-".join([*drawn, *([rng.choice(_FOREIGN)] if rng.random() < 0.5 else [])])
+    prefix = rng.choice(["fix/", "feature/", "octocat/", "", "bugfix/"])
     return f"{prefix}{issue.id}-{name}" if kind == KINDS[0] else f"{prefix}{name}"
 
 
@@ -187,51 +187,51 @@ def _commit(mark: int, at: int, message: str, paths: Iterable[str], parents: Seq
 
 
 def _git(folder: Path, *args: str, stdin: bytes = b"") -> str:
-    done = subprocess.run(("git", *args), cwd=folder, input=stdin, capture_output=True, check=True)
-    return done.stdout.decode("utf-8", "replace")
+    result = subprocess.run(("git", *args), cwd=folder, input=stdin, capture_output=True, check=True)
+    return result.stdout.decode("utf-8", "replace")
 
 
 def commits(folder: Path) -> dict[str, Commit]:
     """All commits of the current branch by id."""
-    asked = ("log", "-z", "--no-renames", "--name-only", "--format=%x00%H %ct %P%x00%B", "HEAD")
-    items = _git(folder, *asked).split("\0")
+    log_arguments = ("log", "-z", "--no-renames", "--name-only", "--format=%x00%H %ct %P%x00%B", "HEAD")
+    items = _git(folder, *log_arguments).split("\0")
     head = re.compile(r"[0-9a-f]{40} \d+(?: [0-9a-f]{40})* ?")
-    starts = [at for at in range(len(items) - 1) if head.fullmatch(items[at]) and not items[at - 1]]
-    found = {}
+    starts = [index for index in range(len(items) - 1) if head.fullmatch(items[index]) and not items[index - 1]]
+    by_id = {}
     for start, end in zip(starts, [*starts[1:], len(items)], strict=True):
-        own, at, *parents = items[start].split()
+        commit_id, timestamp, *parents = items[start].split()
         files = tuple(path.strip("\n") for path in items[start + 2 : end] if path.strip("\n"))
-        moment = datetime.fromtimestamp(int(at), UTC)
-        found[own] = Commit(own, tuple(parents), moment, items[start + 1].strip(), files)
-    return found
+        moment = datetime.fromtimestamp(int(timestamp), UTC)
+        by_id[commit_id] = Commit(commit_id, tuple(parents), moment, items[start + 1].strip(), files)
+    return by_id
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """One for each commit of a merged branch that closes an issue; and for branches that close none, their last."""
-    known = commits(folder)
-    for merge in known.values():
-        named = re.match(r"Merge (?:pull request #\d+ from [^\s:/]+[:/]|branch ')([^\s']+)", merge.message)
-        if not named or len(merge.parents) != 2:
+    """A case for each commit of a merged branch that closes an issue, or for a branch's last commit if none does."""
+    by_id = commits(folder)
+    for merge in by_id.values():
+        merged = re.match(r"Merge (?:pull request #\d+ from [^\s:/]+[:/]|branch ')([^\s']+)", merge.message)
+        if not merged or len(merge.parents) != 2:
             continue
-        before, main = [], set(_line(known, merge.parents[0]))
-        for own in _line(known, merge.parents[1]):
-            if own in main:
+        before, main = [], set(_line(by_id, merge.parents[0]))
+        for commit_id in _line(by_id, merge.parents[1]):
+            if commit_id in main:
                 break
-            before.append(known[own])
+            before.append(by_id[commit_id])
         closing: list[tuple[int, int | None]] = [
-            (at, number) for at, commit in enumerate(before) if (number := _closes(commit.message))
+            (position, number) for position, commit in enumerate(before) if (number := _closes(commit.message))
         ]
-        for at, number in closing or ([(0, None)] if before else []):
-            yield _case(named[1], before[at:], number, merge.message)
+        for position, number in closing or ([(0, None)] if before else []):
+            yield _case(merged[1], before[position:], number, merge.message)
 
 
-def _case(branch: str, commits_: list[Commit], target: int | None, told: str) -> Case:
+def _case(branch: str, commits_: list[Commit], target: int | None, merge_message: str) -> Case:
     commit, *earlier = commits_
-    touched = tuple(dict.fromkeys(path for one in earlier[:5] for path in one.files))
-    messages = tuple(one.message for one in earlier[:5])
+    touched = tuple(dict.fromkeys(path for earlier_commit in earlier[:5] for path in earlier_commit.files))
+    messages = tuple(earlier_commit.message for earlier_commit in earlier[:5])
     name = "" if branch in ("main", "master") else branch
-    made = told.rpartition("\nkind: ")[2]
-    kind = made if made in KINDS else _kind(name, target)
+    named_kind = merge_message.rpartition("\nkind: ")[2]
+    kind = named_kind if named_kind in KINDS else _kind(name, target)
     checkout = Worktree(name, messages, modified=commit.files, recent=touched, is_own=bool(earlier))
     return Case(kind, checkout, commit.at - timedelta(seconds=1), target)
 
@@ -242,54 +242,54 @@ def _kind(branch: str, target: int | None) -> str:
     return KINDS[0] if str(target) in re.findall(r"\d+", branch) else KINDS[1]
 
 
-def _line(known: dict[str, Commit], tip: str) -> Iterator[str]:
+def _line(by_id: dict[str, Commit], tip: str) -> Iterator[str]:
     """A commit and its first parents."""
-    while tip in known:
+    while tip in by_id:
         yield tip
-        tip = known[tip].parents[0] if known[tip].parents else ""
+        tip = by_id[tip].parents[0] if by_id[tip].parents else ""
 
 
 def _closes(message: str) -> int | None:
     return next((each.number for each in find_references(message) if each.action == "closes" and not each.owner), None)
 
 
-def ranks(threads: Sequence[Thread], found: Iterable[Case]) -> dict[str, list[tuple[Case, int, bool]]]:
-    """For each way each case with the rank of its issue (0 where it was not found) and whether anything was."""
-    told: dict[str, list[tuple[Case, int, bool]]] = defaultdict(list)
-    shelves: dict[datetime, Shelf] = {}
-    for case in found:
+def ranks(threads: Sequence[Thread], all_cases: Iterable[Case]) -> dict[str, list[tuple[Case, int, bool]]]:
+    """For each method, each case with the rank of its issue (0 if it was not found) and whether anything was found."""
+    results: dict[str, list[tuple[Case, int, bool]]] = defaultdict(list)
+    shelves: dict[datetime, InMemoryCards] = {}
+    for case in all_cases:
         if case.moment not in shelves:
-            shelves = {case.moment: Shelf.of(threads, case.moment)}
+            shelves = {case.moment: InMemoryCards.of(threads, case.moment)}
         shelf = shelves[case.moment]
         if case.target is not None and not shelf.cards([case.target]):
             continue
-        for name, way in WAYS.items():
-            ids = way(case, shelf)
-            told[name].append((case, ids.index(case.target) + 1 if case.target in ids else 0, bool(ids)))
-    return told
+        for name, method in METHODS.items():
+            ids = method(case, shelf)
+            results[name].append((case, ids.index(case.target) + 1 if case.target in ids else 0, bool(ids)))
+    return results
 
 
-def rows(told: dict[str, list[tuple[Case, int, bool]]]) -> Iterator[Row]:
+def rows(results: dict[str, list[tuple[Case, int, bool]]]) -> Iterator[Row]:
     for kind in (*KINDS, "all with an issue"):
         base: list[float] = []
-        for name, each in told.items():
-            part = [one for one in each if one[0].kind == kind or (kind == "all with an issue" and one[0].target)]
+        for name, each in results.items():
+            part = [row for row in each if row[0].kind == kind or (kind == "all with an issue" and row[0].target)]
             if not part:
                 continue
             credit = [1 / rank if rank else 0.0 for _, rank, _ in part]
             base = credit if name == "plain" else base
-            over = paired_interval(credit, base, SEED) if name != "plain" and kind != "no issue" else None
+            gain = paired_interval(credit, base, SEED) if name != "plain" and kind != "no issue" else None
             at = [sum(0 < rank <= top for _, rank, _ in part) / len(part) for top in (1, 3, 10)]
             answered = sum(is_answered for _, _, is_answered in part) / len(part)
-            yield Row(kind, name, len(part), at[0], at[1], at[2], sum(credit) / len(part), answered, over)
+            yield Row(kind, name, len(part), at[0], at[1], at[2], sum(credit) / len(part), answered, gain)
 
 
-def table(found: Iterable[Row]) -> str:
+def table(figure_rows: Iterable[Row]) -> str:
     lines = ["| branch | way | cases | @1 | @3 | @10 | MRR | answers | MRR over plain (95 %) |", "|---" * 9 + "|"]
-    for row in found:
-        over = "{:+.3f} ({:+.3f} to {:+.3f})".format(*row.over_plain) if row.over_plain else ""
-        figures = " | ".join(f"{each:.3f}" for each in (row.at_1, row.at_3, row.at_10, row.mrr, row.answered))
-        lines.append(f"| {row.kind} | {row.way} | {row.cases} | {figures} | {over} |")
+    for row in figure_rows:
+        gain = "{:+.3f} ({:+.3f} to {:+.3f})".format(*row.over_plain) if row.over_plain else ""
+        figures = " | ".join(f"{value:.3f}" for value in (row.at_1, row.at_3, row.at_10, row.mrr, row.answered))
+        lines.append(f"| {row.kind} | {row.way} | {row.cases} | {figures} | {gain} |")
     return "\n".join(lines)
 
 
@@ -298,16 +298,16 @@ def main() -> None:
     parser.add_argument("--threads", type=Path, default=SAMPLE, help="an archive of threads (.jsonl or .jsonl.gz)")
     parser.add_argument("--git", type=Path, help="a repository whose threads these are")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    threads = read_threads(given.threads)
+    options = parser.parse_args()
+    threads = read_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
-        if not given.git:
+        if not options.git:
             make_history(threads, Path(folder))
-        found = sorted(cases(given.git or Path(folder)), key=lambda case: case.moment)
-    measured = list(rows(ranks(threads, found)))
-    print(table(measured))
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in measured], indent=1) + "\n", encoding="utf-8")
+        found_cases = sorted(cases(options.git or Path(folder)), key=lambda case: case.moment)
+    figure_rows = list(rows(ranks(threads, found_cases)))
+    print(table(figure_rows))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in figure_rows], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

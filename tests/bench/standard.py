@@ -1,4 +1,4 @@
-"""Which benchmarks `make bench` runs, with which sizes, and which are run on demand, and why."""
+"""Which benchmarks `make bench` runs, and with which sizes; which run only on demand, and why."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FOLDER = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A module that is run by itself and writes a report with ``--json FILE``.
+    """A module that runs by itself and writes a report with ``--json FILE``.
 
-    ``groups``: what its results are about. ``needs``: what has to be there, of NEEDS. ``seconds``: after which it is
-    ended; about five times what it takes on two idle cores. ``shape``: makes a report of what it wrote.
+    ``groups``: the topics of its results. ``needs``: a requirement. ``seconds``: the time limit, about five times what
+    it takes on two idle cores. ``shape``: converts its output to a report.
     """
 
     name: str
@@ -67,7 +67,7 @@ ON_DEMAND = {
 
 
 def missing(bench: Bench) -> str:
-    """What it lacks here, in words; "" when it can run."""
+    """Why a benchmark cannot run here; "" if it can."""
     if bench.module.startswith("tests.bench.") and bench.script not in scripts():
         return f"{bench.module} is not there"
     if bench.needs == "archive" and not ARCHIVE.exists():
@@ -78,5 +78,5 @@ def missing(bench: Bench) -> str:
 
 
 def scripts() -> set[str]:
-    """All benchmarks that lie here."""
+    """The names of all benchmarks in this folder."""
     return {path.stem for path in FOLDER.glob("bench_*.py")}

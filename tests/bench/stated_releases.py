@@ -1,8 +1,8 @@
-"""How often the release that people name as having a fix is the right one, on the archives beside the checkout.
+"""Measures how often the release that people name for a fix is the right one, on the development archives.
 
-Run as ``python -m tests.bench.stated_releases``. A reader graded every release that is told. For the misses, the reader
-went through the threads of which none is told although a maintainer or the closer names a version near a word of a fix:
-all where that is from two days before the closing on, and a sample of the others.
+Run as ``python -m tests.bench.stated_releases``. A reader graded every release found. For misses, the reader checked
+threads without one in which a maintainer or the closer names a version near a word for a fix: all of those in which
+that happens no earlier than two days before the closing, and a sample of the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ RELEASED = {
     "0.3": (2012, 7, 12), "0.4": (2012, 10, 15), "0.5": (2012, 12, 21), "0.6": (2013, 4, 3), "0.7": (2013, 7, 3),
     "0.8": (2013, 9, 26), "0.9": (2014, 1, 9), "0.10": (2014, 4, 3), "0.11.0": (2014, 7, 2), "0.12.0": (2014, 10, 9),
 }  # fmt: skip
-"""When Rust's releases of that time came out."""
+"""The dates of Rust's releases of that time."""
 
 _VERSION = re.compile(r"(?<![\w./])v?\d{1,4}(?:\.\d{1,5}){1,3}(?![\w.]*/)", re.ASCII | re.IGNORECASE)
 _FIX = re.compile(
@@ -50,8 +50,8 @@ _FIX = re.compile(
 
 
 @dataclass(frozen=True)
-class Told:
-    """A closed thread with the release that is told of it, or None where it may name one and none is told."""
+class ReleaseCase:
+    """A closed thread with the release found in it, or None if it may name one but none was found."""
 
     archive: str
     thread: Thread
@@ -63,7 +63,7 @@ class Told:
 
     @property
     def fits_the_dates(self) -> bool:
-        """Whether the release was out when the thread was closed, or the next one to come."""
+        """Whether the release was out when the thread was closed, or was the next one."""
         assert self.release
         assert self.thread.closed_at
         before = [name for name, day in RELEASED.items() if datetime(*day, tzinfo=UTC) <= self.thread.closed_at]
@@ -71,36 +71,36 @@ class Told:
         return self.release.version in map(read_version, newest)
 
 
-def read_all(data: Path = DATA) -> Iterator[Told]:
-    """The closed threads of all archives that name a release, or may do so."""
+def read_all(data: Path = DATA) -> Iterator[ReleaseCase]:
+    """The closed threads of all archives that name, or may name, a release."""
     for archive, repo in ARCHIVES.items():
         for thread in read_archive(data / f"{archive}.jsonl.gz"):
             release = stated_release(thread, repo)
             if release or (thread.is_closed and _may_name_one(thread)):
-                yield Told(archive, thread, release)
+                yield ReleaseCase(archive, thread, release)
 
 
 def _may_name_one(thread: Thread) -> bool:
-    said = (each.text for each in thread.comments if each.by_maintainer or each.author == thread.closed_by)
+    texts = (each.text for each in thread.comments if each.by_maintainer or each.author == thread.closed_by)
     return any(
         _VERSION.search(sentence) and _FIX.search(sentence)
-        for text in said
+        for text in texts
         if _VERSION.search(text)
         for sentence in statements(text)
     )
 
 
 def main() -> None:
-    """Print what is told with its quote, then the counts."""
-    found = list(read_all())
-    told = [each for each in found if each.release]
-    for each in told:
+    """Print every release found with its quotation, then the counts."""
+    all_threads = list(read_all())
+    with_release = [each for each in all_threads if each.release]
+    for each in with_release:
         assert each.release
         mark = "right" if each.is_right else "not read" if each.thread.id not in READ else "WRONG"
         print(f"{each.archive:26}{each.thread.id:>7} {mark:9}{each.release.text:8} {each.release.quote}")
-    right = sum(each.is_right for each in told)
-    print(f"told {len(told)}, right {right}; stated {len(READ)}, missed {len(READ) - right}")
-    print(f"threads that name a version near a word of a fix, none told: {len(found) - len(told)}")
+    right = sum(each.is_right for each in with_release)
+    print(f"told {len(with_release)}, right {right}; stated {len(READ)}, missed {len(READ) - right}")
+    print(f"threads that name a version near a word of a fix, none told: {len(all_threads) - len(with_release)}")
 
 
 if __name__ == "__main__":

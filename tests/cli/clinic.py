@@ -1,4 +1,4 @@
-"""A repository with a memory, a workflow and a forge around it, for `precedent doctor` to look at."""
+"""A repository with a memory, a workflow and a fake GitHub, for `precedent doctor` to examine."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ jobs:
         with:
           run: ${{ inputs.run }}
 """
-PATH = ".github/workflows/precedent.yml"
+WORKFLOW_PATH = ".github/workflows/precedent.yml"
 
 Edit = Callable[[Manifest], Manifest]
 
 
-class Clinic:
-    """The repository. `examine` is what the doctor finds there at NOW; `put` and `spoil` plant faults."""
+class ExaminedRepository:
+    """`examine` returns what the doctor finds at NOW; `put_files` and `overwrite` plant faults."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.git = GitServer(folder / "git")
         self.bare = self.git.create(REPOSITORY)
         self.github = FakeGitHub(REPOSITORY, "2026-01-05T12:00:00Z", site=self.git.url)
-        self.put({PATH: WORKFLOW})
+        self.put_files({WORKFLOW_PATH: WORKFLOW})
 
     @property
     def remote(self) -> str:
         return f"{self.git.url}/{REPOSITORY}.git"
 
-    def put(self, files: Mapping[str, str | bytes]) -> None:
+    def put_files(self, files: Mapping[str, str | bytes]) -> None:
         """Put these files, and no others, on the default branch."""
         stream = b"commit refs/heads/main\ncommitter octocat <octocat@example.com> 1767600000 +0000\ndata 0\n"
         for path, text in files.items():
@@ -83,41 +83,45 @@ class Clinic:
         return BranchStore(self.remote, "precedent", self.git.token)
 
     def remember(self, *threads: Thread, cursor: datetime | None = None) -> None:
-        """Have these threads in memory, on its branch."""
+        """Write these threads to the memory branch."""
         with closing(Memory(self.store(), repo=REPOSITORY).open()) as memory:
             memory.stage(Changes(records=threads, cursor=cursor))
             memory.commit("changes")
         self.github.repo.branches["precedent"] = "1" * 40
 
     def remember_in_parts(self, *threads: Thread) -> None:
-        """Have these in memory, and the index in parts."""
+        """Write these threads to memory, with an index in parts."""
         with closing(Memory(self.store(), repo=REPOSITORY, sizes=Sizes(documents=1)).open()) as memory:
             memory.stage(Changes(records=threads))
             memory.rebuild_index()
             memory.commit("in parts")
 
-    def spoil(self, edits: Callable[[Snapshot], Edits]) -> None:
-        """Write over files of the branch behind memory's back."""
+    def overwrite(self, edits: Callable[[Snapshot], Edits]) -> None:
+        """Overwrite files of the memory branch behind the memory's back."""
         with closing(self.store()) as store:
             snapshot = store.open([""])
             store.write(snapshot, edits(snapshot), "by hand")
 
-    def with_manifest(self, edit: Edit) -> None:
-        self.spoil(lambda held: {manifests.MANIFEST_PATH: manifests.encode_manifest(edit(manifest_of(held)))})
+    def edit_manifest(self, edit: Edit) -> None:
+        self.overwrite(
+            lambda snapshot: {manifests.MANIFEST_PATH: manifests.encode_manifest(edit(manifest_of(snapshot)))}
+        )
 
-    def with_index(self, files: Mapping[str, bytes]) -> None:
-        """Put these files in the place of the index, and have the manifest say so."""
+    def replace_index(self, files: Mapping[str, bytes]) -> None:
+        """Replace the index by these files, and list them in the manifest."""
         hashes = {name: bytes_hash(data) for name, data in files.items()}
-        self.spoil(lambda held: dict.fromkeys(held.paths("index")) | {f"index/{name}": files[name] for name in files})
-        self.with_manifest(lambda manifest: replace(manifest, index=hashes))
+        self.overwrite(
+            lambda snapshot: dict.fromkeys(snapshot.paths("index")) | {f"index/{name}": files[name] for name in files}
+        )
+        self.edit_manifest(lambda manifest: replace(manifest, index=hashes))
 
     def examine(self, *options: str | Path, token: str | None = None, now: datetime = NOW) -> list[CheckResult]:
-        where = ("--repo", REPOSITORY, "--server", self.git.url, "--api", self.github.url)
-        given = parser().parse_args(["doctor", *where, *map(str, options)])
+        target = ("--repo", REPOSITORY, "--server", self.git.url, "--api", self.github.url)
+        arguments = parser().parse_args(["doctor", *target, *map(str, options)])
         environ = {"PRECEDENT_TOKEN": self.github.token if token is None else token}
-        return examine(given, environ, now)
+        return examine(arguments, environ, now)
 
-    def state(self) -> dict[str, str]:
+    def refs(self) -> dict[str, str]:
         """All refs of the repository."""
         command = ["git", "-C", str(self.bare), "for-each-ref", "--format=%(refname) %(objectname)"]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -129,8 +133,8 @@ class Clinic:
         assert not self.github.violations, "\n".join(self.github.violations)
 
 
-def manifest_of(held: Snapshot) -> Manifest:
-    return manifests.decode_manifest(held.read([manifests.MANIFEST_PATH])[manifests.MANIFEST_PATH])
+def manifest_of(snapshot: Snapshot) -> Manifest:
+    return manifests.decode_manifest(snapshot.read([manifests.MANIFEST_PATH])[manifests.MANIFEST_PATH])
 
 
 def threads(count: int) -> list[Thread]:
@@ -141,6 +145,6 @@ def threads(count: int) -> list[Thread]:
     ]
 
 
-def newer(data: bytes) -> bytes:
-    """The manifest as a version to come would write it."""
+def with_newer_format(data: bytes) -> bytes:
+    """The manifest as a future version would write it."""
     return json.dumps(json.loads(data) | {"format": 2}).encode()

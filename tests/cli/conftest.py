@@ -1,4 +1,4 @@
-"""The command `try` at the fake GitHub."""
+"""The command `try` against the fake GitHub."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.console import Ended, Run
-from tests.cli.tried import REPO, Try
+from tests.cli.console import ProgramResult, Run
+from tests.cli.tried import REPO, RunTry
 from tests.fakes.github import FakeGitHub
 
 
 @pytest.fixture
-def tries(github: FakeGitHub, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
-    """Gives a function that tries the fake's repository, in an empty folder and with a cache of its own."""
+def run_try(github: FakeGitHub, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunTry:
+    """Gives a function that runs `try` on the fake's repository, in an empty folder with its own cache."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -23,7 +23,7 @@ def tries(github: FakeGitHub, call: Run, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     monkeypatch.delenv("PRECEDENT_TOKEN", raising=False)
 
-    def run(*options: str | Path, repo: str = REPO) -> Ended:
+    def run(*options: str | Path, repo: str = REPO) -> ProgramResult:
         github.mark()
         return call("try", repo, *options)
 

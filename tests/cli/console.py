@@ -1,4 +1,4 @@
-"""How a command ended, for the tests of the command line."""
+"""The result of a command, for the tests of the command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
+class ProgramResult:
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -21,4 +21,4 @@ class Ended:
         return json.loads(self.out)
 
 
-Run = Callable[..., Ended]
+Run = Callable[..., ProgramResult]

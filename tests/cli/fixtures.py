@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.console import Ended, Run
+from tests.cli.console import ProgramResult, Run
 
 SAMPLE = Path(__file__).parents[2] / "sample/history.jsonl"
 
 
 @pytest.fixture(scope="session")
 def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the memory of the sample's repository, which is only read."""
+    """A folder with the memory of the sample's repository. Tests only read it."""
     from bot.cli.main import main
 
     folder = tmp_path_factory.mktemp("sample") / "store"
@@ -25,14 +25,14 @@ def sample_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(capsys: pytest.CaptureFixture[str]) -> Run:
     """Gives a function that runs a command in this process."""
 
-    def inside(*arguments: str | Path) -> Ended:
+    def run_command(*arguments: str | Path) -> ProgramResult:
         from bot.cli.main import main
 
         try:
             code = main([str(argument) for argument in arguments])
         except SystemExit as end:
             code = int(end.code or 0)
-        told = capsys.readouterr()
-        return Ended(code, told.out, told.err)
+        output = capsys.readouterr()
+        return ProgramResult(code, output.out, output.err)
 
-    return inside
+    return run_command

@@ -1,4 +1,4 @@
-"""The check of a draft: what the bot would say, how it is shown, and drafts that mean harm."""
+"""`precedent check`: what the bot would say about a draft, how it is shown, and hostile drafts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.comment import split_draft
-from tests.cli.asked import SAMPLE, obeyed
-from tests.cli.console import Ended, Run
+from tests.cli.asked import SAMPLE, control_characters
+from tests.cli.console import ProgramResult, Run
 
 DRAFT = "# Signed out again under /bm\n\nThe log says `SESSION_PATH_MISMATCH`.\n"
 NOTHING = "Nothing similar is in memory (73 threads, 250 messages searched).\n"
@@ -30,11 +30,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def given(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_stdin(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the text on stdin."""
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
@@ -56,76 +56,79 @@ def test_the_first_line_of_a_draft_is_its_title(text: str, title: str, body: str
 
 
 def test_a_draft_is_answered_as_an_issue_would_be(store: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    given(DRAFT, monkeypatch)
+    set_stdin(DRAFT, monkeypatch)
     short = call("check", "--store", store)
     assert (short.code, short.err) == (3, "")
     assert short.out.startswith("**Seen before**\n\n- [Login loop after the upgrade to 2.2](https://")
     assert "*Why:* same error `SESSION_PATH_MISMATCH`" in short.out
     assert [part for part in ("<details", "How it went", "<sub>") if part in short.out] == []
     Path("draft.md").write_text(DRAFT)
-    whole = call("check", "draft.md", "--store", store, "--comment")
-    assert "<details><summary>How it went</summary>" in whole.out
-    assert "<!--" not in whole.out
-    told = call("check", "draft.md", "--store", store, "--json")
-    assert (told.code, told.data["comment"], told.data["similar"]) == (3, whole.out, True)
-    agents = answer(
+    full_comment = call("check", "draft.md", "--store", store, "--comment")
+    assert "<details><summary>How it went</summary>" in full_comment.out
+    assert "<!--" not in full_comment.out
+    as_json = call("check", "draft.md", "--store", store, "--json")
+    assert (as_json.code, as_json.data["comment"], as_json.data["similar"]) == (3, full_comment.out, True)
+    tool_answer = answer(
         ToolContext(MemoryOptions(Path.cwd(), store=store)),
         "check_draft",
         dict(zip(("title", "body"), split_draft(DRAFT), strict=True)),
     )
-    assert agents.data["comment"] == whole.out
-    assert agents.data["related"] == told.data["related"]
+    assert tool_answer.data["comment"] == full_comment.out
+    assert tool_answer.data["related"] == as_json.data["related"]
 
 
-def test_that_nothing_is_remembered_is_said_with_what_was_searched(
+def test_when_nothing_is_similar_the_output_says_how_much_was_searched(
     store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given("Quantum zebra\n\nEntangled.", monkeypatch)
-    assert call("check", "--store", store) == Ended(0, NOTHING, "")
-    given("Quantum zebra", monkeypatch)
-    assert call("check", "--store", store, "--comment") == Ended(0, "", NOTHING)
-    told = answer(ToolContext(MemoryOptions(Path.cwd(), store=store)), "check_draft", {"title": "Quantum zebra"})
-    assert (told.text, told.data["nothing_relevant"], told.data["comment"]) == (NOTHING, True, "")
+    set_stdin("Quantum zebra\n\nEntangled.", monkeypatch)
+    assert call("check", "--store", store) == ProgramResult(0, NOTHING, "")
+    set_stdin("Quantum zebra", monkeypatch)
+    assert call("check", "--store", store, "--comment") == ProgramResult(0, "", NOTHING)
+    tool_answer = answer(ToolContext(MemoryOptions(Path.cwd(), store=store)), "check_draft", {"title": "Quantum zebra"})
+    assert (tool_answer.text, tool_answer.data["nothing_relevant"], tool_answer.data["comment"]) == (NOTHING, True, "")
 
 
-def test_a_title_may_be_given_apart(store: Path, call: Run) -> None:
+def test_the_title_can_be_given_as_an_option(store: Path, call: Run) -> None:
     Path("body.md").write_text("The log says `SESSION_PATH_MISMATCH`.")
-    apart = call("check", "body.md", "--title", "Signed out again under /bm", "--store", store, "--comment")
+    result = call("check", "body.md", "--title", "Signed out again under /bm", "--store", store, "--comment")
     Path("draft.md").write_text(DRAFT)
-    assert apart.out == call("check", "draft.md", "--store", store, "--comment").out
+    assert result.out == call("check", "draft.md", "--store", store, "--comment").out
 
 
-def test_a_thread_that_the_draft_names_is_told_too(store: Path, call: Run) -> None:
+def test_a_thread_mentioned_in_the_draft_is_listed_too(store: Path, call: Run) -> None:
     Path("draft.md").write_text("Quantum zebra\n\nAs in #13.")
-    told = call("check", "draft.md", "--store", store, "--json")
-    assert (told.code, [(one["id"], one["how"]) for one in told.data["related"]]) == (3, [(12, "mentioned")])
+    result = call("check", "draft.md", "--store", store, "--json")
+    assert (result.code, [(thread["id"], thread["how"]) for thread in result.data["related"]]) == (
+        3,
+        [(12, "mentioned")],
+    )
 
 
 @pytest.mark.parametrize("text", ["", " \n\n ", "#  \nbody"])
-def test_an_empty_draft_is_refused_in_a_line(
+def test_an_empty_draft_is_refused_in_one_line(
     store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    given(text, monkeypatch)
-    ended = call("check", "--store", store)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "precedent check: the draft is empty: its first line is the title\n"
+    set_stdin(text, monkeypatch)
+    result = call("check", "--store", store)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "precedent check: the draft is empty: its first line is the title\n"
 
 
 @pytest.mark.parametrize("name", ["nowhere.md", "."])
-def test_a_draft_that_cannot_be_read_is_named(store: Path, call: Run, name: str) -> None:
-    ended = call("check", name, "--store", store)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith("precedent check: the draft cannot be read: ")
+def test_an_unreadable_draft_is_reported_in_one_line(store: Path, call: Run, name: str) -> None:
+    result = call("check", name, "--store", store)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith("precedent check: the draft cannot be read: ")
 
 
-def test_without_a_memory_nothing_is_claimed(call: Run) -> None:
+def test_without_a_memory_the_check_fails(call: Run) -> None:
     Path("draft.md").write_text(DRAFT)
-    ended = call("check", "draft.md", "--offline")
-    assert (ended.code, ended.out) == (2, "")
-    assert "this is not a git checkout" in ended.err
+    result = call("check", "draft.md", "--offline")
+    assert (result.code, result.out) == (2, "")
+    assert "this is not a git checkout" in result.err
 
 
-# -- drafts that mean harm -------------------------------------------------------------------------------------------
+# -- hostile drafts --------------------------------------------------------------------------------------------------
 
 HOSTILE = [
     "/precedent off\n/precedent forget #48\n/precedent search login",
@@ -138,31 +141,31 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
-def test_nothing_in_a_draft_is_obeyed_or_written(
+def test_commands_and_control_characters_in_a_draft_have_no_effect(
     store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
-    for more in ((), ("--comment",), ("--json",)):
-        given(f"{DRAFT}\n{body}", monkeypatch)
-        ended = call("check", "--store", store, *more)
-        assert ended.code == 3
-        assert obeyed(ended.out.replace("\n", "")) == []
-        assert "@octocat @hubot" not in ended.out
+    for options in ((), ("--comment",), ("--json",)):
+        set_stdin(f"{DRAFT}\n{body}", monkeypatch)
+        result = call("check", "--store", store, *options)
+        assert result.code == 3
+        assert control_characters(result.out.replace("\n", "")) == []
+        assert "@octocat @hubot" not in result.out
     assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["word%d ", "`a%d` ", "@a%d #%d ", "> ", "[x](y%d) ", "Error%d: x\n", "<details>"])
-def test_a_huge_draft_takes_no_longer_than_one_of_the_size_that_github_takes(
+def test_a_huge_draft_takes_no_longer_than_one_of_the_largest_size_that_github_accepts(
     store: Path, call: Run, piece: str
 ) -> None:
-    took = []
+    seconds = []
     for size in (1 << 14, 1 << 16, 1 << 22):
         count = size // len(piece)
         text = "".join(piece.replace("%d", str(number)) for number in range(count))
         Path("draft.md").write_text(f"Login loop\n\n{text}")
         began = process_time()
         assert call("check", "draft.md", "--store", store).code in (0, 3)
-        took.append(process_time() - began)
-    assert took[1] < 8 * took[0] + 1
-    assert took[2] < 2 * took[1] + 1
+        seconds.append(process_time() - began)
+    assert seconds[1] < 8 * seconds[0] + 1
+    assert seconds[2] < 2 * seconds[1] + 1

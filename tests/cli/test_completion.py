@@ -1,4 +1,4 @@
-"""Completion in real shells: what is offered at the end of a line that somebody has begun."""
+"""Completion in real shells: what each shell offers for a line typed so far."""
 
 import argparse
 import shutil
@@ -26,16 +26,16 @@ for turn in {1..100}; do
 done
 zpty -d type
 """
-"""Types a line and a tab into a shell of its own, and prints what it shows: waits five seconds for what is expected."""
+"""Types a line and a tab into a new shell and prints the screen; waits up to five seconds for the expected text."""
 
 
-def has(shell: str) -> pytest.MarkDecorator:
+def needs(shell: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(shutil.which(shell) is None, reason=f"needs {shell}")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a file and a folder, and the scripts."""
+    """A folder with the scripts, and a working folder with a file and a folder."""
     (tmp_path / "here").mkdir()
     (tmp_path / "here/archive.jsonl").touch()
     (tmp_path / "here/memory").mkdir()
@@ -45,30 +45,30 @@ def folder(tmp_path: Path) -> Path:
 
 
 def shell(folder: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=folder / "here", capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout
+    process = subprocess.run(command, cwd=folder / "here", capture_output=True, text=True, timeout=30, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+    return process.stdout
 
 
 @pytest.fixture
 def bash(folder: Path) -> Complete:
-    """Gives a function that completes the last of some words as bash does."""
-    asked = (
+    """Gives a function that completes the last word as bash does."""
+    completion_code = (
         'source ../bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
         'on=$(complete -p precedent); [[ $on =~ -F\\ ([^ ]+) ]]; "${BASH_REMATCH[1]}"; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    return lambda *words: set(shell(folder, "bash", "-c", asked, "bash", "precedent", *words).split())
+    return lambda *words: set(shell(folder, "bash", "-c", completion_code, "bash", "precedent", *words).split())
 
 
 @pytest.fixture
 def fish(folder: Path) -> Complete:
-    """Gives a function that completes the last of some words as fish does."""
+    """Gives a function that completes the last word as fish does."""
 
     def complete(*words: str) -> set[str]:
         line = " ".join(("precedent", *words))
-        told = shell(folder, "fish", "--no-config", "-c", f"source ../fish; complete -C '{line}'")
-        return {each.partition("\t")[0] for each in told.splitlines()}
+        output = shell(folder, "fish", "--no-config", "-c", f"source ../fish; complete -C '{line}'")
+        return {candidate.partition("\t")[0] for candidate in output.splitlines()}
 
     return complete
 
@@ -82,44 +82,44 @@ EXAMPLES = [
 ]
 
 
-@has("bash")
+@needs("bash")
 @pytest.mark.parametrize(("words", "offered"), EXAMPLES)
 def test_bash_completes(bash: Complete, words: tuple[str, ...], offered: set[str]) -> None:
     assert bash(*words) == offered
 
 
-@has("fish")
+@needs("fish")
 @pytest.mark.parametrize(("words", "offered"), EXAMPLES)
 def test_fish_completes(fish: Complete, words: tuple[str, ...], offered: set[str]) -> None:
     assert fish(*words) == offered
 
 
-@has("bash")
+@needs("bash")
 def test_bash_offers_folders_and_no_files_for_a_folder(bash: Complete) -> None:
     assert bash("search", "words", "--store", "") == {"memory"}
 
 
-@has("fish")
+@needs("fish")
 def test_fish_offers_folders_for_a_folder(fish: Complete) -> None:
     assert fish("search", "words", "--store", "mem") == {"memory/"}
 
 
-@has("bash")
+@needs("bash")
 def test_bash_offers_every_command(bash: Complete) -> None:
-    (group,) = (each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
+    (group,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert set(group.choices) <= bash("")
 
 
-@has("bash")
+@needs("bash")
 @pytest.mark.parametrize("word", ["$(touch ran)", "`touch ran`", "'", "--state=$(touch ran)", "*"])
-def test_bash_runs_nothing_of_what_was_typed(bash: Complete, folder: Path, word: str) -> None:
+def test_bash_never_runs_what_was_typed(bash: Complete, folder: Path, word: str) -> None:
     bash("search", word)
     bash("search", word, "--st")
     assert not (folder / "here/ran").exists()
 
 
 @pytest.mark.slow
-@has("zsh")
+@needs("zsh")
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
@@ -130,19 +130,19 @@ def test_bash_runs_nothing_of_what_was_typed(bash: Complete, folder: Path, word:
     ],
 )
 def test_zsh_offers(folder: Path, line: str, offered: str) -> None:
-    shown = shell(folder, "zsh", "-f", "-c", ZSH, "zsh", str(folder / "zsh"), str(folder / "here"), line, offered)
-    assert offered in shown
+    screen = shell(folder, "zsh", "-f", "-c", ZSH, "zsh", str(folder / "zsh"), str(folder / "here"), line, offered)
+    assert offered in screen
 
 
 @pytest.mark.parametrize("name", options.SHELLS)
-def test_the_command_prints_the_script_of_all_commands_there_are(name: str) -> None:
+def test_the_command_prints_a_script_that_knows_all_commands(name: str) -> None:
     top = parser()
     printed = run_completion(top.parse_args(["completion", name]))
     assert printed == script(top, name)
     assert all(word in printed for word in ("doctor", "offline", "completion", "zsh"))
 
 
-def test_a_shell_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_shell_is_refused() -> None:
     with pytest.raises(SystemExit) as end:
         parser("completion").parse_args(["completion", "csh"])
     assert end.value.code == 2

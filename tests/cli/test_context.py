@@ -1,4 +1,4 @@
-"""The command that tells an agent what was said lately, and the Action's file that tells it after the findings."""
+"""`precedent context`, which gives an agent recent conversations, and the Action's context file, which adds them."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def parse(*arguments: str | Path) -> argparse.Namespace:
 
 
 def context(*arguments: str | Path) -> str:
-    told = run_context(parse(*arguments))
-    assert isinstance(told, str)
-    return told
+    text = run_context(parse(*arguments))
+    assert isinstance(text, str)
+    return text
 
 
-def root_of(*arguments: str | Path) -> ET.Element:
+def context_root(*arguments: str | Path) -> ET.Element:
     return ET.fromstring(context(*arguments))
 
 
 def threads_in(root: ET.Element) -> list[str | None]:
-    return [one.get("thread") for one in root.findall("conversation")]
+    return [conversation.get("thread") for conversation in root.findall("conversation")]
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the sample's threads."""
+def sample_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the threads of the sample."""
     folder = tmp_path_factory.mktemp("context") / "memory"
     memory = Memory(FolderStore(folder)).open()
     memory.stage(Changes(records=tuple(read_archive(ROOT / "sample/history.jsonl"))))
@@ -83,62 +83,67 @@ def sessions(tmp_path: Path) -> Path:
 # Scopes
 
 
-def test_an_issue_is_told_as_it_was_at_a_moment(sample: Path) -> None:
-    root = root_of("--issue", "28", "--store", sample, "--as-of", "2025-10-23T19:45Z", "--me", "hubot")
+def test_an_issue_is_shown_as_it_was_at_the_given_time(sample_memory: Path) -> None:
+    root = context_root("--issue", "28", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z", "--me", "hubot")
     assert root.findtext("thread-status") == "CONTINUATION"
     assert threads_in(root) == ["28"] * 4
-    assert [one.get("summary") for one in root.findall("conversation")] == [None, "true", "true", "true"]
+    assert [conversation.get("summary") for conversation in root.findall("conversation")] == [
+        None,
+        "true",
+        "true",
+        "true",
+    ]
     assert "[you 07:44] Found it" in ET.tostring(root, encoding="unicode")
 
 
-def test_a_person_is_told_of_in_all_threads_in_which_they_wrote(sample: Path) -> None:
-    asked = ("--store", sample, "--as-of", "2025-10-07T19:45Z")
-    assert set(threads_in(root_of("--participant", "@Monalisa", *asked))) == {"26", "23"}
-    assert threads_in(root_of("--participant", "sample-user-1", *asked)) == ["26"] * 4
-    fewer = threads_in(root_of("--participant", "monalisa", "--days", "1", *asked))
-    assert set(fewer) == {"26"}
+def test_a_participant_gets_every_thread_they_wrote_in(sample_memory: Path) -> None:
+    options = ("--store", sample_memory, "--as-of", "2025-10-07T19:45Z")
+    assert set(threads_in(context_root("--participant", "@Monalisa", *options))) == {"26", "23"}
+    assert threads_in(context_root("--participant", "sample-user-1", *options)) == ["26"] * 4
+    last_day = threads_in(context_root("--participant", "monalisa", "--days", "1", *options))
+    assert set(last_day) == {"26"}
 
 
-def test_a_person_who_opened_and_closed_alone_is_told_of_too(tmp_path: Path) -> None:
+def test_threads_that_only_the_participant_wrote_in_are_included(tmp_path: Path) -> None:
     memory = Memory(FolderStore(tmp_path)).open()
-    alone = [
+    threads = [
         Thread(n, f"Title {n}", "Spam and more.", "mallory", NOW, state="closed", closed_at=NOW) for n in range(1, 60)
     ]
-    memory.stage(Changes(records=tuple(alone)))
+    memory.stage(Changes(records=tuple(threads)))
     memory.commit("x")
     memory.close()
-    root = root_of("--participant", "mallory", "--store", tmp_path, "--as-of", NOW.isoformat())
+    root = context_root("--participant", "mallory", "--store", tmp_path, "--as-of", NOW.isoformat())
     assert len(threads_in(root)) == 59
 
 
 def test_sessions_are_read_from_their_folder(sessions: Path) -> None:
-    root = root_of("--sessions", sessions, "--as-of", "2026-05-14T11:50Z", "--timezone", "Asia/Kolkata")
+    root = context_root("--sessions", sessions, "--as-of", "2026-05-14T11:50Z", "--timezone", "Asia/Kolkata")
     assert threads_in(root) == ["abc"]
     assert root.findtext("conversation") == "\n[human 17:10] Why does it loop?\n[you 17:11] The cookie.\n"
 
 
-def test_files_that_nobody_wrote_to_in_these_days_are_not_read(sessions: Path) -> None:
+def test_files_unchanged_for_the_given_days_are_not_read(sessions: Path) -> None:
     long_ago = (NOW - timedelta(days=8)).timestamp()
     os.utime(sessions / "abc.jsonl", (long_ago, long_ago))
     assert context("--sessions", sessions, "--as-of", NOW.isoformat()) == ""
-    assert threads_in(root_of("--sessions", sessions, "--as-of", NOW.isoformat(), "--days", "9")) == ["abc"]
+    assert threads_in(context_root("--sessions", sessions, "--as-of", NOW.isoformat(), "--days", "9")) == ["abc"]
 
 
-def test_what_cannot_be_asked_is_refused_in_one_line(
-    sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_checkout_store_or_folder_is_reported(
+    sample_memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for arguments, told in [
+    for arguments, message in [
         (("--issue", "1"), "this is not a git checkout"),
         (("--issue", "1", "--store", tmp_path / "none"), "no store at"),
         (("--sessions", tmp_path / "none"), "takes the folder of the transcripts"),
     ]:
-        with pytest.raises(UserError, match=told):
+        with pytest.raises(UserError, match=message):
             context(*arguments)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "one of the arguments --issue --participant --sessions --branch is required"),
         (("--issue", "1", "--branch"), "not allowed with argument --issue"),
@@ -153,67 +158,74 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
         (("--issue", "1", "--format", "yaml"), "invalid choice: 'yaml'"),
     ],
 )
-def test_an_option_that_is_none_ends_with_code_two(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+def test_an_invalid_option_exits_with_2(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         parse(*arguments)
-    assert ended.value.code == 2
-    assert told in capsys.readouterr().err
+    assert exit_info.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 # Output
 
 
-def test_nothing_to_say_is_an_empty_string_and_a_remark(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for how in ("xml", "markdown", "json"):
-        assert context("--issue", "28", "--store", sample, "--days", "1", "--format", how) == ""
+def test_without_conversations_the_output_is_empty_and_a_note_says_why(
+    sample_memory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for format_name in ("xml", "markdown", "json"):
+        assert context("--issue", "28", "--store", sample_memory, "--days", "1", "--format", format_name) == ""
         assert capsys.readouterr().err == "Nothing was said in the last 1 day.\n"
-    assert context("--issue", "999999", "--store", sample, "--as-of", "2025-10-23T19:45Z") == ""
+    assert context("--issue", "999999", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z") == ""
     assert capsys.readouterr().err.startswith("No thread #999999 in this memory.\n")
 
 
-def test_json_is_a_format_with_a_short_name(sample: Path) -> None:
-    asked = ("--issue", "28", "--store", sample, "--as-of", "2025-10-23T19:45Z")
-    assert context(*asked, "--json") == context(*asked, "--format", "json")
-    assert json.loads(context(*asked, "--json"))["schema"] == 1
-    assert context(*asked, "--format", "markdown").startswith("# What was said lately\n")
+def test_the_json_option_is_short_for_the_json_format(sample_memory: Path) -> None:
+    options = ("--issue", "28", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z")
+    assert context(*options, "--json") == context(*options, "--format", "json")
+    assert json.loads(context(*options, "--json"))["schema"] == 1
+    assert context(*options, "--format", "markdown").startswith("# What was said lately\n")
 
 
-def test_a_budget_is_kept(sample: Path) -> None:
-    asked = ("--participant", "octocat", "--store", sample, "--as-of", "2025-10-23T19:45Z", "--days", "30")
-    whole, part = context(*asked), context(*asked, "--chars", "2000")
-    assert len(part) <= 2_000 < len(whole)
-    ET.fromstring(part)
+def test_the_output_stays_within_the_given_length(sample_memory: Path) -> None:
+    options = ("--participant", "octocat", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z", "--days", "30")
+    full, short = context(*options), context(*options, "--chars", "2000")
+    assert len(short) <= 2_000 < len(full)
+    ET.fromstring(short)
 
 
-def test_the_agent_is_the_bot_of_the_settings_unless_named(tmp_path: Path) -> None:
-    said = (Message("github-actions[bot]", "NONE", NOW, "b"), Message("helper", "NONE", NOW, "c"))
+def test_the_agent_is_the_configured_bot_unless_an_option_names_it(tmp_path: Path) -> None:
+    comments = (Message("github-actions[bot]", "NONE", NOW, "b"), Message("helper", "NONE", NOW, "c"))
     memory = Memory(FolderStore(tmp_path)).open()
-    memory.stage(Changes(records=(Thread(1, "t", "a", "monalisa", NOW, comments=said),)))
+    memory.stage(Changes(records=(Thread(1, "t", "a", "monalisa", NOW, comments=comments),)))
     memory.commit("x")
     memory.close()
-    asked = ("--issue", "1", "--store", tmp_path, "--as-of", NOW.isoformat())
-    assert re.findall(r"(?m)^\[(\w+)", context(*asked)) == ["human", "you", "human"]
-    named = context(*asked, "--me", "helper", "--me", "MonaLisa")
+    options = ("--issue", "1", "--store", tmp_path, "--as-of", NOW.isoformat())
+    assert re.findall(r"(?m)^\[(\w+)", context(*options)) == ["human", "you", "human"]
+    named = context(*options, "--me", "helper", "--me", "MonaLisa")
     assert re.findall(r"(?m)^\[(\w+)", named) == ["you", "human", "you"]
 
 
-def test_the_time_zone_is_that_of_here(tmp_path: Path) -> None:
+def test_the_local_time_zone_is_found(tmp_path: Path) -> None:
     summer, winter = datetime(2026, 7, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 
-    def offsets(environ: dict[str, str], place: Path = tmp_path / "none") -> list[timedelta | None]:
-        zone = local_zone(environ, place)
+    def offsets(environ: dict[str, str], local_time: Path = tmp_path / "none") -> list[timedelta | None]:
+        zone = local_zone(environ, local_time)
         return [when.astimezone(zone).utcoffset() for when in (summer, winter)]
 
-    one, two, none = timedelta(hours=1), timedelta(hours=2), timedelta()
-    assert offsets({"TZ": "Europe/Berlin"}) == offsets({"TZ": ":Europe/Berlin"}) == [two, one]
-    assert offsets({"TZ": "nowhere"}) == offsets({"TZ": "/nowhere"}) == offsets({}) == [none, none]
-    for known in filter(Path.is_file, (Path(folder, "Europe/Berlin") for folder in TZPATH)):
-        assert offsets({"TZ": f":{known}"}) == offsets({"TZ": str(known)}) == offsets({}, known) == [two, one]
+    one_hour, two_hours, no_offset = timedelta(hours=1), timedelta(hours=2), timedelta()
+    assert offsets({"TZ": "Europe/Berlin"}) == offsets({"TZ": ":Europe/Berlin"}) == [two_hours, one_hour]
+    assert offsets({"TZ": "nowhere"}) == offsets({"TZ": "/nowhere"}) == offsets({}) == [no_offset, no_offset]
+    for zone_file in filter(Path.is_file, (Path(folder, "Europe/Berlin") for folder in TZPATH)):
+        assert (
+            offsets({"TZ": f":{zone_file}"})
+            == offsets({"TZ": str(zone_file)})
+            == offsets({}, zone_file)
+            == [two_hours, one_hour]
+        )
     (tmp_path / "bad").write_bytes(b"no zone")
-    assert offsets({}, tmp_path / "bad") == [none, none]
-    assert offsets({}, tmp_path) == [none, none]
+    assert offsets({}, tmp_path / "bad") == [no_offset, no_offset]
+    assert offsets({}, tmp_path) == [no_offset, no_offset]
     assert zone_named("x" * 5_000) is None
     (tmp_path / "link").symlink_to("Berlin")
     keys = [local_key({"TZ": "Europe/Berlin"}), local_key({}, tmp_path / "link"), local_key({}, tmp_path / "bad")]
@@ -223,31 +235,33 @@ def test_the_time_zone_is_that_of_here(tmp_path: Path) -> None:
 # The Action's file
 
 
-def workspace(folder: Path) -> Any:
+def action_environment(folder: Path) -> Any:
     names = {"GITHUB_EVENT_NAME": "issues", "GITHUB_EVENT_PATH": "/x", "GITHUB_REPOSITORY": "a/b"}
     return read_environment(names | {"GITHUB_WORKSPACE": str(folder)})
 
 
-def spoken(found: Context | None = None) -> CommentResult:
-    return CommentResult(7, "Login loops", "silent", context=found or Context())
+def comment_result(findings: Context | None = None) -> CommentResult:
+    return CommentResult(7, "Login loops", "silent", context=findings or Context())
 
 
-def lately(*texts: str) -> RecentConversations:
+def make_history(*texts: str) -> RecentConversations:
     opening, *later = texts
-    said = tuple(Message("octocat", "NONE", NOW + timedelta(minutes=n), t) for n, t in enumerate(later, 1))
+    comments = tuple(Message("octocat", "NONE", NOW + timedelta(minutes=n), text) for n, text in enumerate(later, 1))
     return recent_conversations(
-        [Thread(7, "Login loops", opening, "monalisa", NOW, comments=said)], [], NOW + timedelta(hours=1)
+        [Thread(7, "Login loops", opening, "monalisa", NOW, comments=comments)], [], NOW + timedelta(hours=1)
     )
 
 
-def left(folder: Path, path: str) -> str:
+def read_text(folder: Path, path: str) -> str:
     return (folder / path).read_text(encoding="utf-8") if path else ""
 
 
 def test_the_file_holds_the_history_after_the_findings(tmp_path: Path) -> None:
-    found = GALLERY["possibly-back"].context
-    alone = left(tmp_path, context_file(workspace(tmp_path), spoken(found)))
-    both = left(tmp_path, context_file(workspace(tmp_path), spoken(found), lately("a", "b")))
+    findings = GALLERY["possibly-back"].context
+    alone = read_text(tmp_path, context_file(action_environment(tmp_path), comment_result(findings)))
+    both = read_text(
+        tmp_path, context_file(action_environment(tmp_path), comment_result(findings), make_history("a", "b"))
+    )
     assert both.startswith(alone)
     assert both[len(alone) :] == (
         "\n## What was said lately\n\n- thread status: NEW CONVERSATION (the last one is over)\n"
@@ -257,51 +271,62 @@ def test_the_file_holds_the_history_after_the_findings(tmp_path: Path) -> None:
 
 
 def test_a_history_alone_makes_a_file_and_the_opening_text_alone_makes_none(tmp_path: Path) -> None:
-    around = workspace(tmp_path)
-    assert context_file(around, spoken(), lately("a")) == ""
-    assert context_file(around, spoken(), recent_conversations([], [], NOW)) == ""
-    assert context_file(around, spoken()) == ""
-    text = left(tmp_path, context_file(around, spoken(), lately("a", "b")))
+    environment = action_environment(tmp_path)
+    assert context_file(environment, comment_result(), make_history("a")) == ""
+    assert context_file(environment, comment_result(), recent_conversations([], [], NOW)) == ""
+    assert context_file(environment, comment_result()) == ""
+    text = read_text(tmp_path, context_file(environment, comment_result(), make_history("a", "b")))
     assert text.index(DATA_NOTICE) < text.index("octocat: b")
 
 
-@pytest.mark.parametrize("long", [1_000, 60_000, 118_000, 119_500, 130_000])
-def test_the_file_stays_within_its_bound(tmp_path: Path, long: int) -> None:
-    found = GALLERY["possibly-back"].context
-    (match,) = found.seen_before
-    said = (CondensedTurn("octocat", "NONE", NOW, "word " * (long // 5)),)
-    found = replace(found, seen_before=(replace(match, conversation=said),))
-    alone = left(tmp_path, context_file(workspace(tmp_path), spoken(found)))
-    past_of_much = lately("a", *("x" * 60_000 for _ in range(4)))
-    both = left(tmp_path, context_file(workspace(tmp_path), spoken(found), past_of_much))
+@pytest.mark.parametrize("length", [1_000, 60_000, 118_000, 119_500, 130_000])
+def test_the_file_stays_within_its_limit(tmp_path: Path, length: int) -> None:
+    findings = GALLERY["possibly-back"].context
+    (match,) = findings.seen_before
+    conversation = (CondensedTurn("octocat", "NONE", NOW, "word " * (length // 5)),)
+    findings = replace(findings, seen_before=(replace(match, conversation=conversation),))
+    alone = read_text(tmp_path, context_file(action_environment(tmp_path), comment_result(findings)))
+    long_history = make_history("a", *("x" * 60_000 for _ in range(4)))
+    both = read_text(tmp_path, context_file(action_environment(tmp_path), comment_result(findings), long_history))
     assert len(both) <= max(MAX_CONTEXT, len(alone))
     assert (len(both) > len(alone)) is (len(alone) < MAX_CONTEXT - 1_000)
-    only = left(tmp_path, context_file(workspace(tmp_path), spoken(), past_of_much))
-    assert 60_000 < len(only) <= MAX_CONTEXT
+    history_only = read_text(tmp_path, context_file(action_environment(tmp_path), comment_result(), long_history))
+    assert 60_000 < len(history_only) <= MAX_CONTEXT
 
 
 # The documentation
 
 
-def shown_in_docs(language: str) -> list[str]:
+def examples_in_docs(language: str) -> list[str]:
     page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_example_of_the_documentation_is_what_is_printed(sample: Path) -> None:
-    (shown,) = shown_in_docs("xml")
-    asked = ("--issue", "28", "--store", sample, "--as-of", "2025-10-23T19:45Z", "--me", "hubot", "--timezone", "UTC")
-    assert shown == context(*asked)
+def test_the_documented_example_is_what_the_command_prints(sample_memory: Path) -> None:
+    (example,) = examples_in_docs("xml")
+    options = (
+        "--issue",
+        "28",
+        "--store",
+        sample_memory,
+        "--as-of",
+        "2025-10-23T19:45Z",
+        "--me",
+        "hubot",
+        "--timezone",
+        "UTC",
+    )
+    assert example == context(*options)
     page = (ROOT / "docs/context.md").read_text(encoding="utf-8")
     assert "precedent context --issue 28 --store memory --as-of 2025-10-23T19:45Z --me hubot --timezone UTC" in page
 
 
 @pytest.mark.parametrize(
-    ("option", "least", "most"), [("--chars", tiers.MIN_CHARS, tiers.MAX_CHARS), ("--days", 1, tiers.MAX_DAYS)]
+    ("option", "smallest", "largest"), [("--chars", tiers.MIN_CHARS, tiers.MAX_CHARS), ("--days", 1, tiers.MAX_DAYS)]
 )
-def test_the_options_have_the_limits_of_what_they_are_for(option: str, least: int, most: int) -> None:
-    for number in (least, most):
+def test_the_options_have_the_limits_of_the_request(option: str, smallest: int, largest: int) -> None:
+    for number in (smallest, largest):
         assert getattr(parse("--issue", "1", option, str(number)), option.removeprefix("--")) == number
-    for number in (least - 1, most + 1):
+    for number in (smallest - 1, largest + 1):
         with pytest.raises(SystemExit):
             parse("--issue", "1", option, str(number))

@@ -1,4 +1,4 @@
-"""The doctor finds each fault that is planted, names what mends it, and leaves everything as it was."""
+"""`precedent doctor` finds each planted fault, names its remedy, and changes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bot.memory.branch_store import Growth, Tip
 from bot.memory.manifest import MANIFEST_PATH as MANIFEST
 from bot.memory.manifest import Manifest
 from bot.settings.schema import Settings
-from tests.cli.clinic import NOW, PATH, REPOSITORY, WORKFLOW, Clinic, newer, threads
+from tests.cli.clinic import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH, ExaminedRepository, threads, with_newer_format
 from tests.cli.console import Run
 from tools.address import address
 
@@ -42,33 +42,33 @@ COMMAND = re.compile(r"`((?:precedent|git) [^`]+)`")
 
 
 @pytest.fixture
-def clinic(tmp_path: Path) -> Iterator[Clinic]:
-    made = Clinic(tmp_path)
-    yield made
-    made.close()
+def repository(tmp_path: Path) -> Iterator[ExaminedRepository]:
+    examined = ExaminedRepository(tmp_path)
+    yield examined
+    examined.close()
 
 
 @pytest.fixture
-def healthy(clinic: Clinic) -> Clinic:
-    """One with nothing wrong: five threads in memory, all remembered an hour ago."""
-    clinic.remember(*threads(5), cursor=NOW - timedelta(hours=1))
-    return clinic
+def healthy(repository: ExaminedRepository) -> ExaminedRepository:
+    """A repository without problems: five threads in memory, all remembered an hour ago."""
+    repository.remember(*threads(5), cursor=NOW - timedelta(hours=1))
+    return repository
 
 
 def problems(findings: list[CheckResult]) -> list[CheckResult]:
     return [finding for finding in findings if finding.is_problem]
 
 
-def of(check: str, findings: list[CheckResult]) -> list[CheckResult]:
+def findings_of(check: str, findings: list[CheckResult]) -> list[CheckResult]:
     return [finding for finding in findings if finding.check == check]
 
 
-# The whole
+# The whole examination
 
 
 @pytest.mark.slow
-def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy: Clinic) -> None:
-    before = healthy.state()
+def test_a_healthy_repository_has_no_problems_and_nothing_is_written(healthy: ExaminedRepository) -> None:
+    before = healthy.refs()
     healthy.github.mark()
     healthy.git.mark()
     findings = healthy.examine()
@@ -80,7 +80,7 @@ def test_where_nothing_is_wrong_nothing_is_found_and_nothing_is_written(healthy:
     assert healthy.github.writes == 0
     assert healthy.git.requests
     assert healthy.git.pushes == 0
-    assert healthy.state() == before
+    assert healthy.refs() == before
 
 
 ANSWERING = "discussions:\n  answer: true\n"
@@ -88,7 +88,7 @@ EVENTS = "discussion:\n  discussion_comment:\n"
 
 
 @pytest.mark.parametrize(
-    ("events", "permission", "config", "told"),
+    ("events", "permission", "config", "expected"),
     [
         (
             EVENTS,
@@ -107,110 +107,110 @@ EVENTS = "discussion:\n  discussion_comment:\n"
         ("", "read", "", ["does not answer them", "does not run on discussion and discussion_comment"]),
     ],
 )
-def test_what_becomes_of_discussions_is_told(
-    clinic: Clinic, events: str, permission: str, config: str, told: list[str]
+def test_the_doctor_says_how_discussions_are_handled(
+    repository: ExaminedRepository, events: str, permission: str, config: str, expected: list[str]
 ) -> None:
-    clinic.github.discuss("hubot", "How do I keep the cookie?")
-    clinic.github.discuss("hubot", "Printing in colour")
+    repository.github.discuss("hubot", "How do I keep the cookie?")
+    repository.github.discuss("hubot", "Printing in colour")
     workflow = WORKFLOW.replace("  issues:\n", f"  issues:\n  {events}", 1) if events else WORKFLOW
     if permission:
         workflow = re.sub(r"( +)issues: write", rf"\g<0>\n\1discussions: {permission}", workflow)
-    clinic.put({PATH: workflow, CONFIG: config} if config else {PATH: workflow})
-    clinic.remember(*threads(2))
-    said = [each.says for each in clinic.examine() if "discussion" in f"{each.check} {each.says}"]
-    assert len(said) == len(told)
-    assert all(part in says for part, says in zip(told, said, strict=True))
+    repository.put_files({WORKFLOW_PATH: workflow, CONFIG: config} if config else {WORKFLOW_PATH: workflow})
+    repository.remember(*threads(2))
+    texts = [finding.says for finding in repository.examine() if "discussion" in f"{finding.check} {finding.says}"]
+    assert len(texts) == len(expected)
+    assert all(part in says for part, says in zip(expected, texts, strict=True))
 
 
-def test_of_a_repository_without_discussions_only_a_setting_is_told(clinic: Clinic) -> None:
-    assert of("discussions", clinic.examine()) == []
-    clinic.put({PATH: WORKFLOW, CONFIG: ANSWERING})
-    [finding] = of("discussions", clinic.examine())
+def test_without_discussions_only_a_setting_for_them_is_reported(repository: ExaminedRepository) -> None:
+    assert findings_of("discussions", repository.examine()) == []
+    repository.put_files({WORKFLOW_PATH: WORKFLOW, CONFIG: ANSWERING})
+    [finding] = findings_of("discussions", repository.examine())
     assert (finding.level, "the repository has no discussions" in finding.says) == ("note", True)
 
 
-def test_a_store_is_looked_at_without_a_trace(tmp_path: Path, sample_store: Path, call: Run) -> None:
+def test_examining_a_store_leaves_no_trace(tmp_path: Path, sample_store: Path, call: Run) -> None:
     checkout = Path(shutil.copytree(sample_store, tmp_path / "checkout"))
     shutil.rmtree(checkout / ".store")
     for folder in (sample_store, checkout):
         before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
-        told = call("doctor", "--store", folder, "--json")
+        result = call("doctor", "--store", folder, "--json")
         assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
-        assert [finding["level"] for finding in told.data["findings"]] == ["ok", "ok"]
+        assert [finding["level"] for finding in result.data["findings"]] == ["ok", "ok"]
 
 
-# Faults, each planted in a repository where nothing else is wrong
+# Faults, each planted in an otherwise healthy repository
 
 
-def _files(edits: dict[str, bytes | None]) -> Callable[[Clinic], None]:
-    return lambda clinic: clinic.spoil(lambda _: edits)
+def _overwrite_files(edits: dict[str, bytes | None]) -> Callable[[ExaminedRepository], None]:
+    return lambda repository: repository.overwrite(lambda _: edits)
 
 
-def _lost_index(clinic: Clinic) -> None:
-    clinic.spoil(lambda held: dict.fromkeys(held.paths("index")[:1]))
+def _delete_index_file(repository: ExaminedRepository) -> None:
+    repository.overwrite(lambda snapshot: dict.fromkeys(snapshot.paths("index")[:1]))
 
 
-def _lost_part(clinic: Clinic) -> None:
-    clinic.remember_in_parts(*threads(12))
-    clinic.spoil(lambda held: dict.fromkeys(held.paths("index-parts")[:1]))
+def _delete_index_part(repository: ExaminedRepository) -> None:
+    repository.remember_in_parts(*threads(12))
+    repository.overwrite(lambda snapshot: dict.fromkeys(snapshot.paths("index-parts")[:1]))
 
 
-def _newer(clinic: Clinic) -> None:
-    clinic.spoil(lambda held: {MANIFEST: newer(held.read([MANIFEST])[MANIFEST])})
+def _set_newer_format(repository: ExaminedRepository) -> None:
+    repository.overwrite(lambda snapshot: {MANIFEST: with_newer_format(snapshot.read([MANIFEST])[MANIFEST])})
 
 
-def _limited(clinic: Clinic) -> None:
-    clinic.github.limits.set(12, resource="graphql")
-    clinic.github.limits.allowance(clinic.github.world.tokens[clinic.github.token], "graphql").used = 12
+def _exhaust_rate_limit(repository: ExaminedRepository) -> None:
+    repository.github.limits.set(12, resource="graphql")
+    repository.github.limits.allowance(repository.github.world.tokens[repository.github.token], "graphql").used = 12
 
 
-Plant = Callable[[Clinic], object]
+Plant = Callable[[ExaminedRepository], object]
 Fault = tuple[Plant, str, str, str, str]
 FAULTS: dict[str, Fault] = {
-    "limit": (_limited, "rate limit", "warning", "graphql: 0 of 12", "after 2026-01-05 13:00 UTC"),
-    "manifest lost": (_files({MANIFEST: None}), "manifest", "error", "missing", "rebuild"),
-    "manifest damaged": (_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
+    "limit": (_exhaust_rate_limit, "rate limit", "warning", "graphql: 0 of 12", "after 2026-01-05 13:00 UTC"),
+    "manifest lost": (_overwrite_files({MANIFEST: None}), "manifest", "error", "missing", "rebuild"),
+    "manifest damaged": (_overwrite_files({MANIFEST: b"{"}), "manifest", "error", "damaged", "rebuild"),
     "newer format": (
-        _newer,
+        _set_newer_format,
         "format",
         "error",
         "format 2, which a newer Precedent wrote; this one",
         "`git pull` there",
     ),
-    "index damaged": (_lost_index, "index", "warning", "damaged: index/", "rebuild"),
+    "index damaged": (_delete_index_file, "index", "warning", "damaged: index/", "rebuild"),
     "index that cannot be opened": (
-        lambda c: c.with_index({"MAIN_1.toc": b"of nobody"}),
+        lambda c: c.replace_index({"MAIN_1.toc": b"of nobody"}),
         *("index", "warning", "damaged: index (", "rebuild"),
     ),
-    "part of the index lost": (_lost_part, "index", "warning", "damaged: index-parts/", "rebuild"),
+    "part of the index lost": (_delete_index_part, "index", "warning", "damaged: index-parts/", "rebuild"),
     "bad setting": (
-        lambda c: c.put({PATH: WORKFLOW, CONFIG: "mod: off"}),
+        lambda c: c.put_files({WORKFLOW_PATH: WORKFLOW, CONFIG: "mod: off"}),
         *("settings", "error", f"{CONFIG}:1: unknown setting 'mod'; did you mean \"mode\"", "--config"),
     ),
-    "no workflow": (lambda c: c.put({"README.md": ""}), "workflow", "error", "none of the files", "README"),
+    "no workflow": (lambda c: c.put_files({"README.md": ""}), "workflow", "error", "none of the files", "README"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found_with_what_mends_it(healthy: Clinic, fault: str) -> None:
+def test_a_planted_fault_is_found_with_its_remedy(healthy: ExaminedRepository, fault: str) -> None:
     plant, check, level, says, remedy = FAULTS[fault]
     plant(healthy)
-    is_told(healthy.examine(), (check, level, says, remedy))
+    assert_reported(healthy.examine(), (check, level, says, remedy))
 
 
-def is_told(findings: list[CheckResult], expected: tuple[str, str, str, str]) -> None:
-    """Exactly one problem of this check says this, at this level, with this remedy, whose commands are real ones."""
+def assert_reported(findings: list[CheckResult], expected: tuple[str, str, str, str]) -> None:
+    """Exactly one problem of this check says this, at this level, with this remedy, whose commands exist."""
     check, level, says, remedy = expected
-    found = [each for each in of(check, problems(findings)) if says in each.says]
-    assert [each.level for each in found] == [level], findings
-    assert remedy in found[0].remedy
-    for command in COMMAND.findall(found[0].remedy):
-        is_real(command)
+    matches = [finding for finding in findings_of(check, problems(findings)) if says in finding.says]
+    assert [finding.level for finding in matches] == [level], findings
+    assert remedy in matches[0].remedy
+    for command in COMMAND.findall(matches[0].remedy):
+        assert_command_exists(command)
 
 
-def is_real(command: str) -> None:
-    """A command of a remedy is taken by our own parser, or by git."""
+def assert_command_exists(command: str) -> None:
+    """Our own parser, or git, accepts the command."""
     program, *arguments = shlex.split(command)
     if program == "precedent":
         assert parser().parse_args(arguments).command
@@ -224,25 +224,25 @@ def is_real(command: str) -> None:
     ("fields", "maker"),
     [({"layout": 0}, "made by an older version"), ({"analyser": "another"}, "made by another analyser")],
 )
-def test_an_index_of_another_version_is_no_problem_as_the_next_event_mends_it(
-    healthy: Clinic, fields: dict[str, Any], maker: str
+def test_an_index_of_another_version_is_a_note_because_the_next_event_rebuilds_it(
+    healthy: ExaminedRepository, fields: dict[str, Any], maker: str
 ) -> None:
-    """Even where its files are not what this version would expect of its own."""
-    _lost_index(healthy)
-    healthy.with_manifest(lambda manifest: replace(manifest, **fields))
+    """Even if its files differ from what this version would expect."""
+    _delete_index_file(healthy)
+    healthy.edit_manifest(lambda manifest: replace(manifest, **fields))
     findings = healthy.examine()
     assert problems(findings) == []
-    (told,) = of("index", findings)
-    assert (told.level, maker in told.says, "rebuild" in told.remedy) == ("note", True, True)
+    (finding,) = findings_of("index", findings)
+    assert (finding.level, maker in finding.says, "rebuild" in finding.remedy) == ("note", True, True)
     healthy.remember(*threads(6))
-    (told,) = of("index", healthy.examine())
-    assert told.level == "ok"
+    (finding,) = findings_of("index", healthy.examine())
+    assert finding.level == "ok"
 
 
 @pytest.mark.slow
-def test_an_index_in_parts_that_is_whole_is_fine(healthy: Clinic) -> None:
+def test_a_complete_index_in_parts_is_ok(healthy: ExaminedRepository) -> None:
     healthy.remember_in_parts(*threads(12))
-    assert [told.level for told in of("index", healthy.examine())] == ["ok"]
+    assert [finding.level for finding in findings_of("index", healthy.examine())] == ["ok"]
 
 
 WORKFLOWS: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
@@ -255,35 +255,37 @@ WORKFLOWS: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
     "crowd": ("concurrency:", "unknown:", ("concurrency", "warning", "has none", "`concurrency:")),
     "typo": (RUN, "mod: off", ("inputs", "warning", "mod", 'mean "mode"')),
     "value": (RUN, "run: rebild", ("inputs", "error", "rebild", "`with:`")),
-    "broken": ("jobs:", "# precedent\njobs: [", ("workflow", "warning", "not valid YAML", PATH)),
+    "broken": ("jobs:", "# precedent\njobs: [", ("workflow", "warning", "not valid YAML", WORKFLOW_PATH)),
 }
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_what_a_workflow_lacks_is_named_with_its_place(name: str) -> None:
+def test_each_flaw_of_a_workflow_is_reported_with_its_remedy(name: str) -> None:
     old, new, expected = WORKFLOWS[name]
     assert old in WORKFLOW
-    steps, told = github.find_workflows({PATH: WORKFLOW.replace(old, new).encode()}, is_ours=False)
-    is_told([*told, *github.check_workflow(steps, comments=True)], expected)
+    steps, file_findings = github.find_workflows({WORKFLOW_PATH: WORKFLOW.replace(old, new).encode()}, is_ours=False)
+    assert_reported([*file_findings, *github.check_workflow(steps, comments=True)], expected)
 
 
-def test_a_workflow_that_is_as_it_should_be_has_no_problem() -> None:
-    steps, told = github.find_workflows({PATH: WORKFLOW.encode(), "other.yml": b"jobs: {a: {steps: 5}}"}, is_ours=False)
-    findings = [*told, *github.check_workflow(steps, comments=True)]
+def test_a_correct_workflow_has_no_problems() -> None:
+    steps, file_findings = github.find_workflows(
+        {WORKFLOW_PATH: WORKFLOW.encode(), "other.yml": b"jobs: {a: {steps: 5}}"}, is_ours=False
+    )
+    findings = [*file_findings, *github.check_workflow(steps, comments=True)]
     assert problems(findings) == []
-    assert of("workflow", findings)[0].level == "ok"
+    assert findings_of("workflow", findings)[0].level == "ok"
 
 
-def test_our_own_workflow_and_that_of_the_readme_have_no_problem() -> None:
+def test_our_own_workflow_and_the_one_in_the_readme_have_no_problems() -> None:
     readme = re.search(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert readme
-    for text in (readme[1].replace(address(), "octo-org/precedent"), (ROOT / PATH).read_text("utf-8")):
-        steps, told = github.find_workflows({PATH: text.encode()}, is_ours=True)
+    for text in (readme[1].replace(address(), "octo-org/precedent"), (ROOT / WORKFLOW_PATH).read_text("utf-8")):
+        steps, file_findings = github.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=True)
         assert len(steps) == 1
-        findings = [*told, *github.check_workflow(steps, comments=True)]
+        findings = [*file_findings, *github.check_workflow(steps, comments=True)]
         assert problems(findings) == []
-        assert of("events", findings) == []
-        assert of("workflow", findings)[0].level == "ok"
+        assert findings_of("events", findings) == []
+        assert findings_of("workflow", findings)[0].level == "ok"
 
 
 @pytest.mark.parametrize(
@@ -297,8 +299,8 @@ def test_our_own_workflow_and_that_of_the_readme_have_no_problem() -> None:
 )
 def test_any_workflow_is_read_without_a_crash(text: str) -> None:
     started = time.monotonic()
-    steps, told = github.find_workflows({PATH: b"# precedent\n" + text.encode()}, is_ours=True)
-    assert [*told, *github.check_workflow(steps, comments=False)]
+    steps, file_findings = github.find_workflows({WORKFLOW_PATH: b"# precedent\n" + text.encode()}, is_ours=True)
+    assert [*file_findings, *github.check_workflow(steps, comments=False)]
     assert time.monotonic() - started < 1
 
 
@@ -312,14 +314,14 @@ def test_any_workflow_is_read_without_a_crash(text: str) -> None:
         ("\ncomment:\n  autor: x", ("settings", "error", f"{CONFIG}:3: unknown setting", "that line")),
     ],
 )
-def test_a_setting_that_is_wrong_is_named(text: str, expected: tuple[str, str, str, str]) -> None:
-    is_told([github.read_config(text.encode(), CONFIG)[1]], expected)
+def test_a_wrong_setting_is_reported_with_its_line(text: str, expected: tuple[str, str, str, str]) -> None:
+    assert_reported([github.read_config(text.encode(), CONFIG)[1]], expected)
 
 
 # The token, the API
 
 
-PLACE = RepositoryLinks(REPOSITORY, api="https://api.github.com")
+LINKS = RepositoryLinks(REPOSITORY, api="https://api.github.com")
 
 
 @pytest.mark.parametrize(
@@ -332,66 +334,66 @@ PLACE = RepositoryLinks(REPOSITORY, api="https://api.github.com")
         (RateLimited("no", until=NOW), "warning", True),
     ],
 )
-def test_why_a_repository_cannot_be_seen_decides_whose_fault_it_is(
+def test_the_error_decides_the_level_and_whether_the_cause_is_outside(
     fault: ForgeError, level: str, outside: bool
 ) -> None:
-    told = github.check_repository(GitHubFacts(True, fault=fault), PLACE)
-    assert (told.level, told.outside, bool(told.remedy)) == (level, outside, True)
+    finding = github.check_repository(GitHubFacts(True, fault=fault), LINKS)
+    assert (finding.level, finding.outside, bool(finding.remedy)) == (level, outside, True)
 
 
 @pytest.mark.parametrize("fault", [Unauthorised("no"), Gone("no", certain=False), NotPermitted("no")])
-def test_without_a_token_no_token_is_refused(fault: ForgeError) -> None:
-    told = github.check_repository(GitHubFacts(fault=fault), PLACE)
-    assert (told.check, told.level) == ("repository", "error")
-    assert "without a token: it is private, or does not exist" in told.says
-    told = github.check_repository(GitHubFacts(fault=fault), PLACE, git_reads=True)
-    assert (told.level, "PRECEDENT_TOKEN" in told.remedy) == ("note", True)
-    assert github.check_repository(GitHubFacts(True, fault=fault), PLACE, git_reads=True).level == "error"
+def test_without_a_token_a_refusal_does_not_blame_the_token(fault: ForgeError) -> None:
+    finding = github.check_repository(GitHubFacts(fault=fault), LINKS)
+    assert (finding.check, finding.level) == ("repository", "error")
+    assert "without a token: it is private, or does not exist" in finding.says
+    finding = github.check_repository(GitHubFacts(fault=fault), LINKS, git_reads=True)
+    assert (finding.level, "PRECEDENT_TOKEN" in finding.remedy) == ("note", True)
+    assert github.check_repository(GitHubFacts(True, fault=fault), LINKS, git_reads=True).level == "error"
 
 
-def test_what_git_reads_is_no_wrong_name_though_there_is_no_branch_yet() -> None:
+def test_a_repository_that_git_can_read_is_not_an_error_even_without_a_memory_branch() -> None:
     unseen = GitHubFacts(fault=Gone("no", certain=False))
     for tip, level in ((None, "note"), (StoreError("no"), "error")):
-        told = judge(SetupFacts(PLACE, NOW, tip=tip, api=unseen))
-        assert of("repository", told)[0].level == level
+        findings = judge(SetupFacts(LINKS, NOW, tip=tip, api=unseen))
+        assert findings_of("repository", findings)[0].level == level
 
 
 @pytest.mark.slow
-def test_a_workflow_that_cannot_be_read_is_one_finding(clinic: Clinic) -> None:
-    clinic.put({PATH: "jobs:\n\tuses: octo-org/precedent@v1\n"})
-    (told,) = of("workflow", clinic.examine())
-    assert (told.level, "cannot be read" in told.says) == ("warning", True)
+def test_a_workflow_that_cannot_be_read_is_one_finding(repository: ExaminedRepository) -> None:
+    repository.put_files({WORKFLOW_PATH: "jobs:\n\tuses: octo-org/precedent@v1\n"})
+    (finding,) = findings_of("workflow", repository.examine())
+    assert (finding.level, "cannot be read" in finding.says) == ("warning", True)
 
 
-def test_a_server_without_limits_and_one_that_tells_nonsense_are_no_problem() -> None:
+def test_missing_or_nonsensical_rate_limits_are_no_problem() -> None:
     assert problems(list(github.check_limits(GitHubFacts(), NOW))) == []
-    for odd in ({}, {"resources": []}, {"resources": {"core": {"remaining": "1", "limit": -1, "reset": 10**30}}}):
-        assert problems(list(github.check_limits(GitHubFacts(limits=odd), NOW))) == []
+    for limits in ({}, {"resources": []}, {"resources": {"core": {"remaining": "1", "limit": -1, "reset": 10**30}}}):
+        assert problems(list(github.check_limits(GitHubFacts(limits=limits), NOW))) == []
 
 
 @pytest.mark.slow
-def test_without_a_token_what_is_public_is_looked_at_and_the_rest_is_named(healthy: Clinic) -> None:
+def test_without_a_token_public_data_is_examined_and_the_rest_is_reported(healthy: ExaminedRepository) -> None:
     findings = healthy.examine(token="")
-    assert of("repository", findings)[0].level == "ok"
-    (branch,) = of("branch", findings)
+    assert findings_of("repository", findings)[0].level == "ok"
+    (branch,) = findings_of("branch", findings)
     assert (branch.level, "PRECEDENT_TOKEN" in branch.remedy) == ("error", True)
-    assert of("settings", findings)[0].level == "note"
+    assert findings_of("settings", findings)[0].level == "note"
 
 
 @pytest.mark.slow
-def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
+def test_the_checkout_is_read_if_the_default_branch_is_unreachable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     remote = "http://127.0.0.1:9/octo-org/hello-world.git"
     subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
-    (tmp_path / PATH).parent.mkdir(parents=True)
-    (tmp_path / PATH).write_text(WORKFLOW.replace("contents: write", "contents: read"), encoding="utf-8")
+    (tmp_path / WORKFLOW_PATH).parent.mkdir(parents=True)
+    (tmp_path / WORKFLOW_PATH).write_text(WORKFLOW.replace("contents: write", "contents: read"), encoding="utf-8")
     (tmp_path / CONFIG).symlink_to("/etc/passwd")
     monkeypatch.chdir(tmp_path / ".github")
     findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
-    assert [each.check for each in problems(findings)] == ["permissions", "branch"]
-    assert "this checkout" in of("settings", findings)[0].says
+    assert [finding.check for finding in problems(findings)] == ["permissions", "branch"]
+    assert "this checkout" in findings_of("settings", findings)[0].says
     for number in range(_MOST_FILES + 1):
         (tmp_path / f".github/workflows/z{number}.yml").touch()
     assert len(_read_checkout(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MOST_FILES
@@ -399,36 +401,36 @@ def test_where_the_default_branch_cannot_be_reached_the_checkout_is_read(
     (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path)
     findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
-    assert [each.check for each in problems(findings)] == ["workflow", "branch"], "nothing is read through a link"
+    assert [finding.check for finding in problems(findings)] == ["workflow", "branch"], "nothing is read through a link"
 
 
 @pytest.mark.slow
-def test_a_token_that_is_refused_is_told_and_never_shown(healthy: Clinic) -> None:
+def test_a_refused_token_is_reported_but_never_shown(healthy: ExaminedRepository) -> None:
     findings = healthy.examine(token="ghp_canary_0123456789")
     assert exit_code(findings) == 2
-    assert of("token", findings)[0].level == "error"
-    assert "without a token" not in of("branch", findings)[0].says
+    assert findings_of("token", findings)[0].level == "error"
+    assert "without a token" not in findings_of("branch", findings)[0].says
     assert "canary" not in str(findings)
 
 
 @pytest.mark.slow
-def test_a_server_that_is_away_is_nobodys_mistake(clinic: Clinic) -> None:
-    clinic.git.stop()
-    clinic.github.faults.add("*", "drop", times=None)
-    findings = clinic.examine()
+def test_an_unreachable_server_is_not_the_users_mistake(repository: ExaminedRepository) -> None:
+    repository.git.stop()
+    repository.github.faults.add("*", "drop", times=None)
+    findings = repository.examine()
     assert exit_code(findings) == 1
-    assert {each.outside for each in problems(findings)} == {True}
-    assert {each.check for each in problems(findings)} == {"repository", "branch"}
+    assert {finding.outside for finding in problems(findings)} == {True}
+    assert {finding.check for finding in problems(findings)} == {"repository", "branch"}
     assert not re.search(r"run again|next run", str(findings))
 
 
 @pytest.mark.slow
-def test_offline_asks_no_api(healthy: Clinic) -> None:
+def test_offline_makes_no_api_requests(healthy: ExaminedRepository) -> None:
     healthy.github.mark()
     findings = healthy.examine("--offline")
     assert healthy.github.recent == []
-    assert of("repository", findings)[0].level == "note"
-    assert of("manifest", findings)[0].level == "ok"
+    assert findings_of("repository", findings)[0].level == "note"
+    assert findings_of("manifest", findings)[0].level == "ok"
 
 
 # Memory
@@ -444,17 +446,19 @@ def test_offline_asks_no_api(healthy: Clinic) -> None:
         (Tip("1" * 40, None, Growth(201, 3_000_000)), "note", False),
     ],
 )
-def test_the_branch_is_judged_by_how_it_was_found(tip: Tip | StoreError | None, level: str, outside: bool) -> None:
-    told = memory.check_branch(tip, PLACE, Settings(), NOW)
-    assert (told.level, told.outside) == (level, outside)
+def test_the_level_of_the_branch_depends_on_what_was_found(
+    tip: Tip | StoreError | None, level: str, outside: bool
+) -> None:
+    finding = memory.check_branch(tip, LINKS, Settings(), NOW)
+    assert (finding.level, finding.outside) == (level, outside)
 
 
 def test_an_index_by_another_analyser_is_a_note() -> None:
-    held = InspectedMemory(Manifest(index={"a": "b"}, analyser="1"))
-    assert [each.level for each in memory.check_index(held, PLACE)] == ["note"]
+    inspected = InspectedMemory(Manifest(index={"a": "b"}, analyser="1"))
+    assert [finding.level for finding in memory.check_index(inspected, LINKS)] == ["note"]
 
 
-# Where it looks
+# Server, repository and token
 
 
 @pytest.mark.parametrize(
@@ -478,44 +482,44 @@ def test_an_index_by_another_analyser_is_a_note() -> None:
         ("", None),
     ],
 )
-def test_the_remote_tells_server_and_repository(origin: str, expected: str | None) -> None:
+def test_server_and_repository_are_parsed_from_the_remote(origin: str, expected: str | None) -> None:
     assert parse_remote_url(origin) == (expected and (expected, REPOSITORY))
 
 
-def test_the_server_tells_where_its_api_is() -> None:
+def test_the_api_address_follows_from_the_server() -> None:
     assert api_of("https://github.com") == "https://api.github.com"
     assert api_of("https://octo.ghe.com") == "https://api.octo.ghe.com"
     assert api_of("https://git.example.com:8443") == "https://git.example.com:8443/api/v3"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sent"),
+    ("arguments", "is_sent"),
     [((), False), (("--server", "http://127.0.0.1:9"), True), (("--api", "http://127.0.0.1:9/api/v3"), True)],
 )
-def test_a_token_goes_to_no_server_that_only_the_checkout_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], sent: bool
+def test_a_token_is_never_sent_to_a_server_named_only_by_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], is_sent: bool
 ) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     remote = "http://127.0.0.1:9/octo-org/hello-world.git"
     subprocess.run(["git", "-C", tmp_path, "remote", "add", "origin", remote], check=True)
     monkeypatch.chdir(tmp_path)
-    wanted, refused = doctor_options(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
-    assert (wanted.token == "ghp_canary", bool(refused)) == (sent, not sent)
-    assert (wanted.target.repository, wanted.checkout) == (REPOSITORY, tmp_path)
+    options, refusals = doctor_options(parser().parse_args(["doctor", *arguments]), {"GH_TOKEN": "ghp_canary"})
+    assert (options.token == "ghp_canary", bool(refusals)) == (is_sent, not is_sent)
+    assert (options.target.repository, options.checkout) == (REPOSITORY, tmp_path)
 
 
-def test_a_token_is_looked_for_in_the_order_of_try() -> None:
-    given = parser().parse_args(["doctor", "--repo", REPOSITORY])
-    held = {"GITHUB_TOKEN": "third", "GH_TOKEN": "second", "PRECEDENT_TOKEN": "first"}
-    for wanted in ("first", "second", "third", ""):
-        assert doctor_options(given, held)[0].token == wanted
-        held = dict(list(held.items())[:-1])
+def test_the_token_is_looked_up_in_the_same_order_as_by_try() -> None:
+    arguments = parser().parse_args(["doctor", "--repo", REPOSITORY])
+    environ = {"GITHUB_TOKEN": "third", "GH_TOKEN": "second", "PRECEDENT_TOKEN": "first"}
+    for token in ("first", "second", "third", ""):
+        assert doctor_options(arguments, environ)[0].token == token
+        environ = dict(list(environ.items())[:-1])
 
 
 # What it prints
 
 
-SOME = [
+RESULTS = [
     CheckResult("git", "ok", "git version 2.39.5", "nothing"),
     CheckResult("index", "ok", "fine"),
     CheckResult("index", "warning", "damaged: a\x1b[2J\n::error::b \u202e\ud800", "`precedent doctor --verbose`"),
@@ -524,50 +528,50 @@ SOME = [
 ]
 
 
-def test_a_problem_has_its_remedy_below_and_nothing_else_has() -> None:
-    lines = render_findings(SOME, Terminal()).splitlines()
+def test_only_problems_are_followed_by_a_remedy() -> None:
+    lines = render_findings(RESULTS, Terminal()).splitlines()
     assert [line[0] for line in lines[:-2]] == ["✓", "!", " ", "·", "✗", " "]
     assert lines[2] == "  → `precedent doctor --verbose`"
     assert lines[-1] == "1 error and 1 warning."
-    assert render_findings(SOME[:1], Terminal()).endswith("All is well.\n")
+    assert render_findings(RESULTS[:1], Terminal()).endswith("All is well.\n")
 
 
-def test_in_full_everything_is_told() -> None:
-    assert len(render_findings(SOME, Terminal(), verbose=True).splitlines()) == len(SOME) + 4 + 2
+def test_verbose_shows_everything() -> None:
+    assert len(render_findings(RESULTS, Terminal(), verbose=True).splitlines()) == len(RESULTS) + 4 + 2
 
 
-def test_what_strangers_wrote_moves_no_cursor_and_is_no_command() -> None:
-    for screen in (Terminal(), Terminal(signs=False)):
-        told = render_findings(SOME, screen)
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e\ud800]|::error", told)
-    assert render_findings(SOME, Terminal(signs=False)).isascii()
+def test_control_characters_and_workflow_commands_by_strangers_are_neutralised() -> None:
+    for terminal in (Terminal(), Terminal(signs=False)):
+        text = render_findings(RESULTS, terminal)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e\ud800]|::error", text)
+    assert render_findings(RESULTS, Terminal(signs=False)).isascii()
 
 
-def test_as_json_what_no_encoding_knows_is_replaced() -> None:
+def test_unencodable_characters_are_replaced_in_the_json() -> None:
     data = as_data([CheckResult("index", "warning", "index/\ud800", "x\udcff")])
     assert json.dumps(data, ensure_ascii=False).encode("utf-8")
     assert data["ok"] is False
 
 
-def test_colours_are_on_the_signs_only() -> None:
-    assert render_findings(SOME[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
+def test_only_the_signs_are_coloured() -> None:
+    assert render_findings(RESULTS[:1], Terminal(colours=True)).startswith("\033[32m✓\033[0m git")
 
 
-def test_exit_codes_say_how_bad_it_is() -> None:
-    assert exit_code(SOME) == 2
-    assert exit_code(SOME[:4]) == 1
-    assert exit_code([*SOME[:2], SOME[3]]) == 0
+def test_the_exit_code_reflects_the_worst_finding() -> None:
+    assert exit_code(RESULTS) == 2
+    assert exit_code(RESULTS[:4]) == 1
+    assert exit_code([*RESULTS[:2], RESULTS[3]]) == 0
     assert exit_code([CheckResult("branch", "error", "away", outside=True)]) == 1
 
 
-def test_as_json_it_has_findings_and_whether_all_is_well(tmp_path: Path, sample_store: Path, call: Run) -> None:
+def test_the_json_has_the_findings_and_whether_all_is_well(tmp_path: Path, sample_store: Path, call: Run) -> None:
     store = Path(shutil.copytree(sample_store, tmp_path / "store"))
     (store / "manifest.json").write_text("{", encoding="utf-8")
-    told = call("doctor", "--store", store, "--json")
-    assert (told.code, told.err, set(told.data), told.data["ok"]) == (2, "", {"findings", "ok"}, False)
-    assert {tuple(finding) for finding in told.data["findings"]} == {("check", "level", "says", "remedy", "outside")}
-    wrong = [finding for finding in told.data["findings"] if finding["level"] == "error"]
-    assert [finding["says"].partition(" (")[0] for finding in wrong] == ["manifest.json is damaged"]
+    result = call("doctor", "--store", store, "--json")
+    assert (result.code, result.err, set(result.data), result.data["ok"]) == (2, "", {"findings", "ok"}, False)
+    assert {tuple(finding) for finding in result.data["findings"]} == {("check", "level", "says", "remedy", "outside")}
+    errors = [finding for finding in result.data["findings"] if finding["level"] == "error"]
+    assert [finding["says"].partition(" (")[0] for finding in errors] == ["manifest.json is damaged"]
 
 
 @pytest.mark.parametrize(
@@ -579,24 +583,26 @@ def test_as_json_it_has_findings_and_whether_all_is_well(tmp_path: Path, sample_
         ("--repo", "hello-world"),
     ],
 )
-def test_arguments_that_name_no_place_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
+def test_invalid_addresses_exit_with_2(call: Run, arguments: tuple[str, ...]) -> None:
     assert call("doctor", *arguments).code == 2
 
 
-def test_outside_of_a_checkout_it_asks_where_to_look(
+def test_outside_a_checkout_the_doctor_asks_for_a_repository(
     tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = call("doctor")
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "--repo OWNER/NAME" in told.err
+    result = call("doctor")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "--repo OWNER/NAME" in result.err
 
 
-def test_every_remedy_that_is_a_command_of_ours_is_one() -> None:
-    """Those in the source too, whatever they wait for; what is put in stands as a word."""
+def test_every_command_in_a_remedy_exists() -> None:
+    """Checks all remedies in the source, with a word in place of each inserted value."""
     sources = sorted((Path(__file__).parents[2] / "bot/cli").rglob("*.py"))
     texts = [path.read_text().split('"""', 2)[2] for path in sources]  # a module's own docstring names its command
-    found = [c for text in texts for c in COMMAND.findall(re.sub(r"\{[^{}]*\}", "octocat/x", text))]
-    assert len(found) >= 6
-    for command in found:
-        is_real(command if "--server" not in command else "precedent doctor --server https://git.example.com")
+    commands = [command for text in texts for command in COMMAND.findall(re.sub(r"\{[^{}]*\}", "octocat/x", text))]
+    assert len(commands) >= 6
+    for command in commands:
+        assert_command_exists(
+            command if "--server" not in command else "precedent doctor --server https://git.example.com"
+        )

@@ -1,4 +1,4 @@
-"""What the doctor says of a store in a folder, and of what fails while it looks."""
+"""What the doctor says about a store in a folder, and about failures during the examination."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bot.git.errors import AuthFailed, RemoteRefused, parse_error
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, error_for_status
 from bot.settings.schema import Settings
-from tests.cli.clinic import NOW, REPOSITORY, Clinic, threads
+from tests.cli.clinic import NOW, REPOSITORY, ExaminedRepository, threads
 
-PLACE = RepositoryLinks(REPOSITORY, api="https://api.github.com")
+LINKS = RepositoryLinks(REPOSITORY, api="https://api.github.com")
 
 # A store in a folder
 
@@ -28,27 +28,27 @@ PLACE = RepositoryLinks(REPOSITORY, api="https://api.github.com")
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout of a memory branch with a damaged manifest."""
-    clinic = Clinic(tmp_path / "clinic")
-    clinic.remember(*threads(3), cursor=NOW)
+    repository = ExaminedRepository(tmp_path / "clinic")
+    repository.remember(*threads(3), cursor=NOW)
     folder = tmp_path / "checkout"
-    subprocess.run(["git", "clone", "--quiet", "--branch", "precedent", clinic.bare, folder], check=True)
-    clinic.close()
+    subprocess.run(["git", "clone", "--quiet", "--branch", "precedent", repository.bare, folder], check=True)
+    repository.close()
     (folder / "manifest.json").write_text("{", encoding="utf-8")
     return folder
 
 
-def looked_at(store: Path) -> dict[str, CheckResult]:
-    return {each.check: each for each in examine(parser().parse_args(["doctor", "--store", str(store)]), {}, NOW)}
+def examine_store(store: Path) -> dict[str, CheckResult]:
+    return {result.check: result for result in examine(parser().parse_args(["doctor", "--store", str(store)]), {}, NOW)}
 
 
-def test_a_checkout_of_the_branch_is_mended_by_its_workflow(checkout: Path) -> None:
-    remedy = looked_at(checkout)["manifest"].remedy
+def test_a_checkout_of_the_branch_is_repaired_by_its_workflow(checkout: Path) -> None:
+    remedy = examine_store(checkout)["manifest"].remedy
     assert remedy == "start the workflow by hand (Run workflow) with rebuild, then fetch the branch again"
     subprocess.run(["rm", "-rf", checkout / ".git"], check=True)
-    assert "precedent import FILE --store NEW_FOLDER" in looked_at(checkout)["manifest"].remedy
+    assert "precedent import FILE --store NEW_FOLDER" in examine_store(checkout)["manifest"].remedy
 
 
-# What fails while it looks
+# Failures during the examination
 
 
 REFUSALS = [
@@ -62,55 +62,55 @@ REFUSALS = [
 ]
 
 
-def is_no_advice(error: PrecedentError) -> None:
-    told = error.cause
-    assert told
-    assert told != str(error)
-    assert str(error).startswith(told)
+def assert_no_advice(error: PrecedentError) -> None:
+    cause = error.cause
+    assert cause
+    assert cause != str(error)
+    assert str(error).startswith(cause)
     for advice in ("next run", "run again", "give the job", "contents: write", "check the", "bypass"):
-        assert advice not in told
-    assert re.search(r"[\w.)]\Z", told)
+        assert advice not in cause
+    assert re.search(r"[\w.)]\Z", cause)
 
 
 @pytest.mark.parametrize("error", REFUSALS, ids=lambda error: re.sub(r" until .*", "", error.cause))
-def test_what_a_run_does_about_a_failure_is_no_advice_of_the_doctor(error: PrecedentError) -> None:
-    is_no_advice(error)
+def test_the_cause_of_a_failure_contains_no_advice_meant_for_a_run(error: PrecedentError) -> None:
+    assert_no_advice(error)
 
 
-def test_nor_is_what_it_does_where_nobody_answers() -> None:
+def test_the_cause_of_an_unreachable_server_contains_no_advice_meant_for_a_run() -> None:
     with pytest.raises(ForgeError) as caught:
         GitHubClient("http://127.0.0.1:9", "", REPOSITORY, write_gap=0).get("/meta", {})
-    is_no_advice(caught.value)
+    assert_no_advice(caught.value)
 
 
-def test_a_server_that_fails_is_asked_again_later_and_not_by_the_next_run() -> None:
-    told = github.check_repository(GitHubFacts(fault=error_for_status(502, {}, None)), PLACE)
-    assert told.says.endswith("does not answer: GitHub answered 502")
-    assert told.remedy.startswith("run it again later")
+def test_after_a_server_error_the_remedy_is_to_run_the_doctor_again_later() -> None:
+    finding = github.check_repository(GitHubFacts(fault=error_for_status(502, {}, None)), LINKS)
+    assert finding.says.endswith("does not answer: GitHub answered 502")
+    assert finding.remedy.startswith("run it again later")
 
 
 @pytest.mark.slow
-def test_a_repository_that_cannot_be_seen_without_a_token_is_private_or_not_there(tmp_path: Path) -> None:
-    clinic = Clinic(tmp_path)
-    clinic.github.repo.private = True
-    findings = {each.check: each for each in clinic.examine(token="")}
+def test_without_a_token_an_invisible_repository_is_called_private_or_missing(tmp_path: Path) -> None:
+    repository = ExaminedRepository(tmp_path)
+    repository.github.repo.private = True
+    findings = {finding.check: finding for finding in repository.examine(token="")}
     for check in ("repository", "branch"):
         assert findings[check].level == "error"
         assert "without a token: it is private, or does not exist" in findings[check].says
         assert f"set PRECEDENT_TOKEN to a token that may read {REPOSITORY}" in findings[check].remedy
         assert "Username" not in findings[check].says
-    clinic.close()
+    repository.close()
 
 
-def test_a_token_that_may_not_read_is_told_without_the_advice_of_a_run() -> None:
+def test_a_token_without_read_access_is_reported_without_advice_meant_for_a_run() -> None:
     refusal = parse_error(
         "fetch", "remote: Repository not found.\nfatal: repository 'https://github.com/o/r/' not found"
     )
     assert isinstance(refusal, AuthFailed)
-    told = memory.check_branch(refusal, PLACE, Settings(), NOW)
-    assert told.says.endswith("not found")
-    assert "permissions" not in f"{told.says} {told.remedy}"
+    finding = memory.check_branch(refusal, LINKS, Settings(), NOW)
+    assert finding.says.endswith("not found")
+    assert "permissions" not in f"{finding.says} {finding.remedy}"
 
 
-def test_a_rule_that_refuses_a_push_is_best_left_without_the_branch() -> None:
+def test_the_remedy_for_a_refused_push_is_to_leave_the_branch_out_of_the_rule() -> None:
     assert RemoteRefused.usual_remedy.startswith("leave `precedent` out of the rule, ")

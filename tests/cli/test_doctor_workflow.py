@@ -1,4 +1,4 @@
-"""What the doctor says of a workflow is true of that workflow, and its remedy works there."""
+"""What the doctor says about a workflow is true, and its remedy works."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from bot.cli.checks.collect import DoctorOptions, gather
 from bot.cli.checks.github import Step
 from bot.cli.checks.result import RepositoryLinks
 from bot.cli.commands.doctor import judge
-from tests.cli.clinic import NOW, PATH, REPOSITORY, WORKFLOW
+from tests.cli.clinic import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH
 
 
 def steps_of(text: str) -> list[Step]:
-    return github.find_workflows({PATH: text.encode()}, is_ours=False)[0]
+    return github.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)[0]
 
 
-def told(check: str, text: str) -> list[tuple[str, str, str]]:
+def workflow_findings(check: str, text: str) -> list[tuple[str, str, str]]:
     return [
-        (each.level, each.says, each.remedy)
-        for each in github.check_workflow(steps_of(text), comments=True)
-        if each.check == check
+        (finding.level, finding.says, finding.remedy)
+        for finding in github.check_workflow(steps_of(text), comments=True)
+        if finding.check == check
     ]
 
 
-# A run that only tries
+# Dry runs
 
 
 @pytest.mark.parametrize("value", ["true", "'true'", "TRUE"])
-def test_a_dry_run_for_every_event_is_a_warning_and_nobody_says_that_all_is_well(value: str) -> None:
+def test_a_dry_run_for_every_event_is_a_warning_and_the_workflow_is_not_ok(value: str) -> None:
     text = WORKFLOW + f"          dry-run: {value}\n"
-    remedy = f"remove `dry-run: true` from `with:` in {PATH}"
+    remedy = f"remove `dry-run: true` from `with:` in {WORKFLOW_PATH}"
     says = "dry-run is true for every event: nothing is remembered or said"
-    assert told("inputs", text) == [("warning", says, remedy)]
-    assert told("workflow", text) == []
+    assert workflow_findings("inputs", text) == [("warning", says, remedy)]
+    assert workflow_findings("workflow", text) == []
 
 
 @pytest.mark.parametrize("value", ["false", "${{ inputs.dry-run }}", "${{ github.event_name == 'push' }}", "''"])
-def test_a_dry_run_that_somebody_asks_for_is_no_problem(value: str) -> None:
+def test_a_dry_run_on_request_is_no_problem(value: str) -> None:
     text = WORKFLOW + f"          dry-run: {value}\n"
-    assert told("inputs", text) == []
-    assert told("workflow", text)[0][0] == "ok"
+    assert workflow_findings("inputs", text) == []
+    assert workflow_findings("workflow", text)[0][0] == "ok"
 
 
 def test_a_dry_run_under_a_condition_is_not_for_every_event() -> None:
     text = WORKFLOW + "          dry-run: true\n        if: github.event_name == 'workflow_dispatch'\n"
-    assert told("inputs", text) == []
+    assert workflow_findings("inputs", text) == []
 
 
 # Where the Action comes from
@@ -57,30 +57,36 @@ def test_a_dry_run_under_a_condition_is_not_for_every_event() -> None:
 
 @pytest.mark.parametrize("uses", ["OWNER/precedent@v1", "docker://ghcr.io/OWNER/precedent:v1"])
 def test_the_placeholder_of_the_readme_is_an_error(uses: str) -> None:
-    [(level, says, remedy)] = told("version", re.sub(r"uses: .*", f"uses: {uses}", WORKFLOW))
+    [(level, says, remedy)] = workflow_findings("version", re.sub(r"uses: .*", f"uses: {uses}", WORKFLOW))
     assert (level, "OWNER is the README's placeholder" in says) == ("error", True)
     assert remedy == "replace OWNER with the account that you use it from"
 
 
 @pytest.mark.parametrize("uses", ["co-OWNER/precedent@v1", "owner/precedent@v1"])
-def test_an_account_is_no_placeholder(uses: str) -> None:
-    assert [each[0] for each in told("version", re.sub(r"uses: .*", f"uses: {uses}", WORKFLOW))] == []
+def test_a_similar_account_name_is_no_placeholder(uses: str) -> None:
+    assert [
+        finding[0] for finding in workflow_findings("version", re.sub(r"uses: .*", f"uses: {uses}", WORKFLOW))
+    ] == []
 
 
-# Where it was looked
+# Where a workflow was looked for
 
 
 def test_without_a_workflow_it_says_where_it_looked() -> None:
-    [there] = github.check_workflow([], comments=True)
-    [here] = github.check_workflow([], comments=True, is_checkout=True)
-    assert (there.level, "on the default branch uses" in there.says) == ("error", True)
-    assert (here.level, "of this checkout uses" in here.says, "default branch" in here.says) == ("warning", True, False)
+    [on_branch] = github.check_workflow([], comments=True)
+    [in_checkout] = github.check_workflow([], comments=True, is_checkout=True)
+    assert (on_branch.level, "on the default branch uses" in on_branch.says) == ("error", True)
+    assert (in_checkout.level, "of this checkout uses" in in_checkout.says, "default branch" in in_checkout.says) == (
+        "warning",
+        True,
+        False,
+    )
 
 
 @pytest.mark.slow
-def test_a_checkout_without_a_workflow_is_no_statement_on_the_default_branch(tmp_path: Path) -> None:
+def test_a_checkout_without_a_workflow_says_nothing_about_the_default_branch(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
-    place = RepositoryLinks(REPOSITORY, "http://127.0.0.1:9", "http://127.0.0.1:9/api/v3")
-    findings = judge(gather(DoctorOptions(place, checkout=tmp_path, offline=True), NOW))
-    [finding] = [each for each in findings if each.check == "workflow"]
+    links = RepositoryLinks(REPOSITORY, "http://127.0.0.1:9", "http://127.0.0.1:9/api/v3")
+    findings = judge(gather(DoctorOptions(links, checkout=tmp_path, offline=True), NOW))
+    [finding] = [check_result for check_result in findings if check_result.check == "workflow"]
     assert (finding.level, "of this checkout" in finding.says) == ("warning", True)

@@ -1,4 +1,4 @@
-"""A fix in another repository is named with its repository, whichever command tells of it."""
+"""Every command shows a fix in another repository with the name of that repository."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def issue(number: int, title: str, **rest: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def closed(number: int, title: str, said: str) -> dict[str, Any]:
-    comment = {"author": "hubot", "association": "MEMBER", "created_at": "2024-01-02T08:59:00Z", "body": said}
+def closed(number: int, title: str, answer: str) -> dict[str, Any]:
+    comment = {"author": "hubot", "association": "MEMBER", "created_at": "2024-01-02T08:59:00Z", "body": answer}
     return issue(number, title, state="closed", closed_at="2024-01-02T09:00:00Z", closed_by="hubot", comments=[comment])
 
 
@@ -37,7 +37,7 @@ THREADS = [
 
 @pytest.fixture
 def store(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store that was made with --repo. What is asked in it is asked without."""
+    """A store imported with --repo, which later commands leave out."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -61,28 +61,30 @@ def store(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
     ids=" ".join,
 )
-def test_a_fix_elsewhere_keeps_the_name_of_its_repository(store: Path, call: Run, command: list[str]) -> None:
-    told = call(*command, "--store", store)
-    assert (told.code, FIX in told.out) == (0, True), told
-    assert f" {OURS}#7" not in told.out
+def test_a_fix_in_another_repository_is_shown_with_the_name_of_that_repository(
+    store: Path, call: Run, command: list[str]
+) -> None:
+    result = call(*command, "--store", store)
+    assert (result.code, FIX in result.out) == (0, True), result
+    assert f" {OURS}#7" not in result.out
 
 
-def test_links_to_the_repository_itself_are_its_own(store: Path, call: Run) -> None:
+def test_links_to_the_repository_itself_are_shown_without_its_name(store: Path, call: Run) -> None:
     assert "\t#7\t" in call("outcomes", "--store", store).out
     assert "\t#7\t" in call("outcomes", "--store", store, "--ids", "2").out
     assert f"\t{OURS}#7\t" in call("outcomes", "--store", store, "--repo", "octo-org/other").out
 
 
-def test_an_import_without_the_option_keeps_what_is_known(store: Path, call: Run, tmp_path: Path) -> None:
-    more = tmp_path / "more.jsonl"
-    more.write_text(json.dumps(closed(4, "It hangs", f"Fixed by https://github.com/{THEIRS}/pull/8.")))
-    assert call("import", "--store", store, more).code == 0
+def test_a_later_import_without_the_repo_option_keeps_the_repository(store: Path, call: Run, tmp_path: Path) -> None:
+    archive = tmp_path / "more.jsonl"
+    archive.write_text(json.dumps(closed(4, "It hangs", f"Fixed by https://github.com/{THEIRS}/pull/8.")))
+    assert call("import", "--store", store, archive).code == 0
     assert f"\t{THEIRS}#8\t" in call("outcomes", "--store", store, "--ids", "4").out
     assert f"{THEIRS}#8" in call("show", "4", "--store", store).out
 
 
 @pytest.mark.parametrize(
-    ("fix", "shown"),
+    ("fix", "expected"),
     [
         ("#50", "#50"),
         ("bitcoin/bitcoin#33906", "bitcoin/bitcoin#33906"),
@@ -92,5 +94,5 @@ def test_an_import_without_the_option_keeps_what_is_known(store: Path, call: Run
         ("a-very-long-reference", "a-very-long-reference"),
     ],
 )
-def test_only_the_id_of_a_commit_is_shortened(fix: str, shown: str) -> None:
-    assert outcome_phrase("fixed", fix, "v2") == f"fixed by {shown} in v2"
+def test_only_the_id_of_a_commit_is_shortened(fix: str, expected: str) -> None:
+    assert outcome_phrase("fixed", fix, "v2") == f"fixed by {expected} in v2"

@@ -1,4 +1,4 @@
-"""The commands that prove: their figures, what they write, and what they say of files that are none of theirs."""
+"""`eval`, `backtest` and `calibrate`: their figures, what they write, and what they say about invalid files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVAL_KEYS = {
 }
 SIZE, FEW = 110, 70
 THREADS = [life.thread() for life in generated(SIZE, Random(3))]
-"""A thread a day; every fifth is asked for the one before it."""
+"""One thread a day; every fifth is a query for the one before it."""
 
 
 def archive(path: Path, threads: Iterable[Thread] = THREADS) -> Path:
@@ -45,8 +45,8 @@ def lines(path: Path, *rows: object) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str | Path, ...]:
     """The options that name a small archive and 13 queries on it."""
-    asked = [{"id": key, "relevant": [key - 1]} for key in range(6, FEW + 1, 5)]
-    queries = lines(tmp_path / "queries.jsonl", *asked)
+    rows = [{"id": key, "relevant": [key - 1]} for key in range(6, FEW + 1, 5)]
+    queries = lines(tmp_path / "queries.jsonl", *rows)
     return ("--threads", archive(tmp_path / "threads.jsonl", THREADS[:FEW]), "--queries", queries)
 
 
@@ -63,35 +63,35 @@ def store(imported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(imported, tmp_path / "store"))
 
 
-def opened(store: Path) -> Memory:
+def open_memory(store: Path) -> Memory:
     return Memory(FolderStore(store)).open()
 
 
 # Eval
 
 
-def test_figures_of_known_duplicates_as_data(files: tuple[str | Path, ...], call: Run) -> None:
-    ended = call("eval", *files, "--json")
-    assert (ended.code, ended.err, set(ended.data)) == (0, "", EVAL_KEYS)
-    data = ended.data
+def test_eval_prints_the_figures_for_known_duplicates_as_json(files: tuple[str | Path, ...], call: Run) -> None:
+    result = call("eval", *files, "--json")
+    assert (result.code, result.err, set(result.data)) == (0, "", EVAL_KEYS)
+    data = result.data
     assert (data["n"], data["threads"], data["ranking"], data["window_days"]) == (13, FEW, "own", None)
     shares = [data[name] for name in ("rr@1", "rr@5", "rr@10", "rr@20", "candidates_recall")]
     assert shares == sorted(shares)
     assert 0 < data["rr@20"] <= 1
-    found = [rank for rank in data["ranks"].values() if rank]
-    assert data["rr@5"] == pytest.approx(sum(rank <= 5 for rank in found) / 13, abs=1e-4)
-    assert data["mrr"] == pytest.approx(sum(1 / rank for rank in found) / 13, abs=1e-4)
+    ranks = [rank for rank in data["ranks"].values() if rank]
+    assert data["rr@5"] == pytest.approx(sum(rank <= 5 for rank in ranks) / 13, abs=1e-4)
+    assert data["mrr"] == pytest.approx(sum(1 / rank for rank in ranks) / 13, abs=1e-4)
     assert all(data["interval"][name][0] <= data[name] <= data["interval"][name][1] for name in data["interval"])
     assert 0 < data["ms_p50"] <= data["ms_p95"]
 
 
-def test_figures_in_words(files: tuple[str | Path, ...], call: Run) -> None:
-    told = call("eval", *files, "--limit", "5").out.splitlines()
-    assert told[0] == f"5 queries, {FEW} threads, ranking own"
-    assert [line.split()[0] for line in told[1:6]] == ["rr@1", "rr@5", "rr@10", "rr@20", "mrr"]
+def test_eval_prints_the_figures_as_text(files: tuple[str | Path, ...], call: Run) -> None:
+    output = call("eval", *files, "--limit", "5").out.splitlines()
+    assert output[0] == f"5 queries, {FEW} threads, ranking own"
+    assert [line.split()[0] for line in output[1:6]] == ["rr@1", "rr@5", "rr@10", "rr@20", "mrr"]
 
 
-def test_ids_may_be_names(tmp_path: Path, call: Run) -> None:
+def test_ids_can_be_names(tmp_path: Path, call: Run) -> None:
     named = [{**archive_fields(thread), "id": f"KEY-{thread.id}", "comments": []} for thread in THREADS[:60]]
     options = (
         "--threads",
@@ -102,20 +102,20 @@ def test_ids_may_be_names(tmp_path: Path, call: Run) -> None:
     assert list(call("eval", *options, "--json").data["ranks"]) == ["KEY-60"]
 
 
-def test_a_limit_takes_queries_from_all_of_the_file(files: tuple[str | Path, ...], call: Run) -> None:
+def test_a_limit_takes_queries_from_the_whole_file(files: tuple[str | Path, ...], call: Run) -> None:
     assert list(call("eval", *files, "--limit", "5", "--json").data["ranks"]) == ["6", "16", "31", "41", "56"]
 
 
-def test_only_candidates_of_the_window_are_found(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
+def test_only_candidates_within_the_window_are_found(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
     near = lines(tmp_path / "near.jsonl", {"id": 69, "relevant": [67]}, {"id": 70, "relevant": [40]})
-    ended = call("eval", *files[:2], "--queries", near, "--window-days", "10", "--json")
-    ranks = ended.data["ranks"]
-    assert ended.data["window_days"] == 10
+    result = call("eval", *files[:2], "--queries", near, "--window-days", "10", "--json")
+    ranks = result.data["ranks"]
+    assert result.data["window_days"] == 10
     assert ranks["70"] is None
     assert 1 <= ranks["69"] <= 10
 
 
-def test_what_is_not_older_than_the_query_is_no_answer(tmp_path: Path, call: Run) -> None:
+def test_a_thread_that_is_not_older_than_the_query_does_not_count(tmp_path: Path, call: Run) -> None:
     queries = lines(tmp_path / "q.jsonl", {"id": 60, "relevant": [61, 999]})
     data = call("eval", "--threads", archive(tmp_path / "t.jsonl"), "--queries", queries, "--json").data
     assert (data["ranks"], data["mrr"], data["candidates_recall"]) == ({"60": None}, 0, 0)
@@ -127,7 +127,9 @@ def test_folds_fit_weights_to_the_other_queries(files: tuple[str | Path, ...], c
 
 
 @pytest.mark.slow
-def test_the_difference_to_an_earlier_result(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
+def test_eval_shows_the_difference_from_an_earlier_result(
+    files: tuple[str | Path, ...], tmp_path: Path, call: Run
+) -> None:
     before = tmp_path / "before.json"
     data = call("eval", *files, "--limit", "10", "--json").data
     data["ranks"] = dict.fromkeys(list(data["ranks"])[:8])
@@ -136,8 +138,8 @@ def test_the_difference_to_an_earlier_result(files: tuple[str | Path, ...], tmp_
     assert after["n"] == 8
     assert after["mrr"][1] <= after["mrr"][0] <= after["mrr"][2]
     assert after["rr@20"][0] > 0
-    told = call("eval", *files, "--limit", "10", "--against", before).out
-    assert "difference on the 8 queries that both have\nrr@1 " in told
+    output = call("eval", *files, "--limit", "10", "--against", before).out
+    assert "difference on the 8 queries that both have\nrr@1 " in output
 
 
 @pytest.mark.parametrize(
@@ -153,66 +155,66 @@ def test_the_difference_to_an_earlier_result(files: tuple[str | Path, ...], tmp_
         ('{"id": 999, "relevant": [1]}', "line 3: no thread 999 in the archive"),
     ],
 )
-def test_a_line_that_is_no_query_is_named(tmp_path: Path, call: Run, row: str, fault: str) -> None:
+def test_an_invalid_query_is_reported_with_its_line(tmp_path: Path, call: Run, row: str, fault: str) -> None:
     queries = tmp_path / "q.jsonl"
     queries.write_text(f'{{"id": 6, "relevant": [5]}}\n\n{row}\n', encoding="utf-8")
-    ended = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"precedent eval: {queries}, {fault}")
+    result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"precedent eval: {queries}, {fault}")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe", None])
-def test_a_file_of_queries_that_is_none_is_named(tmp_path: Path, call: Run, content: bytes | None) -> None:
+def test_an_invalid_file_of_queries_is_reported(tmp_path: Path, call: Run, content: bytes | None) -> None:
     queries = tmp_path / "q.jsonl"
     if content is not None:
         queries.write_bytes(content)
-    ended = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"precedent eval: {queries} ")
+    result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"precedent eval: {queries} ")
 
 
-def test_an_archive_that_is_none_is_named(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
+def test_an_invalid_archive_is_reported(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
     missing = call("eval", "--threads", tmp_path / "none.jsonl", *files[2:])
     assert (missing.code, missing.out) == (2, "")
     broken = tmp_path / "broken.jsonl"
     broken.write_text(json.dumps(archive_fields(THREADS[0])) + "\n{\n", encoding="utf-8")
-    ended = call("eval", "--threads", broken, *files[2:])
-    assert (ended.code, ended.out) == (2, "")
-    assert f"{broken}, line 2: not a thread" in ended.err
+    result = call("eval", "--threads", broken, *files[2:])
+    assert (result.code, result.out) == (2, "")
+    assert f"{broken}, line 2: not a thread" in result.err
 
 
 @pytest.mark.parametrize(
     "content", [None, "{", "[1]", "{}", '{"ranks": []}', '{"ranks": {}}', '{"ranks": {"6": "first"}}', "[" * 100_000]
 )
-def test_an_earlier_result_that_is_none_is_named(
+def test_an_invalid_earlier_result_is_reported(
     files: tuple[str | Path, ...], tmp_path: Path, call: Run, content: str | None
 ) -> None:
     before = tmp_path / "before.json"
     if content is not None:
         before.write_text(content, encoding="utf-8")
-    ended = call("eval", *files, "--limit", "1", "--against", before)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"precedent eval: {before} ")
+    result = call("eval", *files, "--limit", "1", "--against", before)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"precedent eval: {before} ")
 
 
 # Backtest
 
 
 @pytest.mark.slow
-def test_a_replay_as_data_and_in_words(store: Path, call: Run) -> None:
-    ended = call("backtest", "--store", store, "--last", "30", "--repo", "octo-org/hello-world", "--json")
-    assert (ended.code, ended.err) == (0, "")
-    data = ended.data
+def test_backtest_prints_its_figures_as_json_and_as_text(store: Path, call: Run) -> None:
+    result = call("backtest", "--store", store, "--last", "30", "--repo", "octo-org/hello-world", "--json")
+    assert (result.code, result.err) == (0, "")
+    data = result.data
     assert (data["n"], data["wanted"], data["threads"], data["repo"]) == (30, 30, SIZE, "octo-org/hello-world")
     assert sum(data["grades"].values()) == 30
     assert {"rr@1", "rr@5", "rr@10", "rr@20", "mrr", "precision", "commented_share", "ms_p50", "ms_p95"} <= set(data)
-    told = call("backtest", "--store", store, "--last", "30").out
-    assert told.startswith(f"Of the 30 newest issues, it would have shown similar ones on {data['commented']} (")
-    assert f"mrr               {data['mrr']:.3f}" in told
+    output = call("backtest", "--store", store, "--last", "30").out
+    assert output.startswith(f"Of the 30 newest issues, it would have shown similar ones on {data['commented']} (")
+    assert f"mrr               {data['mrr']:.3f}" in output
 
 
 @pytest.mark.slow
-def test_a_replay_changes_nothing_but_the_report(store: Path, tmp_path: Path, call: Run) -> None:
+def test_backtest_writes_nothing_but_the_report(store: Path, tmp_path: Path, call: Run) -> None:
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     report = tmp_path / "report.html"
     assert call("backtest", "--store", store, "--last", "10", "--html", report).code == 0
@@ -222,85 +224,85 @@ def test_a_replay_changes_nothing_but_the_report(store: Path, tmp_path: Path, ca
     assert THREADS[-1].title in page
 
 
-def test_a_report_that_cannot_be_written_is_told(store: Path, tmp_path: Path, call: Run) -> None:
-    ended = call("backtest", "--store", store, "--last", "1", "--html", tmp_path / "none" / "report.html")
-    assert (ended.code, ended.out) == (1, "")
-    assert "report.html cannot be written" in ended.err
+def test_an_unwritable_report_exits_with_1(store: Path, tmp_path: Path, call: Run) -> None:
+    result = call("backtest", "--store", store, "--last", "1", "--html", tmp_path / "none" / "report.html")
+    assert (result.code, result.out) == (1, "")
+    assert "report.html cannot be written" in result.err
 
 
 # Calibrate
 
 
-def cut_of(store: Path) -> Any:
+def read_weights(store: Path) -> Any:
     return parse(json.loads((store / RANKING).read_text(encoding="utf-8")))
 
 
 @pytest.mark.slow
-def test_a_share_sets_the_cut_that_the_next_replay_uses(store: Path, call: Run) -> None:
-    ended = call("calibrate", "--store", store, "--share", "0.3", "--json")
-    assert (ended.code, ended.data["is_own"]) == (0, True)
-    ranking = cut_of(store)
-    assert ranking.by_words.cut == pytest.approx(ended.data["confidence_at_0.65"], abs=1e-4)
+def test_a_share_sets_the_cut_that_the_next_backtest_uses(store: Path, call: Run) -> None:
+    result = call("calibrate", "--store", store, "--share", "0.3", "--json")
+    assert (result.code, result.data["is_own"]) == (0, True)
+    ranking = read_weights(store)
+    assert ranking.by_words.cut == pytest.approx(result.data["confidence_at_0.65"], abs=1e-4)
     assert ranking.with_vectors == shipped().with_vectors
-    assert opened(store).ranking == ranking
+    assert open_memory(store).ranking == ranking
     data = call("backtest", "--store", store, "--json").data
     assert data["commented_share"] == pytest.approx(0.3, abs=0.04)
-    assert data["evidence"]["cut"] == ended.data["reason"]
+    assert data["evidence"]["cut"] == result.data["reason"]
 
 
 @pytest.mark.slow
-def test_the_next_answer_goes_by_the_cut(store: Path, call: Run) -> None:
-    def speaking() -> int:
-        asked = range(SIZE - 9, SIZE + 1)
+def test_the_next_answer_uses_the_cut(store: Path, call: Run) -> None:
+    def count_comments() -> int:
+        ids = range(SIZE - 9, SIZE + 1)
         return sum(
-            call("answer", str(key), "--store", store, "--as-of", "created", "--json").data["spoke"] for key in asked
+            call("answer", str(key), "--store", store, "--as-of", "created", "--json").data["spoke"] for key in ids
         )
 
     assert call("calibrate", "--store", store, "--share", "0.01").code == 0
-    quiet = speaking()
+    few_comments = count_comments()
     assert call("calibrate", "--store", store, "--share", "0.6").code == 0
-    assert quiet <= 1
-    assert speaking() >= 3
+    assert few_comments <= 1
+    assert count_comments() >= 3
 
 
 @pytest.mark.slow
 def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, call: Run) -> None:
-    memory = opened(store)
+    memory = open_memory(store)
     words = train_embeddings([(terms(thread.title), body_terms(thread.body)) for thread in THREADS])
     assert words is not None
     memory.install_model(ModelUpdate(encode_words(words), shipped(), SIZE))
     memory.rebuild_index()
     assert memory.commit("Learned")
-    kept = (store / WORDS).read_bytes()
+    words_before = (store / WORDS).read_bytes()
     assert call("calibrate", "--store", store, "--share", "0.3", "--json").data["is_own"]
-    assert cut_of(store).by_words == shipped().by_words
-    assert cut_of(store).with_vectors.cut != shipped().with_vectors.cut
-    memory = opened(store)
-    assert (memory.state.manifest.learned_from, (store / WORDS).read_bytes(), memory.notes) == (SIZE, kept, [])
+    assert read_weights(store).by_words == shipped().by_words
+    assert read_weights(store).with_vectors.cut != shipped().with_vectors.cut
+    memory = open_memory(store)
+    assert (memory.state.manifest.learned_from, (store / WORDS).read_bytes(), memory.notes) == (SIZE, words_before, [])
     assert memory.vectors(THREADS[-1])
 
 
-def test_few_issues_keep_the_shipped_cut(store: Path, call: Run) -> None:
-    ended = call("calibrate", "--store", store, "--last", "20")
-    assert ended.code == 0
-    assert ended.out.startswith(
+def test_with_too_few_issues_the_shipped_cut_stays(store: Path, call: Run) -> None:
+    result = call("calibrate", "--store", store, "--last", "20")
+    assert result.code == 0
+    assert result.out.startswith(
         "the cut is kept as it is: only 20 issues could be replayed, 100 are needed; so this history does not tell"
     )
     assert not (store / RANKING).exists()
 
 
-def test_few_links_keep_the_shipped_cut(store: Path, call: Run) -> None:
-    ended = call("calibrate", "--store", store, "--precision", "1", "--json")
-    assert (ended.code, ended.data["is_own"]) == (0, False)
-    assert "no 20 comments reach a precision of 100%" in ended.data["reason"]
+def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> None:
+    result = call("calibrate", "--store", store, "--precision", "1", "--json")
+    assert (result.code, result.data["is_own"]) == (0, False)
+    assert "no 20 comments reach a precision of 100%" in result.data["reason"]
     assert not (store / RANKING).exists()
 
 
 @pytest.mark.parametrize("command", ["backtest", "calibrate"])
-def test_a_store_that_is_none_is_named(tmp_path: Path, call: Run, command: str) -> None:
-    ended = call(command, "--store", tmp_path / "none")
-    assert (ended.code, ended.out) == (2, "")
-    assert "precedent import" in ended.err
+def test_a_missing_store_is_reported(tmp_path: Path, call: Run, command: str) -> None:
+    result = call(command, "--store", tmp_path / "none")
+    assert (result.code, result.out) == (2, "")
+    assert "precedent import" in result.err
 
 
 @pytest.mark.parametrize(
@@ -320,8 +322,8 @@ def test_a_store_that_is_none_is_named(tmp_path: Path, call: Run, command: str) 
         ("calibrate", "--store", "s", "--share", "0.1", "--precision", "0.5"),
     ],
 )
-def test_options_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
-    ended = call(*arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "; see `precedent " in ended.err
-    assert ended.err.count("\n") == 1
+def test_invalid_options_exit_with_2(call: Run, arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "; see `precedent " in result.err
+    assert result.err.count("\n") == 1

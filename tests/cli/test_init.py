@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from bot.cli.commands import init as written
+from bot.cli.commands import init as init_command
 from bot.cli.commands.init import WORKFLOW, WorkflowChoice, workflow_text
 from bot.comment.clean_text import clean
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
-from tests.cli.clinic import Clinic
+from tests.cli.clinic import ExaminedRepository
 from tests.cli.console import Run
 from tools.address import UNKNOWN, address
 
@@ -32,8 +32,8 @@ NEXT = f"Next: run the same command with --write{' --action OWNER/precedent@COMM
 
 def git(folder: Path, *words: str) -> str:
     identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
-    done = subprocess.run(("git", *identity, *words), cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout
+    process = subprocess.run(("git", *identity, *words), cwd=folder, capture_output=True, text=True, check=True)
+    return process.stdout
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def checkout(tmp_path: Path) -> Path:
     return top
 
 
-def on_main(top: Path, name: str = "main") -> None:
+def set_default_branch(top: Path, name: str = "main") -> None:
     git(top, "symbolic-ref", "refs/remotes/origin/HEAD", f"refs/remotes/origin/{name}")
 
 
-def held(top: Path) -> dict[str, bytes]:
+def files_in(top: Path) -> dict[str, bytes]:
     """Everything in the checkout but git's own folder."""
     return {
         path.relative_to(top).as_posix(): path.read_bytes()
@@ -58,97 +58,101 @@ def held(top: Path) -> dict[str, bytes]:
     }
 
 
-def parsed(text: str) -> dict[Any, Any]:
-    found: dict[Any, Any] = yaml.safe_load(text)
-    return found
+def parse_yaml(text: str) -> dict[Any, Any]:
+    document: dict[Any, Any] = yaml.safe_load(text)
+    return document
 
 
-def put(top: Path, path: str, text: str) -> Path:
+def write_file(top: Path, path: str, text: str) -> Path:
     file = top / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return file
 
 
-# -- a look first --------------------------------------------------------------------------------------------------
+# -- preview -------------------------------------------------------------------------------------------------------
 
 
 def test_without_write_it_shows_everything_and_writes_nothing(checkout: Path, call: Run) -> None:
-    on_main(checkout)
+    set_default_branch(checkout)
     before = git(checkout, "status", "--porcelain", "--ignored")
-    done = call("init", checkout)
-    assert (done.code, done.err) == (0, "")
-    assert held(checkout) == {}
+    result = call("init", checkout)
+    assert (result.code, result.err) == (0, "")
+    assert files_in(checkout) == {}
     assert git(checkout, "status", "--porcelain", "--ignored") == before
     parts = [
         f"would write {path}:\n\n{text}\n"
-        for path, text in ((WORKFLOW, workflow_text()), (CONFIG_PATH, written.settings_text()))
+        for path, text in ((WORKFLOW, workflow_text()), (CONFIG_PATH, init_command.settings_text()))
     ]
-    assert done.out == "".join(parts) + f"{NEXT}\n"
-    assert "hunter2secret" not in done.out
+    assert result.out == "".join(parts) + f"{NEXT}\n"
+    assert "hunter2secret" not in result.out
 
 
-def test_the_json_has_all_of_it(checkout: Path, call: Run) -> None:
-    told = call("init", checkout, "--json").data
-    assert [(file["path"], file["state"]) for file in told["files"]] == [(WORKFLOW, "new"), (CONFIG_PATH, "new")]
-    assert told["files"][0]["content"] == workflow_text()
-    assert (told["written"], told["refused"], told["memory_branch"], told["mode"]) == (
+def test_the_json_has_everything_that_the_text_shows(checkout: Path, call: Run) -> None:
+    preview = call("init", checkout, "--json").data
+    assert [(file["path"], file["state"]) for file in preview["files"]] == [(WORKFLOW, "new"), (CONFIG_PATH, "new")]
+    assert preview["files"][0]["content"] == workflow_text()
+    assert (preview["written"], preview["refused"], preview["memory_branch"], preview["mode"]) == (
         False,
         "",
         "precedent",
         "summary",
     )
-    assert (told["repository"], told["server"], told["default_branch"]) == (REPOSITORY, "https://github.com", "main")
-    assert told["next"] == [NEXT]
-    done = call("init", checkout, "--json", "--write", "--action", PINNED).data
-    assert (done["written"], done["action"]) == (True, PINNED)
-    assert {file["path"]: file["content"].encode() for file in done["files"]} == held(checkout)
+    assert (preview["repository"], preview["server"], preview["default_branch"]) == (
+        REPOSITORY,
+        "https://github.com",
+        "main",
+    )
+    assert preview["next"] == [NEXT]
+    data = call("init", checkout, "--json", "--write", "--action", PINNED).data
+    assert (data["written"], data["action"]) == (True, PINNED)
+    assert {file["path"]: file["content"].encode() for file in data["files"]} == files_in(checkout)
 
 
 def test_a_placeholder_is_never_written(checkout: Path, call: Run) -> None:
-    unknown = ((), ("--force",)) if IS_UNKNOWN else ()
-    for options in (("--action", "OWNER/precedent@v1"), *unknown):
-        done = call("init", checkout, "--write", *options)
-        assert done.code == 2
-        assert "--action OWNER/precedent@COMMIT" in done.err
-        assert held(checkout) == {}
+    without_action = ((), ("--force",)) if IS_UNKNOWN else ()
+    for options in (("--action", "OWNER/precedent@v1"), *without_action):
+        result = call("init", checkout, "--write", *options)
+        assert result.code == 2
+        assert "--action OWNER/precedent@COMMIT" in result.err
+        assert files_in(checkout) == {}
 
 
-def test_a_wrong_option_is_a_mistake_and_writes_nothing(checkout: Path, call: Run) -> None:
+def test_an_invalid_option_exits_with_2_and_writes_nothing(checkout: Path, call: Run) -> None:
     for options in (("--action", "x/y@v1"), ("--mode", "off"), ("--branch", "a..b"), ("--branch", "x: y")):
         assert call("init", checkout, "--write", "--action", PINNED, *options).code == 2
     assert "main is the default branch" in call("init", checkout, "--write", "--action", PINNED, "--branch", "main").err
-    assert held(checkout) == {}
+    assert files_in(checkout) == {}
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_shown_is_written_and_a_second_run_finds_it_so(checkout: Path, call: Run) -> None:
-    below = checkout / "src"
-    below.mkdir()
-    assert call("init", below, "--write", "--action", PINNED).code == 0
-    first = held(checkout)
-    assert first == {
+def test_it_writes_what_it_showed_and_a_second_run_has_nothing_to_do(checkout: Path, call: Run) -> None:
+    subfolder = checkout / "src"
+    subfolder.mkdir()
+    assert call("init", subfolder, "--write", "--action", PINNED).code == 0
+    files = files_in(checkout)
+    assert files == {
         WORKFLOW: workflow_text(WorkflowChoice(PINNED)).encode(),
-        CONFIG_PATH: written.settings_text().encode(),
+        CONFIG_PATH: init_command.settings_text().encode(),
     }
-    modes = {stat.S_IMODE((checkout / path).stat().st_mode) for path in first}
+    modes = {stat.S_IMODE((checkout / path).stat().st_mode) for path in files}
     assert modes == {0o644}
-    stamps = [(checkout / path).stat().st_mtime_ns for path in first]
+    times = [(checkout / path).stat().st_mtime_ns for path in files]
     for options in ((), ("--force",), ("--action", PINNED), ("--mode", "summary")):
-        done = call("init", checkout, "--write", *options)
-        assert (done.code, done.err) == (0, "")
-        assert done.out == (
+        result = call("init", checkout, "--write", *options)
+        assert (result.code, result.err) == (0, "")
+        assert result.out == (
             f"{WORKFLOW} is already up to date\n{CONFIG_PATH} is already up to date\n"
             f"Next: bring both files to main of {REPOSITORY}, "
             "start the workflow by hand with rebuild, run precedent doctor\n"
         )
-    assert [(checkout / path).stat().st_mtime_ns for path in first] == stamps
-    assert held(checkout) == first
+    assert [(checkout / path).stat().st_mtime_ns for path in files] == times
+    assert files_in(checkout) == files
 
 
-def test_who_took_the_line_of_the_mode_out_is_not_undone(checkout: Path, call: Run) -> None:
+def test_removing_the_line_of_the_mode_by_hand_is_not_undone(checkout: Path, call: Run) -> None:
     call("init", checkout, "--write", "--action", PINNED)
     file = checkout / WORKFLOW
     assert "remove this line to let it comment\n" in file.read_text("utf-8")
@@ -158,132 +162,136 @@ def test_who_took_the_line_of_the_mode_out_is_not_undone(checkout: Path, call: R
 
 
 @pytest.mark.parametrize("options", [("--mode", "comment"), ("--action", TAGGED)])
-def test_what_differs_is_replaced_by_force_alone(checkout: Path, call: Run, options: tuple[str, ...]) -> None:
+def test_a_file_that_differs_is_replaced_only_with_force(checkout: Path, call: Run, options: tuple[str, ...]) -> None:
     call("init", checkout, "--write", "--action", PINNED)
-    before = held(checkout)
-    shown, kept = call("init", checkout, *options), call("init", checkout, "--write", *options)
-    assert (shown.code, kept.code) == (2, 2)
-    assert f"{WORKFLOW} exists and differs" in shown.out
-    assert "replace it with --force" in kept.err
-    assert held(checkout) == before
+    before = files_in(checkout)
+    preview, refusal = call("init", checkout, *options), call("init", checkout, "--write", *options)
+    assert (preview.code, refusal.code) == (2, 2)
+    assert f"{WORKFLOW} exists and differs" in preview.out
+    assert "replace it with --force" in refusal.err
+    assert files_in(checkout) == before
     assert call("init", checkout, "--write", "--force", *options).out.startswith(f"replaced {WORKFLOW}\n")
-    assert held(checkout)[WORKFLOW] != before[WORKFLOW]
-    assert held(checkout)[CONFIG_PATH] == before[CONFIG_PATH]
+    assert files_in(checkout)[WORKFLOW] != before[WORKFLOW]
+    assert files_in(checkout)[CONFIG_PATH] == before[CONFIG_PATH]
 
 
-def test_a_conflict_keeps_the_other_file_from_being_written_too(checkout: Path, call: Run) -> None:
-    put(checkout, WORKFLOW, "name: Something else\n")
+def test_a_conflict_in_one_file_keeps_both_from_being_written(checkout: Path, call: Run) -> None:
+    write_file(checkout, WORKFLOW, "name: Something else\n")
     assert call("init", checkout, "--write", "--action", PINNED).code == 2
-    assert held(checkout) == {WORKFLOW: b"name: Something else\n"}
+    assert files_in(checkout) == {WORKFLOW: b"name: Something else\n"}
 
 
-def test_settings_that_are_there_stay_and_count(checkout: Path, call: Run) -> None:
-    own = "mode: off\nbranch: memories\n"
-    put(checkout, CONFIG_PATH, own)
+def test_existing_settings_are_kept_and_respected(checkout: Path, call: Run) -> None:
+    settings = "mode: off\nbranch: memories\n"
+    write_file(checkout, CONFIG_PATH, settings)
     assert call("init", checkout, "--write", "--force", "--action", PINNED, "--mode", "comment").code == 0
-    assert held(checkout)[CONFIG_PATH] == own.encode()
-    shown = call("init", checkout, "--json").data
-    assert (shown["memory_branch"], shown["mode"], shown["files"][1]["state"]) == ("memories", "off", "kept")
+    assert files_in(checkout)[CONFIG_PATH] == settings.encode()
+    data = call("init", checkout, "--json").data
+    assert (data["memory_branch"], data["mode"], data["files"][1]["state"]) == ("memories", "off", "kept")
     assert "names the branch memories" in call("init", checkout, "--branch", "other").err
-    put(checkout, CONFIG_PATH, "mood: off\n")
+    write_file(checkout, CONFIG_PATH, "mood: off\n")
     assert call("init", checkout, "--write").err.startswith(f"precedent init: {CONFIG_PATH}:1: unknown setting")
 
 
-def test_another_workflow_that_uses_it_is_not_joined_by_a_second(checkout: Path, call: Run) -> None:
-    put(checkout, ".github/workflows/bot.yaml", workflow_text(WorkflowChoice(PINNED)))
-    done = call("init", checkout, "--write", "--action", PINNED)
-    assert done.code == 2
-    assert ".github/workflows/bot.yaml uses Precedent already" in done.err
-    assert set(held(checkout)) == {".github/workflows/bot.yaml"}
+def test_no_second_workflow_is_written_without_force(checkout: Path, call: Run) -> None:
+    write_file(checkout, ".github/workflows/bot.yaml", workflow_text(WorkflowChoice(PINNED)))
+    result = call("init", checkout, "--write", "--action", PINNED)
+    assert result.code == 2
+    assert ".github/workflows/bot.yaml uses Precedent already" in result.err
+    assert set(files_in(checkout)) == {".github/workflows/bot.yaml"}
     assert call("init", checkout, "--write", "--action", PINNED, "--force").code == 0
 
 
-def test_one_that_only_looks_is_no_second(checkout: Path, call: Run) -> None:
-    looking = workflow_text(WorkflowChoice(PINNED)).replace("${{ inputs.dry-run }}", "true")
-    put(checkout, ".github/workflows/triage.yml", looking)
+def test_a_workflow_that_only_does_dry_runs_is_no_obstacle(checkout: Path, call: Run) -> None:
+    dry_run = workflow_text(WorkflowChoice(PINNED)).replace("${{ inputs.dry-run }}", "true")
+    write_file(checkout, ".github/workflows/triage.yml", dry_run)
     assert call("init", checkout, "--write", "--action", PINNED).code == 0
 
 
-def test_another_branch_for_memory_is_in_the_settings_alone(checkout: Path, call: Run) -> None:
+def test_another_memory_branch_is_written_to_the_settings_only(checkout: Path, call: Run) -> None:
     assert call("init", checkout, "--write", "--action", PINNED, "--branch", "bot/memory").code == 0
     assert load_settings((checkout / CONFIG_PATH).read_bytes()).branch == "bot/memory"
     assert "bot/memory" not in (checkout / WORKFLOW).read_text("utf-8")
     assert call("init", checkout, "--json").data["memory_branch"] == "bot/memory"
 
 
-# -- where it is ---------------------------------------------------------------------------------------------------
+# -- repository and server -----------------------------------------------------------------------------------------
 
 
-def test_the_default_branch_is_the_one_that_git_noted(checkout: Path, call: Run) -> None:
-    on_main(checkout, "trunk")
-    done = call("init", checkout)
-    assert "    branches: [trunk]" in done.out
+def test_the_default_branch_is_the_one_that_git_recorded(checkout: Path, call: Run) -> None:
+    set_default_branch(checkout, "trunk")
+    result = call("init", checkout)
+    assert "    branches: [trunk]" in result.out
 
 
-def test_a_company_server_gets_what_it_knows(checkout: Path, call: Run) -> None:
+def test_only_a_self_hosted_server_gets_self_hosted_runners(checkout: Path, call: Run) -> None:
     git(checkout, "remote", "set-url", "origin", "git@git.example.com:octo-org/hello-world.git")
-    done = call("init", checkout)
-    assert "    runs-on: [self-hosted, linux, x64] # labels of your runners" in done.out
+    result = call("init", checkout)
+    assert "    runs-on: [self-hosted, linux, x64] # labels of your runners" in result.out
     git(checkout, "remote", "set-url", "origin", "https://octo.ghe.com/octo-org/hello-world")
     assert "    runs-on: ubuntu-latest" in call("init", checkout).out
 
 
-def test_what_a_hook_says_of_another_repository_is_not_heeded(
+def test_git_variables_that_name_another_repository_are_ignored(
     checkout: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init", "-q", "other")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other/.git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path / "other"))
-    told = call("init", checkout, "--json").data
-    assert (told["root"], told["repository"]) == (str(checkout), REPOSITORY)
+    data = call("init", checkout, "--json").data
+    assert (data["root"], data["repository"]) == (str(checkout), REPOSITORY)
 
 
 def test_a_worktree_is_a_checkout_of_its_own(checkout: Path, tmp_path: Path, call: Run) -> None:
     git(checkout, "commit", "-q", "--allow-empty", "-m", "Begin")
     git(checkout, "worktree", "add", "-q", str(tmp_path / "other"))
     assert call("init", tmp_path / "other", "--write", "--action", PINNED).code == 0
-    assert WORKFLOW in held(tmp_path / "other")
-    assert held(checkout) == {}
+    assert WORKFLOW in files_in(tmp_path / "other")
+    assert files_in(checkout) == {}
 
 
-def test_where_there_is_no_checkout_it_says_what_to_do(checkout: Path, tmp_path: Path, call: Run) -> None:
+def test_outside_a_checkout_one_line_says_what_is_wrong(checkout: Path, tmp_path: Path, call: Run) -> None:
     git(tmp_path, "init", "-q", "--bare", "bare.git")
     plain = tmp_path / "plain"
     plain.mkdir()
-    for folder, said in (
+    for folder, message in (
         (tmp_path / "bare.git", "is a bare repository"),
         (plain, "is not in a git checkout"),
         (checkout / ".git", "is not in a git checkout"),
         (tmp_path / "nothing", "is not a folder"),
     ):
-        done = call("init", folder, "--write", "--action", PINNED)
-        assert (done.code, said in done.err) == (2, True), done.err
-        assert len(done.err.splitlines()) == 1
+        result = call("init", folder, "--write", "--action", PINNED)
+        assert (result.code, message in result.err) == (2, True), result.err
+        assert len(result.err.splitlines()) == 1
 
 
 # -- hostile checkouts ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("link", [".github", ".github/workflows", WORKFLOW, CONFIG_PATH])
-@pytest.mark.parametrize("to", ["outside", "inside", "nowhere"])
-def test_nothing_is_written_through_a_link(checkout: Path, tmp_path: Path, call: Run, link: str, to: str) -> None:
-    target = {"outside": tmp_path / "outside", "inside": checkout / "there", "nowhere": tmp_path / "nowhere"}[to]
-    if to != "nowhere" and "." not in Path(link).name[1:]:
+@pytest.mark.parametrize("target_kind", ["outside", "inside", "nowhere"])
+def test_nothing_is_written_through_a_link(
+    checkout: Path, tmp_path: Path, call: Run, link: str, target_kind: str
+) -> None:
+    target = {"outside": tmp_path / "outside", "inside": checkout / "there", "nowhere": tmp_path / "nowhere"}[
+        target_kind
+    ]
+    if target_kind != "nowhere" and "." not in Path(link).name[1:]:
         target.mkdir()
-    elif to != "nowhere":
+    elif target_kind != "nowhere":
         target.write_text("")
     (checkout / link).parent.mkdir(parents=True, exist_ok=True)
     (checkout / link).symlink_to(target)
     for options in ((), ("--write",), ("--write", "--force")):
-        done = call("init", checkout, "--action", PINNED, *options)
-        assert done.code == 2
-        assert "is a symlink" in done.err
+        result = call("init", checkout, "--action", PINNED, *options)
+        assert result.code == 2
+        assert "is a symlink" in result.err
     assert (checkout / link).is_symlink()
     assert not target.exists() or target.is_file() or not list(target.iterdir())
     assert not target.is_file() or target.read_bytes() == b""
 
 
-def test_what_is_no_file_is_left_alone(checkout: Path, call: Run) -> None:
+def test_what_is_not_a_regular_file_is_left_alone(checkout: Path, call: Run) -> None:
     (checkout / ".github/workflows").mkdir(parents=True)
     os.mkfifo(checkout / WORKFLOW)
     assert "is not a regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
@@ -293,48 +301,48 @@ def test_what_is_no_file_is_left_alone(checkout: Path, call: Run) -> None:
     assert not (checkout / CONFIG_PATH).exists()
 
 
-def test_nothing_of_a_stranger_reaches_the_terminal_as_it_is(checkout: Path, call: Run) -> None:
+def test_text_by_strangers_is_cleaned_before_it_reaches_the_terminal(checkout: Path, call: Run) -> None:
     url = f"https://octocat:hunter2secret@git.example.com/octo-org/hello{ESCAPE}{REVERSED}.git"
     git(checkout, "remote", "set-url", "origin", url)
-    put(checkout, WORKFLOW, f"name: {ESCAPE}{REVERSED}\r\rx\n")
-    put(checkout, f".github/workflows/a{ESCAPE}{REVERSED}.yml", workflow_text(WorkflowChoice(PINNED)))
-    put(checkout, f"doc/{ESCAPE}.md", "A")
+    write_file(checkout, WORKFLOW, f"name: {ESCAPE}{REVERSED}\r\rx\n")
+    write_file(checkout, f".github/workflows/a{ESCAPE}{REVERSED}.yml", workflow_text(WorkflowChoice(PINNED)))
+    write_file(checkout, f"doc/{ESCAPE}.md", "A")
     for options in ((), ("--json",), ("--force",), ("--write",)):
-        done = call("init", checkout, *options)
-        assert done.code in (0, 2)
-        told = done.out + done.err
-        assert told
-        assert clean(told) == told
-        assert "hunter2secret" not in told
+        result = call("init", checkout, *options)
+        assert result.code in (0, 2)
+        output = result.out + result.err
+        assert output
+        assert clean(output) == output
+        assert "hunter2secret" not in output
 
 
-def test_a_branch_of_a_name_that_hides_something_stops_it(checkout: Path, call: Run) -> None:
-    on_main(checkout, f"a{REVERSED}b")
-    done = call("init", checkout, "--write", "--action", PINNED)
-    assert (done.code, clean(done.err) == done.err) == (2, True)
-    assert held(checkout) == {}
+def test_a_branch_name_with_hidden_characters_is_refused(checkout: Path, call: Run) -> None:
+    set_default_branch(checkout, f"a{REVERSED}b")
+    result = call("init", checkout, "--write", "--action", PINNED)
+    assert (result.code, clean(result.err) == result.err) == (2, True)
+    assert files_in(checkout) == {}
 
 
-def test_a_large_file_in_the_way_is_neither_read_whole_nor_shown(checkout: Path, call: Run) -> None:
-    put(checkout, WORKFLOW, "# x\n" * 100_000)
-    done = call("init", checkout, "--action", PINNED)
-    assert done.code == 2
-    assert len(done.out) < 10_000
+def test_a_large_existing_file_is_not_shown_in_full(checkout: Path, call: Run) -> None:
+    write_file(checkout, WORKFLOW, "# x\n" * 100_000)
+    result = call("init", checkout, "--action", PINNED)
+    assert result.code == 2
+    assert len(result.out) < 10_000
 
 
-# -- from the first look to the first comment ----------------------------------------------------------------------
+# -- from the preview to the first comment -------------------------------------------------------------------------
 
 
 def push(top: Path) -> None:
-    """Commit what is there, as the last lines of the command say, and push it."""
+    """Commit the written files and push them, as the last lines of the command say."""
     git(top, "add", WORKFLOW, CONFIG_PATH)
     git(top, "commit", "-q", "-m", "Precedent remembers the issues")
     git(top, "push", "-q", "origin", "HEAD:main")
 
 
-def act_as_written(stage: Stage, number: int) -> int:
-    """Run the Action on a new issue as the pushed workflow says: its inputs, and a token with the job's rights."""
-    (job,) = parsed(git(stage.bare, "show", f"main:{WORKFLOW}"))["jobs"].values()
+def run_pushed_workflow(stage: Stage, number: int) -> int:
+    """Run the Action on a new issue as the pushed workflow says: its inputs, and a token with the job's permissions."""
+    (job,) = parse_yaml(git(stage.bare, "show", f"main:{WORKFLOW}"))["jobs"].values()
     permissions = {"metadata": "read", **job["permissions"]}
     token = f"token-{len(stage.git.tokens)}"
     stage.github.add_token(token, BOT, permissions)
@@ -345,19 +353,21 @@ def act_as_written(stage: Stage, number: int) -> int:
 
 
 @pytest.mark.slow
-def test_from_init_by_way_of_the_summary_to_the_first_comment(stage: Stage, tmp_path: Path, call: Run) -> None:
+def test_the_workflow_of_init_writes_a_summary_and_then_the_first_comment(
+    stage: Stage, tmp_path: Path, call: Run
+) -> None:
     top = tmp_path / "clone"
     git(tmp_path, "clone", "-q", stage.git.remote(REPOSITORY), str(top))
     assert call("init", top, "--write", "--action", PINNED).code == 0
     push(top)
     first = stage.github.open_issue("hubot", "Everybody is logged out", "As in #1, but worse.")
-    assert act_as_written(stage, first) == 0
+    assert run_pushed_workflow(stage, first) == 0
     assert stage.comments(first) == []
     assert "Where should sessions live?" in summary(stage)
     assert call("init", top, "--write", "--mode", "comment", "--force").code == 0
     push(top)
     second = stage.github.open_issue("hubot", "Everybody is logged out again", "As in #1, still.")
-    assert act_as_written(stage, second) == 0
+    assert run_pushed_workflow(stage, second) == 0
     (comment,) = stage.comments(second)
     assert "Where should sessions live?" in comment
     assert stage.comments(first) == []
@@ -365,15 +375,15 @@ def test_from_init_by_way_of_the_summary_to_the_first_comment(stage: Stage, tmp_
 
 
 @pytest.mark.slow
-def test_the_doctor_has_nothing_to_mend_in_what_was_pushed(tmp_path: Path) -> None:
-    clinic = Clinic(tmp_path)
+def test_the_doctor_finds_no_problems_in_the_pushed_files(tmp_path: Path) -> None:
+    repository = ExaminedRepository(tmp_path)
     checks = {"workflow", "events", "permissions", "concurrency", "inputs", "version", "settings"}
     try:
         for mode, branch in itertools.product(("summary", "comment"), ("precedent", "m/x")):
-            clinic.put(
-                {WORKFLOW: workflow_text(WorkflowChoice(PINNED, mode)), CONFIG_PATH: written.settings_text(branch)}
+            repository.put_files(
+                {WORKFLOW: workflow_text(WorkflowChoice(PINNED, mode)), CONFIG_PATH: init_command.settings_text(branch)}
             )
-            found = [each for each in clinic.examine() if each.check in checks]
-            assert [(each.check, each.level) for each in found] == [("settings", "ok"), ("workflow", "ok")]
+            findings = [finding for finding in repository.examine() if finding.check in checks]
+            assert [(finding.check, finding.level) for finding in findings] == [("settings", "ok"), ("workflow", "ok")]
     finally:
-        clinic.close()
+        repository.close()

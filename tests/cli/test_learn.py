@@ -30,26 +30,26 @@ def archive(path: Path, threads: Iterable[Thread]) -> Path:
     return path
 
 
-def opened(folder: Path) -> Memory:
+def open_memory(folder: Path) -> Memory:
     return Memory(FolderStore(folder)).open()
 
 
 @pytest.mark.slow
-def test_an_import_teaches_what_the_action_learns(tmp_path: Path, call: Run) -> None:
+def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> None:
     file = archive(tmp_path / "history.jsonl", THREADS)
-    told = call("import", file, "--store", tmp_path / "store")
-    assert told.code == 0
-    again = f"`precedent learn --store {tmp_path / 'store'}` spends more time on it"
-    assert told.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {again}"
-    assert list(opened(tmp_path / "store").state.uncompared()) == []  # for clusters
-    theirs = Memory(FolderStore(tmp_path / "action"))
-    theirs.stage(Changes(records=tuple(THREADS)))
-    learn(theirs, Settings(), Renderer(), RepositoryAddress())
-    theirs.commit("Learn")
+    result = call("import", file, "--store", tmp_path / "store")
+    assert result.code == 0
+    hint = f"`precedent learn --store {tmp_path / 'store'}` spends more time on it"
+    assert result.out.splitlines()[1] == f"learned from {len(THREADS)} threads; {hint}"
+    assert list(open_memory(tmp_path / "store").state.uncompared()) == []  # for clusters
+    action_memory = Memory(FolderStore(tmp_path / "action"))
+    action_memory.stage(Changes(records=tuple(THREADS)))
+    learn(action_memory, Settings(), Renderer(), RepositoryAddress())
+    action_memory.commit("Learn")
     for path in (WORDS, RANKING):
         assert (tmp_path / "store" / path).read_bytes() == (tmp_path / "action" / path).read_bytes()
-    asked = THREADS[-1]
-    assert opened(tmp_path / "store").vectors(asked) == theirs.vectors(asked) != {}
+    thread = THREADS[-1]
+    assert open_memory(tmp_path / "store").vectors(thread) == action_memory.vectors(thread) != {}
 
 
 @pytest.mark.slow
@@ -58,41 +58,41 @@ def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, cal
     model = write_folder(tmp_path / "model")
     assert call("import", file, "--store", store, "--semantic", model, "--no-learn").code == 0
     assert call("learn", "--store", store, "--semantic", model).code == 0
-    asked = call("answer", str(THREADS[-1].id), "--store", store, "--semantic", model)
-    assert (asked.code, asked.err.count("no vectors of the model")) == (0, 0)
+    result = call("answer", str(THREADS[-1].id), "--store", store, "--semantic", model)
+    assert (result.code, result.err.count("no vectors of the model")) == (0, 0)
 
 
 @pytest.mark.slow
-def test_it_can_be_left_out_and_made_up_for(tmp_path: Path, call: Run) -> None:
+def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
     assert call("import", file, "--store", store, "--no-learn", "--json").data["learned_from"] == 0
-    assert not opened(store).index.encoder.learned.has_words
-    told = call("learn", "--store", store, "--json").data
-    assert (told["learned"], told["reason"], told["threads"]) == (True, "", len(THREADS))
-    assert opened(store).index.encoder.learned.has_words
+    assert not open_memory(store).index.encoder.learned.has_words
+    data = call("learn", "--store", store, "--json").data
+    assert (data["learned"], data["reason"], data["threads"]) == (True, "", len(THREADS))
+    assert open_memory(store).index.encoder.learned.has_words
     assert call("learn", "--store", store).out.startswith(f"learned from {len(THREADS)} threads. Of the ")
-    assert opened(store).state.manifest.learned_from == len(THREADS)
+    assert open_memory(store).state.manifest.learned_from == len(THREADS)
 
 
-def test_few_threads_teach_nothing_and_are_compared(tmp_path: Path, call: Run) -> None:
+def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS[: LEAST_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1
-    assert list(opened(store).state.uncompared())
-    few = "nothing was learned: 49 threads are too few, 50 are needed"
-    assert call("learn", "--store", store).out == f"{few}\n"
-    assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": few}
-    assert not list(opened(store).state.uncompared())
-    assert not opened(store).index.encoder.learned.has_words
+    assert list(open_memory(store).state.uncompared())
+    reason = "nothing was learned: 49 threads are too few, 50 are needed"
+    assert call("learn", "--store", store).out == f"{reason}\n"
+    assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": reason}
+    assert not list(open_memory(store).state.uncompared())
+    assert not open_memory(store).index.encoder.learned.has_words
 
 
 @pytest.mark.slow
-def test_an_import_of_a_few_more_learns_nothing_and_one_of_a_third_more_learns_again(tmp_path: Path, call: Run) -> None:
+def test_an_import_learns_again_once_a_third_more_threads_were_added(tmp_path: Path, call: Run) -> None:
     store = tmp_path / "store"
     call("import", archive(tmp_path / "first.jsonl", THREADS[:60]), "--store", store)
-    kept = (store / WORDS).read_bytes()
-    again = call("import", archive(tmp_path / "second.jsonl", THREADS[60:65]), "--store", store, "--json")
-    assert again.data["learned_from"] == 60
-    assert (store / WORDS).read_bytes() == kept
-    assert opened(store).notes == []
+    words_before = (store / WORDS).read_bytes()
+    second = call("import", archive(tmp_path / "second.jsonl", THREADS[60:65]), "--store", store, "--json")
+    assert second.data["learned_from"] == 60
+    assert (store / WORDS).read_bytes() == words_before
+    assert open_memory(store).notes == []
     third = call("import", archive(tmp_path / "third.jsonl", THREADS[65:80]), "--store", store, "--json")
     assert third.data["learned_from"] == 80

@@ -1,4 +1,4 @@
-"""The command line as others rely on it: data on stdout, words on stderr, one line for each mistake."""
+"""The command line as scripts rely on it: data on stdout, messages on stderr, one line for each mistake."""
 
 import argparse
 import contextlib
@@ -22,7 +22,7 @@ from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
 from bot.server.model import State
-from tests.cli.console import Ended, Run
+from tests.cli.console import ProgramResult, Run
 from tests.ranking.tiny_model import write_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,9 +33,9 @@ HIT_KEYS = {"id", "title", "similarity", "state", "outcome", "why"}
 Fields = dict[str, Any]
 
 
-def run(*arguments: str | Path, text: str | bytes = "", **environment: str) -> Ended:
-    """The command as a program of its own."""
-    done = subprocess.run(
+def run_program(*arguments: str | Path, text: str | bytes = "", **environment: str) -> ProgramResult:
+    """Run the command as a program of its own."""
+    process = subprocess.run(
         [sys.executable, "-m", "bot", *map(str, arguments)],
         input=text.encode() if isinstance(text, str) else text,
         capture_output=True,
@@ -44,7 +44,7 @@ def run(*arguments: str | Path, text: str | bytes = "", **environment: str) -> E
         timeout=60,
         check=False,
     )
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return ProgramResult(process.returncode, process.stdout.decode(), process.stderr.decode())
 
 
 def issue(key: int | str, title: str, body: str | None = BODY, day: int = 1, **rest: Any) -> Fields:
@@ -68,9 +68,9 @@ FILLER = [
         [("table", "sorting"), ("importer", "reading"), ("calendar", "scrolling"), ("map", "zooming")]
     )
 ]
-ENDED = comment("Fixed by #8. Clear the cookie or upgrade to 2.3.", 2)
+FIX_COMMENT = comment("Fixed by #8. Clear the cookie or upgrade to 2.3.", 2)
 HISTORY = [
-    closed(1, "Login loops after the upgrade", comments=[ENDED], state_reason="completed", closed_by="hubot"),
+    closed(1, "Login loops after the upgrade", comments=[FIX_COMMENT], state_reason="completed", closed_by="hubot"),
     issue(2, "Login loops after upgrading", day=3),
     closed("ABC-123", "Use PostgreSQL for the list of zebras", "Redis forgets zebras on restart.", day=2),
     issue(10, "After the upgrade: login loops", f"{BODY} Like #1? See also #7.", day=10),
@@ -101,47 +101,50 @@ def store(tmp_path: Path, call: Run) -> Path:
 # As a program
 
 
-def test_a_whole_session_from_the_shell(tmp_path: Path) -> None:
-    files = [archive(tmp_path / "a.jsonl", HISTORY[:3]), archive(tmp_path / "b.jsonl.gz", HISTORY[3:])]
+def test_import_answer_and_search_work_from_the_shell(tmp_path: Path) -> None:
+    archives = [archive(tmp_path / "a.jsonl", HISTORY[:3]), archive(tmp_path / "b.jsonl.gz", HISTORY[3:])]
     folder = tmp_path / "store"
-    imported = run("import", *files, "--store", folder, "--repo", "octo-org/hello-world", "--json")
+    imported = run_program("import", *archives, "--store", folder, "--repo", "octo-org/hello-world", "--json")
     assert (imported.code, imported.err) == (0, "")
     assert imported.data["threads"] == imported.data["in_store"] == len(HISTORY)
-    answered = run("answer", "10", "--store", folder, "--as-of", "created", "--json")
+    answered = run_program("answer", "10", "--store", folder, "--as-of", "created", "--json")
     assert (answered.code, answered.err, set(answered.data)) == (0, "", ANSWER_KEYS)
-    found = run("search", "zebras", "--store", folder, "--json")
-    assert (found.code, found.err, [hit["id"] for hit in found.data]) == (0, "", ["ABC-123"])
+    hits = run_program("search", "zebras", "--store", folder, "--json")
+    assert (hits.code, hits.err, [hit["id"] for hit in hits.data]) == (0, "", ["ABC-123"])
 
 
 @pytest.mark.slow
-def test_references_of_a_text_on_stdin() -> None:
+def test_references_are_read_from_stdin() -> None:
     text = "Closes #4, octo-org/other#5, octo-org/hello-world#6, not `#7` nor #9."
-    found = run("references", "--repo", "octo-org/hello-world", "--number", "9", text=text)
-    assert (found.code, found.err) == (0, "")
-    local = {"owner": None, "repo": None, "kind": None}
-    assert found.data == [
-        {**local, "number": 4, "action": "closes"},
+    result = run_program("references", "--repo", "octo-org/hello-world", "--number", "9", text=text)
+    assert (result.code, result.err) == (0, "")
+    defaults = {"owner": None, "repo": None, "kind": None}
+    assert result.data == [
+        {**defaults, "number": 4, "action": "closes"},
         {"owner": "octo-org", "repo": "other", "number": 5, "action": None, "kind": None},
-        {**local, "number": 6, "action": None},
+        {**defaults, "number": 6, "action": None},
     ]
 
 
 @pytest.mark.slow
-def test_references_of_a_configured_tracker() -> None:
-    found = run("references", "--autolink", "JIRA-", "--autolink", "T", text="JIRA-5 and T6").data
-    assert [(r["kind"], r["prefix"], r["number"]) for r in found] == [("external", "JIRA-", 5), ("external", "T", 6)]
+def test_references_to_a_configured_tracker_are_found() -> None:
+    references = run_program("references", "--autolink", "JIRA-", "--autolink", "T", text="JIRA-5 and T6").data
+    assert [(reference["kind"], reference["prefix"], reference["number"]) for reference in references] == [
+        ("external", "JIRA-", 5),
+        ("external", "T", 6),
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536])
-def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
-    found = run("references", text=text)
-    assert (found.code, found.err) == (0, "")
-    assert isinstance(found.data, list)
+def test_any_bytes_on_stdin_give_a_list_of_references(text: str | bytes) -> None:
+    result = run_program("references", text=text)
+    assert (result.code, result.err) == (0, "")
+    assert isinstance(result.data, list)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("serach", "cookie"), "invalid choice: 'serach'; did you mean 'search'?; see `precedent --help`"),
         (
@@ -152,33 +155,33 @@ def test_references_of_any_bytes_are_a_list(text: str | bytes) -> None:
         (("zzzzzz",), "invalid choice: 'zzzzzz' (choose from "),
     ],
 )
-def test_a_word_that_is_nearly_right_is_told_which_is_meant(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_misspelled_argument_gets_a_suggestion(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_nothing_but_data_goes_to_stdout(tmp_path: Path) -> None:
-    wrong = run("import", tmp_path / "none.jsonl", "--store", tmp_path / "store")
-    assert (wrong.code, wrong.out) == (2, "")
-    assert wrong.err.startswith("precedent import: ")
-    assert wrong.err.count("\n") == 1
+    result = run_program("import", tmp_path / "none.jsonl", "--store", tmp_path / "store")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("precedent import: ")
+    assert result.err.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_output_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path) -> None:
+def test_output_is_utf_8_whatever_the_encoding_of_the_terminal(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", [issue(1, "Größe der Zebras 猫")])
-    assert run("import", file, "--store", tmp_path / "s").code == 0
-    found = run("search", "zebras", "--store", tmp_path / "s", PYTHONIOENCODING="ascii")
-    assert (found.code, found.out.split("\t")[3]) == (0, "Größe der Zebras 猫\n")
+    assert run_program("import", file, "--store", tmp_path / "s").code == 0
+    result = run_program("search", "zebras", "--store", tmp_path / "s", PYTHONIOENCODING="ascii")
+    assert (result.code, result.out.split("\t")[3]) == (0, "Größe der Zebras 猫\n")
 
 
 @pytest.mark.slow
-def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_closes_the_pipe_causes_no_error_message(tmp_path: Path) -> None:
     many = [issue(n, f"Zebra {n} " + "x" * 900) for n in range(1, 300)]
-    assert run("import", archive(tmp_path / "a.jsonl", many), "--store", tmp_path / "s").code == 0
+    assert run_program("import", archive(tmp_path / "a.jsonl", many), "--store", tmp_path / "s").code == 0
     command = [
         sys.executable,
         "-m",
@@ -202,21 +205,23 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
-def test_alone_it_lists_every_command_by_purpose_with_an_example_that_parses(call: Run, words: tuple[str, ...]) -> None:
-    told = call(*words)
-    assert (told.code, told.err) == (0, "")
-    listed = re.findall(r"^  (\S+) +\S.*\n +precedent (.+)$", told.out, re.MULTILINE)
+def test_without_arguments_every_command_is_listed_with_an_example_that_parses(
+    call: Run, words: tuple[str, ...]
+) -> None:
+    result = call(*words)
+    assert (result.code, result.err) == (0, "")
+    listed = re.findall(r"^  (\S+) +\S.*\n +precedent (.+)$", result.out, re.MULTILINE)
     assert [name for name, _ in listed] == [name for name in commands() if name != "ss"]
     for name, example in listed:
-        given = parser().parse_args(shlex.split(example.partition(" < ")[0]))
-        assert given.command == name
+        arguments = parser().parse_args(shlex.split(example.partition(" < ")[0]))
+        assert arguments.command == name
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_has_help(call: Run, command: str) -> None:
-    told = call(command, "--help")
-    assert (told.code, told.err) == (0, "")
-    assert told.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}")
+    result = call(command, "--help")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}")
 
 
 @pytest.mark.slow
@@ -224,21 +229,21 @@ def test_every_command_has_help(call: Run, command: str) -> None:
 def test_help_fits_a_hundred_columns_however_wide_the_terminal_is(columns: str) -> None:
     code = "from tests.cli.test_main import commands; [print(one.format_help()) for one in commands().values()]"
     program = [sys.executable, "-c", code]
-    told = subprocess.run(program, cwd=ROOT, env=os.environ | {"COLUMNS": columns}, capture_output=True, check=True)
-    lines = told.stdout.decode().splitlines()
+    process = subprocess.run(program, cwd=ROOT, env=os.environ | {"COLUMNS": columns}, capture_output=True, check=True)
+    lines = process.stdout.decode().splitlines()
     assert len(lines) > 100
     assert [line for line in lines if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("command", commands())
 def test_every_argument_has_a_help_text(command: str) -> None:
-    actions = [one for one in commands()[command]._actions if not isinstance(one, argparse._SubParsersAction)]
+    actions = [action for action in commands()[command]._actions if not isinstance(action, argparse._SubParsersAction)]
     assert [action.dest for action in actions if not action.help] == []
 
 
 def test_help_names_every_command(call: Run) -> None:
-    told = call("--help").out
-    assert [command for command in commands() if command not in told] == []
+    help_text = call("--help").out
+    assert [command for command in commands() if command not in help_text] == []
     assert call("--version").out.startswith("precedent ")
 
 
@@ -257,80 +262,86 @@ def test_help_names_every_command(call: Run) -> None:
         ("references", "--repo", "https://github.com/octo-org/hello-world"),
     ],
 )
-def test_arguments_that_make_no_sense_end_with_2(call: Run, arguments: tuple[str, ...]) -> None:
-    ended = call(*arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "; see `precedent" in ended.err
-    assert ended.err.count("\n") == 1
+def test_invalid_arguments_exit_with_2(call: Run, arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "; see `precedent" in result.err
+    assert result.err.count("\n") == 1
 
 
 # Import
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_archives_are_read_packed_or_plain(tmp_path: Path, call: Run, name: str) -> None:
+def test_plain_and_gzipped_archives_are_read(tmp_path: Path, call: Run, name: str) -> None:
     counts = call("import", archive(tmp_path / name, HISTORY), "--store", tmp_path / "s", "--json").data
     assert counts.pop("seconds") >= 0
     assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY), "learned_from": 0}
 
 
-def test_without_json_the_counts_are_told_in_words(tmp_path: Path, call: Run) -> None:
-    told = call("import", archive(tmp_path / "a.jsonl", HISTORY), "--store", tmp_path / "s").out
-    assert told.startswith(f"{len(HISTORY)} threads with 1 comments read in ")
+def test_without_json_the_counts_are_printed_as_text(tmp_path: Path, call: Run) -> None:
+    output = call("import", archive(tmp_path / "a.jsonl", HISTORY), "--store", tmp_path / "s").out
+    assert output.startswith(f"{len(HISTORY)} threads with 1 comments read in ")
 
 
 def test_importing_twice_changes_nothing(tmp_path: Path, call: Run) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
-    first = [call("import", file, "--store", tmp_path / "s", "--json").data["in_store"], files(tmp_path / "s")]
-    assert [call("import", file, "--store", tmp_path / "s", "--json").data["in_store"], files(tmp_path / "s")] == first
+    first = [call("import", file, "--store", tmp_path / "s", "--json").data["in_store"], record_files(tmp_path / "s")]
+    assert [
+        call("import", file, "--store", tmp_path / "s", "--json").data["in_store"],
+        record_files(tmp_path / "s"),
+    ] == first
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def record_files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted((folder / "records").rglob("*")) if p.is_file()}
 
 
-def test_a_later_import_brings_what_is_new(tmp_path: Path, call: Run) -> None:
+def test_a_later_import_adds_and_updates_threads(tmp_path: Path, call: Run) -> None:
     call("import", archive(tmp_path / "a.jsonl", HISTORY), "--store", tmp_path / "s")
-    more = [issue(300, "Giraffes"), closed(2, "Login loops after upgrading", day=3, updated_at="2024-01-09T00:00:00Z")]
-    counts = call("import", archive(tmp_path / "b.jsonl", more), "--store", tmp_path / "s", "--json").data
+    updates = [
+        issue(300, "Giraffes"),
+        closed(2, "Login loops after upgrading", day=3, updated_at="2024-01-09T00:00:00Z"),
+    ]
+    counts = call("import", archive(tmp_path / "b.jsonl", updates), "--store", tmp_path / "s", "--json").data
     assert (counts["threads"], counts["in_store"]) == (2, len(HISTORY) + 1)
     states = {h["id"]: h["state"] for h in call("search", "upgrading", "--store", tmp_path / "s", "--json").data}
     assert states[2] == "closed"
 
 
-def test_with_a_text_model_the_store_has_its_vectors(tmp_path: Path, call: Run) -> None:
-    named, model = tmp_path / "store", write_folder(tmp_path / "model")
+def test_an_import_with_a_text_model_stores_its_vectors(tmp_path: Path, call: Run) -> None:
+    store, model = tmp_path / "store", write_folder(tmp_path / "model")
     threads = archive(tmp_path / "threads.jsonl", [issue(1, "Disk full"), issue(2, "Login loop")])
-    assert call("import", threads, "--store", named, "--semantic", model).code == 0
-    memory = open_store(named, semantic=model)
-    asked = memory.records([1])[1]
-    assert isinstance(asked, Thread)
-    (hit,) = memory.search(similar_query(asked, memory.vectors(asked)), keep=lambda entry: entry.id == 1)
+    assert call("import", threads, "--store", store, "--semantic", model).code == 0
+    memory = open_store(store, semantic=model)
+    thread = memory.records([1])[1]
+    assert isinstance(thread, Thread)
+    (hit,) = memory.search(similar_query(thread, memory.vectors(thread)), keep=lambda entry: entry.id == 1)
     assert hit.near["semantic"] == pytest.approx(1.0)
     memory.close()
-    ended = call("answer", "2", "--store", named, "--semantic", model)
-    assert (ended.code, ended.err.count("vectors of the model")) == (0, 0)
+    result = call("answer", "2", "--store", store, "--semantic", model)
+    assert (result.code, result.err.count("vectors of the model")) == (0, 0)
 
 
-def test_a_store_without_vectors_says_so_and_answers_by_words(store: Path, tmp_path: Path, call: Run) -> None:
-    ended = call("answer", "2", "--store", store, "--semantic", write_folder(tmp_path / "model"))
-    assert ended.code == 0
-    assert "The index has no vectors of the model" in ended.err
+def test_without_stored_vectors_the_answer_uses_words_and_says_so(store: Path, tmp_path: Path, call: Run) -> None:
+    result = call("answer", "2", "--store", store, "--semantic", write_folder(tmp_path / "model"))
+    assert result.code == 0
+    assert "The index has no vectors of the model" in result.err
 
 
 @pytest.mark.parametrize(
     "command", [("import", "history.jsonl"), ("answer", "1"), ("learn",), ("backtest",), ("calibrate",)]
 )
-def test_a_text_model_that_is_not_there_is_told_in_one_line(
+def test_a_missing_text_model_is_reported(
     store: Path, tmp_path: Path, call: Run, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # which has the archive that the store was made of
-    ended = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
-    assert ended.code == 1
-    assert f"{tmp_path}/nothing: no such folder" in ended.err
+    monkeypatch.chdir(tmp_path)  # the folder with the archive that the store was made from
+    result = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
+    assert result.code == 1
+    assert f"{tmp_path}/nothing: no such folder" in result.err
 
 
-def test_empty_lines_and_a_byte_order_mark_are_no_error(tmp_path: Path, call: Run) -> None:
+def test_empty_lines_and_a_byte_order_mark_are_not_errors(tmp_path: Path, call: Run) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(
         b"\xef\xbb\xbf" + json.dumps(HISTORY[0]).encode() + b"\r\n\n  \n" + json.dumps(HISTORY[1]).encode()
@@ -338,11 +349,11 @@ def test_empty_lines_and_a_byte_order_mark_are_no_error(tmp_path: Path, call: Ru
     assert call("import", file, "--store", tmp_path / "s", "--json").data["threads"] == 2
 
 
-def test_null_bodies_authors_and_ghosts_are_no_error(tmp_path: Path, call: Run) -> None:
-    bare = [
+def test_missing_titles_bodies_and_authors_are_not_errors(tmp_path: Path, call: Run) -> None:
+    threads = [
         {"id": 1, "title": None, "body": None, "author": None, "created_at": "2024-01-01T00:00:00Z", "comments": None}
     ]
-    assert call("import", archive(tmp_path / "a.jsonl", bare), "--store", tmp_path / "s").code == 0
+    assert call("import", archive(tmp_path / "a.jsonl", threads), "--store", tmp_path / "s").code == 0
     assert call("answer", "1", "--store", tmp_path / "s").code == 0
 
 
@@ -364,81 +375,81 @@ def test_null_bodies_authors_and_ghosts_are_no_error(tmp_path: Path, call: Run) 
         (b'{"id": ' + b"9" * 5_000 + b"}", "4300"),
     ],
 )
-def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, call: Run, line: bytes, fault: str) -> None:
+def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path: Path, call: Run, line: bytes, fault: str) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(json.dumps(HISTORY[0]).encode() + b"\n\n" + line + b"\n")
-    ended = call("import", file, "--store", tmp_path / "s")
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"precedent import: {file}, line 3: not a thread (")
-    assert fault in ended.err
-    assert len(ended.err) < len(str(file)) + 250
+    result = call("import", file, "--store", tmp_path / "s")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith(f"precedent import: {file}, line 3: not a thread (")
+    assert fault in result.err
+    assert len(result.err) < len(str(file)) + 250
 
 
 def test_a_bad_line_leaves_the_store_as_it_was(store: Path, tmp_path: Path, call: Run) -> None:
-    before = files(store)
+    before = record_files(store)
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps(issue(300, "Giraffes")) + "\nnonsense\n")
     assert call("import", bad, "--store", store).code == 2
-    assert files(store) == before
+    assert record_files(store) == before
 
 
-def test_broken_packing_is_told_as_such(tmp_path: Path, call: Run) -> None:
-    whole = archive(tmp_path / "a.jsonl.gz", HISTORY).read_bytes()
-    for number, broken in enumerate([whole[:60], b"not packed", whole[:40] + b"\x00\x01" * 20 + whole[80:]]):
+def test_a_broken_gzip_file_is_reported(tmp_path: Path, call: Run) -> None:
+    packed = archive(tmp_path / "a.jsonl.gz", HISTORY).read_bytes()
+    for number, broken in enumerate([packed[:60], b"not packed", packed[:40] + b"\x00\x01" * 20 + packed[80:]]):
         file = tmp_path / f"{number}.jsonl.gz"
         file.write_bytes(broken)
-        ended = call("import", file, "--store", tmp_path / "s")
-        assert (ended.code, ended.err.count("\n")) == (2, 1)
-        assert ended.err.startswith(f"precedent import: {file} cannot be read as an archive: ")
+        result = call("import", file, "--store", tmp_path / "s")
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert result.err.startswith(f"precedent import: {file} cannot be read as an archive: ")
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path: Path, call: Run) -> None:
+def test_a_missing_file_or_a_folder_is_reported(tmp_path: Path, call: Run) -> None:
     for path in (tmp_path / "none.jsonl", tmp_path):
-        ended = call("import", path, "--store", tmp_path / "s")
-        assert ended.code == 2
-        assert f"{path} cannot be read as an archive" in ended.err
+        result = call("import", path, "--store", tmp_path / "s")
+        assert result.code == 2
+        assert f"{path} cannot be read as an archive" in result.err
 
 
-def test_a_store_that_is_a_file_is_named(tmp_path: Path, call: Run) -> None:
+def test_a_store_that_is_a_file_is_reported(tmp_path: Path, call: Run) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
-    ended = call("import", file, "--store", file)
-    assert (ended.code, ended.err) == (2, f"precedent import: {file} is a file: --store takes a folder\n")
+    result = call("import", file, "--store", file)
+    assert (result.code, result.err) == (2, f"precedent import: {file} is a file: --store takes a folder\n")
 
 
-def on_a_terminal(*arguments: str | Path) -> str:
-    """What a person sees on stderr, which is a terminal here."""
-    ours, theirs = pty.openpty()
+def stderr_on_terminal(*arguments: str | Path) -> str:
+    """The stderr of a command whose stderr is a terminal."""
+    controller, terminal = pty.openpty()
     program = subprocess.Popen(
         [sys.executable, "-m", "bot", *map(str, arguments)],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
-        stderr=theirs,
+        stderr=terminal,
         env={**os.environ, "TERM": "xterm"},
     )
-    os.close(theirs)
-    seen = io.BytesIO()
-    with contextlib.suppress(OSError):  # Linux ends a terminal that nobody holds with EIO
-        while piece := os.read(ours, 4096):
-            seen.write(piece)
-    os.close(ours)
+    os.close(terminal)
+    output = io.BytesIO()
+    with contextlib.suppress(OSError):  # Linux reports EIO once nobody holds the terminal
+        while piece := os.read(controller, 4096):
+            output.write(piece)
+    os.close(controller)
     assert program.wait(60) == 0
-    return seen.getvalue().decode()
+    return output.getvalue().decode()
 
 
 @pytest.mark.slow
-def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
+def test_a_progress_bar_is_drawn_only_on_a_terminal(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
-    seen = on_a_terminal("import", file, "--store", tmp_path / "s")
-    assert "Checking the archives" in seen
-    assert "Reading threads" in seen
-    assert "Checking" in on_a_terminal("doctor", "--store", tmp_path / "s")
-    assert run("import", file, "--store", tmp_path / "t").err == ""
+    output = stderr_on_terminal("import", file, "--store", tmp_path / "s")
+    assert "Checking the archives" in output
+    assert "Reading threads" in output
+    assert "Checking" in stderr_on_terminal("doctor", "--store", tmp_path / "s")
+    assert run_program("import", file, "--store", tmp_path / "t").err == ""
 
 
 # Answer
 
 
-def test_an_answer_as_data(store: Path, call: Run) -> None:
+def test_an_answer_is_printed_as_json(store: Path, call: Run) -> None:
     answer = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world", "--json").data
     assert set(answer) == ANSWER_KEYS
     assert (answer["spoke"], answer["reason"], answer["pages"]) == (True, "", [])
@@ -457,32 +468,33 @@ def test_an_answer_as_data(store: Path, call: Run) -> None:
 
 
 def test_without_json_it_prints_the_comment(store: Path, call: Run) -> None:
-    told = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world")
-    assert told.code == 0
-    assert told.err.startswith("The nearest issues, with their similarity:\n")
-    assert "**Mentioned here**" in told.out
-    assert "https://redirect.github.com/octo-org/hello-world/issues/1" in told.out
+    result = call("answer", "10", "--store", store, "--repo", "octo-org/hello-world")
+    assert result.code == 0
+    assert result.err.startswith("The nearest issues, with their similarity:\n")
+    assert "**Mentioned here**" in result.out
+    assert "https://redirect.github.com/octo-org/hello-world/issues/1" in result.out
     assert (
-        told.out == call("answer", "10", "--store", store, "--repo", "octo-org/hello-world", "--json").data["markdown"]
+        result.out
+        == call("answer", "10", "--store", store, "--repo", "octo-org/hello-world", "--json").data["markdown"]
     )
 
 
-def test_a_near_one_without_a_reason_ends_with_its_title(sample_store: Path, call: Run) -> None:
-    _, *near = call("answer", "42", "--store", sample_store).err.splitlines()
-    assert any(" · " not in line for line in near)
-    assert [line for line in near if line.endswith("·")] == []
+def test_a_nearby_issue_without_a_reason_ends_with_its_title(sample_store: Path, call: Run) -> None:
+    _, *lines = call("answer", "42", "--store", sample_store).err.splitlines()
+    assert any(" · " not in line for line in lines)
+    assert [line for line in lines if line.endswith("·")] == []
 
 
-def test_silence_is_told_on_stderr_and_is_no_error(store: Path, call: Run) -> None:
-    silent = call("answer", "ABC-123", "--store", store)
-    assert (silent.code, silent.out, silent.err) == (0, "", "Silent: nothing in memory is close enough.\n")
+def test_silence_is_explained_on_stderr_and_is_not_an_error(store: Path, call: Run) -> None:
+    result = call("answer", "ABC-123", "--store", store)
+    assert (result.code, result.out, result.err) == (0, "", "Silent: nothing in memory is close enough.\n")
     answer = call("answer", "ABC-123", "--store", store, "--json").data
     assert (answer["spoke"], answer["reason"], answer["markdown"]) == (False, "nothing in memory is close enough", "")
 
 
-def test_a_thread_with_a_name_is_answered_and_shown_like_a_number(tmp_path: Path, call: Run) -> None:
+def test_a_thread_with_a_name_is_answered_and_cited_like_one_with_a_number(tmp_path: Path, call: Run) -> None:
     title = "Login loops after the upgrade"
-    named = [closed("ABC-123", title, comments=[ENDED]), issue("ABC-124", title, day=5), *FILLER]
+    named = [closed("ABC-123", title, comments=[FIX_COMMENT]), issue("ABC-124", title, day=5), *FILLER]
     call("import", archive(tmp_path / "a.jsonl", named), "--store", tmp_path / "s")
     answer = call("answer", "ABC-124", "--store", tmp_path / "s", "--as-of", "created", "--json").data
     assert [hit["id"] for hit in answer["seen_before"]] == ["ABC-123"]
@@ -497,80 +509,83 @@ def test_a_name_that_looks_like_a_number_is_found(tmp_path: Path, call: Run) -> 
 @pytest.mark.parametrize(
     "key", ["99", "0", "-5", "007", "ABC", "", "9" * 5_000, "x" * 5_000, "../../etc", "\udcff", "\x00", "²"]
 )
-def test_an_id_that_is_not_there_is_named(store: Path, call: Run, key: str) -> None:
-    ended = call("answer", key, "--store", store)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith("precedent answer: no thread ")
-    assert len(ended.err) < 300
+def test_an_unknown_id_is_reported(store: Path, call: Run, key: str) -> None:
+    result = call("answer", key, "--store", store)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith("precedent answer: no thread ")
+    assert len(result.err) < 300
 
 
 @pytest.mark.parametrize("command", [("answer", "1"), ("search", "x")])
-def test_a_store_that_is_not_there_is_told_with_the_remedy(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
-    ended = call(*command, "--store", tmp_path / "none")
-    assert ended.code == 2
-    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in ended.err
+def test_a_missing_or_empty_store_is_reported(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
+    result = call(*command, "--store", tmp_path / "none")
+    assert result.code == 2
+    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in result.err
     (tmp_path / "empty").mkdir()
-    ended = call(*command, "--store", tmp_path / "empty")
-    assert (ended.code, ended.out) == (2, "")
-    assert "holds no threads" in ended.err
+    result = call(*command, "--store", tmp_path / "empty")
+    assert (result.code, result.out) == (2, "")
+    assert "holds no threads" in result.err
 
 
-def test_a_folder_of_something_else_is_named_and_left_alone(tmp_path: Path, call: Run) -> None:
+def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path, call: Run) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    ended = call("search", "x", "--store", tmp_path)
-    assert (ended.code, ended.out) == (1, "")
-    assert "but no memory: choose another branch or folder" in ended.err
+    result = call("search", "x", "--store", tmp_path)
+    assert (result.code, result.out) == (1, "")
+    assert "but no memory: choose another branch or folder" in result.err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize("command", ["org", "deliveries"])
-def test_only_what_is_required_is_asked_for(call: Run, command: str) -> None:
-    told = f"precedent {command}: the following arguments are required: ACTION; see `precedent {command} --help`\n"
-    assert call(command).err == told
+def test_only_required_arguments_are_asked_for(call: Run, command: str) -> None:
+    message = f"precedent {command}: the following arguments are required: ACTION; see `precedent {command} --help`\n"
+    assert call(command).err == message
 
 
 @pytest.mark.parametrize("stream", ["1", "2"])
-def test_an_output_that_is_closed_is_no_bug(store: Path, stream: str) -> None:
-    line = f'exec "$0" -m bot search login --store "$1" {stream}>&-'
-    done = subprocess.run(
-        ["sh", "-c", line, sys.executable, str(store)], cwd=ROOT, capture_output=True, text=True, check=False
+def test_a_closed_output_does_not_crash_the_program(store: Path, stream: str) -> None:
+    script = f'exec "$0" -m bot search login --store "$1" {stream}>&-'
+    process = subprocess.run(
+        ["sh", "-c", script, sys.executable, str(store)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert bool(done.stdout) is (stream == "2")
+    assert (process.returncode, process.stderr) == (0, "")
+    assert bool(process.stdout) is (stream == "2")
 
 
-# As of the thread's creation
+# Answers as of the thread's creation
 
 
-def altered(threads: list[Fields]) -> list[Fields]:
-    """The same history with everything different that happened from the tenth of January on."""
+def alter_later_events(threads: list[Fields]) -> list[Fields]:
+    """The same history with everything changed that happened after 10 January."""
     before = "2024-01-10T09:00:00Z"
     changed = []
-    for one in threads:
-        if one["created_at"] > before:
+    for thread in threads:
+        if thread["created_at"] > before:
             continue
         rest = {
-            "comments": [c for c in one.get("comments", []) if c["created_at"] <= before]
-            + [comment(f"Later word {one['id']}: duplicate of #1, fixed by #3.", 20)],
+            "comments": [earlier for earlier in thread.get("comments", []) if earlier["created_at"] <= before]
+            + [comment(f"Later word {thread['id']}: duplicate of #1, fixed by #3.", 20)],
             "updated_at": "2024-02-02T00:00:00Z",
             "labels": ["later"],
             "reactions": {"+1": 7},
             "locked": True,
             "events": [{"event": "closed", "at": "2024-01-21T00:00:00Z", "actor": "octocat", "commit": "0123abc"}],
         }
-        if not one.get("closed_at") or one["closed_at"] > before:
+        if not thread.get("closed_at") or thread["closed_at"] > before:
             rest |= {
                 "state": "closed",
                 "state_reason": "not_planned",
                 "closed_at": "2024-01-21T00:00:00Z",
                 "closed_by": "x",
             }
-        changed.append({**one, **rest})
-    later = [closed(key, one["title"], one["body"], day=15) for key, one in zip(range(400, 450), threads, strict=False)]
+        changed.append({**thread, **rest})
+    later = [
+        closed(key, thread["title"], thread["body"], day=15)
+        for key, thread in zip(range(400, 450), threads, strict=False)
+    ]
     return [*changed, *later, closed(7, "Seven, at last", day=16), issue(451, "proxy cookie upgrade login", day=11)]
 
 
-THEN = [
+LONGER_HISTORY = [
     *HISTORY,
     closed(
         3,
@@ -583,15 +598,15 @@ THEN = [
 ]
 
 
-def test_as_of_its_creation_an_answer_knows_nothing_that_happened_later(tmp_path: Path, call: Run) -> None:
-    asked = "--as-of", "created", "--repo", "octo-org/hello-world"
-    call("import", archive(tmp_path / "a.jsonl", THEN), "--store", tmp_path / "a")
-    call("import", archive(tmp_path / "b.jsonl", altered(THEN)), "--store", tmp_path / "b")
-    told = call("answer", "10", "--store", tmp_path / "a", *asked)
-    assert told == call("answer", "10", "--store", tmp_path / "b", *asked)
-    assert "**Mentioned here**" in told.out
-    assert "**Open now**" in told.out
-    answers = [call("answer", "10", "--store", tmp_path / name, *asked, "--json").data for name in "ab"]
+def test_an_answer_as_of_creation_uses_nothing_that_happened_later(tmp_path: Path, call: Run) -> None:
+    options = "--as-of", "created", "--repo", "octo-org/hello-world"
+    call("import", archive(tmp_path / "a.jsonl", LONGER_HISTORY), "--store", tmp_path / "a")
+    call("import", archive(tmp_path / "b.jsonl", alter_later_events(LONGER_HISTORY)), "--store", tmp_path / "b")
+    result = call("answer", "10", "--store", tmp_path / "a", *options)
+    assert result == call("answer", "10", "--store", tmp_path / "b", *options)
+    assert "**Mentioned here**" in result.out
+    assert "**Open now**" in result.out
+    answers = [call("answer", "10", "--store", tmp_path / name, *options, "--json").data for name in "ab"]
     assert [answer.pop("ms") > 0 for answer in answers] == [True, True]
     assert answers[0] == answers[1]
     assert {hit["id"] for hit in answers[0]["open_now"]} <= {2, 3, 4}
@@ -599,9 +614,9 @@ def test_as_of_its_creation_an_answer_knows_nothing_that_happened_later(tmp_path
     assert today[0] != today[1]
 
 
-def test_what_the_thread_itself_was_told_later_is_not_seen(tmp_path: Path, call: Run) -> None:
-    one = issue(10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12)])
-    call("import", archive(tmp_path / "a.jsonl", [*HISTORY[:3], one]), "--store", tmp_path / "s")
+def test_an_answer_as_of_creation_ignores_later_comments_on_the_thread(tmp_path: Path, call: Run) -> None:
+    thread = issue(10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12)])
+    call("import", archive(tmp_path / "a.jsonl", [*HISTORY[:3], thread]), "--store", tmp_path / "s")
     assert call("answer", "10", "--store", tmp_path / "s", "--as-of", "created").out == ""
     assert "**Mentioned here**" in call("answer", "10", "--store", tmp_path / "s").out
 
@@ -610,13 +625,13 @@ def test_what_the_thread_itself_was_told_later_is_not_seen(tmp_path: Path, call:
 
 
 def test_a_search_prints_one_line_for_each_hit(store: Path, call: Run) -> None:
-    found = call("search", "zebras", "redis", "--store", store)
-    key, state, score, title = found.out.rstrip("\n").split("\t")
+    result = call("search", "zebras", "redis", "--store", store)
+    key, state, score, title = result.out.rstrip("\n").split("\t")
     assert (key, state, title) == ("ABC-123", "closed", "Use PostgreSQL for the list of zebras")
     assert float(score) > 0
 
 
-def test_a_search_as_data(store: Path, call: Run) -> None:
+def test_a_search_is_printed_as_json(store: Path, call: Run) -> None:
     (hit,) = call("search", "zebras", "--store", store, "--json").data
     assert hit["score"] > 0
     assert {name: hit[name] for name in ("id", "title", "state", "kind", "created_at")} == {
@@ -628,26 +643,26 @@ def test_a_search_as_data(store: Path, call: Run) -> None:
     }
 
 
-@pytest.mark.parametrize(("state", "found"), [("open", {2, 10}), ("closed", {1}), ("all", {1, 2, 10})])
-def test_a_search_keeps_to_a_state(store: Path, call: Run, state: str, found: set[int]) -> None:
+@pytest.mark.parametrize(("state", "expected"), [("open", {2, 10}), ("closed", {1}), ("all", {1, 2, 10})])
+def test_a_search_can_be_limited_to_a_state(store: Path, call: Run, state: str, expected: set[int]) -> None:
     hits = call("search", "login", "--store", store, "--state", state, "--json").data
-    assert {hit["id"] for hit in hits} == found
+    assert {hit["id"] for hit in hits} == expected
 
 
-def test_a_search_shows_no_more_than_it_is_asked_for(store: Path, call: Run) -> None:
+def test_a_search_shows_at_most_the_requested_number_of_hits(store: Path, call: Run) -> None:
     everything = call("search", "login", "--store", store, "--json").data
     assert call("search", "login", "--store", store, "--limit", "2", "--json").data == everything[:2]
     for limit in ("0", "-1", "1001"):
-        ended = call("search", "login", "--store", store, "--limit", limit)
-        assert (ended.code, ended.out) == (2, "")
-        assert "from 1 to 1,000" in ended.err
+        result = call("search", "login", "--store", store, "--limit", limit)
+        assert (result.code, result.out) == (2, "")
+        assert "from 1 to 1,000" in result.err
 
 
 @pytest.mark.parametrize("words", ["***", "the", "giraffes", "\udcff", "\x00", "x" * 10_000])
-def test_nothing_relevant_is_an_answer_of_its_own(store: Path, call: Run, words: str) -> None:
-    found = call("search", words, "--store", store)
-    assert (found.code, found.out) == (0, "")
-    assert found.err == "Nothing relevant. 8 threads and 9 messages searched.\n"
+def test_a_search_without_hits_says_how_much_was_searched(store: Path, call: Run, words: str) -> None:
+    result = call("search", words, "--store", store)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == "Nothing relevant. 8 threads and 9 messages searched.\n"
     assert call("search", words, "--store", store, "--json").data == []
 
 
@@ -656,5 +671,5 @@ def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> No
     assert call("search", "zebra", "--store", tmp_path / "s").out.endswith("\tZebra in two lines\n")
 
 
-def test_the_states_of_jobs_are_those_of_the_server() -> None:
+def test_the_states_that_the_command_line_knows_are_those_of_the_server() -> None:
     assert get_args(State) == STATES

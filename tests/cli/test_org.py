@@ -1,4 +1,4 @@
-"""Many repositories on one machine: their list, what an update reads, and what a search in all of them finds."""
+"""Many repositories on one machine: their list, what an update reads, and what a search across them finds."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ import pytest
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.domain.thread_json import archive_fields
 from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, organisation_folder
-from tests.cli.asked import bare, on_a_terminal
+from tests.cli.asked import run_on_terminal, strip_codes
 from tests.cli.console import Run
 from tests.cli.test_output import validator
-from tests.cli.town import THEN, Organisation, organisation_at, report, solved
+from tests.cli.town import THEN, Organisation, issue, organisation_at, solved_issue
 from tests.memory.remotes import commit
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
+def organisation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
     return organisation_at(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def both(town: Organisation, call: Run) -> Organisation:
-    """Two repositories in the default folder."""
+def indexed(organisation: Organisation, call: Run) -> Organisation:
+    """The organisation with both repositories added to the default folder."""
     assert call("org", "add", "octo-org/sdk", "octo-org/app").code == 0
-    return town
+    return organisation
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the same two, which is only read."""
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the same two repositories. Tests only read it."""
     from bot.cli.main import main
 
     with pytest.MonkeyPatch.context() as patch:
@@ -52,113 +52,117 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def cites(call: Run, *words: str, folder: Path | str = "") -> list[str]:
-    ended = call("search", *words, f"--org={folder}", "--json")
-    assert ended.code == 0, ended.err
-    validator("search", is_closed=True).validate(ended.data)
-    return [row["cite"] for row in ended.data]
+    result = call("search", *words, f"--org={folder}", "--json")
+    assert result.code == 0, result.err
+    validator("search", is_closed=True).validate(result.data)
+    return [row["cite"] for row in result.data]
 
 
-def changed(call: Run, *words: str | Path) -> dict[str, int]:
-    ended = call("org", *words, "--json")
-    assert ended.code == 0, ended.err
-    return {row["repository"]: row["changed"] for row in ended.data["repositories"]}
+def count_changes(call: Run, *words: str | Path) -> dict[str, int]:
+    result = call("org", *words, "--json")
+    assert result.code == 0, result.err
+    return {row["repository"]: row["changed"] for row in result.data["repositories"]}
 
 
-def test_a_problem_that_another_repository_solved_is_found_with_its_ending(standing: Path, call: Run) -> None:
-    ended = call("search", "token", "refresh", "proxy", "--org", standing, "--json")
-    (row,) = [one for one in ended.data if one["repository"] == "octo-org/sdk"]
+def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(shared_folder: Path, call: Run) -> None:
+    result = call("search", "token", "refresh", "proxy", "--org", shared_folder, "--json")
+    (row,) = [row for row in result.data if row["repository"] == "octo-org/sdk"]
     assert (row["id"], row["cite"], row["state"]) == (12, "octo-org/sdk#12", "closed")
     assert row["url"] == "https://github.com/octo-org/sdk/issues/12"
     assert (row["outcome"]["kind"], row["outcome"]["fix"]) == ("fixed", "octo-org/sdk#13")
     assert row["outcome"]["release"] == "v4.2"
     assert {*row["why"][0].removeprefix("holds ").split(", ")} == {"token", "refresh", "proxy"}
-    line = call("search", "token", "refresh", "--org", standing).out
+    line = call("search", "token", "refresh", "--org", shared_folder).out
     assert line.startswith("octo-org/sdk#12\tclosed\t")
     assert line.endswith("\tToken refresh loops behind a proxy\n")
 
 
-def test_an_update_reads_only_what_changed_and_takes_out_what_is_gone(both: Organisation, call: Run) -> None:
-    assert changed(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
-    both.remember("octo-org/sdk", report(15, "Zebrafinch colours are wrong"))
+def test_an_update_reads_only_what_changed_and_removes_what_is_gone(indexed: Organisation, call: Run) -> None:
+    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+    indexed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
     assert cites(call, "zebrafinch") == []
-    assert changed(call, "update", "octo-org/app") == {"octo-org/app": 0}
-    assert changed(call, "update", "OCTO-ORG/SDK") == {"octo-org/sdk": 1}
+    assert count_changes(call, "update", "octo-org/app") == {"octo-org/app": 0}
+    assert count_changes(call, "update", "OCTO-ORG/SDK") == {"octo-org/sdk": 1}
     assert cites(call, "zebrafinch") == ["octo-org/sdk#15"]
-    gone = Tombstone(15, THEN + timedelta(days=2), FORGOTTEN)
-    both.remember("octo-org/sdk", gone, report(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
-    assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 0}
+    tombstone = Tombstone(15, THEN + timedelta(days=2), FORGOTTEN)
+    indexed.remember("octo-org/sdk", tombstone, issue(7, "Colours are not told", updated_at=THEN + timedelta(days=3)))
+    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 0}
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
 
 
-def test_what_was_forgotten_goes_also_where_nobody_knows_what_the_index_has(both: Organisation, call: Run) -> None:
-    """As after an update that was killed, or with another version of Precedent."""
-    both.remember("octo-org/sdk", Tombstone(12, THEN + timedelta(days=2), FORGOTTEN))
+def test_forgotten_threads_are_removed_even_if_the_record_of_indexed_threads_is_damaged(
+    indexed: Organisation, call: Run
+) -> None:
+    """As after an update that was killed, or one by another version of Precedent."""
+    indexed.remember("octo-org/sdk", Tombstone(12, THEN + timedelta(days=2), FORGOTTEN))
     for file in organisation_folder(None).glob("threads-*.json"):
         file.write_text("damaged")
-    assert changed(call, "update", "octo-org/sdk") == {"octo-org/sdk": 1}
+    assert count_changes(call, "update", "octo-org/sdk") == {"octo-org/sdk": 1}
     assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
 
 
-@pytest.mark.parametrize("way", ["forgotten", "removed"])
-def test_what_is_forgotten_or_removed_leaves_the_files_with_the_update_after_that(
-    both: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch, way: str
+@pytest.mark.parametrize("change", ["forgotten", "removed"])
+def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
+    indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
     secret = "zqxjkvbp"
-    both.remember("octo-org/sdk", report(15, secret * 20))
-    assert changed(call, "update") == {"octo-org/sdk": 1, "octo-org/app": 0}
-    assert holds(secret)
-    if way == "removed":
+    indexed.remember("octo-org/sdk", issue(15, secret * 20))
+    assert count_changes(call, "update") == {"octo-org/sdk": 1, "octo-org/app": 0}
+    assert is_in_index(secret)
+    if change == "removed":
         assert call("org", "remove", "octo-org/sdk").code == 0
     else:
-        both.remember("octo-org/sdk", Tombstone(15, THEN + timedelta(days=2), FORGOTTEN))
-        changed(call, "update")
-    changed(call, "update")
-    assert not holds(secret)
+        indexed.remember("octo-org/sdk", Tombstone(15, THEN + timedelta(days=2), FORGOTTEN))
+        count_changes(call, "update")
+    count_changes(call, "update")
+    assert not is_in_index(secret)
 
 
-def test_a_removal_that_cannot_write_the_files_again_is_repeated(
-    both: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_removal_that_could_not_rewrite_the_files_can_be_repeated(
+    indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
     secret = "zqxjkvbp"
-    both.remember("octo-org/sdk", report(15, secret * 20))
-    changed(call, "update")
-    with monkeypatch.context() as slow:
-        slow.setattr("bot.organisation.lance.COMPACT_SECONDS", 0)
+    indexed.remember("octo-org/sdk", issue(15, secret * 20))
+    count_changes(call, "update")
+    with monkeypatch.context() as patch:
+        patch.setattr("bot.organisation.lance.COMPACT_SECONDS", 0)
         assert "did not answer" in call("org", "remove", "octo-org/sdk").err
     assert call("org", "remove", "octo-org/sdk").code == 0
-    changed(call, "update")
-    assert not holds(secret)
+    count_changes(call, "update")
+    assert not is_in_index(secret)
 
 
-def holds(words: str) -> bool:
+def is_in_index(words: str) -> bool:
     files = [file for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*") if file.is_file()]
     return any(words.encode() in file.read_bytes() for file in files)
 
 
-def test_an_update_heals_an_index_whose_catalogue_was_deleted(both: Organisation, call: Run) -> None:
+def test_an_update_heals_an_index_whose_catalogue_was_deleted(indexed: Organisation, call: Run) -> None:
     shutil.rmtree(organisation_folder(None) / INDEX_FOLDER / "here" / "catalogue.lance")
     assert cites(call, "token") == []
-    assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
+    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
-def test_people_who_are_ignored_from_now_on_leave_the_index_with_their_words(town: Organisation, call: Run) -> None:
-    top = town.checkout("octo-org/app", "branch: precedent\n")
+def test_newly_ignored_people_are_removed_from_the_index_with_their_words(
+    organisation: Organisation, call: Run
+) -> None:
+    top = organisation.checkout("octo-org/app", "branch: precedent\n")
     assert call("org", "add", top).code == 0
     assert cites(call, "upgrade") == ["octo-org/app#7"]
     (top / ".github/precedent.yml").write_text("ignore:\n  people: [octocat]\n")
-    assert changed(call, "update") == {"octo-org/app": 1}
+    assert count_changes(call, "update") == {"octo-org/app": 1}
     assert (cites(call, "upgrade"), cites(call, "login")) == ([], ["octo-org/app#7"])
 
 
-def test_a_checkout_is_added_by_its_path_with_its_settings(town: Organisation, call: Run) -> None:
-    town.remember("octo-org/hush", report(1, "Zebrafinch"))
-    top = town.checkout("octo-org/sdk", "branch: precedent\n")
-    ended = call("org", "add", top, "octo-org/sdk", "octo-org/hush", "--json")
-    assert ended.code == 0, ended.err
-    rows = ended.data["repositories"]
+def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organisation, call: Run) -> None:
+    organisation.remember("octo-org/hush", issue(1, "Zebrafinch"))
+    top = organisation.checkout("octo-org/sdk", "branch: precedent\n")
+    result = call("org", "add", top, "octo-org/sdk", "octo-org/hush", "--json")
+    assert result.code == 0, result.err
+    rows = result.data["repositories"]
     assert [(row["repository"], row["path"], row["threads"]) for row in rows] == [
         ("octo-org/sdk", str(top), 2),
         ("octo-org/hush", "", 1),
@@ -168,45 +172,45 @@ def test_a_checkout_is_added_by_its_path_with_its_settings(town: Organisation, c
     assert len(call("org", "list", "--json").data["repositories"]) == 2
 
 
-def test_a_removed_repository_is_found_no_more_and_its_number_never_again(both: Organisation, call: Run) -> None:
+def test_a_removed_repository_is_no_longer_found_and_its_number_is_not_reused(indexed: Organisation, call: Run) -> None:
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "remove", "octo-org/sdk").code == 0
     assert cites(call, "token") == []
     assert call("org", "list").out.startswith("octo-org/app\t1\t0\t")
-    listed = json.loads((organisation_folder(None) / LIST_FILE).read_text())
-    assert ([one["number"] for one in listed["repositories"]], listed["next"]) == ([2], 3)
+    stored = json.loads((organisation_folder(None) / LIST_FILE).read_text())
+    assert ([entry["number"] for entry in stored["repositories"]], stored["next"]) == ([2], 3)
     assert call("org", "remove", "octo-org/sdk").err == (
         "precedent org: 'octo-org/sdk' is not in the list: see precedent org list\n"
     )
-    assert changed(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
+    assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 2}
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
-def test_more_than_a_list_holds_are_refused_and_none_is_lost(
-    town: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_full_list_refuses_more_repositories_and_loses_none(
+    organisation: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.local_cache.organisation_update.MAX_SOURCES", 1)
     assert call("org", "add", "octo-org/sdk").code == 0
     assert "at most 1 repositories" in call("org", "add", "octo-org/app").err
     assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/sdk"]
-    assert changed(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
+    assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
 
 
-def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisation, call: Run) -> None:
-    both.remote("octo-org/sdk").rename(both.folder / "away")
-    both.remember("octo-org/app", report(8, "Zebrafinch colours are wrong"))
-    ended = call("org", "update")
-    assert ended.code == 1
-    assert ended.err.startswith("octo-org/sdk could not be read: Using the memory as last fetched: ")
+def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: Organisation, call: Run) -> None:
+    indexed.remote("octo-org/sdk").rename(indexed.folder / "away")
+    indexed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
+    result = call("org", "update")
+    assert result.code == 1
+    assert result.err.startswith("octo-org/sdk could not be read: Using the memory as last fetched: ")
     assert (cites(call, "zebrafinch"), cites(call, "token")) == (["octo-org/app#8"], ["octo-org/sdk#12"])
     rows = call("org", "list", "--json").data["repositories"]
     assert [bool(row["fault"]) for row in rows] == [True, False]
-    (both.folder / "away").rename(both.remote("octo-org/sdk"))
-    assert changed(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+    (indexed.folder / "away").rename(indexed.remote("octo-org/sdk"))
+    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("search", "--org", "login", "loop"),
@@ -227,25 +231,25 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_is_updated(both: Organisat
         (("org", "add", "octo-org/sdk", "octo-org/none"), "the memory could not be fetched: "),
     ],
 )
-def test_a_mistake_is_one_line_that_says_what_to_do(
-    town: Organisation, call: Run, words: tuple[str, ...], told: str
+def test_a_mistake_gets_one_line_that_says_what_to_do(
+    organisation: Organisation, call: Run, words: tuple[str, ...], message: str
 ) -> None:
-    ended = call(*words)
-    assert ended.code == 2
-    said = ended.err.removeprefix(f"precedent {words[0]}: ").replace(str(town.folder / "home"), "HOME")
-    assert said.startswith(told)
-    assert said.count("\n") == 1
+    result = call(*words)
+    assert result.code == 2
+    error = result.err.removeprefix(f"precedent {words[0]}: ").replace(str(organisation.folder / "home"), "HOME")
+    assert error.startswith(message)
+    assert error.count("\n") == 1
     assert call("org", "list", "--json").data["repositories"] == []
 
 
-def test_a_store_that_knows_no_repository_is_added_under_the_name_of_its_folder(
-    town: Organisation, call: Run, tmp_path: Path
+def test_a_store_without_a_repository_is_added_under_the_name_of_its_folder(
+    organisation: Organisation, call: Run, tmp_path: Path
 ) -> None:
-    said = "Fixed by https://github.com/octo-org/sdk/commit/0d0e0ed056a4578107cd5cc90484dd57cde089de"
-    ended = solved(7, "Quantum login loops", "It loops.", said)
-    (tmp_path / "a.jsonl").write_text(json.dumps(archive_fields(ended)) + "\n")
+    comment = "Fixed by https://github.com/octo-org/sdk/commit/0d0e0ed056a4578107cd5cc90484dd57cde089de"
+    thread = solved_issue(7, "Quantum login loops", "It loops.", comment)
+    (tmp_path / "a.jsonl").write_text(json.dumps(archive_fields(thread)) + "\n")
     assert call("import", tmp_path / "a.jsonl", "--store", tmp_path / "quantum").code == 0
-    assert changed(call, "add", tmp_path / "quantum") == {"quantum": 1}
+    assert count_changes(call, "add", tmp_path / "quantum") == {"quantum": 1}
     assert cites(call, "quantum login") == ["quantum#7"]
 
 
@@ -265,14 +269,14 @@ def test_a_store_that_knows_no_repository_is_added_under_the_name_of_its_folder(
         (("proxy", "quantum", "zebra", "entanglement"), set()),
     ],
 )
-def test_the_filters_of_a_search_that_the_index_knows(
-    standing: Path, call: Run, words: tuple[str, ...], expected: set[str]
+def test_the_index_supports_these_filters_of_a_search(
+    shared_folder: Path, call: Run, words: tuple[str, ...], expected: set[str]
 ) -> None:
-    assert {*cites(call, *words, folder=standing)} == expected
+    assert {*cites(call, *words, folder=shared_folder)} == expected
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("proxy", "--label", "bug"), "the index of an organisation has no labels"),
         (("proxy", "label:bug"), "the index of an organisation has no labels"),
@@ -287,58 +291,58 @@ def test_the_filters_of_a_search_that_the_index_knows(
     ],
 )
 def test_a_filter_that_the_index_cannot_answer_is_refused(
-    standing: Path, call: Run, words: tuple[str, ...], told: str
+    shared_folder: Path, call: Run, words: tuple[str, ...], message: str
 ) -> None:
-    ended = call("search", *words, "--org", standing)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.startswith(f"precedent search: {told}")
+    result = call("search", *words, "--org", shared_folder)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"precedent search: {message}")
 
 
-def test_a_phrase_is_looked_for_in_titles_and_that_is_told(standing: Path, call: Run) -> None:
-    ended = call("search", '"empty page"', "--org", standing, "--exit-code")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.splitlines() == [
+def test_a_phrase_is_matched_in_titles_only_and_a_note_says_so(shared_folder: Path, call: Run) -> None:
+    result = call("search", '"empty page"', "--org", shared_folder, "--exit-code")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.splitlines() == [
         "Phrases are matched in titles only: the index of an organisation has no texts.",
         "Nothing relevant. 3 threads of 2 repositories searched.",
     ]
 
 
-def test_a_person_sees_the_repository_and_the_ending(standing: Path) -> None:
-    shown = bare(on_a_terminal(standing, "search", "token", "refresh", "--org", standing))
-    assert shown.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
-    assert "closed, fixed by octo-org/sdk#13 in v4.2" in shown
+def test_a_terminal_shows_the_repository_and_the_outcome(shared_folder: Path) -> None:
+    output = strip_codes(run_on_terminal(shared_folder, "search", "token", "refresh", "--org", shared_folder))
+    assert output.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
+    assert "closed, fixed by octo-org/sdk#13 in v4.2" in output
 
 
-def test_an_old_index_is_told(both: Organisation, call: Run) -> None:
+def test_an_outdated_index_is_reported(indexed: Organisation, call: Run) -> None:
     assert call("search", "token", "--org").err == ""
     file = organisation_folder(None) / LIST_FILE
-    listed = json.loads(file.read_text())
-    listed["repositories"][1]["updated"] = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
-    file.write_text(json.dumps(listed))
+    stored = json.loads(file.read_text())
+    stored["repositories"][1]["updated"] = (datetime.now(UTC) - timedelta(days=3, hours=1)).isoformat()
+    file.write_text(json.dumps(stored))
     assert call("search", "token", "--org").err == "updated 3 days ago: run precedent org update\n"
 
 
-def test_a_rebuild_heals_a_damaged_index(both: Organisation, call: Run) -> None:
+def test_a_rebuild_heals_a_damaged_index(indexed: Organisation, call: Run) -> None:
     for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*"):
         if file.is_file():
             file.write_bytes(b"\xff" * 100)
-    ended = call("search", "token", "--org")
-    assert (ended.code, ended.out) == (1, "")
-    assert "precedent org rebuild" in ended.err
-    assert changed(call, "rebuild") == {"octo-org/sdk": 2, "octo-org/app": 1}
+    result = call("search", "token", "--org")
+    assert (result.code, result.out) == (1, "")
+    assert "precedent org rebuild" in result.err
+    assert count_changes(call, "rebuild") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
-    assert changed(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
 
 
-def test_an_index_that_somebody_deleted_is_read_again(both: Organisation, call: Run) -> None:
+def test_an_index_that_somebody_deleted_is_built_again(indexed: Organisation, call: Run) -> None:
     index = organisation_folder(None) / INDEX_FOLDER
-    index.rename(both.folder / "deleted")
-    assert changed(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
+    index.rename(indexed.folder / "deleted")
+    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
-def test_people_who_are_never_quoted_are_not_in_the_index(town: Organisation, call: Run) -> None:
-    top = town.checkout("octo-org/sdk", "ignore:\n  people: [monalisa]\n")
+def test_people_who_are_never_quoted_are_not_in_the_index(organisation: Organisation, call: Run) -> None:
+    top = organisation.checkout("octo-org/sdk", "ignore:\n  people: [monalisa]\n")
     assert call("org", "add", top).code == 0
     (row,) = call("search", "token", "refresh", "--org", "--json").data
     assert "Fixed by" not in json.dumps(row)
@@ -347,82 +351,84 @@ def test_people_who_are_never_quoted_are_not_in_the_index(town: Organisation, ca
 # -- hostile sources -----------------------------------------------------------------------------------------------
 
 
-def test_a_branch_with_damaged_records_gives_what_is_whole(both: Organisation, call: Run) -> None:
-    both.remember("octo-org/sdk", *(report(number, f"Zebrafinch {number}") for number in (201, 202)))
-    git_tree(both.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
-    git_tree(both.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
+def test_a_branch_with_damaged_records_still_provides_the_intact_ones(indexed: Organisation, call: Run) -> None:
+    indexed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
+    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')
+    put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/203.json", b"\xff\x00")
     assert call("org", "update").code in (0, 1)
     assert "octo-org/sdk#202" in cites(call, "zebrafinch")
     assert cites(call, "login") == ["octo-org/app#7"]
 
 
-def git_tree(remote: Path, path: str, content: bytes) -> None:
-    """Put one file on the memory branch, beside what is there."""
-    listed = subprocess.run(
+def put_on_branch(remote: Path, path: str, content: bytes) -> None:
+    """Add one file to the memory branch."""
+    tree = subprocess.run(
         ["git", "-C", str(remote), "ls-tree", "-r", "precedent"], check=True, capture_output=True, text=True
     ).stdout
     entries: dict[str, tuple[str, bytes]] = {}
-    for line in listed.splitlines():
+    for line in tree.splitlines():
         (mode, _, oid), name = line.partition("\t")[0].split(), line.partition("\t")[2]
-        shown = subprocess.run(["git", "-C", str(remote), "cat-file", "blob", oid], check=True, capture_output=True)
-        entries[name] = mode, shown.stdout
+        blob = subprocess.run(["git", "-C", str(remote), "cat-file", "blob", oid], check=True, capture_output=True)
+        entries[name] = mode, blob.stdout
     commit(remote, entries | {path: ("100644", content)})
 
 
-def test_names_and_titles_cannot_drive_a_terminal(town: Organisation, call: Run) -> None:
+def test_names_and_titles_cannot_control_a_terminal(organisation: Organisation, call: Run) -> None:
     evil = "Zebrafinch \x1b[31m\u202e\r\n\tred"
-    town.remember("octo-org/sdk", report(30, evil))
-    folder = town.folder / "home" / "bad\x1b[2J\tname"
+    organisation.remember("octo-org/sdk", issue(30, evil))
+    folder = organisation.folder / "home" / "bad\x1b[2J\tname"
     folder.mkdir()
-    git_init(folder, town.remote("octo-org/app"))
+    init_checkout(folder, organisation.remote("octo-org/app"))
     assert call("org", "add", "octo-org/sdk", folder).code == 0
-    for ended in (call("org", "list"), call("search", "zebrafinch", "--org"), call("search", "login", "--org")):
-        assert ended.code == 0
-        assert not {"\x1b", "\u202e", "\r"} & {*ended.out, *ended.err}
-        assert ended.out
+    for result in (call("org", "list"), call("search", "zebrafinch", "--org"), call("search", "login", "--org")):
+        assert result.code == 0
+        assert not {"\x1b", "\u202e", "\r"} & {*result.out, *result.err}
+        assert result.out
     assert all(line.count("\t") == 5 for line in call("org", "list").out.splitlines())
 
 
-def git_init(folder: Path, remote: Path) -> None:
+def init_checkout(folder: Path, remote: Path) -> None:
     subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
     subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", str(remote)], check=True)
 
 
-def test_links_are_not_followed_in_the_folder(both: Organisation, call: Run) -> None:
+def test_links_are_not_followed_in_the_folder(indexed: Organisation, call: Run) -> None:
     folder = organisation_folder(None)
-    (folder / INDEX_FOLDER).rename(both.folder / "elsewhere")
-    (folder / INDEX_FOLDER).symlink_to(both.folder / "elsewhere")
+    (folder / INDEX_FOLDER).rename(indexed.folder / "elsewhere")
+    (folder / INDEX_FOLDER).symlink_to(indexed.folder / "elsewhere")
     assert "is a link: put a real folder in its place" in call("search", "token", "--org").err
     (folder / INDEX_FOLDER).unlink()
-    (folder / LIST_FILE).rename(both.folder / "list.json")
-    (folder / LIST_FILE).symlink_to(both.folder / "list.json")
+    (folder / LIST_FILE).rename(indexed.folder / "list.json")
+    (folder / LIST_FILE).symlink_to(indexed.folder / "list.json")
     assert call("org", "list").code == 1
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"\xff\xfe", "is damaged; delete it and add the repositories again"),
         (b"[1]", "is damaged; delete it and add the repositories again"),
         (b'{"format": 2, "repositories": []}', "was written by another version of Precedent; use the newer one"),
     ],
 )
-def test_a_list_that_cannot_be_read_is_told_and_kept(both: Organisation, call: Run, content: bytes, told: str) -> None:
+def test_an_unreadable_list_is_reported_and_kept(
+    indexed: Organisation, call: Run, content: bytes, message: str
+) -> None:
     file = organisation_folder(None) / LIST_FILE
     file.write_bytes(content)
     for command in (("org", "list"), ("org", "add", "octo-org/app"), ("search", "x", "--org")):
-        ended = call(*command)
-        assert (ended.code, told in ended.err) == (1, True), ended.err
+        result = call(*command)
+        assert (result.code, message in result.err) == (1, True), result.err
     assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize("damage", [{"number": "1"}, {"name": 7}, {"name": ""}])
-def test_a_damaged_entry_costs_only_itself(both: Organisation, call: Run, damage: dict[str, Any]) -> None:
+def test_a_damaged_entry_does_not_affect_the_others(indexed: Organisation, call: Run, damage: dict[str, Any]) -> None:
     file = organisation_folder(None) / LIST_FILE
-    listed = json.loads(file.read_text())
-    listed["repositories"][0] |= damage
-    listed["repositories"] += [None, [], {"number": True, "name": "x"}]
-    file.write_text(json.dumps(listed))
+    stored = json.loads(file.read_text())
+    stored["repositories"][0] |= damage
+    stored["repositories"] += [None, [], {"number": True, "name": "x"}]
+    file.write_text(json.dumps(stored))
     assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/app"]
     assert cites(call, "login") == ["octo-org/app#7"]
     assert cites(call, "token") == []
@@ -431,7 +437,7 @@ def test_a_damaged_entry_costs_only_itself(both: Organisation, call: Run, damage
 # -- several processes ---------------------------------------------------------------------------------------------
 
 
-def started(*arguments: str) -> subprocess.Popen[str]:
+def start_command(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "bot", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -442,25 +448,25 @@ def started(*arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-def test_two_updates_at_once_do_the_work_once(both: Organisation, call: Run) -> None:
-    both.remember("octo-org/sdk", *(report(100 + n, f"Zebrafinch {n}") for n in range(40)))
-    running = [started("org", "update", "--json") for _ in range(2)]
-    told = [json.loads(one.communicate(timeout=120)[0]) for one in running]
-    assert sorted(sum(row["changed"] for row in one["repositories"]) for one in told) == [0, 40]
+def test_two_updates_at_once_do_the_work_once(indexed: Organisation, call: Run) -> None:
+    indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}") for n in range(40)))
+    running = [start_command("org", "update", "--json") for _ in range(2)]
+    reports = [json.loads(process.communicate(timeout=120)[0]) for process in running]
+    assert sorted(sum(row["changed"] for row in report["repositories"]) for report in reports) == [0, 40]
     assert len(cites(call, "zebrafinch", "--limit", "100")) == 40
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", ["index/**/*", "threads-1.json", "repositories.json"])
-def test_an_update_that_is_killed_is_made_up_by_the_next(both: Organisation, call: Run, moment: str) -> None:
-    """Killed once it wrote a file of this name: into the index, what it has of one repository, the list."""
-    both.remember("octo-org/sdk", *(report(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(600)))
-    both.remember("octo-org/app", report(9, "Zebrafinch in the app"))
+@pytest.mark.parametrize("pattern", ["index/**/*", "threads-1.json", "repositories.json"])
+def test_the_next_update_completes_one_that_was_killed(indexed: Organisation, call: Run, pattern: str) -> None:
+    """Killed once it wrote a matching file: the index, the record of one repository, or the list."""
+    indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(600)))
+    indexed.remember("octo-org/app", issue(9, "Zebrafinch in the app"))
     folder = organisation_folder(None)
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-    running = started("org", "update")
+    running = start_command("org", "update")
     while running.poll() is None:
-        if any(before.get(file) != mtime(file) for file in folder.glob(moment)):
+        if any(before.get(file) != mtime(file) for file in folder.glob(pattern)):
             running.send_signal(signal.SIGKILL)
             break
         time.sleep(0.002)
@@ -469,7 +475,7 @@ def test_an_update_that_is_killed_is_made_up_by_the_next(both: Organisation, cal
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "update").code == 0
     assert len(cites(call, "zebrafinch", "--limit", "1000")) == 601
-    assert changed(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
+    assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
 
 
 def mtime(file: Path) -> int:
@@ -483,20 +489,22 @@ def mtime(file: Path) -> int:
 def test_no_other_command_loads_the_engine(sample_store: Path) -> None:
     code = "import sys; from bot.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
     for words in (("search", "login", "--store", str(sample_store)), ("org", "list"), ("--help",)):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, *words], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True,
             text=True, check=True,
         )  # fmt: skip
-        assert not {"lancedb", "pyarrow"} & {*done.stderr.split()}
+        assert not {"lancedb", "pyarrow"} & {*process.stderr.split()}
 
 
 @pytest.mark.parametrize("words", [("search", "token", "--org"), ("org", "update")], ids=" ".join)
-def test_without_the_extra_one_line_says_what_to_install(standing: Path, words: tuple[str, ...]) -> None:
+def test_without_the_extra_one_line_says_what_to_install(shared_folder: Path, words: tuple[str, ...]) -> None:
     code = "import sys; sys.modules['lancedb'] = None; from bot.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    here = {**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(standing)}
-    done = subprocess.run([sys.executable, "-c", code, *words], env=here, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(shared_folder)}
+    process = subprocess.run(
+        [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr == (
         f"precedent {words[0]}: its engine is not installed: in the checkout that Precedent is installed from, "
         "run pip install '.[org]'\n"
     )

@@ -1,4 +1,4 @@
-"""The command that tells how threads ended."""
+"""The command that lists how threads ended."""
 
 import json
 from pathlib import Path
@@ -12,10 +12,10 @@ Fields = dict[str, Any]
 OUTCOME_KEYS = {"kind", "comment", "quote", "evidence", "fix_ref", "release", "duplicate_of", "confidence", "closed_at"}
 
 
-def closed(key: int | str, *said: str, **rest: Any) -> Fields:
+def closed(key: int | str, *texts: str, **rest: Any) -> Fields:
     comments = [
         {"author": "hubot", "association": "MEMBER", "created_at": f"2024-01-02T08:59:0{n}Z", "body": text}
-        for n, text in enumerate(said)
+        for n, text in enumerate(texts)
     ]
     return {
         "id": key,
@@ -54,12 +54,12 @@ def store(tmp_path: Path, call: Run) -> Path:
 
 
 def test_each_closed_thread_has_its_outcome(store: Path, call: Run) -> None:
-    told = call("outcomes", "--store", store, "--json")
-    assert (told.code, told.err) == (0, "")
-    found = {each["id"]: each["outcome"] for each in told.data}
-    assert found.keys() == {1, 2, 4, 5, 6, 7, "ABC-1"}
-    assert all(outcome.keys() == OUTCOME_KEYS for outcome in found.values())
-    assert {key: (outcome["kind"], outcome["comment"]) for key, outcome in found.items()} == {
+    result = call("outcomes", "--store", store, "--json")
+    assert (result.code, result.err) == (0, "")
+    outcomes = {thread["id"]: thread["outcome"] for thread in result.data}
+    assert outcomes.keys() == {1, 2, 4, 5, 6, 7, "ABC-1"}
+    assert all(outcome.keys() == OUTCOME_KEYS for outcome in outcomes.values())
+    assert {key: (outcome["kind"], outcome["comment"]) for key, outcome in outcomes.items()} == {
         1: ("fixed", 1),
         2: ("duplicate", 0),
         4: ("unknown", 0),
@@ -68,18 +68,18 @@ def test_each_closed_thread_has_its_outcome(store: Path, call: Run) -> None:
         7: ("unknown", None),
         "ABC-1": ("not planned", 0),
     }
-    assert (found[1]["fix_ref"], found[1]["release"]) == ("#8", "2.3")
-    assert found[1]["quote"] == "Fixed by #8, released in 2.3."
-    assert (found[2]["duplicate_of"], found[6]["fix_ref"]) == (1, "0d0e0ed056a45781")
-    assert found[6]["evidence"] == ["closing commit"]
-    assert found[4]["quote"] == "The cookie path changed. Clear the cookie."
-    assert (found[7]["quote"], found[7]["evidence"], found[7]["confidence"]) == ("", [], 0.0)
+    assert (outcomes[1]["fix_ref"], outcomes[1]["release"]) == ("#8", "2.3")
+    assert outcomes[1]["quote"] == "Fixed by #8, released in 2.3."
+    assert (outcomes[2]["duplicate_of"], outcomes[6]["fix_ref"]) == (1, "0d0e0ed056a45781")
+    assert outcomes[6]["evidence"] == ["closing commit"]
+    assert outcomes[4]["quote"] == "The cookie path changed. Clear the cookie."
+    assert (outcomes[7]["quote"], outcomes[7]["evidence"], outcomes[7]["confidence"]) == ("", [], 0.0)
 
 
-def test_as_text_it_is_a_line_each(store: Path, call: Run) -> None:
-    told = call("outcomes", "--store", store, "--ids", "1,2,4,7")
-    assert (told.code, told.err) == (0, "")
-    assert told.out.splitlines() == [
+def test_the_text_output_has_one_line_for_each_thread(store: Path, call: Run) -> None:
+    result = call("outcomes", "--store", store, "--ids", "1,2,4,7")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
         "1\tfixed\t0.95\t#8\tcomment 1\tFixed by #8, released in 2.3.",
         "2\tduplicate\t0.95\t#1\tcomment 0\tDuplicate of #1.",
         "4\t-\t0.90\t-\tcomment 0\tThe cookie path changed. Clear the cookie.",
@@ -87,15 +87,15 @@ def test_as_text_it_is_a_line_each(store: Path, call: Run) -> None:
     ]
 
 
-def test_ids_come_in_the_order_in_which_they_are_asked_for(store: Path, call: Run) -> None:
-    told = call("outcomes", "--store", store, "--ids", "ABC-1, 5,1,5", "--json")
-    assert (told.code, [each["id"] for each in told.data]) == (0, ["ABC-1", 5, 1])
+def test_threads_come_in_the_order_of_the_given_ids(store: Path, call: Run) -> None:
+    result = call("outcomes", "--store", store, "--ids", "ABC-1, 5,1,5", "--json")
+    assert (result.code, [thread["id"] for thread in result.data]) == (0, ["ABC-1", 5, 1])
 
 
-def test_ids_that_are_unknown_or_open_are_told_and_the_others_printed(store: Path, call: Run) -> None:
-    told = call("outcomes", "--store", store, "--ids", "99,1,3", "--json")
-    assert (told.code, [each["id"] for each in told.data]) == (2, [1])
-    assert told.err.splitlines() == [
+def test_unknown_or_open_threads_are_reported_and_the_others_printed(store: Path, call: Run) -> None:
+    result = call("outcomes", "--store", store, "--ids", "99,1,3", "--json")
+    assert (result.code, [thread["id"] for thread in result.data]) == (2, [1])
+    assert result.err.splitlines() == [
         "precedent outcomes: no thread 99 in this store",
         "precedent outcomes: 3 is open: it has no ending",
     ]
@@ -103,45 +103,45 @@ def test_ids_that_are_unknown_or_open_are_told_and_the_others_printed(store: Pat
 
 
 @pytest.mark.parametrize("ids", ["", ",", " , "])
-def test_no_ids_are_a_mistake(store: Path, call: Run, ids: str) -> None:
-    told = call("outcomes", "--store", store, "--ids", ids)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert "--ids names no thread" in told.err
+def test_an_empty_list_of_ids_exits_with_2(store: Path, call: Run, ids: str) -> None:
+    result = call("outcomes", "--store", store, "--ids", ids)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "--ids names no thread" in result.err
 
 
 @pytest.mark.parametrize("ids", ["0", "01", "-1", "1" * 400, "\u0661", "1.5", "\udcff", "a\x00b"])
-def test_ids_of_any_shape_are_told_in_one_line(store: Path, call: Run, ids: str) -> None:
-    told = call("outcomes", "--store", store, f"--ids={ids}")
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+def test_malformed_ids_are_reported_in_one_line(store: Path, call: Run, ids: str) -> None:
+    result = call("outcomes", "--store", store, f"--ids={ids}")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
 
 
 def test_a_sample_is_the_same_for_the_same_seed(store: Path, call: Run) -> None:
     def sample(size: int, seed: int) -> list[int | str]:
-        told = call("outcomes", "--store", store, "--sample", str(size), "--seed", str(seed), "--json")
-        return [each["id"] for each in told.data]
+        result = call("outcomes", "--store", store, "--sample", str(size), "--seed", str(seed), "--json")
+        return [thread["id"] for thread in result.data]
 
     assert sample(3, 4) == sample(3, 4)
     assert len(sample(3, 4)) == 3
     assert len({tuple(sample(3, seed)) for seed in range(6)}) > 1
-    assert sample(1000, 1) == [each["id"] for each in call("outcomes", "--store", store, "--json").data]
+    assert sample(1000, 1) == [thread["id"] for thread in call("outcomes", "--store", store, "--json").data]
 
 
 @pytest.mark.parametrize("options", [["--sample", "0"], ["--sample", "x"], ["--ids", "1", "--sample", "1"], ["--seed"]])
-def test_options_that_make_no_sense_are_mistakes(store: Path, call: Run, options: list[str]) -> None:
+def test_invalid_options_exit_with_2(store: Path, call: Run, options: list[str]) -> None:
     assert call("outcomes", "--store", store, *options).code == 2
 
 
-def test_the_repository_tells_links_to_it_from_links_elsewhere(tmp_path: Path, call: Run) -> None:
+def test_the_repo_option_distinguishes_own_links_from_links_elsewhere(tmp_path: Path, call: Run) -> None:
     archive = tmp_path / "links.jsonl"
     link = "Duplicate of https://github.com/octo/other/issues/5"
     archive.write_text(json.dumps(closed(9, link)) + "\n", encoding="utf-8")
     call("import", archive, "--store", tmp_path / "links")
     for repo, duplicate in (("octo/other", 5), ("octocat/hello", None)):
-        (told,) = call("outcomes", "--store", tmp_path / "links", "--repo", repo, "--json").data
-        assert (told["outcome"]["kind"], told["outcome"]["duplicate_of"]) == ("duplicate", duplicate)
+        (thread,) = call("outcomes", "--store", tmp_path / "links", "--repo", repo, "--json").data
+        assert (thread["outcome"]["kind"], thread["outcome"]["duplicate_of"]) == ("duplicate", duplicate)
 
 
 def test_without_a_store_it_says_what_to_do(tmp_path: Path, call: Run) -> None:
-    told = call("outcomes", "--store", tmp_path / "nothing")
-    assert (told.code, told.out) == (2, "")
-    assert "precedent import" in told.err
+    result = call("outcomes", "--store", tmp_path / "nothing")
+    assert (result.code, result.out) == (2, "")
+    assert "precedent import" in result.err

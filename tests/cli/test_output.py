@@ -1,4 +1,4 @@
-"""The shapes of what the commands print as JSON: promised by schemas, and whole outputs that only grow."""
+"""The JSON that the commands print: it matches published schemas, and golden files to which fields are only added."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
 from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
-from tests.cli.asked import ROOT, working_on_cookies
+from tests.cli.asked import ROOT, create_cookie_checkout
 from tests.cli.console import Run
 from tests.sources.session_lines import ISSUE_AGENT, write
 
@@ -33,7 +33,7 @@ SCHEMAS = ROOT / "docs/schemas"
 NOW = datetime(2026, 8, 20, 12, tzinfo=UTC)
 HOME = "https://github.com/octo-org/linkbarn"
 
-RUN = {
+COMMANDS = {
     "search": search.run_search,
     "ss": search.run_smart_search,
     "what": search.run_what,
@@ -41,7 +41,7 @@ RUN = {
     "show": showing.run_show,
     "check": check.run_check,
 }
-ASKED = {
+CASES = {
     "search": ("search", ("search", "login", "loop", "cookie", "--limit", "2")),
     "search_expanded": ("search", ("search", "login", "loop", "--state", "closed", "--expand")),
     "search_nothing": ("search", ("search", "quantum", "zebra")),
@@ -58,7 +58,7 @@ ASKED = {
     "check": ("check", ("check", "logs/draft.md")),
     "check_nothing": ("check", ("check", "logs/zebra.md")),
 }
-"""A golden file → the schema that promises its shape, and what was asked in a checkout where somebody works."""
+"""A golden file → its schema and the command, which runs in a checkout with uncommitted work."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def store(sample_store: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = working_on_cookies(tmp_path_factory.mktemp("shapes") / "linkbarn")
+    folder = create_cookie_checkout(tmp_path_factory.mktemp("shapes") / "linkbarn")
     write(folder / "logs/a.jsonl", *ISSUE_AGENT)
     (folder / "logs/draft.md").write_text(
         "# Signed out again under /bm\n\nSee #13. The log says `SESSION_PATH_MISMATCH`.\n"
@@ -77,54 +77,54 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def asked(words: tuple[str, ...], store: Path) -> argparse.Namespace:
-    """What somebody gave, as if it were `NOW`."""
-    there = () if "session" in words and "--logs" in words else ("--store", str(store))
-    given = parser().parse_args([*words, *there, "--json"])
-    given.as_of = NOW
-    return given
+def parse_arguments(words: tuple[str, ...], store: Path) -> argparse.Namespace:
+    """Parse a command with `NOW` as the current time."""
+    source = () if "session" in words and "--logs" in words else ("--store", str(store))
+    arguments = parser().parse_args([*words, *source, "--json"])
+    arguments.as_of = NOW
+    return arguments
 
 
-def schema(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((SCHEMAS / f"{name}.v1.json").read_text(encoding="utf-8"))
-    return found
+def load_schema(name: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((SCHEMAS / f"{name}.v1.json").read_text(encoding="utf-8"))
+    return document
 
 
-KINDS: Registry[Any] = Registry().with_resource("kinds.v1.json", DRAFT202012.create_resource(schema("kinds")))
-"""The schema to which the others refer."""
+KINDS: Registry[Any] = Registry().with_resource("kinds.v1.json", DRAFT202012.create_resource(load_schema("kinds")))
+"""The schema that the others refer to."""
 
 
 def validator(name: str, *, is_closed: bool = False) -> Draft202012Validator:
-    return Draft202012Validator(closed(schema(name)) if is_closed else schema(name), registry=KINDS)
+    return Draft202012Validator(close_schema(load_schema(name)) if is_closed else load_schema(name), registry=KINDS)
 
 
-def closed(node: Any) -> Any:
-    """The schema with nothing allowed that it does not tell of."""
+def close_schema(node: Any) -> Any:
+    """The schema with additional fields forbidden."""
     if isinstance(node, list):
-        return [closed(each) for each in node]
+        return [close_schema(value) for value in node]
     if not isinstance(node, dict):
         return node
-    shut = {name: closed(each) for name, each in node.items()}
-    return shut | {"additionalProperties": False} if "properties" in node and node.get("type") == "object" else shut
+    closed = {name: close_schema(value) for name, value in node.items()}
+    return closed | {"additionalProperties": False} if "properties" in node and node.get("type") == "object" else closed
 
 
-def told(node: Any, name: str = "") -> Iterator[str]:
-    """The fields of a schema that nothing explains."""
+def undescribed_fields(node: Any, name: str = "") -> Iterator[str]:
+    """The fields of a schema that have no description."""
     if isinstance(node, dict):
-        for field, each in node.get("properties", {}).items() if isinstance(node.get("properties"), dict) else ():
-            if "description" not in each and "$ref" not in each:
+        for field, value in node.get("properties", {}).items() if isinstance(node.get("properties"), dict) else ():
+            if "description" not in value and "$ref" not in value:
                 yield f"{name}.{field}"
-        for field, each in node.items():
-            yield from told(each, f"{name}.{field}")
+        for field, value in node.items():
+            yield from undescribed_fields(value, f"{name}.{field}")
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
+@pytest.mark.parametrize("name", CASES)
+def test_each_output_equals_its_golden_file_and_matches_its_schema(
     name: str, store: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kind, words = ASKED[name]
+    kind, words = CASES[name]
     monkeypatch.chdir(checkout)
-    assert show(RUN[words[0]](asked(words, store))) == (3 if name == "check" else 0)
+    assert show(COMMANDS[words[0]](parse_arguments(words, store))) == (3 if name == "check" else 0)
     printed = capsys.readouterr().out.replace(str(checkout), "CHECKOUT")
     validator(kind, is_closed=True).validate(json.loads(printed))
     path = GOLDEN / f"{name}.json"
@@ -134,21 +134,21 @@ def test_an_output_is_the_one_that_was_agreed_and_keeps_to_its_schema(
     assert printed == path.read_text(encoding="utf-8")
 
 
-def test_every_schema_is_one_and_explains_its_fields_and_is_held_to_an_output() -> None:
+def test_every_schema_is_valid_describes_its_fields_and_has_a_tested_output() -> None:
     names = sorted(path.name.removesuffix(".v1.json") for path in SCHEMAS.iterdir())
-    assert names == sorted({"kinds", *(kind for kind, _ in ASKED.values())})
+    assert names == sorted({"kinds", *(kind for kind, _ in CASES.values())})
     for name in names:
-        Draft202012Validator.check_schema(schema(name))
-        assert list(told(schema(name))) == []
+        Draft202012Validator.check_schema(load_schema(name))
+        assert list(undescribed_fields(load_schema(name))) == []
 
 
-def test_a_field_that_is_new_breaks_no_promise(store: Path, call: Run) -> None:
+def test_the_schema_allows_new_fields(store: Path, call: Run) -> None:
     hits = call("search", "login", "loop", "--store", store, "--json").data
     validator("search").validate([hit | {"news": 1} for hit in hits])
 
 
 @pytest.mark.parametrize("field", ["id", "title", "score", "state", "kind", "created_at", "decisions", "outcome"])
-def test_a_field_that_is_gone_is_seen(store: Path, call: Run, field: str) -> None:
+def test_a_missing_field_violates_the_schema(store: Path, call: Run, field: str) -> None:
     (hit, *_) = call("search", "login", "loop", "--store", store, "--json").data
     del hit[field]
     assert not validator("search").is_valid([hit])
@@ -162,17 +162,17 @@ def card(**fields: Any) -> Card:
                    "created_at": NOW, "updated_at": NOW} | fields)  # fmt: skip
 
 
-def test_a_decision_leads_to_the_comment_that_says_it() -> None:
-    said = tuple(Ruling("We decided.", "octocat", "OWNER", NOW, comment) for comment in (99, None))
-    assert [one["url"] for one in full_row(card(decisions=said), HOME)["decisions"]] == [
+def test_a_decision_links_to_its_comment() -> None:
+    decisions = tuple(Ruling("We decided.", "octocat", "OWNER", NOW, comment) for comment in (99, None))
+    assert [decision["url"] for decision in full_row(card(decisions=decisions), HOME)["decisions"]] == [
         f"{HOME}/issues/7#issuecomment-99",
         f"{HOME}/issues/7",
     ]
-    assert [one["url"] for one in full_row(card(decisions=said), "")["decisions"]] == ["", ""]
+    assert [decision["url"] for decision in full_row(card(decisions=decisions), "")["decisions"]] == ["", ""]
 
 
 @pytest.mark.parametrize(
-    ("later", "home", "shown"),
+    ("superseded_by", "home", "expected"),
     [
         ("", HOME, ""),
         ("#51", HOME, f"{HOME}/issues/51"),
@@ -183,17 +183,17 @@ def test_a_decision_leads_to_the_comment_that_says_it() -> None:
         ('#issuecomment-99">', HOME, '#issuecomment-99">'),
     ],
 )
-def test_a_superseded_decision_leads_to_what_holds_instead(later: str, home: str, shown: str) -> None:
-    one = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, later),))
-    for shape in (short_row, full_row):
-        assert [each["superseded_by"] for each in shape(one, home)["decisions"]] == [shown]
+def test_a_superseded_decision_links_to_what_replaced_it(superseded_by: str, home: str, expected: str) -> None:
+    thread_card = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, superseded_by),))
+    for row_function in (short_row, full_row):
+        assert [decision["superseded_by"] for decision in row_function(thread_card, home)["decisions"]] == [expected]
 
 
 def test_a_terminal_quotes_no_superseded_decision() -> None:
-    old = Ruling("We chose A.", "octocat", "OWNER", NOW, 98, "#51")
-    new = Ruling("We chose B.", "octocat", "OWNER", NOW, 99)
-    assert gist(card(decisions=(new, old))) == "We chose B."
-    assert gist(card(decisions=(old,), ending=Ending(quote="Closing."))) == "Closing."
+    superseded = Ruling("We chose A.", "octocat", "OWNER", NOW, 98, "#51")
+    current = Ruling("We chose B.", "octocat", "OWNER", NOW, 99)
+    assert gist(card(decisions=(current, superseded))) == "We chose B."
+    assert gist(card(decisions=(superseded,), ending=Ending(quote="Closing."))) == "Closing."
 
 
 @pytest.mark.parametrize(
@@ -205,15 +205,15 @@ def test_a_terminal_quotes_no_superseded_decision() -> None:
         ("5b1c", Kind.SESSION, ""),
     ],
 )
-def test_only_what_has_a_number_has_an_address(key: int | str, kind: str, url: str) -> None:
+def test_only_issues_and_pull_requests_have_an_address(key: int | str, kind: str, url: str) -> None:
     assert short_row(card(id=key, kind=kind), HOME)["url"] == url
 
 
-def test_what_is_not_known_is_empty_and_never_missing() -> None:
-    bare = short_row(card(), "")
-    assert bare["closed_at"] == bare["state_reason"] == bare["summary"] == bare["url"] == ""
-    assert (bare["labels"], bare["decisions"], bare["files"]) == ([], [], [])
-    assert bare["outcome"] == {
+def test_unknown_fields_are_empty_but_never_missing() -> None:
+    row = short_row(card(), "")
+    assert row["closed_at"] == row["state_reason"] == row["summary"] == row["url"] == ""
+    assert (row["labels"], row["decisions"], row["files"]) == ([], [], [])
+    assert row["outcome"] == {
         "kind": "unknown",
         "fix": "",
         "release": "",
@@ -230,27 +230,27 @@ TEXT = st.text(max_size=5_000)
 
 
 @given(TEXT, st.lists(TEXT, max_size=50), st.none() | st.integers(1, 2**53))
-def test_whatever_a_stranger_wrote_a_row_keeps_its_shape_and_its_size(
+def test_a_row_keeps_its_shape_and_size_whatever_a_stranger_wrote(
     text: str, texts: list[str], comment: int | None
 ) -> None:
-    said = tuple(Ruling(each, text, text, None, comment) for each in texts)
-    strange = card(
-        title=text, author=text[:100], summary=text, labels=tuple(texts), files=tuple(texts), decisions=said,
+    decisions = tuple(Ruling(ruling_text, text, text, None, comment) for ruling_text in texts)
+    hostile_card = card(
+        title=text, author=text[:100], summary=text, labels=tuple(texts), files=tuple(texts), decisions=decisions,
         ending=Ending("fixed", text, text[:100], text[:100], text[:100], "NONE", NOW),
     )  # fmt: skip
-    found = full_row(strange, HOME, score=1.0, part=1.0, why=match_reasons(("zebra",), text))
-    validator("search", is_closed=True).validate([found])
-    assert len(found["title"]) <= 300
-    assert len(found["summary"]) <= 1_000
-    assert max(len(found["labels"]), len(found["files"]), len(found["decisions"])) <= 20
+    row = full_row(hostile_card, HOME, score=1.0, part=1.0, why=match_reasons(("zebra",), text))
+    validator("search", is_closed=True).validate([row])
+    assert len(row["title"]) <= 300
+    assert len(row["summary"]) <= 1_000
+    assert max(len(row["labels"]), len(row["files"]), len(row["decisions"])) <= 20
 
 
 def test_a_message_of_a_session_is_a_row_too() -> None:
-    found = passage_row(SessionPassage("5b1c", "user", "zebra", None, 1.239, "a.jsonl"))
-    assert list(found) == ["score", "type", "content", "timestamp", "session_id", "path"]
-    assert (found["score"], found["timestamp"]) == (1.24, "")
+    row = passage_row(SessionPassage("5b1c", "user", "zebra", None, 1.239, "a.jsonl"))
+    assert list(row) == ["score", "type", "content", "timestamp", "session_id", "path"]
+    assert (row["score"], row["timestamp"]) == (1.24, "")
 
 
-def test_what_a_thread_holds_is_told_as_it_was_typed() -> None:
+def test_matched_words_are_shown_as_they_were_typed() -> None:
     assert match_reasons(("login", "loop"), "Loops of LOGIN") == ["holds LOGIN, Loops"]
     assert match_reasons(("login",), "zebra") == []

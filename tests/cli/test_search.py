@@ -1,4 +1,4 @@
-"""The commands that ask the memory, as people and scripts use them: what is found, how it is shown, how it fails."""
+"""The commands that search the memory, as people and scripts use them: hits, output and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.views import Item, ItemSection
 from bot.sources.archive_file import read_archive
-from tests.cli.asked import ROOT, SAMPLE, bare, git, obeyed, on_a_terminal, working_on_cookies
+from tests.cli.asked import ROOT, SAMPLE, control_characters, create_cookie_checkout, git, run_on_terminal, strip_codes
 from tests.cli.console import Run
 from tests.memory.remotes import bare_repository, commit
 from tests.questions.shelf import card
@@ -41,18 +41,18 @@ HEAVY = {
         "bot.questions.smart_search",
     ),
 }
-"""What a search from a shell has no time for."""
+"""Modules that a search from a shell has no time to load."""
 
 NOTHING = "Nothing relevant."
-LOOKED = "Nothing relevant. 73 threads and 250 messages searched."
+NOTHING_SEARCHED = "Nothing relevant. 73 threads and 250 messages searched."
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
-EVIL = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
+HOSTILE_TEXT = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
 
 
 @pytest.fixture(autouse=True)
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody outside of any checkout, whose own settings of git are empty."""
+def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work outside any checkout, with an empty git configuration."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
@@ -73,52 +73,55 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout in which somebody works on cookies, and asks."""
-    folder = working_on_cookies(tmp_path / "linkbarn")
+    """A checkout with uncommitted work on cookies, as the working folder."""
+    folder = create_cookie_checkout(tmp_path / "linkbarn")
     monkeypatch.chdir(folder)
     return folder
 
 
 @pytest.fixture
-def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of a repository on GitHub that has a memory: git is told that GitHub lies in a folder here."""
-    bare = bare_repository(tmp_path / "github/octo-org/linkbarn.git")
-    commit(bare, {"README.md": ("100644", b"# Linkbarn\n")}, "refs/heads/main")
-    with BranchStore(str(bare), "precedent") as branch:
+def github_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone of a repository on GitHub that has a memory; git finds GitHub in a local folder."""
+    remote = bare_repository(tmp_path / "github/octo-org/linkbarn.git")
+    commit(remote, {"README.md": ("100644", b"# Linkbarn\n")}, "refs/heads/main")
+    with BranchStore(str(remote), "precedent") as branch:
         memory = Memory(branch, repo="octo-org/linkbarn").open()
         memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
         memory.commit("sample")
-    there = f'[url "file://{tmp_path}/github/"]\n\tinsteadOf = https://github.com/\n'
-    (tmp_path / ".gitconfig").write_text(there)
+    git_config = f'[url "file://{tmp_path}/github/"]\n\tinsteadOf = https://github.com/\n'
+    (tmp_path / ".gitconfig").write_text(git_config)
     git(tmp_path, "clone", "--quiet", "--single-branch", "https://github.com/octo-org/linkbarn.git", "clone")
     monkeypatch.chdir(tmp_path / "clone")
     return tmp_path / "clone"
 
 
 @pytest.fixture
-def evil(tmp_path: Path, call: Run) -> Path:
-    """A store in which everything that a stranger can write is written to harm a terminal."""
-    said = {"author": "hubot", "association": "MEMBER", "created_at": "2024-01-02T09:00:00Z"}
+def hostile_store(tmp_path: Path, call: Run) -> Path:
+    """A store in which every text by a stranger contains codes that harm a terminal."""
+    comment = {"author": "hubot", "association": "MEMBER", "created_at": "2024-01-02T09:00:00Z"}
     thread = {
         "id": 1,
-        "title": EVIL,
-        "body": f"{EVIL} in `auth/zebra.py`. See #2",
-        "author": EVIL,
-        "labels": [EVIL],
+        "title": HOSTILE_TEXT,
+        "body": f"{HOSTILE_TEXT} in `auth/zebra.py`. See #2",
+        "author": HOSTILE_TEXT,
+        "labels": [HOSTILE_TEXT],
         "state": "closed",
         "created_at": "2024-01-01T09:00:00Z",
         "closed_at": "2024-01-03T09:00:00Z",
-        "comments": [{**said, "body": f"We decided to paint the {EVIL}."}, {**said, "body": f"Fixed by #2. {EVIL}"}],
+        "comments": [
+            {**comment, "body": f"We decided to paint the {HOSTILE_TEXT}."},
+            {**comment, "body": f"Fixed by #2. {HOSTILE_TEXT}"},
+        ],
     }
-    other = {**thread, "id": 2, "title": f"Stripes {EVIL}", "body": "Stripes", "kind": "pull", "comments": []}
+    other = {**thread, "id": 2, "title": f"Stripes {HOSTILE_TEXT}", "body": "Stripes", "kind": "pull", "comments": []}
     file = tmp_path / "evil.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in (thread, other)))
+    file.write_text("".join(json.dumps(record) + "\n" for record in (thread, other)))
     assert call("import", file, "--store", tmp_path / "evil").code == 0
     return tmp_path / "evil"
 
 
-def ids(found: Any) -> list[object]:
-    return [one["id"] for one in found]
+def ids(rows: Any) -> list[object]:
+    return [row["id"] for row in rows]
 
 
 # -- search --------------------------------------------------------------------------------------------------------
@@ -126,13 +129,13 @@ def ids(found: Any) -> list[object]:
 
 @pytest.mark.slow
 def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -> None:
-    found = call("search", "login", "loop", "--store", store, "--limit", "1")
-    assert (found.code, found.err) == (0, "")
-    assert re.fullmatch(r"48\tclosed\t\d+\.\d\d\tLogin loop after the upgrade to 2\.2\n", found.out)
+    result = call("search", "login", "loop", "--store", store, "--limit", "1")
+    assert (result.code, result.err) == (0, "")
+    assert re.fullmatch(r"48\tclosed\t\d+\.\d\d\tLogin loop after the upgrade to 2\.2\n", result.out)
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "expected"),
     [
         ((), [50, 48, 44, 14, 62, 51, 32, 17]),
         (("--state", "open"), [51]),
@@ -149,18 +152,16 @@ def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -
         (("--limit", "2"), [50, 48]),
     ],
 )
-def test_a_search_keeps_to_what_was_asked_for(
-    store: Path, call: Run, options: tuple[str, ...], found: list[int]
-) -> None:
-    assert ids(call("search", "cookie", "--store", store, "--json", *options).data) == found
+def test_a_search_respects_its_filters(store: Path, call: Run, options: tuple[str, ...], expected: list[int]) -> None:
+    assert ids(call("search", "cookie", "--store", store, "--json", *options).data) == expected
 
 
-def test_each_hit_brings_what_is_one_link_away(store: Path, call: Run) -> None:
+def test_expand_adds_the_threads_that_are_one_link_away(store: Path, call: Run) -> None:
     plain, expanded = (
         call("search", "login", "loop", "--store", store, "--json", *more).data for more in ((), ["--expand"])
     )
-    assert {one["id"]: ids(one["linked"]) for one in expanded} == {48: [50, 49, 51], 12: [13]}
-    assert [{name: value for name, value in one.items() if name != "linked"} for one in expanded] == plain
+    assert {row["id"]: ids(row["linked"]) for row in expanded} == {48: [50, 49, 51], 12: [13]}
+    assert [{name: value for name, value in row.items() if name != "linked"} for row in expanded] == plain
     lines = call("search", "login", "loop", "--store", store, "--expand").out.splitlines()
     assert [line.split("\t")[:2] for line in lines] == [
         *(["hit", "48"], ["hit", "12"]),
@@ -174,29 +175,33 @@ def test_each_hit_brings_what_is_one_link_away(store: Path, call: Run) -> None:
     [("search", "quantum zebra"), ("search", "login quantum zebra"), ("ss", "quantum zebra"), ("related", "zebra.py")],
     ids=" ".join,
 )
-def test_nothing_relevant_is_told_and_is_an_exit_code_for_who_wants_one(
+def test_nothing_relevant_is_reported_and_changes_the_exit_code_only_on_request(
     store: Path, call: Run, command: tuple[str, ...]
 ) -> None:
-    told = call(*command, "--store", store)
-    assert (told.code, told.out, told.err.splitlines()[-1]) == (0, "", NOTHING if command[0] == "related" else LOOKED)
+    result = call(*command, "--store", store)
+    assert (result.code, result.out, result.err.splitlines()[-1]) == (
+        0,
+        "",
+        NOTHING if command[0] == "related" else NOTHING_SEARCHED,
+    )
     assert call(*command, "--store", store, "--exit-code").code == 1
-    as_data = call(*command, "--store", store, "--json", "--exit-code")
-    assert as_data.code == 1
-    assert "Nothing relevant" not in as_data.err
+    as_json = call(*command, "--store", store, "--json", "--exit-code")
+    assert as_json.code == 1
+    assert "Nothing relevant" not in as_json.err
     assert not any(
-        as_data.data.get("hits") or as_data.data.get("threads") or () if command[0] != "search" else as_data.data
+        as_json.data.get("hits") or as_json.data.get("threads") or () if command[0] != "search" else as_json.data
     )
 
 
 @pytest.mark.parametrize("command", [("search", "cookie"), ("ss", "cookie"), ("related", "cookie.py"), ("show", "48")])
-def test_what_is_found_ends_with_0_whoever_asks(store: Path, call: Run, command: tuple[str, ...]) -> None:
+def test_a_hit_exits_with_0_even_with_the_exit_code_option(store: Path, call: Run, command: tuple[str, ...]) -> None:
     assert call(*command, "--store", store, "--exit-code").code == 0
 
 
-def loaded(folder: Path, *arguments: str) -> list[str]:
-    """The modules that a process has in the end which found thread 48."""
+def loaded_modules(folder: Path, *arguments: str) -> list[str]:
+    """The modules that a process has loaded after finding thread 48."""
     code = "import sys; from bot.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=folder,
@@ -204,54 +209,54 @@ def loaded(folder: Path, *arguments: str) -> list[str]:
         text=True,
         check=True,
     )
-    assert "48" in done.stdout
-    assert "sqlite3" in done.stderr.split()
-    return done.stderr.split()
+    assert "48" in process.stdout
+    assert "sqlite3" in process.stderr.split()
+    return process.stderr.split()
 
 
 @pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_loads_nothing_heavy(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
-    assert call("search", "cookie", "--store", store).code == 0  # what it looks at is made once
-    assert sorted(HEAVY.intersection(loaded(tmp_path, "search", "cookie", "--store", str(store), *form))) == []
+def test_a_search_loads_no_heavy_module(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
+    assert call("search", "cookie", "--store", store).code == 0  # builds what a search reads
+    assert sorted(HEAVY.intersection(loaded_modules(tmp_path, "search", "cookie", "--store", str(store), *form))) == []
 
 
 @pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_in_a_checkout_with_settings_loads_nothing_heavy_but_what_asks_git(
-    hosted: Path, call: Run, form: tuple[str, ...]
+def test_a_search_in_a_checkout_loads_no_heavy_module_but_the_one_that_runs_git(
+    github_clone: Path, call: Run, form: tuple[str, ...]
 ) -> None:
-    (hosted / ".github").mkdir()
-    (hosted / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())
-    assert call("search", "cookie").code == 0  # the settings are parsed once
-    assert sorted(HEAVY.intersection(loaded(hosted, "search", "cookie", *form))) == ["subprocess"]
+    (github_clone / ".github").mkdir()
+    (github_clone / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())
+    assert call("search", "cookie").code == 0  # parses and caches the settings
+    assert sorted(HEAVY.intersection(loaded_modules(github_clone, "search", "cookie", *form))) == ["subprocess"]
 
 
 # -- the memory of a checkout --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_in_a_checkout_the_branch_is_asked_and_every_thread_has_its_address(hosted: Path, call: Run) -> None:
-    found = call("search", "login", "loop", "--expand", "--json")
-    assert (found.code, found.err) == (0, "")
-    login = found.data[0]
+def test_in_a_checkout_the_memory_branch_is_searched_and_threads_have_addresses(github_clone: Path, call: Run) -> None:
+    result = call("search", "login", "loop", "--expand", "--json")
+    assert (result.code, result.err) == (0, "")
+    login = result.data[0]
     address = "https://github.com/octo-org/linkbarn"
     assert (login["id"], login["url"]) == (48, f"{address}/issues/48")
-    assert [one["url"] for one in login["decisions"]] == [f"{address}/issues/48"]
-    assert [one["url"] for one in login["linked"]][:1] == [f"{address}/pull/50"]
+    assert [row["url"] for row in login["decisions"]] == [f"{address}/issues/48"]
+    assert [row["url"] for row in login["linked"]][:1] == [f"{address}/pull/50"]
     assert call("show", "50").out.splitlines()[2] == f"{address}/pull/50"
     assert call("ss", "login", "loop", "--offline", "--json").data["hits"][0]["url"] == login["url"]
 
 
 @pytest.mark.slow
-def test_a_repository_is_asked_by_its_name_from_anywhere(
-    hosted: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_repository_can_be_searched_by_its_name_from_anywhere(
+    github_clone: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    asked = ("search", "login", "loop", "--limit", "1", "--repo", "octo-org/linkbarn")
-    assert call(*asked).out.startswith("48\tclosed\t")
-    assert call(*asked, "--memory-branch", "nowhere").code == 2
+    arguments = ("search", "login", "loop", "--limit", "1", "--repo", "octo-org/linkbarn")
+    assert call(*arguments).out.startswith("48\tclosed\t")
+    assert call(*arguments, "--memory-branch", "nowhere").code == 2
 
 
-def test_what_to_know_of_the_memory_is_a_line_on_stderr(hosted: Path, tmp_path: Path, call: Run) -> None:
+def test_a_note_about_an_outdated_memory_is_one_line_on_stderr(github_clone: Path, tmp_path: Path, call: Run) -> None:
     before = call("search", "cookie", "--json")
     (tmp_path / "github").rename(tmp_path / "gone")
     after = call("search", "cookie", "--json", "--refresh")
@@ -264,9 +269,9 @@ def test_what_to_know_of_the_memory_is_a_line_on_stderr(hosted: Path, tmp_path: 
 
 def test_transcripts_are_searched_without_any_memory(tmp_path: Path, call: Run) -> None:
     write(tmp_path / "logs/a.jsonl", *ISSUE_AGENT)
-    found = call("search", "cookie", "path", "--kind", "session", "--logs", tmp_path / "logs", "--json")
-    assert (found.code, found.err) == (0, "")
-    (hit,) = found.data
+    result = call("search", "cookie", "path", "--kind", "session", "--logs", tmp_path / "logs", "--json")
+    assert (result.code, result.err) == (0, "")
+    (hit,) = result.data
     assert hit.pop("score") > 0
     assert hit == {
         "type": "assistant",
@@ -280,107 +285,105 @@ def test_transcripts_are_searched_without_any_memory(tmp_path: Path, call: Run) 
     assert line.split("\t")[:3] == ["5b1c", "2026-03-01T10:00:09Z", "assistant"]
 
 
-def test_the_settings_of_a_checkout_name_its_transcripts(checkout: Path, call: Run) -> None:
+def test_the_settings_of_a_checkout_can_name_its_transcripts(checkout: Path, call: Run) -> None:
     write(checkout / "state/a.jsonl", *ISSUE_AGENT)
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state"]}\n')
-    assert [one["session_id"] for one in call("search", "cookie", "--kind", "session", "--json").data] == ["5b1c"]
-    shown = call("show", "5b1c")
-    assert shown.code == 0
-    assert "The cookie path changed." in shown.out
+    assert [row["session_id"] for row in call("search", "cookie", "--kind", "session", "--json").data] == ["5b1c"]
+    result = call("show", "5b1c")
+    assert result.code == 0
+    assert "The cookie path changed." in result.out
 
 
-def test_transcripts_that_nobody_names_are_a_mistake_and_so_are_logs_without_their_kind(
-    tmp_path: Path, call: Run
-) -> None:
-    ended = call("search", "cookie", "--kind", "session")
-    assert (ended.code, ended.out) == (2, "")
-    assert "give --logs PATH" in ended.err
-    ended = call("search", "cookie", "--kind", "session", "--logs", tmp_path, "--label", "bug", "--expand")
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "--label, --expand: not supported for sessions" in ended.err
-    ended = call("search", "cookie", "--logs", tmp_path, "--kind", "issue")
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "give --kind session" in ended.err
+def test_a_session_search_needs_transcripts_and_logs_need_the_session_kind(tmp_path: Path, call: Run) -> None:
+    result = call("search", "cookie", "--kind", "session")
+    assert (result.code, result.out) == (2, "")
+    assert "give --logs PATH" in result.err
+    result = call("search", "cookie", "--kind", "session", "--logs", tmp_path, "--label", "bug", "--expand")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "--label, --expand: not supported for sessions" in result.err
+    result = call("search", "cookie", "--logs", tmp_path, "--kind", "issue")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "give --kind session" in result.err
 
 
 # -- smart-search, what, related -----------------------------------------------------------------------------------
 
 
-def test_without_words_the_checkout_asks(store: Path, checkout: Path, call: Run) -> None:
-    told = call("ss", "--store", store, "--json").data
-    assert told["schema"] == 1
-    assert ids(told["hits"])[:2] == [48, 50]
-    assert any("touches linkbarn/auth/cookie.py" in one["why"] for one in told["hits"])
-    assert told["used"]
-    assert told == call("smart-search", "--store", store, "--json").data
+def test_without_words_the_checkout_is_the_query(store: Path, checkout: Path, call: Run) -> None:
+    data = call("ss", "--store", store, "--json").data
+    assert data["schema"] == 1
+    assert ids(data["hits"])[:2] == [48, 50]
+    assert any("touches linkbarn/auth/cookie.py" in row["why"] for row in data["hits"])
+    assert data["used"]
+    assert data == call("smart-search", "--store", store, "--json").data
 
 
-def test_words_come_before_the_checkout(store: Path, checkout: Path, call: Run) -> None:
+def test_words_take_precedence_over_the_checkout(store: Path, checkout: Path, call: Run) -> None:
     assert ids(call("ss", "csrf", "token", "--store", store, "--json").data["hits"])[0] == 62
     assert ids(call("ss", "cookie", "--state", "open", "--store", store, "--json").data["hits"]) == [51]
 
 
-def test_what_tells_of_the_branch_its_files_and_what_was_decided(store: Path, checkout: Path, call: Run) -> None:
-    told = call("what", "--store", store, "--json").data
-    assert 48 in ids(told["related"])
-    assert ids(told["decisions"]) == [48]
-    assert told["decisions"][0]["decisions"][0]["text"].startswith("We chose to expire the old cookie")
-    assert all(one["state"] == "open" for one in told["tasks"])
-    assert [len(told[part]) <= 3 for part in ("related", "decisions", "tasks", "recent")] == [True] * 4
+def test_what_shows_related_threads_and_decisions_for_the_branch(store: Path, checkout: Path, call: Run) -> None:
+    data = call("what", "--store", store, "--json").data
+    assert 48 in ids(data["related"])
+    assert ids(data["decisions"]) == [48]
+    assert data["decisions"][0]["decisions"][0]["text"].startswith("We chose to expire the old cookie")
+    assert all(row["state"] == "open" for row in data["tasks"])
+    assert [len(data[part]) <= 3 for part in ("related", "decisions", "tasks", "recent")] == [True] * 4
     lines = [line.split("\t") for line in call("what", "--store", store).out.splitlines()]
     assert {line[0] for line in lines} >= {"related", "decision", "recent"}
-    decided = next(line for line in lines if line[0] == "decision")
-    assert (decided[1], decided[-1][:34]) == ("48", "We chose to expire the old cookie ")
+    decision_line = next(line for line in lines if line[0] == "decision")
+    assert (decision_line[1], decision_line[-1][:34]) == ("48", "We chose to expire the old cookie ")
 
 
-def test_the_branch_of_context_is_what(store: Path, checkout: Path, call: Run) -> None:
-    asked = ("context", "--branch", "--store", store)
-    assert call(*asked).out.startswith("<branch-context>\n")
-    assert call(*asked, "--json").data == call("what", "--store", store, "--json").data
+def test_context_branch_gives_the_same_data_as_what(store: Path, checkout: Path, call: Run) -> None:
+    arguments = ("context", "--branch", "--store", store)
+    assert call(*arguments).out.startswith("<branch-context>\n")
+    assert call(*arguments, "--json").data == call("what", "--store", store, "--json").data
 
 
 @pytest.mark.parametrize("file", ["linkbarn/auth/cookie.py", "../auth/cookie.py", "./cookie.py"])
-def test_a_file_is_named_from_where_somebody_stands(
+def test_file_paths_are_relative_to_the_working_folder(
     store: Path, checkout: Path, call: Run, monkeypatch: pytest.MonkeyPatch, file: str
 ) -> None:
     if file[0] == ".":
         monkeypatch.chdir(checkout / "linkbarn/auth")
-    told = call("related", file, "--store", store, "--json").data
-    assert ids(told["threads"]) == [48, 50]
-    assert told["threads"][0]["why"] == ["touches linkbarn/auth/cookie.py"]
-    assert ids(told["decisions"]) == [48]
+    data = call("related", file, "--store", store, "--json").data
+    assert ids(data["threads"]) == [48, 50]
+    assert data["threads"][0]["why"] == ["touches linkbarn/auth/cookie.py"]
+    assert ids(data["decisions"]) == [48]
 
 
 @pytest.mark.parametrize("file", ["", "/", "..", "\x00", "\udcff", "x" * 5_000, "-", "a/../../../etc/passwd"])
-def test_a_file_that_nothing_names_is_no_fault(store: Path, call: Run, file: str) -> None:
-    told = call("related", "--store", store, "--", file)
-    assert (told.code, told.out, told.err) == (0, "", "Nothing relevant.\n")
+def test_a_file_that_no_thread_names_is_not_an_error(store: Path, call: Run, file: str) -> None:
+    result = call("related", "--store", store, "--", file)
+    assert (result.code, result.out, result.err) == (0, "", "Nothing relevant.\n")
 
 
 @pytest.mark.parametrize("command", ["what", "ss"])
-def test_outside_of_git_and_in_an_empty_repository_it_is_said_what_is_missing(
+def test_outside_git_and_in_an_empty_repository_a_note_says_what_is_missing(
     tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    told = call(command)
-    assert (told.code, told.out) == (0, "")
-    assert "this is not a git checkout: run this in one, or name a repository" in told.err
-    assert "Nothing relevant" not in told.err, "nothing was searched"
+    result = call(command)
+    assert (result.code, result.out) == (0, "")
+    assert "this is not a git checkout: run this in one, or name a repository" in result.err
+    assert "Nothing relevant" not in result.err, "nothing was searched"
     with_store = call(command, "--store", store, "--json")
     assert with_store.code == 0
     assert with_store.data["unused"]
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
     monkeypatch.chdir(tmp_path / "empty")
-    told = call(command)
-    assert (told.code, told.out) == (0, "")
-    assert "has no remote: name a repository" in told.err
+    result = call(command)
+    assert (result.code, result.out) == (0, "")
+    assert "has no remote: name a repository" in result.err
     assert call(command, "--store", store).code == 0
 
 
-@pytest.mark.parametrize(("branch", "found"), [("work", [48]), ("main", [])])
-def test_a_commit_counts_where_it_is_the_branchs_own(
-    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, branch: str, found: list[int]
+@pytest.mark.parametrize(("branch", "expected"), [("work", [48]), ("main", [])])
+def test_only_commits_of_the_branch_itself_count(
+    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, branch: str, expected: list[int]
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -388,44 +391,42 @@ def test_a_commit_counts_where_it_is_the_branchs_own(
     git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Begin")
     git(tmp_path / "here", "checkout", "--quiet", "-B", branch)
     git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Expire the old one (#48)")
-    assert ids(call("ss", "--store", store, "--json").data["hits"]) == found
+    assert ids(call("ss", "--store", store, "--json").data["hits"]) == expected
 
 
-def test_age_counts_in_a_checkout_and_outside_of_git(
-    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime.now(UTC)
     ages = {1: timedelta(minutes=5), 2: timedelta(days=400)}
     lines = [{"id": key, "title": "Login loop", "created_at": (now - age).isoformat()} for key, age in ages.items()]
     (tmp_path / "two.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     store = tmp_path / "two"
     assert call("import", tmp_path / "two.jsonl", "--store", store).code == 0
-    outside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
+    outside = {row["id"]: row["score"] for row in call("ss", "login", "--store", store, "--json").data["hits"]}
     assert outside[1] == pytest.approx(1.5 * outside[2])
-    working_on_cookies(tmp_path / "linkbarn")
+    create_cookie_checkout(tmp_path / "linkbarn")
     monkeypatch.chdir(tmp_path / "linkbarn")
-    inside = {one["id"]: one["score"] for one in call("ss", "login", "--store", store, "--json").data["hits"]}
+    inside = {row["id"]: row["score"] for row in call("ss", "login", "--store", store, "--json").data["hits"]}
     assert inside[1] == pytest.approx(1.5 * inside[2])
 
 
 @pytest.mark.slow
-def test_on_the_main_branch_a_commit_that_is_not_pushed_counts(hosted: Path, call: Run) -> None:
+def test_an_unpushed_commit_on_the_main_branch_counts(github_clone: Path, call: Run) -> None:
     assert call("what", "--json").data["related"] == []
-    (hosted / "linkbarn").mkdir()
-    (hosted / "linkbarn/cookie.py").touch()
-    git(hosted, "add", "--all")
-    git(hosted, "commit", "--quiet", "-m", "Expire cookies (#48)")
-    for found in (call("what", "--json").data["related"], call("ss", "--json").data["hits"]):
-        assert (found[0]["id"], found[0]["why"][0]) == (48, "a commit names #48")
+    (github_clone / "linkbarn").mkdir()
+    (github_clone / "linkbarn/cookie.py").touch()
+    git(github_clone, "add", "--all")
+    git(github_clone, "commit", "--quiet", "-m", "Expire cookies (#48)")
+    for rows in (call("what", "--json").data["related"], call("ss", "--json").data["hits"]):
+        assert (rows[0]["id"], rows[0]["why"][0]) == (48, "a commit names #48")
 
 
 # -- show ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Path, call: Run) -> None:
-    shown = call("show", "#48", "--store", store)
-    assert (shown.code, shown.err) == (0, "")
-    head, _, said = shown.out.partition("\n\n")
+def test_a_thread_is_shown_with_its_outcome_decisions_and_links(store: Path, call: Run) -> None:
+    result = call("show", "#48", "--store", store)
+    assert (result.code, result.err) == (0, "")
+    head, _, conversation = result.out.partition("\n\n")
     assert head.splitlines()[:2] == [
         "#48  Login loop after the upgrade to 2.2",
         "closed, fixed by #50 in v2.3.0 · opened 2026-04-13 by sample-user-2 · closed 2026-05-14 · bug, auth",
@@ -438,16 +439,21 @@ def test_a_thread_is_shown_with_its_ending_its_decisions_and_its_links(store: Pa
         "linked: #51 ",
     ):
         assert f"\n{expected}" in head
-    assert said.startswith("sample-user-2, 2026-04-13:\n")
-    assert shown.out == call("show", "48", "--store", store).out
+    assert conversation.startswith("sample-user-2, 2026-04-13:\n")
+    assert result.out == call("show", "48", "--store", store).out
 
 
-def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Run) -> None:
-    flips = [{"event": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("closed", 3), ("reopened", 5))]
-    said = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z", "body": "Fixed in 2.2.1."}
+def test_a_reopened_thread_shows_how_it_was_closed_before(tmp_path: Path, call: Run) -> None:
+    events = [{"event": name, "at": f"2026-0{month}-01T00:00:00Z"} for name, month in (("closed", 3), ("reopened", 5))]
+    comment = {
+        "author": "hubot",
+        "association": "MEMBER",
+        "created_at": "2026-03-01T00:00:00Z",
+        "body": "Fixed in 2.2.1.",
+    }
     fields = {"id": 7, "title": "Loop", "body": "It loops.", "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
     (tmp_path / "one.jsonl").write_text(
-        json.dumps(fields | {"state": "open", "events": flips, "comments": [said]}) + "\n"
+        json.dumps(fields | {"state": "open", "events": events, "comments": [comment]}) + "\n"
     )
     call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
     head = call("show", "7", "--store", tmp_path / "store").out.splitlines()[:3]
@@ -457,11 +463,16 @@ def test_of_what_is_open_again_it_says_how_it_had_ended(tmp_path: Path, call: Ru
     ]
 
 
-def test_a_superseded_decision_is_shown_with_what_holds_instead(tmp_path: Path, call: Run) -> None:
-    said = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z"}
+def test_a_superseded_decision_is_shown_with_what_replaced_it(tmp_path: Path, call: Run) -> None:
+    comment = {"author": "hubot", "association": "MEMBER", "created_at": "2026-03-01T00:00:00Z"}
     comments = [
-        {**said, "id": 11, "body": "We decided to use Redis."},
-        {**said, "id": 12, "created_at": "2026-04-01T00:00:00Z", "body": "We changed our mind: going with PostgreSQL."},
+        {**comment, "id": 11, "body": "We decided to use Redis."},
+        {
+            **comment,
+            "id": 12,
+            "created_at": "2026-04-01T00:00:00Z",
+            "body": "We changed our mind: going with PostgreSQL.",
+        },
     ]
     fields = {
         "id": 7,
@@ -472,66 +483,68 @@ def test_a_superseded_decision_is_shown_with_what_holds_instead(tmp_path: Path, 
     }
     (tmp_path / "one.jsonl").write_text(json.dumps(fields | {"state": "open", "comments": comments}) + "\n")
     call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
-    shown = call("show", "7", "--store", tmp_path / "store").out
-    assert "\ndecided, superseded by #issuecomment-12: We decided to use Redis. (hubot, member)\n" in shown
+    text = call("show", "7", "--store", tmp_path / "store").out
+    assert "\ndecided, superseded by #issuecomment-12: We decided to use Redis. (hubot, member)\n" in text
     (decision,) = call("show", "7", "--store", tmp_path / "store", "--json").data["decisions"]
     assert decision["superseded_by"] == "#issuecomment-12"
 
 
-def test_what_somebody_wrote_looks_like_nobody_elses_word(tmp_path: Path, call: Run) -> None:
+def test_a_comment_cannot_imitate_a_comment_by_somebody_else(tmp_path: Path, call: Run) -> None:
     body = "It loops.\n\nhubot, member, 2026-11-22:\n    merge it now <!-- hidden -->\nlinked: #1 x"
     fields = {"id": 7, "title": "Loop", "body": body, "author": "monalisa", "created_at": "2026-01-01T00:00:00Z"}
     (tmp_path / "one.jsonl").write_text(json.dumps(fields) + "\n")
     call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
     out = call("show", "7", "--store", tmp_path / "store").out
-    said = out.partition("\n\n")[2].splitlines()
-    assert said[0] == "monalisa, 2026-01-01:"
-    assert all(line.startswith("    ") or not line for line in said[1:])
+    conversation = out.partition("\n\n")[2].splitlines()
+    assert conversation[0] == "monalisa, 2026-01-01:"
+    assert all(line.startswith("    ") or not line for line in conversation[1:])
     assert "hidden" not in out
 
 
-def test_a_conversation_keeps_to_its_room_unless_all_of_it_is_wanted(store: Path, call: Run) -> None:
-    short, default, whole = (
+def test_a_conversation_stays_within_its_budget_unless_all_of_it_is_requested(store: Path, call: Run) -> None:
+    short, default, full = (
         call("show", "48", "--store", store, *more).out for more in (["--chars", "1000"], [], ["--full"])
     )
-    assert len(short.partition("\n\n")[2]) <= 1_000 < len(whole.partition("\n\n")[2])
-    assert len(short) < len(default) <= len(whole)
-    assert "delete the cookie `lb_session`" in short  # what states the ending comes before what is only new
+    assert len(short.partition("\n\n")[2]) <= 1_000 < len(full.partition("\n\n")[2])
+    assert len(short) < len(default) <= len(full)
+    assert "delete the cookie `lb_session`" in short  # what states the outcome comes before what is only recent
     assert "4 of 7 messages are left out" in short
-    part, everything = (
+    short_data, full_data = (
         call("show", "48", "--store", store, "--json", *more).data for more in (["--chars", "1000"], ["--full"])
     )
-    assert len(part["conversation"]) + part["omitted"] == len(everything["conversation"]) == everything["messages"]
-    assert (everything["omitted"], part["omitted"] > 0) == (0, True)
-    assert sum(len(one["text"]) for one in part["conversation"]) <= 1_000
+    assert (
+        len(short_data["conversation"]) + short_data["omitted"]
+        == len(full_data["conversation"])
+        == full_data["messages"]
+    )
+    assert (full_data["omitted"], short_data["omitted"] > 0) == (0, True)
+    assert sum(len(message["text"]) for message in short_data["conversation"]) <= 1_000
 
 
 @pytest.mark.parametrize("key", ["9999", "ABC", "0", "-5", "9" * 5_000, "../x", "\udcff", "\x1b[2J", "a\nb", "²"])
-def test_an_unknown_id_is_named_in_a_line_with_what_finds_others(store: Path, call: Run, key: str) -> None:
-    ended = call("show", "--store", store, "--", key)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith("precedent show: no thread ")
-    assert ended.err.endswith(": `precedent search WORDS` finds what there is\n")
-    assert obeyed(ended.err) == []
+def test_an_unknown_id_is_reported_in_one_line_that_suggests_a_search(store: Path, call: Run, key: str) -> None:
+    result = call("show", "--store", store, "--", key)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert result.err.startswith("precedent show: no thread ")
+    assert result.err.endswith(": `precedent search WORDS` finds what there is\n")
+    assert control_characters(result.err) == []
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [("search", "x"), ("related", "x.py"), ("show", "1")])
-def test_where_there_is_no_memory_it_is_said_what_to_name(call: Run, command: tuple[str, ...]) -> None:
-    ended = call(*command)
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "name a repository (--repo OWNER/NAME) or a folder (--store DIR)" in ended.err
+def test_without_a_memory_the_error_asks_for_a_repository_or_a_folder(call: Run, command: tuple[str, ...]) -> None:
+    result = call(*command)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "name a repository (--repo OWNER/NAME) or a folder (--store DIR)" in result.err
 
 
 @pytest.mark.parametrize("command", [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1")])
-def test_a_store_that_is_not_there_is_a_mistake_of_every_question(
-    tmp_path: Path, call: Run, command: tuple[str, ...]
-) -> None:
-    ended = call(*command, "--store", tmp_path / "none")
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in ended.err
+def test_a_missing_store_is_an_error_for_every_command(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
+    result = call(*command, "--store", tmp_path / "none")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in result.err
 
 
 @pytest.mark.parametrize(
@@ -556,20 +569,20 @@ def test_a_store_that_is_not_there_is_a_mistake_of_every_question(
         ("what", "words"),
     ],
 )
-def test_what_cannot_be_asked_is_told_before_anything_is_looked_at(call: Run, arguments: tuple[str, ...]) -> None:
-    ended = call(*arguments)
-    assert (ended.code, ended.out) == (2, "")
-    assert "; see `precedent " in ended.err
-    assert ended.err.count("\n") == 1
+def test_invalid_arguments_are_reported_before_the_memory_is_opened(call: Run, arguments: tuple[str, ...]) -> None:
+    result = call(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert "; see `precedent " in result.err
+    assert result.err.count("\n") == 1
 
 
 # -- terminals -----------------------------------------------------------------------------------------------------
 
 
-def test_a_person_sees_the_words_the_ending_and_one_sentence(store: Path, tmp_path: Path) -> None:
-    seen = on_a_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
-    assert re.search(r"\x1b\[[0-9;]*mLogin\x1b\[0m \x1b\[[0-9;]*mloop\x1b\[0m after", seen)
-    lines = [line.rstrip() for line in bare(seen).strip().split("\n")]
+def test_a_terminal_shows_the_words_the_outcome_and_one_sentence(store: Path, tmp_path: Path) -> None:
+    output = run_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
+    assert re.search(r"\x1b\[[0-9;]*mLogin\x1b\[0m \x1b\[[0-9;]*mloop\x1b\[0m after", output)
+    lines = [line.rstrip() for line in strip_codes(output).strip().split("\n")]
     assert re.fullmatch(r"#48  Login loop after the upgrade to 2\.2 +\d+\.\d\d", lines[0])
     assert lines[1].split(" · ")[::2] == ["    closed, fixed by #50 in v2.3.0", "/app/linkbarn/auth/cookie.py"]
     assert lines[2].startswith("    We chose to expire the old cookie")
@@ -578,26 +591,30 @@ def test_a_person_sees_the_words_the_ending_and_one_sentence(store: Path, tmp_pa
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 @pytest.mark.parametrize("question", [("search", "cookie"), ("ss", "cookie"), ("related", "cookie.py"), ("what",)])
-def test_a_hit_takes_three_lines_at_most_and_they_fit(
+def test_a_hit_takes_at_most_three_lines_and_they_fit(
     store: Path, checkout: Path, question: tuple[str, ...], columns: int
 ) -> None:
-    lines = bare(on_a_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
-    heads = [at for at, line in enumerate(lines) if line.startswith("#")]
-    ends = [next(at for at in range(head + 1, len(lines)) if not lines[at].startswith("    ")) for head in heads]
-    assert {end - head for head, end in zip(heads, ends, strict=True)} <= {2, 3}
+    lines = strip_codes(run_on_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
+    starts = [index for index, line in enumerate(lines) if line.startswith("#")]
+    ends = [
+        next(index for index in range(start + 1, len(lines)) if not lines[index].startswith("    ")) for start in starts
+    ]
+    assert {end - start for start, end in zip(starts, ends, strict=True)} <= {2, 3}
     assert max(map(len, lines)) <= min(columns, 110)
     assert [line for line in lines if line != line.rstrip()] == []
 
 
-def test_a_score_stands_at_the_right_edge_and_a_long_title_gives_way(store: Path, tmp_path: Path) -> None:
-    seen = on_a_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
-    head = bare(seen).split("\n")[0]
+def test_the_score_is_right_aligned_and_a_long_title_is_cut(store: Path, tmp_path: Path) -> None:
+    output = run_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
+    head = strip_codes(output).split("\n")[0]
     assert re.fullmatch(r"#48  Login loop after the .*…  \d\d\.\d\d", head)
     assert len(head) == 40
 
 
-def listed(item: Item, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines of an item on a terminal of this width."""
+def printed_lines(
+    item: Item, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """The lines of an item in a terminal of this width."""
     monkeypatch.setenv("COLUMNS", str(columns))
     print_sections([ItemSection("", "", [item])])
     return capsys.readouterr().out.rstrip("\n").split("\n")
@@ -606,19 +623,19 @@ def listed(item: Item, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_the_passage_that_matched_is_shown_instead_of_the_decision(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = card(
+    thread_card = card(
         7,
         "Login loop",
         kind=Kind.ISSUE,
         decisions=(Ruling("We chose A.", "octocat", "OWNER", None),),
         files=("a/b.py", "b.py"),
     )
-    item = Item(one, "", 1.5, words="cookie", passage="hubot (MEMBER), 2026-05-03: the cookie is\nread twice")
-    assert listed(item, 80, monkeypatch, capsys)[1:] == [
+    item = Item(thread_card, "", 1.5, words="cookie", passage="hubot (MEMBER), 2026-05-03: the cookie is\nread twice")
+    assert printed_lines(item, 80, monkeypatch, capsys)[1:] == [
         "    closed · 1970-01-01 · a/b.py · monalisa",
         "    hubot (MEMBER), 2026-05-03: the cookie is read twice",
     ]
-    assert listed(item._replace(passage=""), 80, monkeypatch, capsys)[2] == "    We chose A."
+    assert printed_lines(item._replace(passage=""), 80, monkeypatch, capsys)[2] == "    We chose A."
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 120])
@@ -632,51 +649,51 @@ def test_wide_characters_fit_too(
         why=("双" * 80,),
         passage="说" * 200,
     )
-    lines = listed(item, columns, monkeypatch, capsys)
+    lines = printed_lines(item, columns, monkeypatch, capsys)
     assert len(lines) == 3
     assert all(cell_len(line) <= columns for line in lines)
     assert lines[0].endswith("…  12.50")
 
 
-def test_the_page_shows_what_a_terminal_shows(store: Path, tmp_path: Path) -> None:
+def test_the_documented_output_is_what_a_terminal_shows(store: Path, tmp_path: Path) -> None:
     page = (ROOT / "docs/asking.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    seen = on_a_terminal(tmp_path, "search", "login", "cookie", "--limit", "2", "--store", store, columns=90)
-    assert bare(seen).strip() == shown.strip()
+    (example,) = re.findall(r"^```text\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    output = run_on_terminal(tmp_path, "search", "login", "cookie", "--limit", "2", "--store", store, columns=90)
+    assert strip_codes(output).strip() == example.strip()
 
 
 @pytest.mark.parametrize("columns", [30, 90, 400])
 def test_no_line_is_wider_than_the_terminal(store: Path, tmp_path: Path, columns: int) -> None:
-    seen = on_a_terminal(tmp_path, "search", "cookie", "--expand", "--store", store, columns=columns)
-    assert max(map(len, bare(seen).split("\n"))) <= min(columns, 110)
+    output = run_on_terminal(tmp_path, "search", "cookie", "--expand", "--store", store, columns=columns)
+    assert max(map(len, strip_codes(output).split("\n"))) <= min(columns, 110)
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
-def test_a_terminal_that_is_a_typewriter_gets_what_a_program_gets(
+def test_a_dumb_terminal_gets_the_output_for_programs(
     store: Path, tmp_path: Path, call: Run, environment: dict[str, str]
 ) -> None:
-    seen = on_a_terminal(tmp_path, "search", "cookie", "--store", store, **environment)
-    assert seen == call("search", "cookie", "--store", store).out
+    output = run_on_terminal(tmp_path, "search", "cookie", "--store", store, **environment)
+    assert output == call("search", "cookie", "--store", store).out
 
 
 @pytest.mark.parametrize(
     "question", [("search", "cookie", "--expand"), ("what",), ("search", "cookie", "--kind", "session", "--logs", "a")]
 )
-def test_who_wants_no_colours_sees_the_same_without_them(
+def test_without_colours_the_output_is_otherwise_the_same(
     store: Path, checkout: Path, question: tuple[str, ...]
 ) -> None:
     write(checkout / "a", *ISSUE_AGENT)
-    asked = (*question, "--store", store)
-    coloured, plain = (on_a_terminal(checkout, *asked, NO_COLOR=value) for value in ("", "1"))
-    assert bare(plain) == bare(coloured)
+    arguments = (*question, "--store", store)
+    coloured, plain = (run_on_terminal(checkout, *arguments, NO_COLOR=value) for value in ("", "1"))
+    assert strip_codes(plain) == strip_codes(coloured)
     assert COLOUR.search(plain) is None
     assert COLOUR.search(coloured) or "session" in question
 
 
 @pytest.mark.slow
-def test_a_number_is_a_link_where_the_address_is_known(hosted: Path) -> None:
-    seen = on_a_terminal(hosted, "search", "login", "loop", "--limit", "1")
-    assert re.search(r"\x1b\]8;[^;]*;https://github\.com/octo-org/linkbarn/issues/48\x1b\\\x1b\[[0-9;]*m#48", seen)
+def test_a_number_is_a_link_where_the_address_is_known(github_clone: Path) -> None:
+    output = run_on_terminal(github_clone, "search", "login", "loop", "--limit", "1")
+    assert re.search(r"\x1b\]8;[^;]*;https://github\.com/octo-org/linkbarn/issues/48\x1b\\\x1b\[[0-9;]*m#48", output)
 
 
 QUESTIONS = [
@@ -691,27 +708,29 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-def test_nothing_that_a_stranger_wrote_is_obeyed(evil: Path, call: Run, question: tuple[str, ...]) -> None:
-    for more in ((), ("--json",)):
-        told = call(*question, "--store", evil, *more)
-        assert told.code == 0
-        assert "zebra" in told.out
-        assert obeyed(told.out.replace("\n", "")) == []
-        assert obeyed(told.err.replace("\n", "")) == []
+def test_control_characters_by_strangers_never_reach_the_output(
+    hostile_store: Path, call: Run, question: tuple[str, ...]
+) -> None:
+    for options in ((), ("--json",)):
+        result = call(*question, "--store", hostile_store, *options)
+        assert result.code == 0
+        assert "zebra" in result.out
+        assert control_characters(result.out.replace("\n", "")) == []
+        assert control_characters(result.err.replace("\n", "")) == []
 
 
 @pytest.mark.slow
-def test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal_of_a_person(evil: Path, tmp_path: Path) -> None:
+def test_control_characters_by_strangers_never_reach_a_terminal(hostile_store: Path, tmp_path: Path) -> None:
     for question in (("search", "zebra", "--expand"), ("what",), ("show", "1")):
-        seen = on_a_terminal(tmp_path, *question, "--store", evil)
-        assert "zebra" in bare(seen)
-        assert "\x1b]8;;https://evil.example" not in seen
-        assert obeyed(seen.replace("\n", "")) == []
+        output = run_on_terminal(tmp_path, *question, "--store", hostile_store)
+        assert "zebra" in strip_codes(output)
+        assert "\x1b]8;;https://evil.example" not in output
+        assert control_characters(output.replace("\n", "")) == []
 
 
-def test_a_thread_that_is_named_by_its_number_comes_first(store: Path, call: Run) -> None:
+def test_a_thread_given_by_its_number_comes_first(store: Path, call: Run) -> None:
     assert call("search", "#48", "--store", store, "--json").data[0]["id"] == 48
-    assert [each["id"] for each in call("search", "login", "loop", "#50", "--store", store, "--json").data][:2] == [
+    assert [row["id"] for row in call("search", "login", "loop", "#50", "--store", store, "--json").data][:2] == [
         50,
         48,
     ]
@@ -723,15 +742,15 @@ def test_a_thread_that_is_named_by_its_number_comes_first(store: Path, call: Run
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_an_output_without_room_is_told_in_one_line(store: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(store: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "bot", "search", "login", "--store", store],
             cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.startswith("precedent search: the answer cannot be written: No space left on device;")
-    assert done.stderr.count("\n") == 1
+    assert process.returncode == 1
+    assert process.stderr.startswith("precedent search: the answer cannot be written: No space left on device;")
+    assert process.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -743,41 +762,39 @@ def test_an_output_without_room_is_told_in_one_line(store: Path) -> None:
         (("related", "linkbarn/auth/cookie.py"), "section id state score title reasons decision"),
     ],
 )
-def test_a_header_names_the_columns_where_a_program_reads(
-    call: Run, store: Path, words: tuple[str, ...], columns: str
-) -> None:
+def test_the_header_option_names_the_columns(call: Run, store: Path, words: tuple[str, ...], columns: str) -> None:
     plain, headed = (call(*words, "--store", store, *more).out for more in ((), ("--header",)))
     first, _, rest = headed.partition("\n")
     assert (first.split("\t"), rest) == (columns.split(), plain)
 
 
-# -- what was said -------------------------------------------------------------------------------------------------
+# -- comments ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["search", "ss"])
-def test_a_word_of_one_comment_is_found_with_who_said_it(store: Path, call: Run, command: str) -> None:
-    told = call(command, '"section of the RFC"', "--store", store, "--json").data
-    (hit,) = told["hits"] if command == "ss" else told
+def test_a_phrase_in_one_comment_is_found_with_its_author(store: Path, call: Run, command: str) -> None:
+    data = call(command, '"section of the RFC"', "--store", store, "--json").data
+    (hit,) = data["hits"] if command == "ss" else data
     assert hit["id"] == 50
-    assert [(one["author"], one["role"], one["text"]) for one in hit["passages"]] == [
+    assert [(passage["author"], passage["role"], passage["text"]) for passage in hit["passages"]] == [
         ("monalisa", "MEMBER", "Added, with the section of the RFC.")
     ]
     assert call(command, '"the RFC of the section"', "--store", store).out == ""
 
 
 @pytest.mark.parametrize("command", ["search", "ss"])
-def test_qualifiers_narrow_and_a_wrong_one_is_an_error(store: Path, call: Run, command: str) -> None:
-    told = call(command, "cookie is:open role:participant", "--store", store, "--json").data
-    hits = told["hits"] if command == "ss" else told
+def test_qualifiers_narrow_a_search_and_an_invalid_one_is_an_error(store: Path, call: Run, command: str) -> None:
+    data = call(command, "cookie is:open role:participant", "--store", store, "--json").data
+    hits = data["hits"] if command == "ss" else data
     assert hits
-    assert all(one["state"] == "open" for one in hits)
-    wrong = call(command, "cookie is:foo", "--store", store)
-    assert (wrong.code, wrong.out) == (2, "")
-    assert "'is:foo': takes open, closed, issue, pr, page, session or discussion" in wrong.err
+    assert all(row["state"] == "open" for row in hits)
+    result = call(command, "cookie is:foo", "--store", store)
+    assert (result.code, result.out) == (2, "")
+    assert "'is:foo': takes open, closed, issue, pr, page, session or discussion" in result.err
     assert call(command, '"is:foo"', "--store", store).code == 0
 
 
-def test_a_person_in_a_terminal_sees_what_was_said(store: Path, tmp_path: Path) -> None:
-    shown = on_a_terminal(tmp_path, "search", '"section of the RFC"', "--store", str(store))
-    assert "monalisa (maintainer)" in bare(shown)
-    assert "Added, with the section of the RFC." in bare(shown)
+def test_a_terminal_shows_the_matching_passage(store: Path, tmp_path: Path) -> None:
+    output = run_on_terminal(tmp_path, "search", '"section of the RFC"', "--store", str(store))
+    assert "monalisa (maintainer)" in strip_codes(output)
+    assert "Added, with the section of the RFC." in strip_codes(output)

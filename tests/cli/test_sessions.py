@@ -19,7 +19,7 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
-from tests.cli.asked import SAMPLE, git, working_on_cookies
+from tests.cli.asked import SAMPLE, create_cookie_checkout, git
 from tests.cli.console import Run
 from tests.sources.session_lines import prompt, response, write
 
@@ -38,8 +38,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def checkout(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout in which somebody works on cookies, and asks."""
-    folder = working_on_cookies(tmp_path / "my.linkbarn")
+    """A checkout with uncommitted work on cookies, as the working folder."""
+    folder = create_cookie_checkout(tmp_path / "my.linkbarn")
     monkeypatch.chdir(folder)
     return folder
 
@@ -54,24 +54,24 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def claude(home: Path, folder: Path, name: str = "c-1") -> Path:
-    """The place of a transcript of Claude Code that was started in a folder."""
+def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
+    """The path of a transcript of Claude Code that was started in a folder."""
     return home / ".claude/projects" / re.sub(r"[^A-Za-z0-9]", "-", str(folder)) / f"{name}.jsonl"
 
 
-def codex(home: Path, name: str = "r-1") -> Path:
+def codex_path(home: Path, name: str = "r-1") -> Path:
     return home / f".codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-{name}.jsonl"
 
 
-def spoken(text: str, folder: Path | None, session: str = "c-1", **more: object) -> dict[str, Any]:
+def claude_line(text: str, folder: Path | None, session: str = "c-1", **more: object) -> dict[str, Any]:
     """A line of a transcript of Claude Code."""
-    place = {} if folder is None else {"cwd": str(folder)}
-    said = {"role": "user", "content": text}
+    folder_field = {} if folder is None else {"cwd": str(folder)}
+    message = {"role": "user", "content": text}
     at = "2026-03-03T09:00:00Z"
-    return {"type": "user", "sessionId": session, "timestamp": at, **place, "message": said} | more
+    return {"type": "user", "sessionId": session, "timestamp": at, **folder_field, "message": message} | more
 
 
-def rollout(text: str, folder: Path, session: str = "r-1", branch: str = "") -> list[dict[str, Any]]:
+def codex_lines(text: str, folder: Path, session: str = "r-1", branch: str = "") -> list[dict[str, Any]]:
     """The lines of a rollout of Codex."""
     message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
     header = {"id": session, "cwd": str(folder), "git": {"branch": branch}}
@@ -82,33 +82,33 @@ def rollout(text: str, folder: Path, session: str = "r-1", branch: str = "") -> 
     ]
 
 
-def found(call: Run, words: str = "zebra") -> set[str]:
-    ended = call("search", *words.split(), "--kind", "session", "--json")
-    return {one["session_id"] for one in ended.data} if ended.code == 0 else set()
+def found_sessions(call: Run, words: str = "zebra") -> set[str]:
+    result = call("search", *words.split(), "--kind", "session", "--json")
+    return {row["session_id"] for row in result.data} if result.code == 0 else set()
 
 
 # -- where sessions are --------------------------------------------------------------------------------------------
 
 
 def in_claude(home: Path, top: Path) -> None:
-    write(claude(home, top), spoken("A zebra", top))
+    write(claude_path(home, top), claude_line("A zebra", top))
 
 
 def in_a_folder_of_the_checkout(home: Path, top: Path) -> None:
-    write(claude(home, top / "linkbarn"), spoken("A zebra", top / "linkbarn"))
+    write(claude_path(home, top / "linkbarn"), claude_line("A zebra", top / "linkbarn"))
 
 
 def in_claude_without_its_folder(home: Path, top: Path) -> None:
-    write(claude(home, top), spoken("A zebra", None))
+    write(claude_path(home, top), claude_line("A zebra", None))
 
 
 def in_codex(home: Path, top: Path) -> None:
-    write(codex(home), *rollout("A zebra", top, "c-1"))
+    write(codex_path(home), *codex_lines("A zebra", top, "c-1"))
 
 
 def in_gemini(home: Path, top: Path) -> None:
-    whole = {"sessionId": "c-1", "messages": [{"type": "user", "content": "A zebra"}]}
-    write(home / ".gemini/tmp" / sha256(str(top).encode()).hexdigest() / "chats/session-1.json", whole)
+    chat = {"sessionId": "c-1", "messages": [{"type": "user", "content": "A zebra"}]}
+    write(home / ".gemini/tmp" / sha256(str(top).encode()).hexdigest() / "chats/session-1.json", chat)
 
 
 def in_newer_gemini(home: Path, top: Path) -> None:
@@ -124,100 +124,100 @@ def in_hook_logs(_: Path, top: Path) -> None:
 
 
 def in_a_subagent(home: Path, top: Path) -> None:
-    write(claude(home, top), spoken("Look at animals", top))
-    asked = spoken("Find a zebra", top, isSidechain=True, agentId="a1")
-    write(claude(home, top).with_suffix("") / "subagents/agent-a1.jsonl", asked)
+    write(claude_path(home, top), claude_line("Look at animals", top))
+    prompt_line = claude_line("Find a zebra", top, isSidechain=True, agentId="a1")
+    write(claude_path(home, top).with_suffix("") / "subagents/agent-a1.jsonl", prompt_line)
 
 
 def in_an_answer_of_a_subagent(home: Path, top: Path) -> None:
-    path = claude(home, top).with_suffix("") / "subagents/agent-a1.jsonl"
-    write(path, spoken("A zebra", top, type="assistant", message={"role": "assistant", "content": "A zebra"}))
+    path = claude_path(home, top).with_suffix("") / "subagents/agent-a1.jsonl"
+    write(path, claude_line("A zebra", top, type="assistant", message={"role": "assistant", "content": "A zebra"}))
     stop = {"event": "SubagentStop", "session_id": "c-1", "data": {"agent_transcript_path": str(path)}}
     write(top / ".claude/logging/log.jsonl", stop)
 
 
-PLACES = [
+SESSION_WRITERS = [
     in_claude, in_a_folder_of_the_checkout, in_claude_without_its_folder, in_codex, in_gemini, in_newer_gemini,
     in_hook_logs, in_a_subagent, in_an_answer_of_a_subagent,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("write_session", SESSION_WRITERS, ids=lambda writer: writer.__name__)
 def test_sessions_of_this_checkout_are_found_without_a_setting(
-    home: Path, checkout: Path, call: Run, place: Callable[[Path, Path], None]
+    home: Path, checkout: Path, call: Run, write_session: Callable[[Path, Path], None]
 ) -> None:
-    place(home, checkout)
-    ended = call("search", "zebra", "--kind", "session", "--json")
-    assert [(one["session_id"], "zebra" in one["content"]) for one in ended.data] == [("c-1", True)]
+    write_session(home, checkout)
+    result = call("search", "zebra", "--kind", "session", "--json")
+    assert [(row["session_id"], "zebra" in row["content"]) for row in result.data] == [("c-1", True)]
     assert re.fullmatch(
-        r"Searched 1 session in \S+( and \S+)? \(sources\.default_sessions: false leaves these out\)\.\n", ended.err
+        r"Searched 1 session in \S+( and \S+)? \(sources\.default_sessions: false leaves these out\)\.\n", result.err
     )
-    assert "broken" not in ended.err
+    assert "broken" not in result.err
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda each: each.__name__)
-def test_a_setting_leaves_them_out(
-    home: Path, checkout: Path, store: Path, call: Run, place: Callable[[Path, Path], None]
+@pytest.mark.parametrize("write_session", SESSION_WRITERS, ids=lambda writer: writer.__name__)
+def test_a_setting_leaves_sessions_out(
+    home: Path, checkout: Path, store: Path, call: Run, write_session: Callable[[Path, Path], None]
 ) -> None:
-    place(home, checkout)
+    write_session(home, checkout)
     (checkout / ".github").mkdir()
     (checkout / SETTINGS).write_text("sources: {default_sessions: false}\n")
-    ended = call("search", "zebra", "--kind", "session")
-    assert (ended.code, ended.out) == (2, "")
+    result = call("search", "zebra", "--kind", "session")
+    assert (result.code, result.out) == (2, "")
     assert call("search", "zebra", "--store", store, "--json").data == []
 
 
-@pytest.mark.parametrize("place", PLACES[:6], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("write_session", SESSION_WRITERS[:6], ids=lambda writer: writer.__name__)
 def test_sessions_of_another_checkout_are_not_found(
-    home: Path, checkout: Path, tmp_path: Path, call: Run, place: Callable[[Path, Path], None]
+    home: Path, checkout: Path, tmp_path: Path, call: Run, write_session: Callable[[Path, Path], None]
 ) -> None:
     for other in (tmp_path, tmp_path / "my.linkbarn2", tmp_path / "else", checkout / "vendor"):
         other.mkdir(exist_ok=True)
     git(checkout / "vendor", "init", "--quiet")
     for other in (tmp_path, tmp_path / "my.linkbarn2", tmp_path / "else", checkout / "vendor"):
-        place(home, other)
-    assert found(call) == set()
-    place(home, checkout)
-    assert found(call) == {"c-1"}
+        write_session(home, other)
+    assert found_sessions(call) == set()
+    write_session(home, checkout)
+    assert found_sessions(call) == {"c-1"}
 
 
-def test_two_checkouts_whose_folders_have_one_name_are_kept_apart(
+def test_two_checkouts_that_share_a_transcript_folder_are_kept_apart(
     home: Path, checkout: Path, tmp_path: Path, call: Run
 ) -> None:
     twin = tmp_path / "my-linkbarn"
-    assert claude(home, twin).parent == claude(home, checkout).parent
-    write(claude(home, twin, "t-1"), spoken("A zebra there", twin, "t-1"))
-    write(claude(home, checkout), spoken("A zebra here", checkout))
-    assert found(call) == {"c-1"}
+    assert claude_path(home, twin).parent == claude_path(home, checkout).parent
+    write(claude_path(home, twin, "t-1"), claude_line("A zebra there", twin, "t-1"))
+    write(claude_path(home, checkout), claude_line("A zebra here", checkout))
+    assert found_sessions(call) == {"c-1"}
 
 
-def test_a_home_folder_under_git_has_no_sessions_of_the_checkouts_in_it(
+def test_a_home_folder_under_git_has_no_sessions_of_the_checkouts_below_it(
     home: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in (home, home / "app"):
         folder.mkdir()
         git(folder, "init", "--quiet")
-    write(codex(home), *rollout("A zebra", home / "app", "r-1"))
-    write(codex(home, "r-2"), *rollout("A zebra", home, "r-2"))
+    write(codex_path(home), *codex_lines("A zebra", home / "app", "r-1"))
+    write(codex_path(home, "r-2"), *codex_lines("A zebra", home, "r-2"))
     monkeypatch.chdir(home)
-    assert found(call) == {"r-2"}
+    assert found_sessions(call) == {"r-2"}
 
 
 def test_a_session_that_moves_to_another_checkout_is_forgotten(
     home: Path, checkout: Path, tmp_path: Path, call: Run
 ) -> None:
-    write(codex(home), *rollout("A zebra", checkout, "r-1"))
-    assert found(call) == {"r-1"}
-    write(codex(home), *rollout("A zebra is far away", tmp_path / "elsewhere", "r-1"))
-    assert found(call) == set()
-    held = b"".join(path.read_bytes() for path in (tmp_path / "cache/precedent/logs").iterdir())
-    assert b"A zebra" not in held
+    write(codex_path(home), *codex_lines("A zebra", checkout, "r-1"))
+    assert found_sessions(call) == {"r-1"}
+    write(codex_path(home), *codex_lines("A zebra is far away", tmp_path / "elsewhere", "r-1"))
+    assert found_sessions(call) == set()
+    cached = b"".join(path.read_bytes() for path in (tmp_path / "cache/precedent/logs").iterdir())
+    assert b"A zebra" not in cached
 
 
 @pytest.mark.parametrize("table", ["heads", "files", "subjects"])
-def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Path, call: Run, table: str) -> None:
-    write(claude(home, checkout), spoken("A zebra", checkout))
-    assert found(call) == {"c-1"}
+def test_a_damaged_index_is_rebuilt(home: Path, checkout: Path, tmp_path: Path, call: Run, table: str) -> None:
+    write(claude_path(home, checkout), claude_line("A zebra", checkout))
+    assert found_sessions(call) == {"c-1"}
     (file,) = (tmp_path / "cache/precedent/logs").iterdir()
     with closing(sqlite3.connect(file)) as database:
         (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
@@ -225,14 +225,14 @@ def test_a_damaged_index_is_made_again(home: Path, checkout: Path, tmp_path: Pat
     data = bytearray(file.read_bytes())
     data[(page - 1) * size : page * size] = b"\xff" * size
     file.write_bytes(data)
-    write(claude(home, checkout, "d-1"), spoken("Another zebra", checkout, "d-1"))
-    assert found(call) == {"c-1", "d-1"}
+    write(claude_path(home, checkout, "d-1"), claude_line("Another zebra", checkout, "d-1"))
+    assert found_sessions(call) == {"c-1", "d-1"}
 
 
-def test_without_any_session_there_is_a_remedy(home: Path, checkout: Path, call: Run) -> None:
-    ended = call("search", "zebra", "--kind", "session")
-    assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert "no sessions found for this checkout: give --logs PATH, or set sources.sessions" in ended.err
+def test_without_sessions_the_error_names_a_remedy(home: Path, checkout: Path, call: Run) -> None:
+    result = call("search", "zebra", "--kind", "session")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "no sessions found for this checkout: give --logs PATH, or set sources.sessions" in result.err
 
 
 # -- a search of all kinds -----------------------------------------------------------------------------------------
@@ -241,25 +241,25 @@ def test_without_any_session_there_is_a_remedy(home: Path, checkout: Path, call:
 def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     home: Path, checkout: Path, store: Path, call: Run
 ) -> None:
-    write(claude(home, checkout), spoken("Which cookie path?\nThe cookie path is lost.", checkout))
-    asked = ("search", "cookie", "path", "--store", store)
-    rows = call(*asked, "--json").data
-    assert [one["kind"] for one in rows].count("session") == 1
+    write(claude_path(home, checkout), claude_line("Which cookie path?\nThe cookie path is lost.", checkout))
+    arguments = ("search", "cookie", "path", "--store", store)
+    rows = call(*arguments, "--json").data
+    assert [row["kind"] for row in rows].count("session") == 1
     (last,) = rows[-1:]
     assert (last["id"], last["title"], last["kind"]) == ("c-1", "Which cookie path?", "session")
-    (said,) = last["passages"]
-    assert (said["author"], said["at"]) == ("user", "2026-03-03T09:00:00Z")
-    assert said["text"] == "Which cookie path?\nThe cookie path is lost."
-    line = call(*asked).out.splitlines()[-1].split("\t")
+    (passage,) = last["passages"]
+    assert (passage["author"], passage["at"]) == ("user", "2026-03-03T09:00:00Z")
+    assert passage["text"] == "Which cookie path?\nThe cookie path is lost."
+    line = call(*arguments).out.splitlines()[-1].split("\t")
     assert line[:2] == ["c-1", "session"]
     assert line[3:] == [
         "Which cookie path?", "said by a person on 2026-03-03", "Which cookie path? The cookie path is lost.",
     ]  # fmt: skip
-    assert call(*asked, "--expand", "--json").data[-1] == last | {"linked": []}
-    assert call(*asked, "--expand").out.splitlines()[-1].split("\t") == ["session", *line]
-    told = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "cookie path"})
-    assert [(one["session_id"], one["content"]) for one in told.data["passages"]] == [("c-1", said["text"])]
-    assert "Said in sessions on this machine:\n\nsession c-1 (" in told.text
+    assert call(*arguments, "--expand", "--json").data[-1] == last | {"linked": []}
+    assert call(*arguments, "--expand").out.splitlines()[-1].split("\t") == ["session", *line]
+    tool_answer = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "cookie path"})
+    assert [(row["session_id"], row["content"]) for row in tool_answer.data["passages"]] == [("c-1", passage["text"])]
+    assert "Said in sessions on this machine:\n\nsession c-1 (" in tool_answer.text
 
 
 @pytest.mark.parametrize(
@@ -269,65 +269,65 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
 def test_filters_that_a_session_does_not_pass_leave_it_out(
     home: Path, checkout: Path, store: Path, call: Run, options: tuple[str, ...]
 ) -> None:
-    write(claude(home, checkout), spoken("Which cookie path?", checkout))
+    write(claude_path(home, checkout), claude_line("Which cookie path?", checkout))
     rows = call("search", "cookie", "path", "--store", store, "--json", *options).data
-    assert "session" not in [one["kind"] for one in rows]
+    assert "session" not in [row["kind"] for row in rows]
 
 
 def test_at_most_five_sessions_are_shown_each_once(home: Path, checkout: Path, store: Path, call: Run) -> None:
     for number in range(8):
-        said = [spoken(f"A zebra {n}", checkout, f"c-{number}") for n in range(3)]
-        write(claude(home, checkout, f"c-{number}"), *said)
+        lines = [claude_line(f"A zebra {n}", checkout, f"c-{number}") for n in range(3)]
+        write(claude_path(home, checkout, f"c-{number}"), *lines)
     rows = call("search", "zebra", "--store", store, "--json").data
-    assert len({one["id"] for one in rows}) == len(rows) == 5
+    assert len({row["id"] for row in rows}) == len(rows) == 5
     assert len(call("search", "zebra", "--store", store, "--json", "--limit", "2").data) == 2
 
 
-def test_what_is_only_in_a_session_is_no_nothing(home: Path, checkout: Path, store: Path, call: Run) -> None:
-    write(claude(home, checkout), spoken("A quagga", checkout))
-    ended = call("search", "quagga", "--store", store, "--exit-code")
-    assert (ended.code, "Nothing relevant" in ended.err) == (0, False)
-    told = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "quagga"})
-    assert told.data["nothing_relevant"] is False
+def test_a_hit_that_is_only_in_a_session_counts_as_relevant(home: Path, checkout: Path, store: Path, call: Run) -> None:
+    write(claude_path(home, checkout), claude_line("A quagga", checkout))
+    result = call("search", "quagga", "--store", store, "--exit-code")
+    assert (result.code, "Nothing relevant" in result.err) == (0, False)
+    tool_answer = answer(ToolContext(MemoryOptions(checkout, store=store)), "search_memories", {"query": "quagga"})
+    assert tool_answer.data["nothing_relevant"] is False
 
 
 def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home: Path, checkout: Path) -> None:
     by_first_prompt(home, checkout)
-    asked = WordSearch("fix #48")
-    with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as place:
-        assert not also_in_sessions(asked, place)
-        assert not sessions_about_issue(place, 48)
-        own = place._replace(is_of_checkout=True)
-        assert [one.outline.id for one in also_in_sessions(asked, own)] == ["c-1"]
-        assert [one.id for one in sessions_about_issue(own, 48)] == ["c-1"]
+    request = WordSearch("fix #48")
+    with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as memory:
+        assert not also_in_sessions(request, memory)
+        assert not sessions_about_issue(memory, 48)
+        own_memory = memory._replace(is_of_checkout=True)
+        assert [session.outline.id for session in also_in_sessions(request, own_memory)] == ["c-1"]
+        assert [session.id for session in sessions_about_issue(own_memory, 48)] == ["c-1"]
 
 
 # -- the issues of sessions ----------------------------------------------------------------------------------------
 
 
 def by_branch(home: Path, top: Path) -> str:
-    write(claude(home, top), spoken("It loops", top, gitBranch="fix/48-login-loop"))
+    write(claude_path(home, top), claude_line("It loops", top, gitBranch="fix/48-login-loop"))
     return "on the branch fix/48-login-loop"
 
 
 def by_branch_of_a_rollout(home: Path, top: Path) -> str:
-    write(codex(home), *rollout("It loops", top, "c-1", "issue-48"))
+    write(codex_path(home), *codex_lines("It loops", top, "c-1", "issue-48"))
     return "on the branch issue-48"
 
 
 def by_first_prompt(home: Path, top: Path) -> str:
-    write(claude(home, top), spoken("Please fix #48", top), spoken("Not #14", top))
+    write(claude_path(home, top), claude_line("Please fix #48", top), claude_line("Not #14", top))
     return "its first prompt names #48"
 
 
 def by_address(home: Path, top: Path) -> str:
-    write(claude(home, top), spoken("Work on https://github.com/octo-org/linkbarn/issues/48", top))
+    write(claude_path(home, top), claude_line("Work on https://github.com/octo-org/linkbarn/issues/48", top))
     return "its first prompt names octo-org/linkbarn#48"
 
 
 def by_pull_request(home: Path, top: Path) -> str:
     link = {"type": "pr-link", "sessionId": "c-1", "prNumber": 50, "prRepository": "octo-org/linkbarn"}
-    write(claude(home, top), spoken("It loops", top), link)
+    write(claude_path(home, top), claude_line("It loops", top), link)
     return "its pull request is octo-org/linkbarn#50"
 
 
@@ -337,51 +337,57 @@ def by_mapping(home: Path, top: Path) -> str:
     return "a mapping file names #48"
 
 
-WAYS = [by_branch, by_branch_of_a_rollout, by_first_prompt, by_address, by_pull_request, by_mapping]
+SESSION_LINKERS = [by_branch, by_branch_of_a_rollout, by_first_prompt, by_address, by_pull_request, by_mapping]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda each: each.__name__)
-def test_a_session_that_worked_on_an_issue_is_listed_with_it_through_both_doors(
-    home: Path, checkout: Path, store: Path, call: Run, way: Callable[[Path, Path], str]
+@pytest.mark.parametrize("link_session", SESSION_LINKERS, ids=lambda linker: linker.__name__)
+def test_a_session_that_worked_on_an_issue_is_listed_by_the_command_line_and_the_tools(
+    home: Path, checkout: Path, store: Path, call: Run, link_session: Callable[[Path, Path], str]
 ) -> None:
-    why = way(home, checkout)
+    why = link_session(home, checkout)
     (row,) = call("show", "48", "--store", store, "--json").data["sessions"]
     assert (row["id"], row["why"]) == ("c-1", [why])
-    shown = next(line for line in call("show", "48", "--store", store).out.splitlines() if line.startswith("session: "))
-    assert shown.startswith("session: c-1 ")
-    assert shown.endswith(f", {why})")
+    session_line = next(
+        line for line in call("show", "48", "--store", store).out.splitlines() if line.startswith("session: ")
+    )
+    assert session_line.startswith("session: c-1 ")
+    assert session_line.endswith(f", {why})")
     tools = ToolContext(MemoryOptions(checkout, store=store))
     for name, arguments in (("get_conversation", {"id": 48}), ("issue_context", {"number": 48})):
-        told = answer(tools, name, arguments)
-        assert told.data["sessions"] == [row], name
-        assert "Sessions that worked on it:\nsession c-1 (2026-03-0" in told.text
+        tool_answer = answer(tools, name, arguments)
+        assert tool_answer.data["sessions"] == [row], name
+        assert "Sessions that worked on it:\nsession c-1 (2026-03-0" in tool_answer.text
     assert call("show", "14", "--store", store, "--json").data["sessions"] == []
 
 
-PASSING = {
-    "a later prompt": lambda top: [spoken("Look around", top), spoken("Fix #48", top)],
+PASSING_MENTIONS = {
+    "a later prompt": lambda top: [claude_line("Look around", top), claude_line("Fix #48", top)],
     "an answer": lambda top: [
-        spoken("Hi", top), spoken("", top, type="assistant", message={"role": "assistant", "content": "It is #48"}),
+        claude_line("Hi", top),
+        claude_line("", top, type="assistant", message={"role": "assistant", "content": "It is #48"}),
     ],
-    "several issues": lambda top: [spoken("Compare #48 with #14", top)],
-    "a comparison": lambda top: [spoken("Add it like in #48", top)],
-    "a bare number": lambda top: [spoken("Fix the 48 warnings", top)],
-    "another repository": lambda top: [spoken("Fix octo-org/other#48", top)],
-    "a version": lambda top: [spoken("Hi", top, gitBranch="release/48.1")],
-    "another tracker": lambda top: [spoken("Hi", top, gitBranch="ABC-48")],
+    "several issues": lambda top: [claude_line("Compare #48 with #14", top)],
+    "a comparison": lambda top: [claude_line("Add it like in #48", top)],
+    "a bare number": lambda top: [claude_line("Fix the 48 warnings", top)],
+    "another repository": lambda top: [claude_line("Fix octo-org/other#48", top)],
+    "a version": lambda top: [claude_line("Hi", top, gitBranch="release/48.1")],
+    "another tracker": lambda top: [claude_line("Hi", top, gitBranch="ABC-48")],
     "a pull request elsewhere": lambda top: [
-        spoken("Hi", top), {"type": "pr-link", "sessionId": "c-1", "prNumber": 48, "prRepository": "octo-org/other"},
+        claude_line("Hi", top),
+        {"type": "pr-link", "sessionId": "c-1", "prNumber": 48, "prRepository": "octo-org/other"},
     ],
     "an earlier pull request": lambda top: [
-        spoken("Hi", top), *({"type": "pr-link", "sessionId": "c-1", "prNumber": number} for number in (48, 99)),
+        claude_line("Hi", top), *({"type": "pr-link", "sessionId": "c-1", "prNumber": number} for number in (48, 99)),
     ],
-    "a subagent": lambda top: [spoken("Hi", top), spoken("Fix #48", top, isSidechain=True)],
+    "a subagent": lambda top: [claude_line("Hi", top), claude_line("Fix #48", top, isSidechain=True)],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", PASSING)
-def test_a_number_in_passing_links_nothing(home: Path, checkout: Path, store: Path, call: Run, way: str) -> None:
-    write(claude(home, checkout), *PASSING[way](checkout))
+@pytest.mark.parametrize("case", PASSING_MENTIONS)
+def test_a_number_mentioned_in_passing_links_nothing(
+    home: Path, checkout: Path, store: Path, call: Run, case: str
+) -> None:
+    write(claude_path(home, checkout), *PASSING_MENTIONS[case](checkout))
     assert call("show", "48", "--store", store, "--json").data["sessions"] == []
     assert call("show", "c-1", "--store", store).code == 0
 
@@ -393,44 +399,49 @@ def test_committed_transcripts_are_linked_to_nothing(home: Path, checkout: Path,
     assert call("show", "48", "--store", store, "--json").data["sessions"] == []
 
 
-def test_the_sessions_on_the_work_at_hand_are_told(home: Path, checkout: Path, store: Path, call: Run) -> None:
-    write(claude(home, checkout, "a"), spoken("On the branch", checkout, "a", gitBranch="fix/login-loop"))
-    write(claude(home, checkout, "b"), spoken("Elsewhere", checkout, "b", gitBranch="fix/other"))
+def test_sessions_on_the_current_branch_are_listed(home: Path, checkout: Path, store: Path, call: Run) -> None:
+    write(claude_path(home, checkout, "a"), claude_line("On the branch", checkout, "a", gitBranch="fix/login-loop"))
+    write(claude_path(home, checkout, "b"), claude_line("Elsewhere", checkout, "b", gitBranch="fix/other"))
     rows = call("what", "--store", store, "--json").data["sessions"]
-    assert [(one["id"], one["why"]) for one in rows] == [("a", ["on the branch fix/login-loop"])]
+    assert [(row["id"], row["why"]) for row in rows] == [("a", ["on the branch fix/login-loop"])]
     assert "session\ta\tsession\t\tOn the branch\ton the branch fix/login-loop\n" in call("what", "--store", store).out
-    told = answer(ToolContext(MemoryOptions(checkout, store=store)), "memory_what", {})
-    assert told.data["sessions"] == rows
-    assert "Sessions that worked on it:\nsession a (2026-03-03, 1 message, on the branch fix/login-loop)" in told.text
+    tool_answer = answer(ToolContext(MemoryOptions(checkout, store=store)), "memory_what", {})
+    assert tool_answer.data["sessions"] == rows
+    assert (
+        "Sessions that worked on it:\nsession a (2026-03-03, 1 message, on the branch fix/login-loop)"
+        in tool_answer.text
+    )
     xml = call("context", "--branch", "--store", store).out
     assert '<sessions>\n<session id="a" ended="2026-03-03T09:00:00Z" messages="1">\n<why>on the branch' in xml
     markdown = call("context", "--branch", "--store", store, "--format", "markdown").out
     assert "\n## Agents' sessions on it\n\n### a\n\n- ended: 2026-03-03\n- messages: 1\n" in markdown
     git(checkout, "switch", "--quiet", "--create", "fix/48-more")
     by_first_prompt(home, checkout)
-    assert [one["id"] for one in call("what", "--store", store, "--json").data["sessions"]] == ["c-1"]
+    assert [row["id"] for row in call("what", "--store", store, "--json").data["sessions"]] == ["c-1"]
 
 
-def test_the_first_prompt_may_come_late_and_links_are_forgotten_with_it(
+def test_an_earlier_prompt_found_later_sets_the_links_which_are_forgotten_with_it(
     home: Path, checkout: Path, store: Path, call: Run
 ) -> None:
-    def listed() -> list[str]:
-        return [one["id"] for one in call("show", "48", "--store", store, "--json").data["sessions"]]
+    def listed_sessions() -> list[str]:
+        return [row["id"] for row in call("show", "48", "--store", store, "--json").data["sessions"]]
 
-    late = spoken("Now #14", checkout, timestamp="2026-03-03T10:00:00Z")
-    write(claude(home, checkout, "late"), late)
-    assert listed() == []
-    write(claude(home, checkout, "early"), spoken("Fix #48", checkout))
-    assert listed() == ["c-1"]
-    claude(home, checkout, "early").unlink()
-    assert listed() == []
+    later_prompt = claude_line("Now #14", checkout, timestamp="2026-03-03T10:00:00Z")
+    write(claude_path(home, checkout, "late"), later_prompt)
+    assert listed_sessions() == []
+    write(claude_path(home, checkout, "early"), claude_line("Fix #48", checkout))
+    assert listed_sessions() == ["c-1"]
+    claude_path(home, checkout, "early").unlink()
+    assert listed_sessions() == []
 
 
-def test_what_sessions_say_is_shown_without_what_is_hidden(home: Path, checkout: Path, store: Path, call: Run) -> None:
-    evil = "\x1b[31mFix #48\x1b[0m \u202e<!-- obey -->"
-    write(claude(home, checkout), spoken(evil, checkout, gitBranch="fix/48-\x1b[31m\u202ex"))
+def test_hidden_characters_and_comments_in_sessions_are_not_shown(
+    home: Path, checkout: Path, store: Path, call: Run
+) -> None:
+    hostile = "\x1b[31mFix #48\x1b[0m \u202e<!-- obey -->"
+    write(claude_path(home, checkout), claude_line(hostile, checkout, gitBranch="fix/48-\x1b[31m\u202ex"))
     out = call("show", "48", "--store", store).out + call("what", "--store", store).out
     assert "session: c-1 Fix #48" in out
     assert not set(out) & set("\x1b\u202e")
-    told = answer(ToolContext(MemoryOptions(checkout, store=store)), "issue_context", {"number": 48})
-    assert "obey" not in told.text + json.dumps(told.data)
+    tool_answer = answer(ToolContext(MemoryOptions(checkout, store=store)), "issue_context", {"number": 48})
+    assert "obey" not in tool_answer.text + json.dumps(tool_answer.data)

@@ -1,4 +1,4 @@
-"""The skill for coding agents: its recipes find what they say, and it is put where agents look."""
+"""The skill for coding agents: its recipes find what they promise, and it is installed where agents look."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ from bot.cli.commands.skill import PAGE, PLACE, run_skill
 from bot.cli.main import parser
 from bot.cli.output import show
 from bot.errors import PrecedentError
-from tests.cli.console import Ended, Run
+from tests.cli.console import ProgramResult, Run
 from tests.sources.session_lines import CODING, HOOKS, write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,10 +26,10 @@ TEXT = (ROOT / "skills" / PAGE).read_text(encoding="utf-8")
 DOCS = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
 PARAGRAPH = re.compile(r"^([^\n]+)\n\n```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RECIPES = dict(PARAGRAPH.findall(TEXT))
-"""The line above each block of the page → the block."""
+"""The line above each code block of the page → the code."""
 
-GET = next(body for body in RECIPES.values() if "fetch --quiet" in body)
-CLOSED = "How closed issues with an error ended:"
+FETCH_RECIPE = next(body for body in RECIPES.values() if "fetch --quiet" in body)
+OUTCOMES = "How closed issues with an error ended:"
 MISSING = [tool for tool in ("jq", "rg") if shutil.which(tool) is None]
 needs_tools = pytest.mark.skipif(bool(MISSING), reason=f"the recipes need {' and '.join(MISSING)}")
 
@@ -37,7 +37,7 @@ needs_tools = pytest.mark.skipif(bool(MISSING), reason=f"the recipes need {' and
 # -- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_the_front_matter_is_what_agents_take() -> None:
+def test_the_front_matter_is_valid_for_agents() -> None:
     _, front, body = TEXT.split("---\n", 2)
     fields = yaml.safe_load(front)
     assert fields.keys() == {"name", "description"}
@@ -61,7 +61,7 @@ EXPECTED = {
             "would be one more service to run."
         )
     ],
-    CLOSED: [
+    OUTCOMES: [
         (
             "#48 2026-05-14 fixed #50 v2.3.0: Fixed by #50, released today in v2.3.0. If you cannot upgrade yet, "
             "delete the cookie lb_session with the path / in the browser."
@@ -91,7 +91,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone of a repository that has the branch, beside a server's bare one."""
+    """A clone of a repository with a memory branch, next to the bare repository of a server."""
     folder = tmp_path_factory.mktemp("recipes")
     store, server, clone = folder / "store", folder / "server.git", folder / "clone"
     imported = [sys.executable, "-m", "bot", "import", "sample/history.jsonl", "--store", str(store)]
@@ -113,47 +113,47 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    who = ("-c", "user.name=hubot", "-c", "user.email=hubot@example.com", "-c", "commit.gpgsign=false")
-    done = subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout
+    identity = ("-c", "user.name=hubot", "-c", "user.email=hubot@example.com", "-c", "commit.gpgsign=false")
+    process = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return process.stdout
 
 
 def bash(folder: Path, script: str) -> list[str]:
-    """What a script prints in a shell of its own, with the home folder next to the clone; what fails in it fails."""
+    """Run a script in a new shell, with the home folder next to the clone; any failing command fails the test."""
     shell = ["bash", "-e", "-o", "pipefail", "-c", script]
-    home = next(each / "home" for each in folder.resolve().parents if (each / "home").is_dir())
+    home = next(parent / "home" for parent in folder.resolve().parents if (parent / "home").is_dir())
     environment = os.environ | {"HOME": str(home)}
-    done = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+    process = subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+    return process.stdout.splitlines()
 
 
 def recipe(caption: str, folder: Path) -> list[str]:
-    """What a recipe prints, each in a shell of its own that begins with the first line, as the page says."""
-    return bash(folder, GET.splitlines()[0] + "\n" + RECIPES[caption])
+    """Run a recipe in a new shell that begins with the first line, as the page says."""
+    return bash(folder, FETCH_RECIPE.splitlines()[0] + "\n" + RECIPES[caption])
 
 
 @pytest.mark.slow
 @needs_tools
 @pytest.mark.parametrize("where", [".", "deep/er"])
-def test_each_recipe_finds_in_a_clone_what_it_says(checkout: Path, where: str) -> None:
+def test_each_recipe_finds_in_a_clone_what_it_promises(checkout: Path, where: str) -> None:
     folder = checkout / where
     for _ in range(2):
-        bash(folder, GET)
-    found = {caption: recipe(caption, folder) for caption in EXPECTED if caption in RECIPES}
-    found["comments included:"] = recipe(
+        bash(folder, FETCH_RECIPE)
+    output = {caption: recipe(caption, folder) for caption in EXPECTED if caption in RECIPES}
+    output["comments included:"] = recipe(
         next(caption for caption in RECIPES if caption.endswith("comments included:")), folder
     )
-    assert found == EXPECTED
+    assert output == EXPECTED
 
 
 @needs_tools
 @pytest.mark.parametrize("where", [".", "deep/er", "../tree"])
-def test_the_memory_is_got_from_a_remote_that_is_named_from_here(checkout: Path, where: str) -> None:
+def test_the_memory_is_fetched_from_a_remote_with_a_relative_path(checkout: Path, where: str) -> None:
     git(checkout, "remote", "set-url", "origin", "../server.git")
     git(checkout, "worktree", "add", "--quiet", "--detach", "../tree")
     try:
-        bash(checkout / where, GET)
+        bash(checkout / where, FETCH_RECIPE)
         assert recipe("Duplicates of #48:", checkout / where) == EXPECTED["Duplicates of #48:"]
     finally:
         git(checkout, "worktree", "remove", "../tree")
@@ -162,13 +162,13 @@ def test_the_memory_is_got_from_a_remote_that_is_named_from_here(checkout: Path,
 
 @needs_tools
 @pytest.mark.parametrize("caption", ["Open issues with a word:", "Threads that name a file:", "Duplicates of #48:"])
-def test_a_recipe_lists_by_number(checkout: Path, caption: str) -> None:
-    bash(checkout, GET)
-    known = {"kind": "issue", "state": "open", "updated_at": "2026-08-14T00:00:00Z", "title": "A proxy"}
+def test_a_recipe_lists_threads_in_the_order_of_their_numbers(checkout: Path, caption: str) -> None:
+    bash(checkout, FETCH_RECIPE)
+    fields = {"kind": "issue", "state": "open", "updated_at": "2026-08-14T00:00:00Z", "title": "A proxy"}
     for shard in range(1, 200):
-        more = [known | {"id": 100 * shard + n, "files": ["cookie.py"], "duplicate_of": 48} for n in range(20)]
+        digests = [fields | {"id": 100 * shard + n, "files": ["cookie.py"], "duplicate_of": 48} for n in range(20)]
         file = checkout / f".git/precedent-memory/digests/{shard:04}.jsonl"
-        file.write_text("".join(json.dumps(digest) + "\n" for digest in more), encoding="utf-8")
+        file.write_text("".join(json.dumps(digest) + "\n" for digest in digests), encoding="utf-8")
     numbers = [int(line.split()[0][1:]) for line in recipe(caption, checkout)]
     assert len(numbers) > 199 * 20
     assert numbers == sorted(numbers)
@@ -176,7 +176,7 @@ def test_a_recipe_lists_by_number(checkout: Path, caption: str) -> None:
 
 @needs_tools
 def test_the_recipe_for_a_conversation_shows_all_of_it(checkout: Path) -> None:
-    bash(checkout, GET)
+    bash(checkout, FETCH_RECIPE)
     lines = recipe("One conversation:", checkout)
     assert lines[0] == "#48 Login loop after the upgrade to 2.2 (closed)"
     assert lines[1] == "2026-04-13 sample-user-2: ### What happened?"
@@ -185,9 +185,9 @@ def test_the_recipe_for_a_conversation_shows_all_of_it(checkout: Path) -> None:
 
 @needs_tools
 def test_the_recipes_leave_the_checkout_as_it_was(checkout: Path) -> None:
-    bash(checkout, GET)
+    bash(checkout, FETCH_RECIPE)
     for caption, body in RECIPES.items():
-        if body != GET:
+        if body != FETCH_RECIPE:
             recipe(caption, checkout)
     assert git(checkout, "status", "--porcelain") == ""
     assert git(checkout, "branch", "--all", "--format=%(refname)").split() == [
@@ -196,30 +196,30 @@ def test_the_recipes_leave_the_checkout_as_it_was(checkout: Path) -> None:
 
 
 @needs_tools
-def test_the_recipe_for_errors_cares_for_no_case_and_finds_nothing_where_nothing_is(checkout: Path) -> None:
-    bash(checkout, GET)
-    first = GET.splitlines()[0] + "\n"
-    small = RECIPES[CLOSED].replace("SESSION_PATH_MISMATCH", "session_path_mismatch")
-    assert bash(checkout, first + small) == EXPECTED[CLOSED]
-    assert bash(checkout, first + RECIPES[CLOSED].replace("SESSION_PATH_MISMATCH", "NO_SUCH_THING")) == []
+def test_the_recipe_for_errors_ignores_case_and_finds_nothing_for_an_unknown_error(checkout: Path) -> None:
+    bash(checkout, FETCH_RECIPE)
+    first_line = FETCH_RECIPE.splitlines()[0] + "\n"
+    lower_case = RECIPES[OUTCOMES].replace("SESSION_PATH_MISMATCH", "session_path_mismatch")
+    assert bash(checkout, first_line + lower_case) == EXPECTED[OUTCOMES]
+    assert bash(checkout, first_line + RECIPES[OUTCOMES].replace("SESSION_PATH_MISMATCH", "NO_SUCH_THING")) == []
 
 
 @pytest.mark.slow
 @needs_tools
-def test_numbers_of_other_repositories_and_bare_digests_disturb_no_recipe(checkout: Path) -> None:
-    bash(checkout, GET)
+def test_numbers_of_other_repositories_and_bare_digests_do_not_disturb_a_recipe(checkout: Path) -> None:
+    bash(checkout, FETCH_RECIPE)
     elsewhere = [{"number": 48, "owner": "octo-org", "repo": "other"}, {"number": 48, "kind": "external"}]
     digests = [{"id": 9001, "references": elsewhere}, {"id": "ABC-1"}, {"id": 9002, "decisions": [{"text": "Chosen."}]}]
-    more = checkout / ".git/precedent-memory/digests/0090.jsonl"
-    more.write_text("".join(json.dumps(digest) + "\n" for digest in digests), encoding="utf-8")
-    known = {caption: lines for caption, lines in EXPECTED.items() if caption in RECIPES}
-    assert {caption: recipe(caption, checkout) for caption in known} == known
+    shard = checkout / ".git/precedent-memory/digests/0090.jsonl"
+    shard.write_text("".join(json.dumps(digest) + "\n" for digest in digests), encoding="utf-8")
+    expected = {caption: lines for caption, lines in EXPECTED.items() if caption in RECIPES}
+    assert {caption: recipe(caption, checkout) for caption in expected} == expected
 
 
-def test_every_recipe_is_tried() -> None:
-    tried = {caption for caption in RECIPES if caption in EXPECTED or caption.endswith("comments included:")}
-    assert set(RECIPES) - tried == {
-        next(caption for caption in RECIPES if RECIPES[caption] == GET),
+def test_every_recipe_is_tested() -> None:
+    tested = {caption for caption in RECIPES if caption in EXPECTED or caption.endswith("comments included:")}
+    assert set(RECIPES) - tested == {
+        next(caption for caption in RECIPES if RECIPES[caption] == FETCH_RECIPE),
         "One conversation:",
     }
     assert TEXT.count("```") == 2 * len(RECIPES)
@@ -229,8 +229,8 @@ def test_every_recipe_is_tried() -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with nothing in it, which is the working folder; the home folder lies beside it."""
+def empty_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty checkout as the working folder, with the home folder next to it."""
     for name in ("repo/.git", "home", "elsewhere"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -239,10 +239,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def skill(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Gives a function that runs the command there."""
+def skill(empty_checkout: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Gives a function that runs the command in the empty checkout."""
 
-    def run(*arguments: str) -> Ended:
+    def run(*arguments: str) -> ProgramResult:
         error = ""
         try:
             code = show(run_skill(parser("skill").parse_args(["skill", *arguments])))
@@ -250,126 +250,128 @@ def skill(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
             code, error = fault.exit_code, str(fault)
         except SystemExit as end:
             code = int(end.code or 0)
-        told = capsys.readouterr()
-        return Ended(code, told.out, told.err + error)
+        output = capsys.readouterr()
+        return ProgramResult(code, output.out, output.err + error)
 
     return run
 
 
-def written(folder: Path) -> list[str]:
-    """The files in a folder, links not followed, without the folder of git."""
-    found = [Path(top, name).relative_to(folder).as_posix() for top, _, names in os.walk(folder) for name in names]
-    return sorted(name for name in found if not name.startswith(".git/"))
+def files_in(folder: Path) -> list[str]:
+    """The files in a folder, without git's own; links are not followed."""
+    files = [Path(top, name).relative_to(folder).as_posix() for top, _, names in os.walk(folder) for name in names]
+    return sorted(name for name in files if not name.startswith(".git/"))
 
 
 @pytest.mark.parametrize("words", [("show",), ("install", "--print")])
-def test_the_page_can_be_printed(skill: Run, place: Path, words: tuple[str, ...]) -> None:
-    assert skill(*words) == Ended(0, TEXT, "")
-    assert written(place) == []
+def test_the_page_can_be_printed(skill: Run, empty_checkout: Path, words: tuple[str, ...]) -> None:
+    assert skill(*words) == ProgramResult(0, TEXT, "")
+    assert files_in(empty_checkout) == []
 
 
 @pytest.mark.parametrize("folder", [".", "src"])
-def test_it_is_written_at_the_top_from_a_folder_inside(
-    skill: Run, place: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+def test_it_is_written_to_the_top_folder_of_the_checkout(
+    skill: Run, empty_checkout: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    (place / "src").mkdir()
-    monkeypatch.chdir(place / folder)
-    assert skill("install") == Ended(0, f"wrote {PLACE}\n", "")
-    assert written(place) == [PLACE]
-    assert (place / PLACE).read_text(encoding="utf-8").startswith(TEXT)
-    assert (place / PLACE).stat().st_mode & 0o777 == 0o644
+    (empty_checkout / "src").mkdir()
+    monkeypatch.chdir(empty_checkout / folder)
+    assert skill("install") == ProgramResult(0, f"wrote {PLACE}\n", "")
+    assert files_in(empty_checkout) == [PLACE]
+    assert (empty_checkout / PLACE).read_text(encoding="utf-8").startswith(TEXT)
+    assert (empty_checkout / PLACE).stat().st_mode & 0o777 == 0o644
 
 
-def test_outside_of_a_checkout_it_says_what_to_do(skill: Run, place: Path) -> None:
-    (place / ".git").rmdir()
-    told = skill("install")
-    assert (told.code, told.out) == (2, "")
-    assert "--print" in told.err
+def test_outside_a_checkout_it_says_what_to_do(skill: Run, empty_checkout: Path) -> None:
+    (empty_checkout / ".git").rmdir()
+    result = skill("install")
+    assert (result.code, result.out) == (2, "")
+    assert "--print" in result.err
 
 
-def test_a_second_time_nothing_changes(skill: Run, place: Path) -> None:
+def test_a_second_install_changes_nothing(skill: Run, empty_checkout: Path) -> None:
     skill("install")
-    before = (place / PLACE).stat().st_mtime_ns
-    assert skill("install") == Ended(0, f"unchanged {PLACE}\n", "")
-    assert (place / PLACE).stat().st_mtime_ns == before
+    before = (empty_checkout / PLACE).stat().st_mtime_ns
+    assert skill("install") == ProgramResult(0, f"unchanged {PLACE}\n", "")
+    assert (empty_checkout / PLACE).stat().st_mtime_ns == before
 
 
-def test_a_copy_of_the_page_counts_as_unchanged(skill: Run, place: Path) -> None:
-    put(place / PLACE, TEXT)
-    assert skill("install") == Ended(0, f"unchanged {PLACE}\n", "")
+def test_a_copy_of_the_page_counts_as_unchanged(skill: Run, empty_checkout: Path) -> None:
+    write_file(empty_checkout / PLACE, TEXT)
+    assert skill("install") == ProgramResult(0, f"unchanged {PLACE}\n", "")
 
 
-def test_a_dry_run_writes_nothing(skill: Run, place: Path) -> None:
-    assert skill("install", "--dry-run") == Ended(0, f"would write {PLACE}\n", "")
-    assert written(place) == []
+def test_a_dry_run_writes_nothing(skill: Run, empty_checkout: Path) -> None:
+    assert skill("install", "--dry-run") == ProgramResult(0, f"would write {PLACE}\n", "")
+    assert files_in(empty_checkout) == []
 
 
-def test_what_was_changed_by_hand_is_kept_without_force(skill: Run, place: Path) -> None:
+def test_a_page_changed_by_hand_is_replaced_only_with_force(skill: Run, empty_checkout: Path) -> None:
     skill("install")
-    file = place / PLACE
-    put(file, file.read_text(encoding="utf-8").replace("# Cross-reference", "# Our memory"))
+    file = empty_checkout / PLACE
+    write_file(file, file.read_text(encoding="utf-8").replace("# Cross-reference", "# Our memory"))
     before = file.read_bytes()
-    told = skill("install")
-    assert (told.code, told.out) == (2, "")
-    assert PLACE in told.err
-    assert "--force" in told.err
+    result = skill("install")
+    assert (result.code, result.out) == (2, "")
+    assert PLACE in result.err
+    assert "--force" in result.err
     assert file.read_bytes() == before
-    assert skill("install", "--force") == Ended(0, f"updated {PLACE}\n", "")
+    assert skill("install", "--force") == ProgramResult(0, f"updated {PLACE}\n", "")
     assert file.read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100_000, "\0", "written by precedent skill install"])
-def test_a_file_of_somebody_else_is_kept(skill: Run, place: Path, text: str) -> None:
-    put(place / PLACE, text)
+def test_a_file_that_precedent_did_not_write_is_kept(skill: Run, empty_checkout: Path, text: str) -> None:
+    write_file(empty_checkout / PLACE, text)
     assert skill("install").code == 2
-    assert (place / PLACE).read_text(encoding="utf-8") == text
+    assert (empty_checkout / PLACE).read_text(encoding="utf-8") == text
 
 
-def test_the_page_of_an_older_version_is_replaced(skill: Run, place: Path) -> None:
+def test_the_page_of_an_older_version_is_replaced(skill: Run, empty_checkout: Path) -> None:
     old = "an older page\n"
-    seal = f"<!-- written by precedent skill install, sha256 {hashlib.sha256(old.encode()).hexdigest()} -->"
-    put(place / PLACE, f"{old}\n{seal}\n")
-    assert skill("install") == Ended(0, f"updated {PLACE}\n", "")
-    assert (place / PLACE).read_text(encoding="utf-8").startswith(TEXT)
+    fingerprint = f"<!-- written by precedent skill install, sha256 {hashlib.sha256(old.encode()).hexdigest()} -->"
+    write_file(empty_checkout / PLACE, f"{old}\n{fingerprint}\n")
+    assert skill("install") == ProgramResult(0, f"updated {PLACE}\n", "")
+    assert (empty_checkout / PLACE).read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize(
     "link",
     [
-        lambda place: (place / ".agents").symlink_to(place.parent / "elsewhere"),
-        lambda place: linked(place / ".agents/skills", place.parent / "elsewhere"),
-        lambda place: linked(place / ".agents/skills/cross-reference", "../../../elsewhere"),
-        lambda place: linked(place / PLACE, place.parent / "elsewhere/file"),
-        lambda place: linked(place / PLACE, "../other.md"),
-        lambda place: linked(place / ".agents/skills", "skills"),
+        lambda empty_checkout: (empty_checkout / ".agents").symlink_to(empty_checkout.parent / "elsewhere"),
+        lambda empty_checkout: make_link(empty_checkout / ".agents/skills", empty_checkout.parent / "elsewhere"),
+        lambda empty_checkout: make_link(empty_checkout / ".agents/skills/cross-reference", "../../../elsewhere"),
+        lambda empty_checkout: make_link(empty_checkout / PLACE, empty_checkout.parent / "elsewhere/file"),
+        lambda empty_checkout: make_link(empty_checkout / PLACE, "../other.md"),
+        lambda empty_checkout: make_link(empty_checkout / ".agents/skills", "skills"),
     ],
     ids=["agent", "skills", "folder", "file", "file inside", "circle"],
 )
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "force"])
-def test_no_link_is_followed(skill: Run, place: Path, link: Callable[[Path], None], force: tuple[str, ...]) -> None:
-    link(place)
-    told = skill("install", *force)
-    assert told.code == 2
-    assert ".agents" in told.err
-    assert "is a symlink" in told.err
-    assert written(place.parent / "elsewhere") == []
+def test_no_link_is_followed(
+    skill: Run, empty_checkout: Path, link: Callable[[Path], None], force: tuple[str, ...]
+) -> None:
+    link(empty_checkout)
+    result = skill("install", *force)
+    assert result.code == 2
+    assert ".agents" in result.err
+    assert "is a symlink" in result.err
+    assert files_in(empty_checkout.parent / "elsewhere") == []
 
 
-def test_what_cannot_be_written_is_told(skill: Run, place: Path) -> None:
-    put(place / ".agents", "a file")
-    told = skill("install")
-    assert (told.code, told.out) == (1, "")
-    assert PLACE in told.err
+def test_an_unwritable_file_is_reported_and_exits_with_1(skill: Run, empty_checkout: Path) -> None:
+    write_file(empty_checkout / ".agents", "a file")
+    result = skill("install")
+    assert (result.code, result.out) == (1, "")
+    assert PLACE in result.err
 
 
-def test_json_says_what_became_of_the_file(skill: Run, place: Path) -> None:
-    told = skill("install", "--json")
-    assert json.loads(told.out) == {
-        "dry_run": False, "root": str(place), "files": [{"path": PLACE, "state": "written", "fault": ""}],
+def test_the_json_says_what_happened_to_the_file(skill: Run, empty_checkout: Path) -> None:
+    result = skill("install", "--json")
+    assert json.loads(result.out) == {
+        "dry_run": False, "root": str(empty_checkout), "files": [{"path": PLACE, "state": "written", "fault": ""}],
     }  # fmt: skip
-    put(place / PLACE, "ours")
-    told = skill("install", "--json")
-    assert (told.code, json.loads(told.out)["files"][0]["state"]) == (2, "left")
+    write_file(empty_checkout / PLACE, "ours")
+    result = skill("install", "--json")
+    assert (result.code, json.loads(result.out)["files"][0]["state"]) == (2, "left")
 
 
 # -- the documentation ---------------------------------------------------------------------------------------------
@@ -377,29 +379,29 @@ def test_json_says_what_became_of_the_file(skill: Run, place: Path) -> None:
 
 def test_the_page_for_agents_lists_every_option() -> None:
     listed = set(re.findall(r"^\| `(--[a-z-]+)", DOCS, re.MULTILINE))
-    assert listed == options(parser("skill")) - {"--version"}
+    assert listed == long_options(parser("skill")) - {"--version"}
 
 
-def test_the_configuration_that_is_shown_starts_the_tools() -> None:
-    shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.DOTALL)[0]
-    assert json.loads(shown) == {"mcpServers": {"precedent": {"command": "precedent", "args": ["mcp"]}}}
+def test_the_documented_configuration_starts_the_tools() -> None:
+    configuration = re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    assert json.loads(configuration) == {"mcpServers": {"precedent": {"command": "precedent", "args": ["mcp"]}}}
 
 
-def options(command: argparse.ArgumentParser) -> set[str]:
-    """The long options of a command and of those below it, without ``--help``."""
-    found: set[str] = set()
+def long_options(command: argparse.ArgumentParser) -> set[str]:
+    """The long options of a command and its subcommands, without ``--help``."""
+    names: set[str] = set()
     for action in command._actions:
-        found |= {name for name in action.option_strings if name.startswith("--")} - {"--help"}
+        names |= {name for name in action.option_strings if name.startswith("--")} - {"--help"}
         if isinstance(action, argparse._SubParsersAction):
-            found |= {name for below in action.choices.values() for name in options(below)}
-    return found
+            names |= {name for below in action.choices.values() for name in long_options(below)}
+    return names
 
 
-def put(file: Path, text: str) -> None:
+def write_file(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
 
 
-def linked(at: Path, to: Path | str) -> None:
+def make_link(at: Path, to: Path | str) -> None:
     at.parent.mkdir(parents=True, exist_ok=True)
     at.symlink_to(to)

@@ -1,4 +1,4 @@
-"""An organisation for tests: repositories with memory branches on this machine, which a person reads with git."""
+"""An organisation for tests: repositories on this machine whose memory branches are read with git."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from tests.memory.remotes import bare_repository, commit, git
 THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def report(number: int, title: str, body: str = "", *said: str, **more: Any) -> Thread:
-    """An issue by somebody who takes part in the repository; a member answers it."""
-    comments = tuple(Message("monalisa", "MEMBER", THEN + timedelta(hours=n + 1), text) for n, text in enumerate(said))
-    more = {"role": "CONTRIBUTOR", "updated_at": THEN + timedelta(days=1), **more}
-    return Thread(number, title, body, "octocat", THEN, comments=comments, **more)
+def issue(number: int, title: str, body: str = "", *comment_texts: str, **fields: Any) -> Thread:
+    """An issue by a contributor, with answers by a member."""
+    comments = tuple(
+        Message("monalisa", "MEMBER", THEN + timedelta(hours=n + 1), text) for n, text in enumerate(comment_texts)
+    )
+    fields = {"role": "CONTRIBUTOR", "updated_at": THEN + timedelta(days=1), **fields}
+    return Thread(number, title, body, "octocat", THEN, comments=comments, **fields)
 
 
-def solved(number: int, title: str, body: str, said: str) -> Thread:
-    ended = {"state": "closed", "state_reason": "completed", "closed_by": "monalisa"}
-    return report(number, title, body, said, closed_at=THEN + timedelta(days=1), **ended)
+def solved_issue(number: int, title: str, body: str, comment: str) -> Thread:
+    closing = {"state": "closed", "state_reason": "completed", "closed_by": "monalisa"}
+    return issue(number, title, body, comment, closed_at=THEN + timedelta(days=1), **closing)
 
 
 @dataclass
 class Organisation:
-    """Repositories below ``folder``, as ``https://github.com`` to the git of the person whose home folder is there."""
+    """Repositories below ``folder``, which git in the home folder there reaches as ``https://github.com``."""
 
     folder: Path
 
@@ -41,7 +43,7 @@ class Organisation:
         return self.folder / "github" / f"{name}.git"
 
     def remember(self, name: str, *records: Record) -> None:
-        """Write threads to the memory branch of a repository, which is made if it is not there."""
+        """Write threads to the memory branch of a repository, which is created if it is missing."""
         if not self.remote(name).exists():
             commit(bare_repository(self.remote(name)), {"a": ("100644", b"a")}, "refs/heads/main")
         with BranchStore(str(self.remote(name)), "precedent") as store:
@@ -50,7 +52,7 @@ class Organisation:
             assert memory.commit("records")
 
     def checkout(self, name: str, settings: str = "") -> Path:
-        """A checkout of a repository, with these settings."""
+        """Create a checkout of a repository with these settings."""
         top = self.folder / "work" / name.partition("/")[2]
         top.mkdir(parents=True)
         git(top, "init", "--quiet")
@@ -61,7 +63,7 @@ class Organisation:
 
 
 def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
-    """An organisation of two, a person with nothing but these settings of git, and an empty folder to work in."""
+    """Create two repositories, a home folder whose git finds them, and an empty working folder."""
     home = folder / "home"
     (home / "here").mkdir(parents=True)
     for name in [name for name in os.environ if name.startswith(("GIT_", "GITHUB_", "PRECEDENT_"))]:
@@ -69,14 +71,18 @@ def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisati
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
-    both = "".join(f"\tinsteadOf = {url}\n" for url in ("https://github.com/", "git@github.com:"))
-    (home / ".gitconfig").write_text(f'[url "{folder}/github/"]\n{both}')
+    instead_of = "".join(f"\tinsteadOf = {url}\n" for url in ("https://github.com/", "git@github.com:"))
+    (home / ".gitconfig").write_text(f'[url "{folder}/github/"]\n{instead_of}')
     monkeypatch.chdir(home / "here")
-    made = Organisation(folder)
-    made.remember(
+    organisation = Organisation(folder)
+    organisation.remember(
         "octo-org/sdk",
-        solved(12, "Token refresh loops behind a proxy", "It says `TOKEN_EXPIRED`.", "Fixed by #13, released in v4.2."),
-        report(14, "Document the retry policy", "Which errors are retried?"),
+        solved_issue(
+            12, "Token refresh loops behind a proxy", "It says `TOKEN_EXPIRED`.", "Fixed by #13, released in v4.2."
+        ),
+        issue(14, "Document the retry policy", "Which errors are retried?"),
     )
-    made.remember("octo-org/app", report(7, "Login page is blank", "Since the upgrade the proxy gets an empty page."))
-    return made
+    organisation.remember(
+        "octo-org/app", issue(7, "Login page is blank", "Since the upgrade the proxy gets an empty page.")
+    )
+    return organisation

@@ -56,7 +56,7 @@ PAGE = PageHit(
 )  # fmt: skip
 
 
-def ended(outcome: Outcome, **rest: object) -> Match:
+def closed_match(outcome: Outcome, **rest: object) -> Match:
     values: dict[str, object] = {
         "id": 7, "title": "Login loops after upgrade", "similarity": 0.8, "state": "closed", "created_at": day(4, 20),
         "state_reason": "completed", "closed_at": day(5, 3), "closed_by": "monalisa", "turn_count": 5,
@@ -69,7 +69,9 @@ def ended(outcome: Outcome, **rest: object) -> Match:
     return Match(**(values | {"outcome": outcome} | rest))  # type: ignore[arg-type]
 
 
-def quoted(kind: OutcomeKind, quote: str = "The cookie path changed; clear it or upgrade.", **rest: object) -> Outcome:
+def quoted_outcome(
+    kind: OutcomeKind, quote: str = "The cookie path changed; clear it or upgrade.", **rest: object
+) -> Outcome:
     values: dict[str, object] = {
         "kind": kind, "comment": 3, "comment_id": 900, "quote": quote, "author": "monalisa", "role": "OWNER",
         "at": day(5, 3),
@@ -77,25 +79,29 @@ def quoted(kind: OutcomeKind, quote: str = "The cookie path changed; clear it or
     return Outcome(**(values | rest))  # type: ignore[arg-type]
 
 
-REOPENED = EarlierClosing(day(5, 3), day(5, 9), quoted(OutcomeKind.FIXED, fix="#30"))
+REOPENED = EarlierClosing(day(5, 3), day(5, 9), quoted_outcome(OutcomeKind.FIXED, fix="#30"))
 
 
-def seen(outcome: Outcome, **rest: object) -> Context:
-    return Context(seen_before=(ended(outcome, **rest),))
+def context_of(outcome: Outcome, **rest: object) -> Context:
+    return Context(seen_before=(closed_match(outcome, **rest),))
 
 
-FIXED = quoted(OutcomeKind.FIXED, fix="#30", evidence=("closed by a pull request",))
+FIXED = quoted_outcome(OutcomeKind.FIXED, fix="#30", evidence=("closed by a pull request",))
 
 RELEASED = FixInfo(31, "#57", NOW, True, "9c1d2e3", day(5, 3), ("sdk/cookie.py",), "v4.2", day(5, 9))
 
 
-def other(match: Match, repository: str = "octo-org/sdk") -> OrganisationMatch:
+def organisation_match(match: Match, repository: str = "octo-org/sdk") -> OrganisationMatch:
     return OrganisationMatch(OrganisationKey(31, match.id), repository, match)
 
 
 ORGANISATION = (
-    other(ended(quoted(OutcomeKind.FIXED, fix="#57"), id=31, title="The cookie is never sent", fix=RELEASED)),
-    other(replace(OPEN, id=5, kind=Kind.DISCUSSION), "octo-org/server"),
+    organisation_match(
+        closed_match(
+            quoted_outcome(OutcomeKind.FIXED, fix="#57"), id=31, title="The cookie is never sent", fix=RELEASED
+        )
+    ),
+    organisation_match(replace(OPEN, id=5, kind=Kind.DISCUSSION), "octo-org/server"),
 )
 
 HOSTILE_TITLE = (
@@ -123,23 +129,25 @@ HOSTILE = Context(
         Mention(13, HOSTILE_TITLE, "open", created_at=day(3, 1), summary=HOSTILE_TEXT),
     ),
     seen_before=(
-        ended(
-            quoted(OutcomeKind.ANSWERED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="#1 @octocat"),
+        closed_match(
+            quoted_outcome(OutcomeKind.ANSWERED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="#1 @octocat"),
             title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"), files=("../@octocat",), conversation=HOSTILE_TALK,
         ),
     ),
     open_now=(Match(8, HOSTILE_TITLE, 0.7, "open", day(6, 5), why=(HOSTILE_TEXT,)),),
     pages=(PageHit(HOSTILE_TITLE, "javascript:alert(1)", HOSTILE_TEXT, 0.7),),
     organisation=(
-        other(
-            ended(
-                quoted(OutcomeKind.FIXED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="octo-org/sdk#57"),
+        organisation_match(
+            closed_match(
+                quoted_outcome(OutcomeKind.FIXED, HOSTILE_TEXT, author="@octocat", role="NONE", fix="octo-org/sdk#57"),
                 title=HOSTILE_TITLE, why=("`@octocat` #9", "closes #4"),
             ),
             "octo-org/sdk#4 `x`](https://evil.example) @octocat",
         ),
-        other(
-            ended(quoted(OutcomeKind.DUPLICATE, HOSTILE_TEXT, duplicate_of=12), title=HOSTILE_TITLE, id=12),
+        organisation_match(
+            closed_match(
+                quoted_outcome(OutcomeKind.DUPLICATE, HOSTILE_TEXT, duplicate_of=12), title=HOSTILE_TITLE, id=12
+            ),
             "octo-org/issues",
         ),
     ),
@@ -157,7 +165,7 @@ LONG = Context(
         for n in range(1, 21)
     ),
     seen_before=tuple(
-        ended(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(2, n - 20), "cd. " * 4_000),))
+        closed_match(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(2, n - 20), "cd. " * 4_000),))
         for n in range(21, 41)
     ),
 )
@@ -178,7 +186,7 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
     "discussion": (
         Context(
             mentioned=(
-                replace(MENTION, kind=Kind.DISCUSSION, outcome=quoted(OutcomeKind.ANSWERED), decisions=()),
+                replace(MENTION, kind=Kind.DISCUSSION, outcome=quoted_outcome(OutcomeKind.ANSWERED), decisions=()),
                 replace(
                     MENTION,
                     id=13,
@@ -191,7 +199,7 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
                     summary="",
                 ),
             ),
-            seen_before=(ended(quoted(OutcomeKind.ANSWERED), kind=Kind.DISCUSSION),),
+            seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED), kind=Kind.DISCUSSION),),
             open_now=(replace(OPEN, kind=Kind.DISCUSSION),),
         ),
         GITHUB,
@@ -204,7 +212,7 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
         Context(
             mentioned=(MENTION,),
             also_mentioned=(Mention(5, "Sessions time out", "closed"), Mention(6, "Remember me", "open")),
-            seen_before=(ended(FIXED),),
+            seen_before=(closed_match(FIXED),),
             open_now=(OPEN,),
             pages=(PAGE,),
         ),
@@ -242,33 +250,48 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
         ),
         GITHUB,
     ),
-    "organisation": (Context(seen_before=(ended(FIXED),), organisation=ORGANISATION), GITHUB),
+    "organisation": (Context(seen_before=(closed_match(FIXED),), organisation=ORGANISATION), GITHUB),
     "organisation_alone": (
         Context(
             organisation=(
-                other(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12))),
-                other(ended(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"), why=())),
+                organisation_match(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12))),
+                organisation_match(
+                    closed_match(
+                        quoted_outcome(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"), why=()
+                    )
+                ),
             )
         ),
         GITHUB,
     ),
     "organisation_enterprise": (Context(mentioned=(MENTION,), organisation=ORGANISATION), ENTERPRISE),
-    "fixed_by_commit": (seen(quoted(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")), GITHUB),
-    "fixed_by_number": (seen(quoted(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")), GITHUB),
-    "answered": (seen(quoted(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),
-    "workaround": (seen(quoted(OutcomeKind.WORKAROUND, "Downgrade to 2.1 until then.")), GITHUB),
+    "fixed_by_commit": (
+        context_of(quoted_outcome(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")),
+        GITHUB,
+    ),
+    "fixed_by_number": (
+        context_of(quoted_outcome(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")),
+        GITHUB,
+    ),
+    "answered": (context_of(quoted_outcome(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),
+    "workaround": (context_of(quoted_outcome(OutcomeKind.WORKAROUND, "Downgrade to 2.1 until then.")), GITHUB),
     "not_planned": (
-        seen(quoted(OutcomeKind.NOT_PLANNED, "because it would break old clients"), state_reason="not_planned"),
+        context_of(
+            quoted_outcome(OutcomeKind.NOT_PLANNED, "because it would break old clients"), state_reason="not_planned"
+        ),
         GITHUB,
     ),
     "duplicate": (
-        Context(seen_before=(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12)),), mentioned=(MENTION,)),
+        Context(
+            seen_before=(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12)),),
+            mentioned=(MENTION,),
+        ),
         GITHUB,
     ),
-    "duplicate_of_unknown_title": (seen(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=3)), GITHUB),
-    "stale": (seen(quoted(OutcomeKind.STALE, "")), GITHUB),
-    "unknown": (seen(Outcome(), conversation=()), GITHUB),
-    "unknown_and_nobody": (seen(Outcome(), state_reason=None, closed_by=None, why=(), files=()), GITHUB),
+    "duplicate_of_unknown_title": (context_of(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=3)), GITHUB),
+    "stale": (context_of(quoted_outcome(OutcomeKind.STALE, "")), GITHUB),
+    "unknown": (context_of(Outcome(), conversation=()), GITHUB),
+    "unknown_and_nobody": (context_of(Outcome(), state_reason=None, closed_by=None, why=(), files=()), GITHUB),
     "missing": (Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)), GITHUB),
     "chain": (
         Context(
@@ -327,11 +350,11 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
             mentioned=(
                 Mention("ABC-12", "Use PostgreSQL", "closed", "completed", closed_at=day(3, 12), decisions=DECIDED),
             ),
-            seen_before=(ended(quoted(OutcomeKind.ANSWERED, comment_id=None), id="ABC-7"),),
+            seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED, comment_id=None), id="ABC-7"),),
         ),
         CommentLinks(),
     ),
-    "enterprise": (Context(mentioned=(MENTION,), seen_before=(ended(FIXED),), open_now=(OPEN,)), ENTERPRISE),
+    "enterprise": (Context(mentioned=(MENTION,), seen_before=(closed_match(FIXED),), open_now=(OPEN,)), ENTERPRISE),
     "reopened": (
         Context(
             mentioned=(Mention(5, "Cookies are lost", "open", created_at=day(4, 1), earlier=REOPENED),),
@@ -344,8 +367,8 @@ CASES: dict[str, tuple[Context, CommentLinks]] = {
     "cjk": (
         Context(
             seen_before=(
-                ended(
-                    quoted(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
+                closed_match(
+                    quoted_outcome(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
                     title="アップグレード後にログインが繰り返される",
                     why=("同じエラー",),
                     conversation=(turn("monalisa", day(5, 3), "登录循环 로그인 반복"),),

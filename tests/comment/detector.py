@@ -1,7 +1,7 @@
 """What GitHub would make of a comment: found on the rendered page by a parser and rules that the product does not use.
 
-Mentions, references, emoji and formulas are made by GitHub from text nodes of the page, whatever escapes stood in the
-source, and never in ``pre``, ``code`` or ``a``. The patterns here are wider than GitHub's: they also report what it
+GitHub makes mentions, references, emoji and formulas from text nodes of the page, whatever escapes the source had, and
+never in ``pre``, ``code`` or ``a``. The patterns here are wider than GitHub's: they also report what it
 would look up and not find.
 """
 
@@ -23,14 +23,14 @@ ADDRESS = re.compile(
 )
 FORMULA = re.compile(r"\$\S[^$]*?(?<=\S)\$", re.DOTALL)
 SHORTCODE = re.compile(r":(?:\+1|-1|100|[a-z][a-z0-9_+-]{0,99}):", re.IGNORECASE | re.ASCII)
-"""No emoji's name is half as long: the longest that GitHub lists have about 45 characters."""
+"""The longest names of emoji that GitHub lists have about 45 characters."""
 OPAQUE = {"a", "code", "pre", "style", "script", "tt"}
 VOID = {"br", "hr", "img", "input", "wbr"}
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What came out of a comment. ``tags`` are the elements in order, each as its path (``ul/li/a``) and attributes."""
+    """The contents of a comment. ``tags`` are the elements in order, each as its path (``ul/li/a``) and attributes."""
 
     mentions: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Findings:
     text: str = ""
 
 
-def page(markdown: str) -> str:
+def to_html(markdown: str) -> str:
     """The comment as HTML, with the extensions that GitHub has and line breaks as in comments."""
     extensions = comrak.ExtensionOptions()
     for name in ("table", "strikethrough", "autolink", "tasklist", "footnotes", "alerts", "math_code", "math_dollars"):
@@ -56,12 +56,12 @@ def page(markdown: str) -> str:
 
 
 def report(markdown: str) -> Findings:
-    """Everything in a comment that reaches out of it, and its structure."""
-    return walk(page(markdown))
+    """Everything in a comment that has an effect outside it, and its structure."""
+    return walk(to_html(markdown))
 
 
 def walk(source: str) -> Findings:
-    """The same, of a finished page."""
+    """The same for a rendered page."""
     walker = _Walker()
     walker.feed(source)
     walker.close()
@@ -82,13 +82,14 @@ class _Walker(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.end_text()
-        given = dict(attrs)
-        if tag == "span" and not given:  # the documented shield of a dollar sign: it splits the text and draws nothing
+        attributes = dict(attrs)
+        if tag == "span" and not attributes:
+            # The documented shield of a dollar sign: it splits the text and draws nothing.
             return
-        if tag == "a" and given.get("href"):
-            self._found.links.append(given["href"] or "")
+        if tag == "a" and attributes.get("href"):
+            self._found.links.append(attributes["href"] or "")
         if tag == "img":
-            self._found.images.append(given.get("src") or "")
+            self._found.images.append(attributes.get("src") or "")
         shown = "".join(f" {name}={value}" for name, value in attrs if name != "href")
         self._found.tags.append("/".join([*self._open, tag]) + shown)
         if tag not in VOID:
@@ -108,7 +109,7 @@ class _Walker(HTMLParser):
         self._found.tags.append("/".join([*self._open, "!--"]))
 
     def end_text(self) -> None:
-        """Judges the text node that ends here."""
+        """Examines the text node that ends here."""
         node, self._node = self._node, ""
         self._text.append(node)
         if OPAQUE & set(self._open):
@@ -122,5 +123,5 @@ class _Walker(HTMLParser):
 
 
 def visible(markdown: str) -> str:
-    """The words that a reader sees, without our invisible marks, white space collapsed."""
+    """The words that a reader sees, without our invisible characters, with white space collapsed."""
     return " ".join(report(markdown).text.replace("\u200b", "").split())

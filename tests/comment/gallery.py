@@ -1,4 +1,4 @@
-"""Thirteen comments of different kinds, each as a reader of the sample project might meet it."""
+"""Thirteen comments of different kinds, each as a reader of the sample project might see it."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ ASKED = 1_480
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What is to be told, in a line what the picture of it shows, and what makes it a reply or another language."""
+class GalleryComment:
+    """What a comment shows, its caption in one line, and what makes it a reply or uses other words."""
 
-    line: str
+    caption: str
     context: Context
     asked: str = ""
     words: str = ""
@@ -59,11 +59,11 @@ def login(**rest: object) -> Match:
 
 
 def closed(number: int, title: str, outcome: Outcome, **rest: object) -> Match:
-    said = (
+    conversation = (
         turn("octocat", at(2025, 2, 1), f"{title}, as described."),
         turn("monalisa", at(2025, 2, 3), outcome.quote, "OWNER"),
     )
-    return login(id=number, title=title, outcome=outcome, fix=None, files=(), conversation=said, **rest)
+    return login(id=number, title=title, outcome=outcome, fix=None, files=(), conversation=conversation, **rest)
 
 
 DECLINED = Outcome(
@@ -177,16 +177,16 @@ provenance_many: "Precedent, ein Bot, hat {count} Vorgänge durchgesehen."
 controls: "Nicht hilfreich? 👎, oder ein Kommentar {wrong} · {off}"
 """
 
-GALLERY: dict[str, Shown] = {
-    "fixed-in-a-release": Shown(
+GALLERY: dict[str, GalleryComment] = {
+    "fixed-in-a-release": GalleryComment(
         "The release with the fix is newer than the reporter's version.",
         Context(seen_before=(login(asked_on="2.2.4"),)),
     ),
-    "possibly-back": Shown(
+    "possibly-back": GalleryComment(
         "The same fix, and a report on a later version.",
         Context(seen_before=(login(asked_on="2.4", may_be_back=True),)),
     ),
-    "not-released-yet": Shown(
+    "not-released-yet": GalleryComment(
         "A fix that is not released yet, and a similar open issue.",
         Context(
             seen_before=(
@@ -200,14 +200,14 @@ GALLERY: dict[str, Shown] = {
             open_now=(PROXY,),
         ),
     ),
-    "open-pull-request": Shown(
+    "open-pull-request": GalleryComment(
         "An open issue, and an open pull request that says it fixes the issue.",
         Context(
             open_now=(PROXY,),
             pulls=(OpenPull(1471, 1476, "Trust the header of a known proxy", closes=True, seen_at=NOW),),
         ),
     ),
-    "reopened": Shown(
+    "reopened": GalleryComment(
         "An issue that was fixed and then reopened.",
         Context(
             open_now=(
@@ -217,7 +217,7 @@ GALLERY: dict[str, Shown] = {
             )
         ),
     ),
-    "declined": Shown(
+    "declined": GalleryComment(
         "A request that was declined, with the reason.",
         Context(
             seen_before=(
@@ -228,7 +228,7 @@ GALLERY: dict[str, Shown] = {
             )
         ),
     ),
-    "workaround": Shown(
+    "workaround": GalleryComment(
         "A workaround by a contributor.",
         Context(
             seen_before=(
@@ -239,22 +239,24 @@ GALLERY: dict[str, Shown] = {
             )
         ),
     ),
-    "decision": Shown("The decision in an issue whose duplicate the text mentions.", Context(mentioned=(STORE,))),
-    "pull-requests": Shown(
+    "decision": GalleryComment(
+        "The decision in an issue whose duplicate the text mentions.", Context(mentioned=(STORE,))
+    ),
+    "pull-requests": GalleryComment(
         "Mentioned pull requests, and threads in other repositories, which do not get a backlink.",
         Context(mentioned=PULLS, elsewhere=("octo-org/linkbarn-ios#5", "octocat/hello-world#12")),
     ),
-    "organisation": Shown(
+    "organisation": GalleryComment(
         "A fix and a workaround in other repositories, on a [server](self-hosting.md) that searches them.",
         Context(organisation=ELSEWHERE),
     ),
-    "from-the-docs": Shown("No similar issue, but a wiki page and a release that fit.", Context(pages=PAGES)),
-    "reply": Shown(
+    "from-the-docs": GalleryComment("No similar issue, but a wiki page and a release that fit.", Context(pages=PAGES)),
+    "reply": GalleryComment(
         "The reply to a search of past conversations.",
         Context(mentioned=(replace(STORE, chain=()), LOGIN_THREAD, CERTIFICATE_THREAD)),
         asked="Search all past conversations for mentions of authentication",
     ),
-    "german": Shown(
+    "german": GalleryComment(
         "A repository with its own words.",
         Context(seen_before=(login(asked_on="2.2.4"),), open_now=(PROXY,)),
         words=GERMAN,
@@ -262,12 +264,12 @@ GALLERY: dict[str, Shown] = {
 }  # fmt: skip
 
 
-def rendered(shown: Shown) -> str:
-    """The comment. Raises AssertionError when its words cannot be used."""
+def render_comment(shown: GalleryComment) -> str:
+    """Renders the comment. Raises AssertionError if its words cannot be used."""
     renderer = Renderer(overrides={"words.yml": shown.words} if shown.words else None, links=LINKS)
     if shown.asked:
-        told = renderer.reply(shown.context, asked=shown.asked, reply_to=77, now=NOW, searched=SEARCHED)
+        rendered = renderer.reply(shown.context, asked=shown.asked, reply_to=77, now=NOW, searched=SEARCHED)
     else:
-        told = renderer.render(shown.context, thread_id=ASKED, now=NOW, searched=SEARCHED)
-    assert told.problem is None, told.problem
-    return told.text
+        rendered = renderer.render(shown.context, thread_id=ASKED, now=NOW, searched=SEARCHED)
+    assert rendered.problem is None, rendered.problem
+    return rendered.text

@@ -1,4 +1,4 @@
-"""What a hostile stranger may write: one text for each way out of a comment that is known."""
+"""What a hostile stranger may write: one text for each known way to break out of a comment."""
 
 PAYLOADS = [
     # mentions

@@ -1,4 +1,4 @@
-"""Our words: all in one file, all used, and a repository's own can do nothing but speak."""
+"""Our words: all in one file, all used; a repository's own words can change nothing but words."""
 
 import re
 from dataclasses import fields, is_dataclass, replace
@@ -21,7 +21,7 @@ from bot.errors import UserError
 from bot.pipeline.replies import sentence
 from bot.reading.requests import Command
 from bot.settings.yaml_file import load_texts
-from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, ended, quoted
+from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, closed_match, quoted_outcome
 from tests.comment.detector import report
 from tests.comment.gallery import GALLERY
 from tests.comment.payloads import PAYLOADS
@@ -33,13 +33,13 @@ ENGLISH = shipped_words()
 SOURCE = (SHIPPED / WORDS).read_text(encoding="utf-8")
 
 EVERY_ENDING = (
-    *(ended(quoted(kind, "")) for kind in OutcomeKind),
-    *(ended(quoted(kind)) for kind in OutcomeKind),
-    ended(Outcome(), state_reason=None),
-    ended(replace(FIX_OUTCOME, fix="9750550")),
-    ended(replace(FIX_OUTCOME, release="2.0"), title="\u3164"),
-    ended(replace(FIX_OUTCOME, release="2.0", fix=None)),
-    ended(replace(DUPLICATE, duplicate_of=None), why=("same file `z.py`", "both name `a` and `b`")),
+    *(closed_match(quoted_outcome(kind, "")) for kind in OutcomeKind),
+    *(closed_match(quoted_outcome(kind)) for kind in OutcomeKind),
+    closed_match(Outcome(), state_reason=None),
+    closed_match(replace(FIX_OUTCOME, fix="9750550")),
+    closed_match(replace(FIX_OUTCOME, release="2.0"), title="\u3164"),
+    closed_match(replace(FIX_OUTCOME, release="2.0", fix=None)),
+    closed_match(replace(DUPLICATE, duplicate_of=None), why=("same file `z.py`", "both name `a` and `b`")),
 )
 EVERY_MENTION = (
     PULL,
@@ -48,8 +48,8 @@ EVERY_MENTION = (
     Mention(5, "\u3164", "open"),
     Mention(5, "x", "open", chain=(3, 4)),
     Mention(9, missing="no record of this issue"),
-    Mention(9, "x", "closed", outcome=quoted(OutcomeKind.ANSWERED, author="ghost", role="NONE")),
-    Mention(9, "x", "closed", outcome=quoted(OutcomeKind.ANSWERED, role="CONTRIBUTOR")),
+    Mention(9, "x", "closed", outcome=quoted_outcome(OutcomeKind.ANSWERED, author="ghost", role="NONE")),
+    Mention(9, "x", "closed", outcome=quoted_outcome(OutcomeKind.ANSWERED, role="CONTRIBUTOR")),
 )
 EVERY_AGE = tuple(
     replace(OPEN, created_at=NOW - timedelta(days=days), turn_count=days + 1) for days in (0, 1, 4, 20, 99, 999)
@@ -67,15 +67,15 @@ FORGETTING = ("forget", "forget_left", "forget_history", "forget_refused", "forg
 SENTENCES = ("admins", "off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
 
 
-def spoken(words: Words, searched: str = "x") -> str:
-    """Everything that a reply may say beside its findings, to somebody who searched for ``searched``."""
-    told = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
-    told += [sentence("limited", None, words, often) for often in (1, 2)]
-    told += [words.say(f"reply_{name}") for name in FORGETTING]
-    told += [words.say(f"reply_{name}", threads="9", messages="9") for name in ("searched", "searched_threads")]
+def reply_texts(words: Words, searched: str = "x") -> str:
+    """Everything that a reply may say besides its findings, to somebody who searched for ``searched``."""
+    texts = [sentence(name, Command("search", searched, line="/precedent serach"), words, 5) for name in SENTENCES]
+    texts += [sentence("limited", None, words, often) for often in (1, 2)]
+    texts += [words.say(f"reply_{name}") for name in FORGETTING]
+    texts += [words.say(f"reply_{name}", threads="9", messages="9") for name in ("searched", "searched_threads")]
     return "\n\n".join(
         [
-            *told,
+            *texts,
             sentence("original", Command("original", about=(5,)), words, 5),
             *(
                 sentence(name, Command(name, about=about), words, 5)
@@ -86,8 +86,8 @@ def spoken(words: Words, searched: str = "x") -> str:
     )
 
 
-class Recording(dict[str, str]):
-    """Texts that remember which of them were looked up."""
+class RecordingTexts(dict[str, str]):
+    """Texts that record which of them were looked up."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         super().__init__(texts)
@@ -99,7 +99,7 @@ class Recording(dict[str, str]):
 
 
 def test_every_text_is_used() -> None:
-    texts = Recording(dict(ENGLISH.texts))
+    texts = RecordingTexts(dict(ENGLISH.texts))
     words = Words(texts)
     for context in CONTEXTS:
         for links in (GITHUB, CommentLinks()):
@@ -108,7 +108,7 @@ def test_every_text_is_used() -> None:
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
         withdrawal_text("", words, off=off)
-    spoken(words)
+    reply_texts(words)
     for is_early in (True, False):
         facts = ReleaseFacts("v2.3.0", is_early, original=7, upgrade_note="Delete the old files.")
         release_text(facts, CommentPhrases(GITHUB, NOW, {}, words))
@@ -125,7 +125,7 @@ def other_letters(text: str, start: int) -> str:
 
 
 def in_greek(value: Any, name: str = "") -> Any:
-    """The same with everything that people wrote in Greek letters."""
+    """The same value, with everything that people wrote turned into Greek letters."""
     if isinstance(value, Passage):
         return value._replace(author=in_greek(value.author, "author"), text=in_greek(value.text, "text"))
     if isinstance(value, tuple):
@@ -153,22 +153,22 @@ IN_CYRILLIC = Renderer(overrides={WORDS: CYRILLIC}, links=GITHUB)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_no_word_of_ours_stands_anywhere_else(context: Context) -> None:
+def test_all_our_words_in_a_comment_are_in_the_catalogue(context: Context) -> None:
     rendered = IN_CYRILLIC.render(in_greek(context), thread_id=1, now=NOW, searched=9)
     assert rendered.problem is None
     visible = report(re.sub(r"`[^`\n]*`|https:\u200b//\S+", "", rendered.text)).text
     assert re.findall("[A-Za-z]{2,}", visible.replace("同じエラー", "")) == []
 
 
-def test_no_word_of_ours_stands_anywhere_else_in_a_reply() -> None:
-    answer = spoken(IN_CYRILLIC.words, "αβγ")
+def test_all_our_words_in_a_reply_are_in_the_catalogue() -> None:
+    answer = reply_texts(IN_CYRILLIC.words, "αβγ")
     rendered = IN_CYRILLIC.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer)
     assert rendered.problem is None
     assert re.findall("[A-Za-z]{2,}", report(re.sub(r"`[^`\n]*`", "", rendered.text)).text) == []
     assert all(command in rendered.text for command in COMMANDS.values())
 
 
-def test_a_reply_says_how_many_and_which() -> None:
+def test_a_reply_names_counts_and_issues() -> None:
     assert [sentence("limited", None, ENGLISH, often).split(" an hour")[0] for often in (1, 5)] == [
         "Each account may ask 1 time",
         "Each account may ask 5 times",
@@ -189,7 +189,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("sen_before: x", "words.yml:1: unknown name 'sen_before'; did you mean 'seen_before'?"),
         ("zzz: x", "unknown name 'zzz'; the names are those of templates/words.yml"),
@@ -239,16 +239,16 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         ("why: \ud800", "not valid YAML"),
     ],
 )
-def test_words_that_say_more_than_words_are_refused(line: str, said: str) -> None:
+def test_texts_that_do_more_than_show_words_are_refused(line: str, message: str) -> None:
     with pytest.raises(UserError) as caught:
         own_words(ENGLISH, line)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("line", ['why: "@team"', "wyh: x", "why: [", "why: \ud800"])
-def test_instead_of_words_that_are_refused_the_shipped_ones_stand_and_one_line_says_so(line: str) -> None:
-    context = Context(seen_before=(ended(FIX_OUTCOME),))
+def test_refused_words_are_replaced_by_the_shipped_ones_and_one_line_says_so(line: str) -> None:
+    context = Context(seen_before=(closed_match(FIX_OUTCOME),))
     rendered = Renderer(overrides={WORDS: line}, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
     assert rendered.problem is not None
     assert re.fullmatch(r"\.github/precedent/words\.yml(:[12])?: .*; the shipped words were used", rendered.problem)
@@ -261,7 +261,7 @@ def test_one_line_changes_one_text() -> None:
     assert own_words(ENGLISH, "").texts == ENGLISH.texts
 
 
-def test_words_and_templates_fail_apart() -> None:
+def test_words_and_templates_fail_independently() -> None:
     context = Context(open_now=(OPEN,))
     overrides = {WORDS: 'why: "Grund"', "troubleshooting.md.j2": "{{ nobody }}"}
     rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
@@ -282,29 +282,31 @@ def test_words_and_templates_fail_apart() -> None:
 SEARCHED = "@octocat #1 octo/hub#5 of #6 `<img src=x> https://evil.example :tada:"
 
 
-def shown_by(renderer: Renderer) -> list[Rendered]:
+def render_both(renderer: Renderer) -> list[Rendered]:
     """A comment with every section, and a reply with every sentence."""
-    answer = spoken(renderer.words, SEARCHED)
+    answer = reply_texts(renderer.words, SEARCHED)
     return [
         renderer.render(CASES["all_sections"][0], thread_id=1, now=NOW, searched=9),
         renderer.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer),
     ]
 
 
-PLAIN = [set(report(rendered.text).tags) for rendered in shown_by(Renderer(links=GITHUB))]
+PLAIN = [set(report(rendered.text).tags) for rendered in render_both(Renderer(links=GITHUB))]
 
 
-def harmless(name: str, text: str) -> bool:
-    """Whether this text is refused, or changes nothing but words in whole comments."""
+def is_refused(name: str, text: str) -> bool:
+    """Whether this text is refused. If not, checks that it changes nothing but words in whole comments."""
     if find_problem(name, text, ENGLISH.texts[name]):
         return True
     source = f"{name}: " + '"' + "".join(f"\\U{ord(letter):08x}" for letter in text) + '"'
-    for rendered, tags in zip(shown_by(Renderer(overrides={WORDS: source}, links=GITHUB)), PLAIN, strict=True):
-        found = report(rendered.text)
+    for rendered, tags in zip(render_both(Renderer(overrides={WORDS: source}, links=GITHUB)), PLAIN, strict=True):
+        findings = report(rendered.text)
         assert rendered.problem is None
-        assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
-        assert {tag for tag in found.tags if not tag.endswith("strong")} <= tags
-        assert all(address.startswith(("https://redirect.", "https://github.com/octo-org")) for address in found.links)
+        assert (findings.mentions, findings.references, findings.images, findings.shortcodes) == ([], [], [], [])
+        assert {tag for tag in findings.tags if not tag.endswith("strong")} <= tags
+        assert all(
+            address.startswith(("https://redirect.", "https://github.com/octo-org")) for address in findings.links
+        )
     return False
 
 
@@ -312,9 +314,9 @@ def harmless(name: str, text: str) -> bool:
     "name", ["seen_before", "ended_fixed_by", "quote", "how_it_went", "controls", "day", "reply_off", "reply_nothing"]
 )
 def test_no_payload_gets_through_as_a_word(name: str) -> None:
-    kept = PLACEHOLDER.findall(ENGLISH.texts[name])
-    refused = [harmless(name, f"{payload}{''.join(f'{{{each}}}' for each in kept)}") for payload in PAYLOADS]
-    assert sum(refused) > len(PAYLOADS) / 2
+    placeholders = PLACEHOLDER.findall(ENGLISH.texts[name])
+    refusals = [is_refused(name, f"{payload}{''.join(f'{{{each}}}' for each in placeholders)}") for payload in PAYLOADS]
+    assert sum(refusals) > len(PAYLOADS) / 2
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -323,9 +325,9 @@ def test_no_payload_gets_through_as_a_word(name: str) -> None:
     st.lists(st.sampled_from([*"#@-+=>:_*`.1 <x", "{}", "GH-", "**", "www", "://", "fixes "]), min_size=1, max_size=6),
 )
 def test_no_text_around_a_placeholder_changes_more_than_words(name: str, pieces: list[str]) -> None:
-    known = (PLACEHOLDER.findall(ENGLISH.texts[name]) or ["count"]) * 6
-    text = "".join(f"{{{known[place]}}}" if piece == "{}" else piece for place, piece in enumerate(pieces))
-    harmless(name, text)
+    placeholders = (PLACEHOLDER.findall(ENGLISH.texts[name]) or ["count"]) * 6
+    text = "".join(f"{{{placeholders[position]}}}" if piece == "{}" else piece for position, piece in enumerate(pieces))
+    is_refused(name, text)
 
 
 def test_a_value_is_never_read_as_a_placeholder() -> None:
@@ -339,7 +341,7 @@ def test_the_longest_hostile_file_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "moment", "shown"),
+    ("words", "moment", "expected"),
     [
         ("", datetime(2025, 3, 12, tzinfo=UTC), "12 March 2025"),
         ("", datetime(2025, 3, 12, 1, tzinfo=timezone(timedelta(hours=3))), "11 March 2025"),
@@ -348,20 +350,20 @@ def test_the_longest_hostile_file_is_refused_at_once() -> None:
         ('day: "{year}-{month}-{day}"\nmonths: "1,2,3,4,5,6,7,8,9,10,11,12"', datetime(2025, 3, 1), "2025-3-1"),  # noqa: DTZ001
     ],
 )
-def test_days_are_those_of_utc_in_the_order_of_the_catalogue(words: str, moment: datetime, shown: str) -> None:
-    assert own_words(ENGLISH, words).day(moment) == shown
+def test_days_are_in_utc_and_in_the_order_of_the_catalogue(words: str, moment: datetime, expected: str) -> None:
+    assert own_words(ENGLISH, words).day(moment) == expected
 
 
-def test_a_day_that_looks_like_a_list_is_none() -> None:
+def test_a_day_that_looks_like_a_list_item_is_not_one() -> None:
     words = 'day: "{day}. {month} {year}"\ndated: "{day} {what}"\nwho_when: "{day} {who}"'
-    text = Renderer(overrides={WORDS: words}, links=GITHUB).render(
+    rendered = Renderer(overrides={WORDS: words}, links=GITHUB).render(
         CASES["answered"][0], thread_id=1, now=NOW, searched=9
     )
-    assert text.problem is None
-    assert not [tag for tag in report(text.text).tags if "ol" in tag.split("/")]
+    assert rendered.problem is None
+    assert not [tag for tag in report(rendered.text).tags if "ol" in tag.split("/")]
 
 
-def test_counts_have_two_forms_and_the_mark_of_the_catalogue() -> None:
+def test_counts_have_two_forms_and_the_separator_of_the_catalogue() -> None:
     german = own_words(ENGLISH, 'thousands: "."\ncomments_one: "ein Kommentar"\ncomments_many: "{count} Kommentare"')
     assert [german.count("comments", n) for n in (1, 2, 12_345)] == [
         "ein Kommentar",

@@ -23,14 +23,16 @@ HOSTILE = st.lists(PIECES, max_size=8).map("".join) | st.text(max_size=60) | st.
 
 
 @pytest.mark.parametrize("before", ["", "- ", "1. ", "> ", "- > ", "| a |\n|---|\n| ", "   ", "word\n", "# "])
-def test_wherever_it_comes_to_stand_no_text_defines_anything(before: str) -> None:
+def test_no_text_defines_anything_wherever_it_is_placed(before: str) -> None:
     expected = report(f"{before}[words]({ADDRESS}) and words")
     for text, words in product(DEFINITIONS, ("and {inline}", "{prose}")):
         shown = f"{before}{link(text, ADDRESS)} {words.format(inline=inline(text, 99), prose=prose(text, 99))}"
-        found = report(f"{shown}\n\n[x] and [^x] and [^1]")
-        assert [tag for tag in found.tags if tag in expected.tags][: len(expected.tags)] == expected.tags, ascii(text)
-        assert found.links == [ADDRESS], ascii(text)
-        assert not any("sup" in tag or "section" in tag for tag in found.tags), ascii(text)
+        findings = report(f"{shown}\n\n[x] and [^x] and [^1]")
+        assert [tag for tag in findings.tags if tag in expected.tags][: len(expected.tags)] == expected.tags, ascii(
+            text
+        )
+        assert findings.links == [ADDRESS], ascii(text)
+        assert not any("sup" in tag or "section" in tag for tag in findings.tags), ascii(text)
 
 
 def comment(title: str, quote: str, words: str) -> str:
@@ -70,8 +72,8 @@ def transcript(text: str, prefix: str = "") -> str:
 """
 
 
-def around(markdown: str) -> list[str]:
-    """The elements of a transcript's comment that are not of the transcript."""
+def frame_of(markdown: str) -> list[str]:
+    """The elements of a comment that are not part of its transcript."""
     tags = [tag.replace("/blockquote", "") for tag in report(markdown).tags if not tag.endswith("blockquote")]
     return [tag for tag in tags if tag not in INSIDE]
 
@@ -81,20 +83,20 @@ FRAME = ["!--", "ul", "ul/li", "details", "details/summary", "p", "p/sub"]
 INSIDE = {"details/p", "details/p/br", "details/pre", "details/pre/code"}
 
 
-def touches_nothing(markdown: str) -> bool:
-    found = report(markdown)
-    reached = (found.mentions, found.references, found.images, found.formulas, found.shortcodes)
-    return reached == ([], [], [], [], []) and set(found.links) <= {ADDRESS}
+def has_no_effect(markdown: str) -> bool:
+    findings = report(markdown)
+    reached = (findings.mentions, findings.references, findings.images, findings.formulas, findings.shortcodes)
+    return reached == ([], [], [], [], []) and set(findings.links) <= {ADDRESS}
 
 
-def test_the_detector_sees_what_a_comment_without_care_would_do() -> None:
+def test_the_detector_sees_what_an_unescaped_comment_would_do() -> None:
     text = "@octocat #1 octo/hub#2 GH-3 deadbeef1 [x](u) https://evil.example ![](i) $x$ :tada: <h1>x"
-    found = report(text)
-    assert found.mentions == ["octocat"]
-    assert found.references == ["#1", "octo/hub#2", "GH-3", "deadbeef1"]
-    assert found.links == ["u", "https://evil.example"]
-    assert (found.images, found.shortcodes) == (["i"], [":tada:"])
-    assert found.tags == ["p", "p/a", "p/a", "p/img src=i alt=", "p/span data-math-style=inline", "p/h1"]
+    findings = report(text)
+    assert findings.mentions == ["octocat"]
+    assert findings.references == ["#1", "octo/hub#2", "GH-3", "deadbeef1"]
+    assert findings.links == ["u", "https://evil.example"]
+    assert (findings.images, findings.shortcodes) == (["i"], [":tada:"])
+    assert findings.tags == ["p", "p/a", "p/a", "p/img src=i alt=", "p/span data-math-style=inline", "p/h1"]
     assert walk("<p>$x$</p>").formulas == ["$x$"]
     assert report("`@octocat #1` <code>@octocat</code> \\@hubot").mentions == ["hubot"]
 
@@ -102,7 +104,7 @@ def test_the_detector_sees_what_a_comment_without_care_would_do() -> None:
 def test_a_payload_in_running_text_changes_nothing_but_words() -> None:
     for payload in PAYLOADS:
         shown = comment(payload, payload, payload)
-        assert touches_nothing(shown), payload
+        assert has_no_effect(shown), payload
         assert report(shown).tags == PLAIN.tags, payload
 
 
@@ -110,22 +112,22 @@ def test_a_payload_in_running_text_changes_nothing_but_words() -> None:
 def test_a_payload_in_a_transcript_stays_in_its_place(prefix: str) -> None:
     for payload in PAYLOADS:
         shown = transcript(payload, prefix)
-        assert touches_nothing(shown), payload
-        assert around(shown) == FRAME, payload
+        assert has_no_effect(shown), payload
+        assert frame_of(shown) == FRAME, payload
 
 
 def test_a_payload_as_code_is_one_code_span() -> None:
     for payload in PAYLOADS:
-        found = report(f"see {code_span(payload, 200)} here")
-        assert found.tags in (["p", "p/code"], ["p"]), payload
-        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], []), payload
+        findings = report(f"see {code_span(payload, 200)} here")
+        assert findings.tags in (["p", "p/code"], ["p"]), payload
+        assert (findings.mentions, findings.references, findings.links, findings.images) == ([], [], [], []), payload
 
 
 @settings(max_examples=examples(400), deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_no_text_changes_the_shape_of_the_comment(title: str, quote: str, words: str) -> None:
     shown = comment(title, quote, words)
-    assert touches_nothing(shown)
+    assert has_no_effect(shown)
     assert report(shown).tags == PLAIN.tags
 
 
@@ -134,25 +136,25 @@ def test_no_text_changes_the_shape_of_the_comment(title: str, quote: str, words:
 @example("```\n@octocat\n```\n```\n</details>", "")
 def test_no_transcript_leaves_its_place(text: str, prefix: str) -> None:
     shown = transcript(text, prefix)
-    assert touches_nothing(shown)
-    assert around(shown) == FRAME
+    assert has_no_effect(shown)
+    assert frame_of(shown) == FRAME
 
 
 @pytest.mark.parametrize("form", ["{0}", "`{0}`", "{0}`a`{0}", "` `{0}` `"])
 def test_a_payload_in_a_quote_is_words_or_code(form: str) -> None:
     for payload in PAYLOADS:
-        found = report(f"so “{prose(form.format(payload), 300)}” it is")
-        assert (found.mentions, found.references, found.links, found.images) == ([], [], [], []), payload
-        assert set(found.tags) <= {"p", "p/code"}, payload
+        findings = report(f"so “{prose(form.format(payload), 300)}” it is")
+        assert (findings.mentions, findings.references, findings.links, findings.images) == ([], [], [], []), payload
+        assert set(findings.tags) <= {"p", "p/code"}, payload
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE | st.lists(st.sampled_from(["`", "`` ", " ", *PAYLOADS]), max_size=9).map("".join))
 def test_no_quote_is_more_than_words_and_code(text: str) -> None:
-    found = report(f"{prose(text, 300)} so it is")
-    assert (found.mentions, found.references, found.links, found.images) == ([], [], [], [])
-    assert (found.formulas, found.shortcodes) == ([], [])
-    assert set(found.tags) <= {"p", "p/code"}
+    findings = report(f"{prose(text, 300)} so it is")
+    assert (findings.mentions, findings.references, findings.links, findings.images) == ([], [], [], [])
+    assert (findings.formulas, findings.shortcodes) == ([], [])
+    assert set(findings.tags) <= {"p", "p/code"}
 
 
 @given(HOSTILE)
@@ -163,7 +165,7 @@ def test_a_text_without_a_hazard_goes_out_as_it_is(text: str) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 60))
-def test_code_spans_hold_whatever_is_in_them(text: str, limit: int) -> None:
+def test_code_spans_contain_any_text(text: str, limit: int) -> None:
     assert report(f"see {code_span(text, limit)} here").tags in (["p", "p/code"], ["p"])
 
 
@@ -264,8 +266,8 @@ def test_an_address_that_is_not_http_is_not_linked(url: str) -> None:
 
 @given(st.text(max_size=40))
 def test_no_address_ends_its_own_link(tail: str) -> None:
-    found = report(link("title", f"https://docs.example/{tail}"))
-    assert found.tags == ["p", "p/a"]
+    findings = report(link("title", f"https://docs.example/{tail}"))
+    assert findings.tags == ["p", "p/a"]
 
 
 @pytest.mark.parametrize(
@@ -274,7 +276,7 @@ def test_no_address_ends_its_own_link(tail: str) -> None:
         ["[", "*", "`", "_", "<", "@", "#1", "a" * 7 + " ", ":a", "$", "\\", "&", "~~~\n", "```\n", "\u0301", "\u200d"]
     ),
 )
-def test_time_grows_with_the_length_only(unit: str) -> None:
+def test_hostile_text_is_defanged_in_bounded_time(unit: str) -> None:
     text = unit * (65_536 // len(unit))
     start = time.process_time()
     inline(text, 65_536)

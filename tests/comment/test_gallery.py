@@ -1,4 +1,4 @@
-"""The thirteen comments of the documentation: kept as text, shown as pictures, and of no other shape than ours."""
+"""The thirteen comments of the documentation: kept as text, shown as pictures, and of our structure only."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.comment.detector import report
-from tests.comment.gallery import GALLERY, rendered
+from tests.comment.gallery import GALLERY, render_comment
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "gallery"
@@ -27,36 +27,36 @@ STRUCTURE = LINE | ITEM | LOOSE | DETAILS | QUOTED | {"!--", "ul", "ul/li/detail
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_the_comment_is_the_one_in_the_snapshot(name: str) -> None:
-    text = rendered(GALLERY[name])
-    kept = SNAPSHOTS / f"{name}.md"
+    text = render_comment(GALLERY[name])
+    snapshot = SNAPSHOTS / f"{name}.md"
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
-    assert text == kept.read_text(encoding="utf-8")
+        snapshot.parent.mkdir(exist_ok=True)
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", GALLERY)
 def test_the_page_has_our_structure_and_reaches_nobody(name: str) -> None:
-    found = report(rendered(GALLERY[name]))
-    assert set(found.tags) <= STRUCTURE
-    assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
-    for address in found.links:
+    findings = report(render_comment(GALLERY[name]))
+    assert set(findings.tags) <= STRUCTURE
+    assert (findings.mentions, findings.references, findings.images, findings.shortcodes) == ([], [], [], [])
+    for address in findings.links:
         assert address.startswith(("https://redirect.github.com/octo-org/", "https://github.com/octo-org/"))
         assert "/issues/" not in address or "redirect." in address
 
 
 @pytest.mark.parametrize("name", GALLERY)
-def test_a_reader_meets_few_lines_before_the_details(name: str) -> None:
-    visible = re.sub(r"<details>.*?</details>", "", rendered(GALLERY[name]), flags=re.DOTALL)
+def test_a_reader_sees_few_lines_before_the_details(name: str) -> None:
+    visible = re.sub(r"<details>.*?</details>", "", render_comment(GALLERY[name]), flags=re.DOTALL)
     entries = re.split(r"(?m)^- ", visible)[1:]
     assert all(len(entry.split("\n\n")[0].rstrip().splitlines()) <= 3 for entry in entries)
     assert "!" not in visible.partition("\n")[2]
     assert not re.search(r"[0-9] ?%|\bsimilarity\b|\bduplicates? (?:issue|report)\b", visible)
 
 
-def test_the_page_of_the_gallery_shows_all_of_them_with_their_lines() -> None:
+def test_the_gallery_page_shows_all_comments_with_their_captions() -> None:
     shown = re.findall(r"(?m)^(.+)\n\n!\[.*?\]\(images/comments/([a-z-]+)\.png\)$", PAGE.read_text(encoding="utf-8"))
-    assert shown == [(one.line, name) for name, one in GALLERY.items()]
+    assert shown == [(comment.caption, name) for name, comment in GALLERY.items()]
 
 
 def test_every_picture_is_small_and_of_a_comment() -> None:

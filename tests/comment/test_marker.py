@@ -11,10 +11,11 @@ from bot.comment.marker import fingerprint, read_seal, seal
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind
+from tests.reading.linear import assert_linear_time
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
-SAID = (CondensedTurn("octocat", "NONE", AT, "long"),)
-MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation=SAID, created_at=AT)
+CONVERSATION = (CondensedTurn("octocat", "NONE", AT, "long"),)
+MENTION = Mention(1, "Sessions", "closed", summary="In the database.", conversation=CONVERSATION, created_at=AT)
 MATCH = Match(2, "Login loop", 0.8, "closed", AT, outcome=Outcome(OutcomeKind.FIXED, fix="#3"), why=("same error",))
 FIX = FixInfo(2, "#3", AT)
 PAGE = PageHit("Install", "https://docs.example", "Run it.", 0.7)
@@ -28,12 +29,12 @@ OTHER = OrganisationMatch(OrganisationKey(7, 5), "octo-org/sdk", MATCH)
     [
         replace(CONTEXT, searched=2_000),
         replace(CONTEXT, seen_before=(replace(MATCH, similarity=0.7),)),
-        replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation=SAID * 2),)),
-        replace(CONTEXT, mentioned=(replace(MENTION, conversation=SAID * 2),)),
+        replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation=CONVERSATION * 2),)),
+        replace(CONTEXT, mentioned=(replace(MENTION, conversation=CONVERSATION * 2),)),
         replace(CONTEXT, pages=(replace(PAGE, similarity=0.9),)),
     ],
 )
-def test_what_is_no_fact_does_not_count(other: Context) -> None:
+def test_scores_counts_and_conversations_do_not_change_the_fingerprint(other: Context) -> None:
     assert fingerprint(other) == CONTENT
 
 
@@ -60,26 +61,26 @@ def test_what_is_no_fact_does_not_count(other: Context) -> None:
         replace(CONTEXT, organisation=(OTHER,)),
     ],
 )
-def test_what_is_a_fact_counts(other: Context) -> None:
+def test_every_fact_changes_the_fingerprint(other: Context) -> None:
     assert fingerprint(other) != CONTENT
 
 
-def test_of_a_fix_everything_counts_but_when_somebody_looked() -> None:
-    def told(fix: FixInfo) -> str:
+def test_facts_of_a_fix_count_but_the_time_of_the_lookup_does_not() -> None:
+    def fingerprint_with(fix: FixInfo) -> str:
         return fingerprint(replace(CONTEXT, seen_before=(replace(MATCH, fix=fix),)))
 
-    assert told(FIX) == told(replace(FIX, looked_at=datetime(2027, 1, 1, tzinfo=UTC)))
-    assert told(replace(FIX, commit="abc")) == told(replace(FIX, commit="def"))
+    assert fingerprint_with(FIX) == fingerprint_with(replace(FIX, looked_at=datetime(2027, 1, 1, tzinfo=UTC)))
+    assert fingerprint_with(replace(FIX, commit="abc")) == fingerprint_with(replace(FIX, commit="def"))
     changed = [
         replace(FIX, release="v2"),
         replace(FIX, files=("a",)),
         replace(FIX, commit="abc"),
         replace(FIX, ref="#4"),
     ]
-    assert len({told(fix) for fix in [FIX, *changed]}) == 5
+    assert len({fingerprint_with(fix) for fix in [FIX, *changed]}) == 5
 
 
-def test_of_another_repositorys_issue_its_facts_count_too() -> None:
+def test_facts_of_another_repositorys_issue_count_too() -> None:
     changed = [
         OTHER,
         replace(OTHER, key=OrganisationKey(8, 5)),
@@ -87,10 +88,10 @@ def test_of_another_repositorys_issue_its_facts_count_too() -> None:
         replace(OTHER, match=replace(MATCH, title="Cookies")),
         replace(OTHER, match=replace(MATCH, outcome=Outcome())),
     ]
-    told = {fingerprint(replace(CONTEXT, organisation=(other,))) for other in changed}
-    assert len(told) == len(changed)
-    alike = replace(OTHER, match=replace(MATCH, similarity=0.7))
-    assert fingerprint(replace(CONTEXT, organisation=(alike,))) in told
+    fingerprints = {fingerprint(replace(CONTEXT, organisation=(other,))) for other in changed}
+    assert len(fingerprints) == len(changed)
+    similar = replace(OTHER, match=replace(MATCH, similarity=0.7))
+    assert fingerprint(replace(CONTEXT, organisation=(similar,))) in fingerprints
 
 
 def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:
@@ -100,30 +101,30 @@ def test_a_fingerprint_is_sixteen_hexadecimal_digits() -> None:
 
 @given(st.text())
 def test_a_sealed_text_is_untouched(text: str) -> None:
-    found = read_seal(seal(text, CONTENT))
-    assert found is not None
-    assert (found.content, found.untouched) == (CONTENT, True)
+    parsed = read_seal(seal(text, CONTENT))
+    assert parsed is not None
+    assert (parsed.content, parsed.untouched) == (CONTENT, True)
 
 
 @given(st.text())
-def test_sealing_is_stable_and_survives_what_a_web_form_does_to_line_ends(text: str) -> None:
+def test_sealing_is_stable_and_survives_the_line_ends_of_a_web_form(text: str) -> None:
     sealed = seal(text, CONTENT)
     assert seal(text, CONTENT) == sealed
-    found = read_seal(sealed.replace("\r\n", "\n").replace("\n", "\r\n") + "\r\n")
-    assert found is not None
-    assert found.untouched
+    parsed = read_seal(sealed.replace("\r\n", "\n").replace("\n", "\r\n") + "\r\n")
+    assert parsed is not None
+    assert parsed.untouched
 
 
 @given(st.text(min_size=1), st.integers(min_value=0), st.text(min_size=1))
-def test_any_other_text_before_the_seal_breaks_it(text: str, place: int, more: str) -> None:
+def test_any_other_text_before_the_seal_breaks_it(text: str, place: int, inserted: str) -> None:
     sealed = seal(text, CONTENT)
     end = sealed.rindex("\n<!-- precedent-seal")
     at = place % (end + 1)
-    edited = sealed[:at] + more + sealed[at:]
-    found = read_seal(edited)
+    edited = sealed[:at] + inserted + sealed[at:]
+    parsed = read_seal(edited)
     same = edited[: edited.rindex("\n<!-- precedent-seal")].replace("\r\n", "\n").strip()
     if same != text.replace("\r\n", "\n").strip():
-        assert found is None or not found.untouched
+        assert parsed is None or not parsed.untouched
 
 
 @pytest.mark.parametrize(
@@ -131,19 +132,20 @@ def test_any_other_text_before_the_seal_breaks_it(text: str, place: int, more: s
     ["", "Plain words", "<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->", "\n<!-- precedent-seal x y -->",
      seal("a", CONTENT) + "more", seal("a", CONTENT).replace("<!--", "< !--"), seal("a", CONTENT)[:-10]],
 )  # fmt: skip
-def test_where_there_is_no_seal_at_the_end_there_is_none(text: str) -> None:
+def test_a_text_without_a_seal_at_the_end_has_none(text: str) -> None:
     assert read_seal(text) is None
 
 
 def test_a_seal_of_another_text_is_broken() -> None:
     line = seal("one", CONTENT).splitlines()[-1]
-    found = read_seal(f"two\n{line}")
-    assert found is not None
-    assert not found.untouched
+    parsed = read_seal(f"two\n{line}")
+    assert parsed is not None
+    assert not parsed.untouched
 
 
 def test_many_seals_cost_linear_time_and_the_last_one_counts() -> None:
-    many = "\n<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->" * 1_000
-    found = read_seal(seal(many, CONTENT))
-    assert found is not None
-    assert (found.content, found.untouched) == (CONTENT, True)
+    line = "\n<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->"
+    parsed = read_seal(seal(line * 1_000, CONTENT))
+    assert parsed is not None
+    assert (parsed.content, parsed.untouched) == (CONTENT, True)
+    assert_linear_time(lambda text: read_seal(seal(text, CONTENT)), line)

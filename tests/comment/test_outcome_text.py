@@ -10,19 +10,19 @@ from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Match, Mention
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Kind, Outcome, OutcomeKind
-from tests.comment.contexts import GITHUB, NOW, REOPENED, day, ended, quoted, turn
+from tests.comment.contexts import GITHUB, NOW, REOPENED, closed_match, day, quoted_outcome, turn
 from tests.comment.detector import report
 
 FIX = FixInfo(
     7, "#30", NOW, is_pull=True, commit="9c1d2e3", merged_at=day(5, 2), files=("a.py", "b.py"), release="v2.3.0"
 )
-FIXED = quoted(OutcomeKind.FIXED, fix="#30")
+FIXED = quoted_outcome(OutcomeKind.FIXED, fix="#30")
 WAITING = replace(FIX, release=None, unreleased=True)
 PULL = Mention(30, "Widen the path", "closed", kind=Kind.PULL, created_at=day(5, 1), closed_at=day(5, 3))
-DUPLICATE = quoted(OutcomeKind.DUPLICATE, "", duplicate_of=12)
+DUPLICATE = quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12)
 
 
-def item(hit: Match | Mention) -> dict[str, object]:
+def item_of(hit: Match | Mention) -> dict[str, object]:
     context = Context(mentioned=(hit,)) if isinstance(hit, Mention) else Context(seen_before=(hit,))
     view = view_of(context, GITHUB, NOW, shipped_words())
     (shown,) = view["mentioned" if isinstance(hit, Mention) else "seen_before"]  # type: ignore[misc]
@@ -30,46 +30,46 @@ def item(hit: Match | Mention) -> dict[str, object]:
     return shown
 
 
-def told(hit: Match | Mention) -> str:
+def facts_of(hit: Match | Mention) -> str:
     """The facts as a reader sees them."""
-    return report(" · ".join(item(hit)["facts"])).text.strip()  # type: ignore[arg-type]
+    return report(" · ".join(item_of(hit)["facts"])).text.strip()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("hit", "words"),
     [
-        (ended(FIXED, fix=FIX), "fixed in v2.3.0 by pull request 30, 3 May 2025"),
-        (ended(replace(FIXED, release="2.2"), fix=FIX), "fixed in v2.3.0 by pull request 30, 3 May 2025"),
-        (ended(replace(FIXED, release="2.2")), "fixed in 2.2 by change 30, 3 May 2025"),
-        (ended(replace(FIXED, fix=None, release="2.2")), "fixed in 2.2, 3 May 2025"),
-        (ended(FIXED, fix=WAITING), "fixed by pull request 30, 3 May 2025, not in a release yet"),
-        (ended(replace(FIXED, release="2.2"), fix=WAITING), "fixed in 2.2 by pull request 30, 3 May 2025"),
-        (ended(FIXED, fix=replace(WAITING, commit=None)), "fixed by pull request 30, 3 May 2025"),
+        (closed_match(FIXED, fix=FIX), "fixed in v2.3.0 by pull request 30, 3 May 2025"),
+        (closed_match(replace(FIXED, release="2.2"), fix=FIX), "fixed in v2.3.0 by pull request 30, 3 May 2025"),
+        (closed_match(replace(FIXED, release="2.2")), "fixed in 2.2 by change 30, 3 May 2025"),
+        (closed_match(replace(FIXED, fix=None, release="2.2")), "fixed in 2.2, 3 May 2025"),
+        (closed_match(FIXED, fix=WAITING), "fixed by pull request 30, 3 May 2025, not in a release yet"),
+        (closed_match(replace(FIXED, release="2.2"), fix=WAITING), "fixed in 2.2 by pull request 30, 3 May 2025"),
+        (closed_match(FIXED, fix=replace(WAITING, commit=None)), "fixed by pull request 30, 3 May 2025"),
         (
-            ended(FIXED, fix=replace(WAITING, merged_at=NOW - timedelta(days=366))),
+            closed_match(FIXED, fix=replace(WAITING, merged_at=NOW - timedelta(days=366))),
             "fixed by pull request 30, 3 May 2025",
         ),
-        (ended(FIXED, fix=replace(FIX, is_pull=False)), "fixed in v2.3.0 by change 30, 3 May 2025"),
-        (ended(replace(FIXED, fix=None)), "fixed, 3 May 2025"),
-        (ended(replace(FIXED, fix="octo/other#57")), "fixed by octo/other#57, 3 May 2025"),
-        (ended(replace(FIXED, fix="octo/other@9c1d2e3")), "fixed by octo/other@9c1d2e3, 3 May 2025"),
-        (ended(quoted(OutcomeKind.NOT_PLANNED)), "declined, 3 May 2025"),
-        (ended(quoted(OutcomeKind.NOT_PLANNED, "")), "closed as not planned, 3 May 2025"),
-        (ended(quoted(OutcomeKind.NOT_PLANNED, "Closing this.")), "closed as not planned, 3 May 2025"),
-        (ended(quoted(OutcomeKind.NOT_PLANNED, "\u3164\u202e")), "closed as not planned, 3 May 2025"),
-        (ended(quoted(OutcomeKind.STALE, "")), "closed as stale, 3 May 2025, by monalisa"),
-        (ended(Outcome()), "closed as completed, 3 May 2025, by monalisa"),
-        (ended(Outcome(), closed_by=None, state_reason=None), "closed, 3 May 2025"),
-        (ended(DUPLICATE), "closed as a duplicate of issue 12, 3 May 2025"),
+        (closed_match(FIXED, fix=replace(FIX, is_pull=False)), "fixed in v2.3.0 by change 30, 3 May 2025"),
+        (closed_match(replace(FIXED, fix=None)), "fixed, 3 May 2025"),
+        (closed_match(replace(FIXED, fix="octo/other#57")), "fixed by octo/other#57, 3 May 2025"),
+        (closed_match(replace(FIXED, fix="octo/other@9c1d2e3")), "fixed by octo/other@9c1d2e3, 3 May 2025"),
+        (closed_match(quoted_outcome(OutcomeKind.NOT_PLANNED)), "declined, 3 May 2025"),
+        (closed_match(quoted_outcome(OutcomeKind.NOT_PLANNED, "")), "closed as not planned, 3 May 2025"),
+        (closed_match(quoted_outcome(OutcomeKind.NOT_PLANNED, "Closing this.")), "closed as not planned, 3 May 2025"),
+        (closed_match(quoted_outcome(OutcomeKind.NOT_PLANNED, "\u3164\u202e")), "closed as not planned, 3 May 2025"),
+        (closed_match(quoted_outcome(OutcomeKind.STALE, "")), "closed as stale, 3 May 2025, by monalisa"),
+        (closed_match(Outcome()), "closed as completed, 3 May 2025, by monalisa"),
+        (closed_match(Outcome(), closed_by=None, state_reason=None), "closed, 3 May 2025"),
+        (closed_match(DUPLICATE), "closed as a duplicate of issue 12, 3 May 2025"),
         (
-            ended(replace(DUPLICATE, duplicate_of=None)),
+            closed_match(replace(DUPLICATE, duplicate_of=None)),
             "closed as a duplicate; the original is not recorded, 3 May 2025",
         ),
         (replace(PULL, merged_at=day(5, 2)), "pull request, merged, 2 May 2025"),
         (replace(PULL, merged_at=day(5, 2), fix=FIX), "pull request, merged, 2 May 2025 · first released in v2.3.0"),
         (replace(PULL, merged_at=day(5, 2), fix=WAITING), "pull request, merged, 2 May 2025, not in a release yet"),
         (PULL, "pull request, closed without being merged, 3 May 2025"),
-        (replace(PULL, outcome=quoted(OutcomeKind.FIXED, "")), "pull request, closed, 3 May 2025"),
+        (replace(PULL, outcome=quoted_outcome(OutcomeKind.FIXED, "")), "pull request, closed, 3 May 2025"),
         (replace(PULL, state="open"), "pull request, still open since 1 May 2025"),
         (replace(PULL, state="open", draft=True), "draft pull request, still open since 1 May 2025"),
         (Mention(5, "Cookies", "open"), "still open"),
@@ -92,7 +92,7 @@ def told(hit: Match | Mention) -> str:
     ],
 )
 def test_an_ending_says_what_is_known(hit: Match | Mention, words: str) -> None:
-    assert told(hit) == words
+    assert facts_of(hit) == words
 
 
 @pytest.mark.parametrize(
@@ -105,61 +105,63 @@ def test_an_ending_says_what_is_known(hit: Match | Mention, words: str) -> None:
         (FIXED, WAITING, "2.2.4", False, ""),
     ],
 )
-def test_the_version_of_the_report_stands_beside_the_release(
+def test_the_version_of_the_report_is_shown_beside_the_release(
     outcome: Outcome, fix: FixInfo | None, asked_on: str, may_be_back: bool, words: str
 ) -> None:
-    shown = told(ended(outcome, fix=fix, asked_on=asked_on, may_be_back=may_be_back))
+    shown = facts_of(closed_match(outcome, fix=fix, asked_on=asked_on, may_be_back=may_be_back))
     assert shown.partition(" · ")[2] == words
     assert not {"duplicate", "please", "move"} & set(shown.lower().split())
 
 
-def test_a_release_is_linked_where_the_forge_knows_it_only() -> None:
-    known, said = (str(item(ended(FIXED, fix=fix))["facts"]) for fix in (replace(FIX, release="a/b#1?"), None))
-    assert "(https://redirect.github.com/octo-org/hello-world/releases/tag/a%2Fb%231%3F)" in known
-    assert "/releases/" not in said
+def test_a_release_is_linked_only_if_the_forge_knows_it() -> None:
+    linked, unlinked = (
+        str(item_of(closed_match(FIXED, fix=fix))["facts"]) for fix in (replace(FIX, release="a/b#1?"), None)
+    )
+    assert "(https://redirect.github.com/octo-org/hello-world/releases/tag/a%2Fb%231%3F)" in linked
+    assert "/releases/" not in unlinked
 
 
 def test_the_files_of_the_fix_come_before_those_that_the_thread_names() -> None:
-    shown = item(ended(FIXED, fix=FIX, files=("b.py", "e/c.py", "e/d.py")))
+    shown = item_of(closed_match(FIXED, fix=FIX, files=("b.py", "e/c.py", "e/d.py")))
     assert (shown["changed"], shown["files"]) == ("`a.py`, `b.py`", "`e/c.py`")
     many = tuple(f"{n}.py" for n in range(9))
-    shown = item(ended(FIXED, fix=replace(FIX, files=many), files=("x.py",)))
+    shown = item_of(closed_match(FIXED, fix=replace(FIX, files=many), files=("x.py",)))
     assert (shown["changed"], shown["files"]) == ("`0.py`, `1.py`, `2.py`, `3.py`, `4.py`", "")
 
 
-def test_of_the_files_that_a_thread_names_those_in_a_folder_are_shown() -> None:
+def test_only_named_files_in_a_folder_of_the_repository_are_shown() -> None:
     names = ("t.rs", "-.rs", "README.md", "/home/mona/a/b.py", "../a/b.py", "C:\\a\\b.py", "auth/cookie.py")
-    assert item(ended(FIXED, fix=None, files=names))["files"] == "`auth/cookie.py`"
+    assert item_of(closed_match(FIXED, fix=None, files=names))["files"] == "`auth/cookie.py`"
 
 
 def test_a_file_that_is_shown_is_not_named_again() -> None:
-    assert item(ended(FIXED, fix=FIX, files=(), why=("same file `a.py`",)))["why"] == "same file"
-    assert item(ended(FIXED, fix=FIX, files=(), why=("same file `z.py`",)))["why"] == "same file `z.py`"
+    assert item_of(closed_match(FIXED, fix=FIX, files=(), why=("same file `a.py`",)))["why"] == "same file"
+    assert item_of(closed_match(FIXED, fix=FIX, files=(), why=("same file `z.py`",)))["why"] == "same file `z.py`"
 
 
-def test_the_day_of_the_ending_is_told_once() -> None:
-    assert "May" not in report(str(item(ended(FIXED))["quote"])).text
-    assert "4 May 2025" in report(str(item(ended(replace(FIXED, at=day(5, 4))))["quote"])).text
+def test_the_day_of_the_ending_is_shown_once() -> None:
+    assert "May" not in report(str(item_of(closed_match(FIXED))["quote"])).text
+    assert "4 May 2025" in report(str(item_of(closed_match(replace(FIXED, at=day(5, 4))))["quote"])).text
 
 
 def test_code_in_a_quote_is_code() -> None:
     quote = "Set `@octocat #1 <b>` and ` x` or ``y``; http:`//evil.example` ` `//evil.example @` `octocat"
-    found = report(str(item(ended(quoted(OutcomeKind.ANSWERED, quote)))["quote"]))
-    assert set(found.tags) == {"p", "p/code", "p/a"}
-    assert (found.mentions, found.references) == ([], [])
-    assert len(found.links) == 1
+    findings = report(str(item_of(closed_match(quoted_outcome(OutcomeKind.ANSWERED, quote)))["quote"]))
+    assert set(findings.tags) == {"p", "p/code", "p/a"}
+    assert (findings.mentions, findings.references) == ([], [])
+    assert len(findings.links) == 1
 
 
-@pytest.mark.parametrize("said", ["Closing.", "Closing for now.", "Ok, I'm closing this issue."])
-def test_that_a_thread_is_closed_is_not_said_twice(said: str) -> None:
-    assert item(ended(quoted(OutcomeKind.UNKNOWN, said)))["quote"] == ""
-    assert item(ended(quoted(OutcomeKind.UNKNOWN, f"{said} It works.")))["quote"]
+@pytest.mark.parametrize("sentence", ["Closing.", "Closing for now.", "Ok, I'm closing this issue."])
+def test_a_quote_does_not_repeat_that_a_thread_is_closed(sentence: str) -> None:
+    assert item_of(closed_match(quoted_outcome(OutcomeKind.UNKNOWN, sentence)))["quote"] == ""
+    assert item_of(closed_match(quoted_outcome(OutcomeKind.UNKNOWN, f"{sentence} It works.")))["quote"]
 
 
-def test_a_turn_that_was_cut_within_its_code_takes_no_other_turn_into_it() -> None:
+def test_a_turn_that_was_cut_within_its_code_does_not_swallow_the_next_turn() -> None:
     cut = turn("octocat", day(4, 20), "```\nlog...")
-    told = (cut, turn("monalisa", day(5, 3), "Ask @hubot of #5.", "MEMBER"))
-    shown = str(item(ended(FIXED, conversation=told))["conversation"])
+    turns = (cut, turn("monalisa", day(5, 3), "Ask @hubot of #5.", "MEMBER"))
+    shown = str(item_of(closed_match(FIXED, conversation=turns))["conversation"])
     assert shown.count("```") == 2
     assert shown.rindex("```") < shown.index("**monalisa** (maintainer)")
     assert "@hubot" not in shown
@@ -168,4 +170,4 @@ def test_a_turn_that_was_cut_within_its_code_takes_no_other_turn_into_it() -> No
 
 def test_files_on_somebodys_disk_are_not_named() -> None:
     paths = ("/home/octocat/src/a.py", "~/a.py", "C:\\src\\a.py", "../../usr/a.h", "src/a.py")
-    assert item(ended(FIXED, files=paths))["files"] == "`src/a.py`"
+    assert item_of(closed_match(FIXED, files=paths))["files"] == "`src/a.py`"

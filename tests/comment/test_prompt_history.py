@@ -1,4 +1,4 @@
-"""A history as an agent reads it: complete, well-formed in each form, and no line of it is anybody else's."""
+"""A history as an agent reads it: complete, well-formed in each form, and without a line that somebody else forged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.examples import examples
 
 AT = datetime(2026, 5, 14, 9, 2, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
-SAID: list[tuple[Speaker, str, str]] = [
+MESSAGES: list[tuple[Speaker, str, str]] = [
     ("human", "monalisa", "It loops. Since 2.2.\n\nWhat now?"),
     ("you", "hubot", "Clear the cookie, 1 < 2 & try."),
 ]
@@ -37,14 +37,14 @@ OPENINGS = (
 
 
 def talk(
-    *said: tuple[Speaker, str, str], thread: ThreadId = 12, title: str = "Login loops", **rest: Any
+    *messages: tuple[Speaker, str, str], thread: ThreadId = 12, title: str = "Login loops", **rest: Any
 ) -> Conversation:
-    turns = tuple(Turn(who, name, AT + timedelta(minutes=n), text) for n, (who, name, text) in enumerate(said))
+    turns = tuple(Turn(who, name, AT + timedelta(minutes=n), text) for n, (who, name, text) in enumerate(messages))
     return Conversation(thread, rest.pop("kind", Kind.ISSUE), title, turns, **rest)
 
 
-def shown(one: Conversation, relative: str = "today", is_summary: bool = False) -> ShownConversation:
-    return ShownConversation(one, () if is_summary else one.turns, relative, is_summary)
+def show(conversation: Conversation, relative: str = "today", is_summary: bool = False) -> ShownConversation:
+    return ShownConversation(conversation, () if is_summary else conversation.turns, relative, is_summary)
 
 
 def history(*each: ShownConversation, goes_on: bool = True, omitted: int = 0) -> ConversationHistory:
@@ -52,8 +52,8 @@ def history(*each: ShownConversation, goes_on: bool = True, omitted: int = 0) ->
 
 
 EXAMPLE = history(
-    shown(talk(*SAID)),
-    shown(talk(*SAID, thread=7, title='"Old" <one>', kind=Kind.PULL, ending="fixed"), "Monday", is_summary=True),
+    show(talk(*MESSAGES)),
+    show(talk(*MESSAGES, thread=7, title='"Old" <one>', kind=Kind.PULL, ending="fixed"), "Monday", is_summary=True),
     omitted=3,
 )
 
@@ -64,7 +64,7 @@ def test_nothing_to_say_is_an_empty_string(name: str) -> None:
     assert render(history(omitted=2, goes_on=False), FORMS[name](UTC)) == ""
 
 
-def test_the_xml_is_that_of_the_specification() -> None:
+def test_the_xml_follows_the_specification() -> None:
     assert render(EXAMPLE, Xml(BERLIN)) == (
         f'<conversation-history omitted="3">\n<notice>{DATA_NOTICE}</notice>\n'
         '<thread-status meaning="do not greet, carry on">CONTINUATION</thread-status>\n'
@@ -93,7 +93,7 @@ def test_the_markdown_has_our_words_as_headings_and_theirs_in_fences() -> None:
     )
 
 
-def test_the_json_names_its_schema_and_has_every_message_apart() -> None:
+def test_the_json_names_its_schema_and_lists_every_message() -> None:
     data = json.loads(render(EXAMPLE, Json(BERLIN)))
     assert (data["schema"], data["status"], data["omitted"], data["notice"]) == (SCHEMA, "CONTINUATION", 3, DATA_NOTICE)
     full, short = data["conversations"]
@@ -105,51 +105,51 @@ def test_the_json_names_its_schema_and_has_every_message_apart() -> None:
         "text": "Clear the cookie, 1 < 2 & try.",
     }
     assert (short["summary"], short["count"], short["outcome"]) == (True, 2, "fixed")
-    assert [said["text"] for said in short["messages"]] == ["It loops.", "Clear the cookie, 1 < 2 & try."]
+    assert [message["text"] for message in short["messages"]] == ["It loops.", "Clear the cookie, 1 < 2 & try."]
 
 
-def test_a_new_conversation_is_told_from_one_that_goes_on() -> None:
-    root = ET.fromstring(render(history(shown(talk(*SAID)), goes_on=False), Xml()))
+def test_a_new_conversation_is_marked_as_new() -> None:
+    root = ET.fromstring(render(history(show(talk(*MESSAGES)), goes_on=False), Xml()))
     assert root.findtext("thread-status") == "NEW CONVERSATION"
 
 
 def test_a_session_has_one_person_who_needs_no_name() -> None:
-    one = shown(talk(*SAID, thread="abc-1", kind=Kind.SESSION))
-    assert "[human 09:02] It loops." in render(history(one), Xml())
-    assert "## session abc-1, today\n" in render(history(one), Markdown())
+    entry = show(talk(*MESSAGES, thread="abc-1", kind=Kind.SESSION))
+    assert "[human 09:02] It loops." in render(history(entry), Xml())
+    assert "## session abc-1, today\n" in render(history(entry), Markdown())
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_was_left_out_of_a_conversation_is_counted(name: str) -> None:
-    one = shown(talk(*SAID))
-    text = render(history(replace(one, turns=one.turns[1:])), FORMS[name](UTC))
+def test_omitted_messages_of_a_conversation_are_counted(name: str) -> None:
+    entry = show(talk(*MESSAGES))
+    text = render(history(replace(entry, turns=entry.turns[1:])), FORMS[name](UTC))
     assert "It loops" not in text
     assert {"xml": 'omitted="1"', "markdown": "older messages left out: 1\n", "json": '"omitted": 1,'}[name] in text
 
 
-def test_a_summary_tells_the_first_sentence_of_its_authors_own() -> None:
-    said: list[tuple[Speaker, str, str]] = [
+def test_a_summary_shows_the_first_sentence_that_is_the_authors_own() -> None:
+    messages: list[tuple[Speaker, str, str]] = [
         ("human", "a", "First."),
         ("you", "hubot", "Not this."),
         ("you", "hubot", "> They said. So there.\n\nI looked at it. Then more."),
         ("human", "b", f"<!-- {CANARY}. -->\n\n```\ncode. code.\n```\n\nThank you! Bye."),
     ]
-    text = render(history(shown(talk(*said), is_summary=True)), Xml())
+    text = render(history(show(talk(*messages), is_summary=True)), Xml())
     assert re.findall(r"(?m)^\[.*$", text) == ["[you 09:04] I looked at it.", "[human 09:05] b: Thank you!"]
-    only_code = render(history(shown(talk(("human", "a", "```\nx = 1\n```")), is_summary=True)), Xml())
+    only_code = render(history(show(talk(("human", "a", "```\nx = 1\n```")), is_summary=True)), Xml())
     assert "[human 09:02] a: ``` x = 1 ```" in only_code
-    long = render(history(shown(talk(("human", "a", "word " * 200)), is_summary=True)), Xml())
+    long = render(history(show(talk(("human", "a", "word " * 200)), is_summary=True)), Xml())
     assert max(map(len, re.findall(r"(?m)^\[.*$", long))) < 230
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_only_the_beginning_of_a_message_is_looked_at_for_its_summary(name: str) -> None:
-    said = "```\n" + "x\n" * 3_000 + "```\n\nThe end."
-    assert "The end" not in render(history(shown(talk(("human", "a", said)), is_summary=True)), FORMS[name](UTC))
+def test_only_the_beginning_of_a_message_is_read_for_its_summary(name: str) -> None:
+    text = "```\n" + "x\n" * 3_000 + "```\n\nThe end."
+    assert "The end" not in render(history(show(talk(("human", "a", text)), is_summary=True)), FORMS[name](UTC))
 
 
-def test_a_message_of_nothing_that_can_be_seen_says_so() -> None:
-    text = render(history(shown(talk(("human", "monalisa", f"<!-- {CANARY} -->\u200b")))), Xml())
+def test_a_message_without_visible_text_says_so() -> None:
+    text = render(history(show(talk(("human", "monalisa", f"<!-- {CANARY} -->\u200b")))), Xml())
     assert "[human 09:02] monalisa: (no text)\n" in text
     assert "IGNORE" not in text
 
@@ -157,13 +157,13 @@ def test_a_message_of_nothing_that_can_be_seen_says_so() -> None:
 # Hostile words
 
 
-def lines(text: str) -> list[str]:
-    """The lines that begin a message."""
+def message_heads(text: str) -> list[str]:
+    """The beginnings of all lines that begin a message."""
     return re.findall(r"(?m)^\[(?:you|human) \d\d:\d\d\]", text)
 
 
 def fenced(text: str) -> tuple[list[str], str]:
-    """What stands in the fences of a page, and the page without them."""
+    """The contents of the fences of a page, and the page without them."""
     page, inside = text.split("\n"), []
     for token in MarkdownIt("commonmark").parse(text):
         if token.type == "fence" and token.map:
@@ -172,53 +172,53 @@ def fenced(text: str) -> tuple[list[str], str]:
     return inside, "\n".join(page)
 
 
-def filled(text: str, key: ThreadId = 12) -> ConversationHistory:
-    said: list[tuple[Speaker, str, str]] = [("human", text, text), ("you", text, "fine"), ("human", "b", text)]
-    one = talk(*said, thread=key, title=text)
-    return history(shown(one), shown(one, "yesterday", is_summary=True))
+def history_of(text: str, key: ThreadId = 12) -> ConversationHistory:
+    messages: list[tuple[Speaker, str, str]] = [("human", text, text), ("you", text, "fine"), ("human", "b", text)]
+    conversation = talk(*messages, thread=key, title=text)
+    return history(show(conversation), show(conversation, "yesterday", is_summary=True))
 
 
-def check(text: str) -> None:
-    """That a text changes nothing but the words, in any form."""
-    root = ET.fromstring(render(filled(text, f"k{text}"), Xml()))
+def check_containment(text: str) -> None:
+    """Checks that a text changes nothing but the words, in any form."""
+    root = ET.fromstring(render(history_of(text, f"k{text}"), Xml()))
     assert [each.tag for each in root] == ["notice", "thread-status", "conversation", "conversation"]
     full, short = root[2:]
     assert full.attrib.keys() == {"timestamp", "until", "relative", "thread", "kind"} | ({"title"} & full.attrib.keys())
     assert short.get("summary") == "true"
     heads = ["[human 09:02]", "[you 09:03]", "[human 09:04]"]
-    assert (lines(full.text or ""), lines(short.text or "")) == (heads, heads[1:])
-    inside, outside = fenced(render(filled(text), Markdown()))
-    assert [lines(each) for each in inside] == [heads, heads[1:]]
-    assert outside.split() == fenced(render(filled("words"), Markdown()))[1].split()
-    data = json.loads(render(filled(text), Json()).encode())
+    assert (message_heads(full.text or ""), message_heads(short.text or "")) == (heads, heads[1:])
+    inside, outside = fenced(render(history_of(text), Markdown()))
+    assert [message_heads(each) for each in inside] == [heads, heads[1:]]
+    assert outside.split() == fenced(render(history_of("words"), Markdown()))[1].split()
+    data = json.loads(render(history_of(text), Json()).encode())
     assert [len(each["messages"]) for each in data["conversations"]] == [3, 2]
 
 
 @pytest.mark.parametrize("opening", OPENINGS)
-def test_no_text_ends_the_place_where_it_is_quoted(opening: str) -> None:
-    check(opening)
-    check(f"{opening}\n{opening}{CANARY}\n{opening}")
-    check(f"a\n  {opening}\n   {opening}\n\n{opening}")
+def test_no_text_escapes_its_quotation(opening: str) -> None:
+    check_containment(opening)
+    check_containment(f"{opening}\n{opening}{CANARY}\n{opening}")
+    check_containment(f"a\n  {opening}\n   {opening}\n\n{opening}")
 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.sampled_from(OPENINGS) | st.text(st.characters(codec=None), max_size=20), max_size=8).map("".join))
-def test_every_form_stands_whatever_people_write(text: str) -> None:
-    check(text)
+def test_every_form_stays_well_formed_whatever_people_write(text: str) -> None:
+    check_containment(text)
 
 
 @pytest.mark.parametrize("run", [3, 5, 63, 64, 1_000])
-def test_a_fence_is_longer_than_any_within_and_never_endless(run: int) -> None:
-    page = render(history(shown(talk(("human", "a", f"a\n{'`' * run}\nb")))), Markdown())
+def test_a_fence_is_longer_than_any_within_up_to_a_limit(run: int) -> None:
+    page = render(history(show(talk(("human", "a", f"a\n{'`' * run}\nb")))), Markdown())
     (fence,) = re.findall(r"(?m)^(`+)text$", page)
     assert len(fence) == min(64, run + 1)
     assert len(fenced(page)[0]) == 1
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_is_hidden_is_left_out_in_every_form(name: str) -> None:
+def test_hidden_text_is_left_out_in_every_form(name: str) -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in CANARY)
-    text = render(filled(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMS[name](UTC))
+    text = render(history_of(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMS[name](UTC))
     assert "IGNORE" not in text
     assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e\U000e0000-\U000e0fff]", text)
     assert "\\u202e" not in text
@@ -227,25 +227,25 @@ def test_what_is_hidden_is_left_out_in_every_form(name: str) -> None:
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("title", ["<" * 500, "\"'" * 250, "&" * 500, "\\" * 500, "x" * 2_000])
 def test_a_title_takes_no_more_room_once_it_is_escaped(name: str, title: str) -> None:
-    plain, odd = (render(history(shown(talk(*SAID, title=each))), FORMS[name](UTC)) for each in ("", title))
+    plain, odd = (render(history(show(talk(*MESSAGES, title=each))), FORMS[name](UTC)) for each in ("", title))
     assert len(odd) - len(plain) < 180
     assert len(odd) - len(plain) > 100
 
 
 @pytest.mark.parametrize("key", ["abc\n# evil", "a`b\n\n# evil <x>", "](x) # evil"])
 def test_the_name_of_a_session_is_one_short_word(key: str) -> None:
-    one = shown(talk(*SAID, thread=key + "z" * 5_000, kind=Kind.SESSION))
-    headings = re.findall(r"(?m)^#+ .*$", render(history(one), Markdown()))
+    entry = show(talk(*MESSAGES, thread=key + "z" * 5_000, kind=Kind.SESSION))
+    headings = re.findall(r"(?m)^#+ .*$", render(history(entry), Markdown()))
     assert len(headings) == 2
     assert re.fullmatch(r"## session \w[\w#()]{3,100}, today", headings[1])
     for make in (Xml, Json):
-        assert len(render(history(one), make())) < 1_500
+        assert len(render(history(entry), make())) < 1_500
 
 
 # In the context file
 
 
-def test_the_history_stands_after_the_findings_in_one_document() -> None:
+def test_the_history_follows_the_findings_in_one_document() -> None:
     context = CASES["all_sections"][0]
     part = render(EXAMPLE, Xml(is_part=True))
     root = ET.fromstring(as_xml(context, part))
@@ -259,7 +259,7 @@ def test_the_history_stands_after_the_findings_in_one_document() -> None:
     assert "\n### issue 12, today\n" in page
 
 
-def test_a_history_alone_stands_under_the_notice_too() -> None:
+def test_a_history_alone_comes_with_the_notice_too() -> None:
     root = ET.fromstring(as_xml(Context(), render(EXAMPLE, Xml(is_part=True))))
     assert [each.tag for each in root] == ["notice", "conversation-history"]
     page = as_markdown(Context(), render(EXAMPLE, Markdown(is_part=True)))

@@ -22,7 +22,7 @@ def notice(facts: ReleaseFacts, links: CommentLinks = GITHUB, **texts: str) -> s
     return rendered.text
 
 
-def test_it_says_the_release_the_original_and_the_upgrade_note() -> None:
+def test_a_notice_names_the_release_the_original_and_the_upgrade_note() -> None:
     text = notice(ReleaseFacts("v2.3.0-rc.1", is_early=True, original=12, upgrade_note='Run "migrate" first.'))
     home = "https://redirect.github.com/octo-org/hello-world"
     assert text == (
@@ -34,12 +34,12 @@ def test_it_says_the_release_the_original_and_the_upgrade_note() -> None:
     )
 
 
-def test_where_nobody_hears_commands_it_names_none() -> None:
+def test_a_notice_names_no_commands_where_they_are_off() -> None:
     rendered = Renderer(links=GITHUB, commands=False).notice(ReleaseFacts("v2.3.0"), notice="x", now=NOW)
     assert rendered.text.endswith("<sub>Precedent, a bot, wrote this.</sub>\n")
 
 
-def test_a_repository_may_say_it_in_its_own_words() -> None:
+def test_a_repository_may_use_its_own_words_for_a_notice() -> None:
     text = notice(ReleaseFacts("v2.3.0"), notice_released="Behoben ab {release}.")
     assert "Behoben ab [v2.3.0](" in text
 
@@ -48,9 +48,9 @@ def test_a_repository_may_say_it_in_its_own_words() -> None:
 def test_neither_a_tag_nor_a_release_text_does_more_than_show_words(payload: str) -> None:
     text = notice(ReleaseFacts(payload, original=12, upgrade_note=payload))
     assert text.startswith("<!-- precedent:v1 id=action notice=")
-    found = report(text)
-    assert (found.mentions, found.references, found.images, found.shortcodes) == ([], [], [], [])
-    assert all(address.startswith("https://redirect.github.com/octo-org/hello-world/") for address in found.links)
+    findings = report(text)
+    assert (findings.mentions, findings.references, findings.images, findings.shortcodes) == ([], [], [], [])
+    assert all(address.startswith("https://redirect.github.com/octo-org/hello-world/") for address in findings.links)
     assert not re.search(
         r"^\W*(?:duplicate of|fix(?:es)?|closes?)\b", text.partition("\n")[2], re.IGNORECASE | re.MULTILINE
     )

@@ -1,4 +1,4 @@
-"""Whole comments as readers see them, compared with snapshots. ``UPDATE_SNAPSHOTS=1`` writes these again."""
+"""Whole comments as readers see them, compared with snapshots. ``UPDATE_SNAPSHOTS=1`` rewrites them."""
 
 import os
 import re
@@ -28,10 +28,10 @@ from tests.comment.contexts import (
     OPEN,
     ORGANISATION,
     PAGE,
+    closed_match,
     day,
-    ended,
-    other,
-    quoted,
+    organisation_match,
+    quoted_outcome,
     turn,
 )
 from tests.examples import examples
@@ -65,10 +65,10 @@ def prose(text: str) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_the_comment_is_the_one_in_the_snapshot(name: str) -> None:
     text = comment(*CASES[name])
-    kept = SNAPSHOTS / f"{name}.md"
+    snapshot = SNAPSHOTS / f"{name}.md"
     if os.environ.get("UPDATE_SNAPSHOTS"):
-        kept.write_text(text, encoding="utf-8")
-    assert text == kept.read_text(encoding="utf-8")
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
 
 
 def test_every_snapshot_belongs_to_a_case() -> None:
@@ -91,7 +91,7 @@ def test_our_words_have_no_verdict_no_score_and_no_shouting(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_pings_nobody_and_refers_to_nothing(name: str) -> None:
+def test_a_comment_pings_nobody_and_refers_to_nothing(name: str) -> None:
     shown = prose(comment(*CASES[name]))
     assert not re.search(r"(?<![A-Za-z0-9_])@[A-Za-z0-9]", shown)
     assert not re.search(r"(?i)(?<![A-Za-z0-9_])(?:#|gh-)[0-9]", shown)
@@ -128,10 +128,10 @@ def test_empty_sections_leave_no_heading() -> None:
         assert heading not in text
 
 
-def test_the_sections_stand_in_their_order() -> None:
+def test_the_sections_are_in_order() -> None:
     text = comment(*CASES["all_sections"])
-    places = [text.index(f"**{name}**") for name in ("Mentioned here", "Seen before", "Open now", "From the docs")]
-    assert places == sorted(places)
+    positions = [text.index(f"**{name}**") for name in ("Mentioned here", "Seen before", "Open now", "From the docs")]
+    assert positions == sorted(positions)
 
 
 def test_the_newest_decision_of_a_maintainer_comes_first_and_the_others_in_the_details() -> None:
@@ -139,7 +139,7 @@ def test_the_newest_decision_of_a_maintainer_comes_first_and_the_others_in_the_d
     assert text.index("We go with PostgreSQL; Redis") < text.index("<details>") < text.index("Let us try Redis first")
 
 
-def test_a_decision_that_the_ending_states_is_told_once() -> None:
+def test_a_decision_that_the_ending_states_is_shown_once() -> None:
     ending = Outcome(OutcomeKind.ANSWERED, quote="We agreed. We go with PostgreSQL; Redis lost sessions on restart.")
     text = comment(Context(mentioned=(replace(MENTION, outcome=ending),)))
     assert text.count("We go with PostgreSQL; Redis lost sessions on restart.") == 1
@@ -151,7 +151,7 @@ def test_code_among_reasons_is_set_off_from_words_only() -> None:
     assert "*Why:* both speak of `group_id`, usage, `a::b`, `c_d`\n" in text
 
 
-def test_the_thread_itself_is_never_spoken_of() -> None:
+def test_a_comment_never_shows_its_own_thread() -> None:
     context = Context(mentioned=(MENTION,), open_now=(OPEN,))
     text = Renderer(links=GITHUB).render(context, thread_id=OPEN.id, now=NOW, searched=0).text
     assert OPEN.title not in text
@@ -169,19 +169,19 @@ def test_the_footer_names_commands_only_where_there_are_commands() -> None:
     assert "👎" in quiet
 
 
-def test_at_most_two_issues_of_other_repositories_are_shown_and_none_may_be_called_wrong_here() -> None:
+def test_at_most_two_issues_of_other_repositories_are_shown_without_a_wrong_command() -> None:
     text = comment(Context(organisation=ORGANISATION * 2))
     assert text.count("· in `octo-org/") == 2
     assert "/precedent wrong" not in text
 
 
 def test_titles_of_this_repository_name_no_issue_of_another() -> None:
-    duplicate = other(ended(quoted(OutcomeKind.DUPLICATE, "", duplicate_of=MENTION.id)))
+    duplicate = organisation_match(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=MENTION.id)))
     text = comment(Context(mentioned=(MENTION,), organisation=(duplicate,)))
     assert "closed as a duplicate of [issue 12](https://redirect.github.com/octo-org/sdk/issues/12)" in text
 
 
-def test_what_is_cut_first_are_pages_then_other_repositories_then_our_own() -> None:
+def test_pages_are_cut_first_then_other_repositories_then_our_own_issues() -> None:
     parts = list(smaller_contexts(replace(CASES["all_sections"][0], organisation=ORGANISATION)))
     left = [(bool(part.pages), len(part.organisation), bool(part.open_now)) for part in parts]
     assert list(dict.fromkeys(left))[:5] == [
@@ -260,12 +260,12 @@ def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
         assert len(text.splitlines()) == 2
 
 
-def test_missing_templates_are_a_fault_outside(tmp_path: Path) -> None:
+def test_missing_templates_are_a_world_error(tmp_path: Path) -> None:
     with pytest.raises(WorldError, match="reinstall Precedent"):
         Renderer(tmp_path)
 
 
-def test_what_does_not_fit_is_left_out_at_whole_conversations_last_ones_first() -> None:
+def test_a_comment_that_is_too_long_loses_whole_conversations_last_ones_first() -> None:
     text = comment(LONG)
     assert len(text) <= MAX_CHARS
     assert 20 < len(re.findall("<details>", text)) == len(re.findall("</details>", text)) < 40
@@ -274,13 +274,15 @@ def test_what_does_not_fit_is_left_out_at_whole_conversations_last_ones_first() 
     assert "**octocat**, 2025-02-20" not in text
 
 
-def said(text: str) -> tuple[CondensedTurn, ...]:
+def one_turn(text: str) -> tuple[CondensedTurn, ...]:
     return (turn("octocat", day(1, 1), text),)
 
 
 def test_bytes_count_as_well_as_characters() -> None:
     wide = Context(
-        seen_before=tuple(ended(h.outcome, id=h.id, conversation=said("忆" * 9_000)) for h in LONG.seen_before)
+        seen_before=tuple(
+            closed_match(h.outcome, id=h.id, conversation=one_turn("忆" * 9_000)) for h in LONG.seen_before
+        )
     )
     text = comment(wide)
     assert len(text.encode()) <= MAX_BYTES
@@ -335,7 +337,7 @@ def contexts(draw: st.DrawFn) -> Context:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(contexts())
-def test_whatever_people_write_the_comment_fits_is_harmless_and_comes_again(context: Context) -> None:
+def test_whatever_people_write_the_comment_fits_and_is_harmless_and_repeatable(context: Context) -> None:
     text = comment(context)
     assert len(text) <= MAX_CHARS
     assert len(text.encode()) <= MAX_BYTES
@@ -348,18 +350,18 @@ def test_whatever_people_write_the_comment_fits_is_harmless_and_comes_again(cont
 @pytest.mark.parametrize("word", ["word ", "@a ", "`", "#1 ", "\n", "忆", "```\nx\n```\n"])
 def test_how_it_went_takes_two_thousand_characters_at_most(word: str) -> None:
     talk = tuple(turn("octocat", day(1, n), word * 200_000) for n in (1, 2, 3))
-    text = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation=talk),)))
+    text = comment(Context(seen_before=(closed_match(LONG.seen_before[0].outcome, conversation=talk),)))
     folded = "".join(re.findall(r"(?s)<summary>How it went</summary>(.*?)</details>", text))
     assert len(folded.strip()) <= FOLDED_CHARS == 2_000
 
 
-def test_of_a_long_conversation_the_opening_and_the_latest_turns_are_told() -> None:
+def test_a_long_conversation_shows_its_opening_and_its_latest_turns() -> None:
     talk = tuple(turn("octocat", day(1, n), f"Turn {n}. " + "word " * 80) for n in range(1, 9))
-    text = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation=talk),)))
+    text = comment(Context(seen_before=(closed_match(LONG.seen_before[0].outcome, conversation=talk),)))
     assert [int(n) for n in re.findall(r"Turn (\d)\.", text)] == [1, 5, 6, 7, 8]
     assert text.count("  > […]") == 1
     first, second = talk[:2]
-    short = comment(Context(seen_before=(ended(LONG.seen_before[0].outcome, conversation=(first, second)),)))
+    short = comment(Context(seen_before=(closed_match(LONG.seen_before[0].outcome, conversation=(first, second)),)))
     assert "[…]" not in short
 
 

@@ -17,11 +17,22 @@ from bot.comment.template_sandbox import OutputTooLong, Sandbox, TemplateFault
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context
 from bot.domain.thread import OutcomeKind
-from tests.comment.contexts import CASES, GITHUB, LONG, MENTION, NOW, day, ended, quoted, seen, turn
+from tests.comment.contexts import (
+    CASES,
+    GITHUB,
+    LONG,
+    MENTION,
+    NOW,
+    closed_match,
+    context_of,
+    day,
+    quoted_outcome,
+    turn,
+)
 from tests.examples import examples
 from tests.marker import find_marker
 
-SEEN = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),), mentioned=(MENTION,))
+SEEN = Context(seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED)),), mentioned=(MENTION,))
 
 
 def render(overrides: dict[str, str], context: Context = SEEN) -> tuple[str, str | None]:
@@ -143,10 +154,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_line_says_so(name: str) -> None:
-    started = time.process_time()
+def test_an_unusable_template_is_replaced_by_the_shipped_one_and_one_line_says_so(name: str) -> None:
+    start = time.process_time()
     text, problem = render({"context.md.j2": HOSTILE[name]})
-    assert time.process_time() - started < 2
+    assert time.process_time() - start < 2
     assert text == SHIPPED_TEXT
     assert problem is not None
     assert problem.startswith(".github/precedent, for context.md.j2: ")
@@ -155,7 +166,7 @@ def test_a_template_that_cannot_be_used_gives_way_to_the_shipped_one_and_one_lin
     assert "0x" not in problem
 
 
-def test_a_broken_base_gives_way_too() -> None:
+def test_a_broken_base_is_replaced_too() -> None:
     text, problem = render({"base.md.j2": "{{ nobody }}"})
     assert text == SHIPPED_TEXT
     assert problem is not None
@@ -163,7 +174,7 @@ def test_a_broken_base_gives_way_too() -> None:
 
 
 def test_the_file_that_is_broken_is_named() -> None:
-    for broken, named in (
+    for broken, expected in (
         ({"base.md.j2": "\n{{ }}"}, "line 2 of base.md.j2: "),
         ({"context.md.j2": "{{ }}"}, ": line 1: "),
         ({"context.md.j2": "Hello,\n{{ nobody }}"}, ": line 2: 'nobody' is undefined"),
@@ -174,15 +185,15 @@ def test_the_file_that_is_broken_is_named() -> None:
     ):
         problem = render(broken)[1]
         assert problem is not None
-        assert named in problem
+        assert expected in problem
 
 
 def test_the_costliest_template_within_the_budget_takes_far_less_than_two_seconds() -> None:
     body = "{% if words.why == words.decided and words.why != words.pages %}{% endif %}" * 40
     loops = "".join(f"{{% for x{n} in [1,2,3,4,5,6,7,8,9] %}}" for n in range(6)) + body + "{% endfor %}" * 6
-    started = time.monotonic()
+    start = time.monotonic()
     _, problem = render({"context.md.j2": "{% block a %}" + loops + "{% endblock %}"})
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - start < 1
     assert problem is not None
     assert "too many steps" in problem
 
@@ -258,10 +269,12 @@ def test_too_much_source_is_refused_whole() -> None:
     assert "65,536" in problem
 
 
-def test_what_people_quote_and_paste_does_not_count_against_a_template() -> None:
+def test_text_that_people_quote_and_paste_does_not_count_against_a_template() -> None:
     pasted = f"Fixes #5\n\n```\nDuplicate of #6\n{marker()}\n```\n{marker()}\nDuplicate of #7\n"
-    told = seen(quoted(OutcomeKind.ANSWERED, pasted), conversation=(turn("octocat", day(1, 1), pasted),))
-    text, problem = render({"context.md.j2": BASE}, told)
+    context = context_of(
+        quoted_outcome(OutcomeKind.ANSWERED, pasted), conversation=(turn("octocat", day(1, 1), pasted),)
+    )
+    text, problem = render({"context.md.j2": BASE}, context)
     assert problem is None
     assert "Duplicate of #6" in text
 
@@ -285,7 +298,7 @@ def test_text_reaches_a_template_as_it_is_shown_never_raw() -> None:
     assert "<img" not in MarkdownIt("commonmark").render(text)
 
 
-def test_an_override_that_fits_nothing_more_is_shrunk_like_the_shipped_one() -> None:
+def test_a_comment_from_a_long_override_is_shrunk_like_the_shipped_one() -> None:
     text, problem = render({"context.md.j2": BASE + "{% block footer %}" + "f" * 20_000 + "{% endblock %}"}, LONG)
     assert problem is None
     assert len(text) <= 60_000
@@ -306,7 +319,7 @@ def test_the_shipped_templates_leave_most_of_the_budget_to_a_repository() -> Non
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40))
-def test_no_template_whatever_raises_or_loses_the_marker(pieces: list[str]) -> None:
+def test_no_template_raises_or_loses_the_marker(pieces: list[str]) -> None:
     text, _ = render({"context.md.j2": " ".join(pieces)})
     assert find_marker(text)
 

@@ -1,8 +1,8 @@
 """A local `python:3.13-slim` for machines that cannot pull it: debootstrap's Debian and this machine's Python 3.13.
 
-It is made as the official one is, without documentation, translations, debugging symbols, tests and package lists, so
-that what is measured of our image holds for both. What the machine needs to reach its package registries (certificates,
-pip's configuration) goes in here, so that our Dockerfile needs to know nothing of it.
+Like the official one it has no documentation, translations, debugging symbols, tests or package lists, so that
+measurements of our image hold for both. What the machine needs to reach its package registries (certificates, pip's
+configuration) goes in here, so that our Dockerfile need not know about it.
 """
 
 import shutil
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 NAME = "docker.io/library/python:3.13-slim"
-MADE_AS = "precedent.base-image"
+LABEL = "precedent.base-image"
 VERSION = "2"
-"""What this module makes, as a label: an image that an earlier one made is made again."""
+"""The version of this module's image, stored as a label: an image of another version is built again."""
 
 SUITE = "trixie"
 LIBRARIES = (
@@ -51,32 +51,35 @@ class PartMissing(Exception):
 def run(command: Sequence[str | Path], timeout: float = 600) -> str:
     """The output of a program; raises PartMissing when there is no such program, AssertionError when it fails."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [str(part) for part in command], capture_output=True, text=True, timeout=timeout, check=False
         )
     except FileNotFoundError:
         raise PartMissing(
             f"{command[0]} is not here: apt-get install buildah podman runc debootstrap binutils"
         ) from None
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
+    assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}"
+    return result.stdout
 
 
 def find_python() -> Path:
-    """The prefix of a Python 3.13 of this machine that can be moved: it brings its own standard library."""
-    found = [shutil.which("python3.13"), *sorted(map(str, Path.home().glob(".pyenv/versions/3.13.*/bin/python3.13")))]
-    for program in filter(None, found):
-        asked = subprocess.run(
+    """The prefix of a relocatable Python 3.13 on this machine: one with its own standard library."""
+    candidates = [
+        shutil.which("python3.13"),
+        *sorted(map(str, Path.home().glob(".pyenv/versions/3.13.*/bin/python3.13"))),
+    ]
+    for program in filter(None, candidates):
+        probe = subprocess.run(
             [program, "-c", "import sys; print(sys.base_prefix)"], capture_output=True, text=True, check=False
         )
-        prefix = Path(asked.stdout.strip() or "/nowhere")
+        prefix = Path(probe.stdout.strip() or "/nowhere")
         if (prefix / "lib/python3.13/os.py").exists() and (prefix / "bin/python3.13").exists():
             return prefix
     raise PartMissing("no Python 3.13 is here to make the base image of, and there is no Docker to pull it")
 
 
 def copy_python(prefix: Path, root: Path) -> None:
-    """Put Python where the official image has it, without what that leaves out: tests, bytecode, symbols."""
+    """Put Python where the official image has it, without tests, bytecode and symbols, which that also leaves out."""
     for folder in ("bin", "lib"):
         (root / "usr/local" / folder).mkdir(parents=True, exist_ok=True)
     shutil.copy2(prefix / "bin/python3.13", root / "usr/local/bin")
@@ -92,16 +95,16 @@ def copy_python(prefix: Path, root: Path) -> None:
     run(["strip", "--strip-all", root / "usr/local/bin/python3.13", *compiled])
 
 
-def is_made() -> bool:
-    """Whether the local storage has the image, the official one or as this module makes it today."""
+def exists() -> bool:
+    """Whether the local storage has the official image, or the current one of this module."""
     if NAME not in run(["buildah", "images", "--format", "{{.Name}}:{{.Tag}}"]).split():
         return False
-    described = run(["podman", "image", "inspect", "--format", "{{json .Config}}", NAME])
-    return f'"{MADE_AS}":"{VERSION}"' in described or "PYTHON_VERSION=" in described
+    config = run(["podman", "image", "inspect", "--format", "{{json .Config}}", NAME])
+    return f'"{LABEL}":"{VERSION}"' in config or "PYTHON_VERSION=" in config
 
 
 def build(folder: Path) -> None:
-    """Make the image in the local storage; ``folder`` is scratch space of about 500 MB. Takes a minute or two."""
+    """Build the image in the local storage; ``folder`` is scratch space of about 500 MB. Takes a minute or two."""
     root = folder / "root"
     prefix = find_python()
     run(["debootstrap", "--variant=minbase", f"--include={','.join(LIBRARIES)}", SUITE, root], timeout=1200)
@@ -114,5 +117,5 @@ def build(folder: Path) -> None:
     run(["tar", "-C", root, "-cf", archive, "."])
     container = run(["buildah", "from", "scratch"]).strip()
     run(["buildah", "add", "--quiet", container, archive, "/"])
-    run(["buildah", "config", "--env", f"PATH={PATH}", "--label", f"{MADE_AS}={VERSION}", container])
+    run(["buildah", "config", "--env", f"PATH={PATH}", "--label", f"{LABEL}={VERSION}", container])
     run(["buildah", "commit", "--quiet", "--rm", container, NAME])

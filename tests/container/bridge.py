@@ -1,8 +1,8 @@
-"""Connections from a network that has no way out to one server outside: through a socket that is a file.
+"""Connects a network without a way out to one server outside, through a Unix socket.
 
 python -I bridge.py PORT FILE [PORT FILE …]
 
-listens on these ports of the loopback address where it runs. `Bridge` is the other end.
+listens on these loopback ports where it runs. `Bridge` is the other end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Connect = Callable[[], socket.socket]
 
 
 class Bridge:
-    """Takes connections at ``file`` on to a port of this machine, until `close`."""
+    """Forwards connections at the socket ``file`` to a port of this machine, until `close`."""
 
     def __init__(self, file: Path, port: int) -> None:
         self._listener = socket.socket(socket.AF_UNIX)
@@ -36,37 +36,37 @@ def tcp(port: int) -> socket.socket:
 
 
 def unix(file: str) -> socket.socket:
-    made = socket.socket(socket.AF_UNIX)
-    made.connect(file)
-    return made
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(file)
+    return connection
 
 
 def serve(listener: socket.socket, connect: Connect) -> None:
-    """Join each connection that comes with one that ``connect`` makes."""
+    """Join each incoming connection with one that ``connect`` makes."""
     while True:
         try:
-            near, _ = listener.accept()
+            incoming, _ = listener.accept()
         except OSError:
             return
-        threading.Thread(target=join, args=(near, connect), daemon=True).start()
+        threading.Thread(target=relay, args=(incoming, connect), daemon=True).start()
 
 
-def join(near: socket.socket, connect: Connect) -> None:
+def relay(incoming: socket.socket, connect: Connect) -> None:
     try:
-        far = connect()
+        outgoing = connect()
     except OSError:
-        near.close()
+        incoming.close()
         return
-    back = threading.Thread(target=pour, args=(far, near), daemon=True)
+    back = threading.Thread(target=copy_stream, args=(outgoing, incoming), daemon=True)
     back.start()
-    pour(near, far)
+    copy_stream(incoming, outgoing)
     back.join()
-    near.close()
-    far.close()
+    incoming.close()
+    outgoing.close()
 
 
-def pour(source: socket.socket, sink: socket.socket) -> None:
-    """Everything that comes from one to the other, and the end of it."""
+def copy_stream(source: socket.socket, sink: socket.socket) -> None:
+    """Copy everything from one socket to the other, and then the end of the stream."""
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             sink.sendall(data)
@@ -75,8 +75,8 @@ def pour(source: socket.socket, sink: socket.socket) -> None:
 
 
 def main() -> None:
-    given = iter(sys.argv[1:])
-    for port, file in zip(given, given, strict=True):
+    arguments = iter(sys.argv[1:])
+    for port, file in zip(arguments, arguments, strict=True):
         listener = socket.create_server(("127.0.0.1", int(port)))
         threading.Thread(target=serve, args=(listener, lambda file=file: unix(file)), daemon=True).start()
     print("ready", flush=True)

@@ -1,4 +1,4 @@
-"""The image, built once for all tests of this folder."""
+"""The image, built once for all tests in this folder."""
 
 from pathlib import Path
 

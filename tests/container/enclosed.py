@@ -1,7 +1,7 @@
-"""A network of its own for containers, from which two servers of this machine can be reached and nothing else.
+"""A separate network for containers, from which only two servers of this machine can be reached.
 
-A container without a network holds the loopback address; ours share it. That works with every engine, without rights
-to change the machine's own network. The ports are the servers' own, so that their addresses are good inside too.
+A container without a network holds the loopback address, and ours share it. That works with every engine, without
+rights to change the machine's network. The ports are the servers' own, so that their addresses are valid inside too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tests.container.bridge import Bridge
 from tests.container.engine import Engine
 
 SCRIPT = Path(__file__).with_name("bridge.py")
-SECONDS = 30
+START_TIMEOUT = 30
 
 
-class Enclosed:
-    """Use as a context; ``options`` are for the containers that run in it. ``folder`` has a short name."""
+class IsolatedNetwork:
+    """Use as a context manager; ``options`` are for the containers that run in it. ``folder`` has a short name."""
 
     def __init__(self, engine: Engine, folder: Path, *urls: str) -> None:
         self._engine = engine
@@ -33,14 +33,14 @@ class Enclosed:
 
     def __enter__(self) -> Self:
         self._bridges = [Bridge(self._folder / f"{port}", port) for port in self._ports]
-        given = [word for port in self._ports for word in (str(port), f"/bridge/{port}")]
+        arguments = [word for port in self._ports for word in (str(port), f"/bridge/{port}")]
         mounts = ["-v", f"{self._folder}:/bridge", "-v", f"{SCRIPT}:/bridge.py:ro"]
         python = ["--entrypoint", "/opt/precedent/bin/python", self._engine.image, "-I", "/bridge.py"]
-        made = self._engine.do("run", "-d", "--name", self._name, "--network", "none", *mounts, *python, *given)
-        assert made.code == 0, made.said
-        until = time.monotonic() + SECONDS
-        while "ready" not in self._engine.do("logs", self._name).said:
-            assert time.monotonic() < until, self._engine.do("logs", self._name).said
+        result = self._engine.do("run", "-d", "--name", self._name, "--network", "none", *mounts, *python, *arguments)
+        assert result.code == 0, result.output
+        deadline = time.monotonic() + START_TIMEOUT
+        while "ready" not in self._engine.do("logs", self._name).output:
+            assert time.monotonic() < deadline, self._engine.do("logs", self._name).output
             time.sleep(0.1)
         return self
 

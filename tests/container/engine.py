@@ -12,8 +12,8 @@ from tests.container.base_image import run
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "localhost/precedent:test"
-GIVEN = "PRECEDENT_TEST_IMAGE"
-"""The environment variable that names an image which is tested in place of one that is built here: a release's."""
+IMAGE_VARIABLE = "PRECEDENT_TEST_IMAGE"
+"""The environment variable that names an image, such as a release's, to test instead of building one here."""
 
 CONTAINERS_CONF = """\
 [engine]
@@ -24,19 +24,19 @@ events_logger = "file"
 netns = "host"
 default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]
 """
-"""What podman needs on a machine without systemd, itself often a container."""
+"""What podman needs on a machine without systemd, which is often a container itself."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A program in the container that has ended. ``said`` is stdout and stderr, as a runner shows them."""
+class ContainerResult:
+    """A program in the container that has ended. ``output`` is stdout and stderr, as a runner shows them."""
 
     code: int
-    said: str
+    output: str
 
 
 def has_docker() -> bool:
-    """Whether a Docker engine answers; its client alone is none."""
+    """Whether a Docker engine answers; a client alone is not enough."""
     try:
         return subprocess.run(["docker", "info"], capture_output=True, timeout=30, check=False).returncode == 0
     except (FileNotFoundError, subprocess.TimeoutExpired):
@@ -44,61 +44,61 @@ def has_docker() -> bool:
 
 
 class Engine:
-    """Builds our image once, and runs it. ``built_with`` are arguments of the build, for an image of another name.
+    """Builds our image once, and runs it. ``build_arguments`` are for an image with another name.
 
-    Where the environment names an image, our own is not built: that one is run.
+    If the environment names an image, that one is run and none is built.
     """
 
-    def __init__(self, scratch: Path, image: str = IMAGE, built_with: Sequence[str] = ()) -> None:
-        self._is_given = image == IMAGE and bool(os.environ.get(GIVEN))
-        self.image = os.environ[GIVEN] if self._is_given else image
-        self._built_with = [part for each in built_with for part in ("--build-arg", each)]
+    def __init__(self, scratch: Path, image: str = IMAGE, build_arguments: Sequence[str] = ()) -> None:
+        self._is_prebuilt = image == IMAGE and bool(os.environ.get(IMAGE_VARIABLE))
+        self.image = os.environ[IMAGE_VARIABLE] if self._is_prebuilt else image
+        self._build_arguments = [part for argument in build_arguments for part in ("--build-arg", argument)]
         self._docker = has_docker()
         self._conf = scratch / "containers.conf"
         self._conf.write_text(CONTAINERS_CONF, encoding="utf-8")
         self._program = ["docker"] if self._docker else ["env", f"CONTAINERS_CONF={self._conf}", "podman"]
 
     def build(self) -> str:
-        """Build the image from the checkout, unless one was given; its id."""
-        if self._is_given:
+        """Build the image from the checkout, unless one was given. Returns its id."""
+        if self._is_prebuilt:
             return self.inspect("{{.Id}}")
         if self._docker:
-            run(["docker", "build", "--quiet", *self._built_with, "-t", self.image, ROOT], timeout=1800)
+            run(["docker", "build", "--quiet", *self._build_arguments, "-t", self.image, ROOT], timeout=1800)
         else:
-            self._have_base()
+            self._ensure_base_image()
             options = ["--isolation", "chroot", "--network", "host", "--pull-never", "--layers"]
-            run(["buildah", "bud", *options, *self._built_with, "-t", self.image, ROOT], timeout=1800)
+            run(["buildah", "bud", *options, *self._build_arguments, "-t", self.image, ROOT], timeout=1800)
         return self.inspect("{{.Id}}")
 
     def inspect(self, what: str) -> str:
-        """A part of the image's description, by a Go template."""
+        """A part of the image's description, selected by a Go template."""
         return run([*self._program, "image", "inspect", "--format", what, self.image]).strip()
 
-    def run(self, *arguments: str, options: list[str] | None = None) -> Ended:
+    def run(self, *arguments: str, options: list[str] | None = None) -> ContainerResult:
         """Run the image with these arguments; ``options`` go before its name."""
-        return self._ended(self.command(*arguments, options=options))
+        return self._run_command(self.command(*arguments, options=options))
 
     def command(self, *arguments: str, options: list[str] | None = None) -> list[str]:
-        """What `run` starts."""
+        """The command that `run` starts."""
         return [*self._program, "run", "--rm", *(options or []), self.image, *arguments]
 
-    def do(self, *words: str) -> Ended:
+    def do(self, *words: str) -> ContainerResult:
         """A command of the engine itself, such as ``exec``."""
-        return self._ended([*self._program, *words])
+        return self._run_command([*self._program, *words])
 
     @staticmethod
-    def _ended(command: Sequence[str]) -> Ended:
+    def _run_command(command: Sequence[str]) -> ContainerResult:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        noise = [line for line in (done.stdout + done.stderr).splitlines() if "level=warning" not in line]
-        return Ended(done.returncode, "\n".join(noise))
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if "level=warning" not in line]
+        return ContainerResult(done.returncode, "\n".join(lines))
 
     def shell(self, script: str) -> str:
         """What a shell script prints inside the image."""
         done = self.run("-c", script, options=["--network", "none", "--entrypoint", "/bin/sh"])
-        assert done.code == 0, done.said
-        return done.said
+        assert done.code == 0, done.output
+        return done.output
 
-    def _have_base(self) -> None:
-        if not base_image.is_made():
+    def _ensure_base_image(self) -> None:
+        if not base_image.exists():
             with tempfile.TemporaryDirectory(prefix="base-image-") as scratch:
                 base_image.build(Path(scratch))

@@ -1,7 +1,7 @@
-"""Sees every program that is started in a container: each one of the image gives way to a script that writes it down.
+"""Records every program that a container starts: a script that writes it down replaces each program of the image.
 
-The script takes git and its helper on to the real ones, and lets nothing else run. Python, which is the entry point,
-writes itself down when it starts. So no tool is needed that watches processes, and it works with every engine.
+The script passes git and its helper on to the real programs and lets nothing else run. Python, the entry point, writes
+itself down when it starts. So no tool has to watch processes, and this works with every engine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.container.engine import Engine
 
 REAL = ("/usr/bin/git", "/usr/lib/git-core/git-remote-http")
 PYTHON = ("/usr/local/bin/python3.13",)
-SITE = "/opt/precedent/lib/python3.13/site-packages"
-WRITE = """\
+SITE_PACKAGES = "/opt/precedent/lib/python3.13/site-packages"
+WRITE_SCRIPT = """\
 import json, os, sys
 log = os.open("/recorded/log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
 os.write(log, (json.dumps([{words}, dict(os.environ)]) + "\\n").encode())
@@ -23,14 +23,14 @@ os.close(log)
 """
 SCRIPT = f"""\
 #!{PYTHON[0]} -ISs
-{WRITE.format(words="sys.argv")}
+{WRITE_SCRIPT.format(words="sys.argv")}
 name = os.path.basename(sys.argv[0])
 real = "/recorded/real/" + {{"git-remote-https": "git-remote-http"}}.get(name, name)
 if os.path.exists(real):
     os.execv(real, sys.argv)
 sys.exit(126)
 """
-FIND = """
+FIND_SCRIPT = """
 import os, stat
 for top in ('/usr', '/opt', '/etc', '/var', '/data', '/models'):
     for folder, _, files in os.walk(top):
@@ -45,8 +45,8 @@ for top in ('/usr', '/opt', '/etc', '/var', '/data', '/models'):
 
 
 @dataclass(frozen=True)
-class Started:
-    """A program that was started: with these words, and these variables."""
+class StartedProgram:
+    """A program that was started, with its command line and its variables."""
 
     words: list[str]
     environment: dict[str, str]
@@ -62,7 +62,7 @@ class Started:
 
 
 class Recorder:
-    """``options`` for runs that are to be recorded. Programs other than git and Python end at once, with 126."""
+    """Makes the ``options`` of a recorded run. Programs other than git and Python end at once, with 126."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self._folder = folder
@@ -71,21 +71,21 @@ class Recorder:
         (folder / "script").write_text(SCRIPT, encoding="utf-8")
         (folder / "script").chmod(0o755)
         (folder / "recorded.pth").write_text("import recorded\n", encoding="utf-8")
-        (folder / "recorded.py").write_text(WRITE.format(words="sys.orig_argv"), encoding="utf-8")
-        self.programs = engine.shell(f'/opt/precedent/bin/python -I -c "{FIND}"').split()
-        copied = f"import shutil\nfor name in {REAL}: shutil.copy2(name, '/recorded/real')"
+        (folder / "recorded.py").write_text(WRITE_SCRIPT.format(words="sys.orig_argv"), encoding="utf-8")
+        self.programs = engine.shell(f'/opt/precedent/bin/python -I -c "{FIND_SCRIPT}"').split()
+        copy_script = f"import shutil\nfor name in {REAL}: shutil.copy2(name, '/recorded/real')"
         python = ["--entrypoint", "/opt/precedent/bin/python", "-v", f"{folder}:/recorded", "--network", "none"]
-        done = engine.run("-I", "-c", copied, options=python)
-        assert done.code == 0, done.said
-        over = [f"{folder}/script:{program}:ro" for program in self.programs if program not in PYTHON]
-        over += [
+        done = engine.run("-I", "-c", copy_script, options=python)
+        assert done.code == 0, done.output
+        mounts = [f"{folder}/script:{program}:ro" for program in self.programs if program not in PYTHON]
+        mounts += [
             f"{folder}:/recorded",
-            *(f"{folder}/{name}:{SITE}/{name}:ro" for name in ("recorded.pth", "recorded.py")),
+            *(f"{folder}/{name}:{SITE_PACKAGES}/{name}:ro" for name in ("recorded.pth", "recorded.py")),
         ]
-        self.options = [word for mount in over for word in ("-v", mount)]
+        self.options = [word for mount in mounts for word in ("-v", mount)]
 
-    def started(self) -> list[Started]:
-        """What was started until now, in order."""
+    def started_programs(self) -> list[StartedProgram]:
+        """The programs started so far, in order."""
         log = self._folder / "log"
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        return [Started(*json.loads(line)) for line in lines]
+        return [StartedProgram(*json.loads(line)) for line in lines]

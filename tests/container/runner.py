@@ -1,4 +1,4 @@
-"""What GitHub's runner gives to the container of an action: its folders, its variables, its user."""
+"""What GitHub's runner gives the container of an action: folders, variables and a user."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import yaml
 
-from tests.container.engine import ROOT, Ended, Engine
+from tests.container.engine import ROOT, ContainerResult, Engine
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 
 MOUNTS = ("workspace", "home", "workflow", "file_commands", "runner_temp")
 HOSTILE = "raise SystemExit('a file of the workspace was imported')\n"
-PLACES = {
+PATHS = {
     "HOME": "/github/home",
     "GITHUB_WORKSPACE": "/github/workspace",
     "GITHUB_EVENT_PATH": "/github/workflow/event.json",
@@ -25,7 +25,7 @@ PLACES = {
     "RUNNER_TEMP": "/github/runner_temp",
     "PYTHONPATH": "/github/workspace",
 }
-SAID = {
+VARIABLES = {
     "CI": "true",
     "GITHUB_ACTIONS": "true",
     "GITHUB_ACTOR": "octocat",
@@ -42,19 +42,19 @@ SAID = {
 class Runner:
     """A runner's folders and variables. https://docs.github.com/actions/reference/workflows-and-actions/variables
 
-    The socket of the engine is not mounted, which a runner of GitHub's would do: nothing of ours may ask for it.
+    Unlike GitHub's runner, this does not mount the engine's socket: nothing of ours may ask for it.
     """
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine = engine
         self.folder = folder
-        self.environ = {**PLACES, **SAID, "GITHUB_REPOSITORY": "octocat/hello-world"}
+        self.environ = {**PATHS, **VARIABLES, "GITHUB_REPOSITORY": "octocat/hello-world"}
         inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
-        for name, given in inputs.items():
-            self.environ[f"INPUT_{name.upper().replace(' ', '_')}"] = given["default"]
+        for name, declaration in inputs.items():
+            self.environ[f"INPUT_{name.upper().replace(' ', '_')}"] = declaration["default"]
         for mount in MOUNTS:
             (folder / mount).mkdir()
-            (folder / mount).chmod(0o777)  # a container without any capability is root only by its name
+            (folder / mount).chmod(0o777)  # a container without any capability is root in name only
         for name in ("output", "summary", "env", "path", "state"):
             (folder / "file_commands" / name).touch()
             (folder / "file_commands" / name).chmod(0o666)
@@ -62,8 +62,8 @@ class Runner:
             (folder / "workspace" / name).mkdir()
             (folder / "workspace" / name / "__init__.py").write_text(HOSTILE, encoding="utf-8")
 
-    def talk_to(self, github: FakeGitHub, git: GitServer) -> None:
-        """Have the action use these as GitHub."""
+    def connect(self, github: FakeGitHub, git: GitServer) -> None:
+        """Have the action use these fakes as GitHub."""
         self.environ |= {
             "GITHUB_REPOSITORY": github.repo.full_name,
             "INPUT_TOKEN": github.token,
@@ -73,23 +73,23 @@ class Runner:
         }
 
     def options(self, event: str) -> list[str]:
-        """The options of an engine, as the runner gives them but for the network."""
+        """The options for an engine, as the runner gives them except for the network."""
         mounts = [option for mount in MOUNTS for option in ("-v", f"{self.folder / mount}:/github/{mount}")]
         variables = {**self.environ, "GITHUB_EVENT_NAME": event}
-        given = [option for name, value in variables.items() for option in ("-e", f"{name}={value}")]
-        return ["--workdir", "/github/workspace", *mounts, *given]
+        environment = [option for name, value in variables.items() for option in ("-e", f"{name}={value}")]
+        return ["--workdir", "/github/workspace", *mounts, *environment]
 
-    def run(self, event: str, *options: str) -> Ended:
+    def run(self, event: str, *options: str) -> ContainerResult:
         """Run the action on the event that was written."""
         return self.engine.run(options=[*self.options(event), *options])
 
-    def outside(self, event: str, python: Path) -> dict[str, str]:
-        """The same variables for a run of ``python`` on this machine, whose places are the mounted ones."""
-        given = {**self.environ, "GITHUB_EVENT_NAME": event, "PATH": f"{python.parent}:{os.environ['PATH']}"}
-        del given["PYTHONPATH"]
+    def environment_outside(self, event: str, python: Path) -> dict[str, str]:
+        """The same variables for a run of ``python`` on this machine, with the paths of the mounted folders."""
+        environment = {**self.environ, "GITHUB_EVENT_NAME": event, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+        del environment["PYTHONPATH"]
         return {
-            name: value.replace("/github/", f"{self.folder}/", 1) if name in PLACES else value
-            for name, value in given.items()
+            name: value.replace("/github/", f"{self.folder}/", 1) if name in PATHS else value
+            for name, value in environment.items()
         }
 
     def write_event(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The image's bill of materials says what is in the image, and that is what the lock says."""
+"""The image's bill of materials lists what is in the image, which is what the lock lists."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.container.engine import ROOT, Engine
 pytestmark = pytest.mark.container
 
 BILL = "/usr/share/precedent/bill.cdx.json"
-RUNS_ON = {
+PLATFORM = {
     "platform_python_implementation": "CPython",
     "python_full_version": "3.13.0",
     "implementation_name": "cpython",
@@ -22,8 +22,8 @@ RUNS_ON = {
 
 @pytest.fixture(scope="module")
 def bill(engine: Engine) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(engine.shell(f"cat {BILL}"))
-    return told
+    content: dict[str, Any] = json.loads(engine.shell(f"cat {BILL}"))
+    return content
 
 
 def purls(bill: dict[str, Any], kind: str) -> set[str]:
@@ -31,16 +31,16 @@ def purls(bill: dict[str, Any], kind: str) -> set[str]:
 
 
 def locked(lock: str) -> set[str]:
-    """Name and version of each library that the lock has for CPython 3.13."""
+    """Name and version of each library in the lock for CPython 3.13."""
     rows = re.findall(r"^([\w.-]+)(?:\[.*?\])?==(\S+)(?: ; (.+?))? \\$", (ROOT / lock).read_text(), re.MULTILINE)
     return {
         f"{canonicalize_name(name)}@{version}"
         for name, version, marker in rows
-        if not marker or Marker(marker).evaluate(dict(RUNS_ON))
+        if not marker or Marker(marker).evaluate(dict(PLATFORM))
     }
 
 
-def test_it_is_cyclonedx_and_names_each_part_once_with_its_version(bill: dict[str, Any]) -> None:
+def test_the_bill_is_cyclonedx_and_names_each_component_once_with_its_version(bill: dict[str, Any]) -> None:
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     refs = [each["bom-ref"] for each in bill["components"]]
     assert len(set(refs)) == len(refs) > 60
@@ -49,7 +49,7 @@ def test_it_is_cyclonedx_and_names_each_part_once_with_its_version(bill: dict[st
         assert each["version"], each
 
 
-def test_the_libraries_are_those_of_the_lock_and_no_others(bill: dict[str, Any], engine: Engine) -> None:
+def test_the_libraries_are_exactly_those_of_the_lock(bill: dict[str, Any], engine: Engine) -> None:
     script = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
     installed = engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()
     inside = {f"{canonicalize_name(name)}@{version}" for name, version in map(str.split, installed)}
@@ -58,14 +58,14 @@ def test_the_libraries_are_those_of_the_lock_and_no_others(bill: dict[str, Any],
     assert inside == purls(bill, "pypi") == locked("requirements-semantic.lock" if has_model else "requirements.lock")
 
 
-def test_debians_packages_are_those_that_a_scanner_finds_and_have_their_licences(
+def test_the_debian_packages_are_those_that_a_scanner_finds_with_their_licences(
     bill: dict[str, Any], engine: Engine
 ) -> None:
     status = engine.shell("cat /var/lib/dpkg/status")
-    found = dict(re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)", status, re.MULTILINE))
-    named = {each["name"]: each["version"] for each in bill["components"] if "pkg:deb/" in each["purl"]}
-    assert named == found
-    assert {"git", "libc6", "ca-certificates", "dash"} <= set(found)
-    assert not {name for name in found if re.match(r"perl|apt|dpkg|gcc-\d|bash|util-linux", name)}
-    licences = [f"/usr/share/doc/{name}/copyright" for name in found]
+    packages = dict(re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)", status, re.MULTILINE))
+    listed = {each["name"]: each["version"] for each in bill["components"] if "pkg:deb/" in each["purl"]}
+    assert listed == packages
+    assert {"git", "libc6", "ca-certificates", "dash"} <= set(packages)
+    assert not {name for name in packages if re.match(r"perl|apt|dpkg|gcc-\d|bash|util-linux", name)}
+    licences = [f"/usr/share/doc/{name}/copyright" for name in packages]
     assert engine.shell(f"ls {' '.join(licences)}").split() == sorted(licences)

@@ -1,4 +1,4 @@
-"""The image, built and run as GitHub's runner does it."""
+"""The image, built and run as GitHub's runner does."""
 
 import hashlib
 import json
@@ -13,19 +13,19 @@ from tests.fakes.github import FakeGitHub
 pytestmark = pytest.mark.container
 
 LIMIT, WITH_MODEL = 185_000_000, 295_000_000
-"""Bytes of the unpacked image, and of the one that has a text model."""
+"""Maximum bytes of the unpacked image, and of the one with a text model."""
 
 NOT_IN_THIS_IMAGE = {
     *("githubkit", "sqlalchemy", "starlette", "uvicorn", "prometheus_client", "opentelemetry", "lancedb"),
     *("mcp", "mcp_types", "anyio", "pydantic"),
 }
-"""What the webhook server, the tools for agents and an organisation's index need: extras of their own."""
+"""What the webhook server, the tools for agents and an organisation's index need: separate extras."""
 
 
-def test_the_command_line_is_there(engine: Engine) -> None:
-    ended = engine.run("--help", options=["--network", "none"])
-    assert ended.code == 0
-    assert "usage: precedent" in ended.said
+def test_the_image_runs_the_command_line(engine: Engine) -> None:
+    result = engine.run("--help", options=["--network", "none"])
+    assert result.code == 0
+    assert "usage: precedent" in result.output
 
 
 def test_the_entry_point_is_absolute_and_leaves_the_user_and_the_folder_to_the_runner(engine: Engine) -> None:
@@ -36,17 +36,17 @@ def test_the_entry_point_is_absolute_and_leaves_the_user_and_the_folder_to_the_r
     assert engine.inspect("{{.Config.WorkingDir}}") in ("", "/")
 
 
-def test_there_is_git_and_neither_a_compiler_nor_an_installer(engine: Engine) -> None:
+def test_the_image_has_git_but_neither_a_compiler_nor_an_installer(engine: Engine) -> None:
     tools = "git pip pip3 gcc cc g++ make ld curl wget perl apt-get dpkg bash"
-    found = engine.shell(f"for tool in {tools}; do command -v $tool || true; done")
-    assert found.split() == ["/usr/bin/git"]
-    asked = "for m in ('pip', 'ensurepip', 'setuptools'):\n    print(m, importlib.util.find_spec(m))"
+    paths = engine.shell(f"for tool in {tools}; do command -v $tool || true; done")
+    assert paths.split() == ["/usr/bin/git"]
+    script = "for m in ('pip', 'ensurepip', 'setuptools'):\n    print(m, importlib.util.find_spec(m))"
     for python in ("/usr/local/bin/python", "/opt/precedent/bin/python"):
-        said = engine.shell(f'{python} -I -c "import importlib.util\n{asked}"')
-        assert said.split() == ["pip", "None", "ensurepip", "None", "setuptools", "None"]
+        specs = engine.shell(f'{python} -I -c "import importlib.util\n{script}"')
+        assert specs.split() == ["pip", "None", "ensurepip", "None", "setuptools", "None"]
 
 
-def test_every_module_is_compiled_and_its_source_never_looked_at(engine: Engine) -> None:
+def test_every_module_is_compiled_and_never_checked_against_its_source(engine: Engine) -> None:
     script = """
 import importlib.util, pathlib
 top = pathlib.Path(pathlib.__file__).parents[1 if pathlib.__file__.endswith('__init__.py') else 0]
@@ -81,8 +81,8 @@ for top in ('bot', 'templates'):
     }
 
 
-def test_no_file_is_there_twice_and_none_may_change_who_runs_it(engine: Engine) -> None:
-    """A hard link is copied as a file of its own; no program here has any use for a user's rights but its own."""
+def test_no_file_has_a_hard_link_or_a_setuid_bit(engine: Engine) -> None:
+    """A hard link is copied as a separate file; no program here needs another user's rights."""
     script = """
 import os, pathlib, stat
 for top in ('/usr', '/opt', '/etc', '/var'):
@@ -96,7 +96,7 @@ for top in ('/usr', '/opt', '/etc', '/var'):
 
 
 def test_every_module_of_ours_can_be_imported(engine: Engine) -> None:
-    """Those of the server, and what they need, are in the image that is built for it."""
+    """The server's modules, and what they need, are in the image built for it."""
     script = """
 import importlib, pkgutil, bot
 for found in pkgutil.walk_packages(bot.__path__, 'bot.'):
@@ -106,42 +106,42 @@ for found in pkgutil.walk_packages(bot.__path__, 'bot.'):
         except ModuleNotFoundError as error:
             print(found.name, error.name)
 """
-    said = [line.split() for line in engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()]
-    assert {lacking for _, lacking in said} <= NOT_IN_THIS_IMAGE, said
+    missing = [line.split() for line in engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()]
+    assert {lacking for _, lacking in missing} <= NOT_IN_THIS_IMAGE, missing
 
 
 def test_the_image_is_small(engine: Engine) -> None:
-    """As the engine tells it, unpacked: what a runner of GitHub's has to have on its disk before a run begins."""
+    """The unpacked size by the engine: what GitHub's runner has to have on its disk before a run begins."""
     assert int(engine.inspect("{{.Size}}")) <= (WITH_MODEL if engine.shell("ls /models") else LIMIT)
 
 
-def test_an_event_that_is_not_ours_ends_well_without_network_rights_or_a_writable_disk(runner: Runner) -> None:
+def test_an_irrelevant_event_succeeds_without_network_privileges_or_a_writable_disk(runner: Runner) -> None:
     runner.write_event("{}")
-    ended = runner.run("watch", "--network", "none", "--read-only", "--cap-drop=all")
-    assert ended.code == 0, ended.said
-    assert "Traceback" not in ended.said
+    result = runner.run("watch", "--network", "none", "--read-only", "--cap-drop=all")
+    assert result.code == 0, result.output
+    assert "Traceback" not in result.output
     assert "spoke" in runner.file("output")
 
 
 def test_a_payload_that_is_not_json_is_one_line_and_no_traceback(runner: Runner) -> None:
     runner.write_event("{")
-    ended = runner.run("issues", "--network", "none")
-    assert ended.code in (1, 2), ended.said
-    assert "Traceback" not in ended.said
-    assert "workspace was imported" not in ended.said
+    result = runner.run("issues", "--network", "none")
+    assert result.code in (1, 2), result.output
+    assert "Traceback" not in result.output
+    assert "workspace was imported" not in result.output
 
 
-def test_without_network_an_issue_ends_in_one_clear_line(runner: Runner) -> None:
+def test_a_run_without_network_fails_without_a_traceback_or_the_token(runner: Runner) -> None:
     runner.environ["INPUT_TOKEN"] = "canary-token"
     runner.environ["GITHUB_SERVER_URL"] = "http://127.0.0.1:9"
     runner.environ["GITHUB_API_URL"] = "http://127.0.0.1:9"
     with FakeGitHub() as github:
         number = github.open_issue("octocat", "Login loops after the upgrade", "It loops since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
-    ended = runner.run("issues", "--network", "none")
-    assert ended.code == 1, ended.said
-    assert "Traceback" not in ended.said
-    assert "canary-token" not in ended.said + runner.file("output") + runner.file("summary")
+    result = runner.run("issues", "--network", "none")
+    assert result.code == 1, result.output
+    assert "Traceback" not in result.output
+    assert "canary-token" not in result.output + runner.file("output") + runner.file("summary")
 
 
 def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
@@ -151,9 +151,9 @@ def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
         github.close(first, "hubot")
         number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
-        runner.talk_to(github, server)
-        ended = runner.run("issues", "--network", "host")
-        assert ended.code == 0, ended.said
+        runner.connect(github, server)
+        result = runner.run("issues", "--network", "host")
+        assert result.code == 0, result.output
         (comment,) = github.comments_by("github-actions[bot]", number)
         assert "Session lost behind a proxy" in comment.body
         assert github.violations == []

@@ -1,4 +1,4 @@
-"""A run reaches GitHub and its git server, and needs nothing else: in a network that has these two alone."""
+"""A run needs nothing but GitHub and its git server: it works in a network with only these two."""
 
 import json
 import socket
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.container.enclosed import Enclosed
+from tests.container.enclosed import IsolatedNetwork
 from tests.container.engine import Engine
 from tests.container.runner import Runner
 from tests.fakes.git_http import GitServer
@@ -17,7 +17,7 @@ from tests.fakes.github import FakeGitHub
 
 pytestmark = pytest.mark.container
 
-ASKED = """
+PROBE = """
 import json, socket, sys
 def reached(host, port):
     try:
@@ -37,7 +37,7 @@ print(json.dumps({
     'elsewhere': reached('192.0.2.1', 443), 'name': resolved('api.github.com'),
 }))
 """
-"""Says what can be reached from where it runs."""
+"""Prints what can be reached from where it runs."""
 
 
 @pytest.fixture
@@ -50,10 +50,13 @@ def servers(tmp_path: Path) -> Iterator[tuple[FakeGitHub, GitServer]]:
 
 
 @pytest.fixture
-def enclosed(engine: Engine, servers: tuple[FakeGitHub, GitServer]) -> Iterator[Enclosed]:
+def network(engine: Engine, servers: tuple[FakeGitHub, GitServer]) -> Iterator[IsolatedNetwork]:
     github, git = servers
-    with tempfile.TemporaryDirectory() as folder, Enclosed(engine, Path(folder), github.url, git.url) as made:
-        yield made
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        IsolatedNetwork(engine, Path(folder), github.url, git.url) as isolated,
+    ):
+        yield isolated
 
 
 def port(url: str) -> str:
@@ -61,28 +64,28 @@ def port(url: str) -> str:
 
 
 def own_address() -> str:
-    """The address of this machine by which others know it. Nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        asked.connect(("192.0.2.1", 9))
-        return str(asked.getsockname()[0])
+    """The outside address of this machine. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp_socket:
+        udp_socket.connect(("192.0.2.1", 9))
+        return str(udp_socket.getsockname()[0])
 
 
-def test_the_two_servers_can_be_reached_and_no_other_address_port_or_name(
-    engine: Engine, enclosed: Enclosed, servers: tuple[FakeGitHub, GitServer]
+def test_only_the_two_servers_can_be_reached_from_the_isolated_network(
+    engine: Engine, network: IsolatedNetwork, servers: tuple[FakeGitHub, GitServer]
 ) -> None:
     github, git = servers
     with socket.create_server(("0.0.0.0", 0)) as outside:
         ports = [port(github.url), port(git.url), *2 * [str(outside.getsockname()[1])]]
         python = ["--entrypoint", "/opt/precedent/bin/python"]
-        asked = ("-I", "-c", ASKED, own_address(), *ports)
-        inside = engine.run(*asked, options=[*python, *enclosed.options])
-        beside = engine.run(*asked, options=[*python, "--network", "host"])
-    assert inside.code == beside.code == 0, inside.said + beside.said
-    open_to_all = json.loads(beside.said)
+        probe = ("-I", "-c", PROBE, own_address(), *ports)
+        inside = engine.run(*probe, options=[*python, *network.options])
+        on_host = engine.run(*probe, options=[*python, "--network", "host"])
+    assert inside.code == on_host.code == 0, inside.output + on_host.output
+    open_to_all = json.loads(on_host.output)
     assert open_to_all["this machine"] is open_to_all["another port"] is True, "the question itself is of no use"
-    found = json.loads(inside.said)
-    assert found.pop("github") is found.pop("git") is True
-    assert found == {
+    reachable = json.loads(inside.output)
+    assert reachable.pop("github") is reachable.pop("git") is True
+    assert reachable == {
         "this machine": "OSError",
         "another port": "ConnectionRefusedError",
         "elsewhere": "OSError",
@@ -90,17 +93,17 @@ def test_the_two_servers_can_be_reached_and_no_other_address_port_or_name(
     }
 
 
-def test_an_issue_is_answered_where_nothing_but_github_can_be_reached(
-    runner: Runner, enclosed: Enclosed, servers: tuple[FakeGitHub, GitServer]
+def test_an_issue_is_answered_when_only_github_can_be_reached(
+    runner: Runner, network: IsolatedNetwork, servers: tuple[FakeGitHub, GitServer]
 ) -> None:
     github, git = servers
     first = github.open_issue("hubot", "Session lost behind a proxy", "The cookie is dropped by the proxy.")
     github.close(first, "hubot")
     number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
     github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
-    runner.talk_to(github, git)
-    ended = runner.run("issues", *enclosed.options, "--read-only", "--cap-drop=all")
-    assert ended.code == 0, ended.said
+    runner.connect(github, git)
+    result = runner.run("issues", *network.options, "--read-only", "--cap-drop=all")
+    assert result.code == 0, result.output
     (comment,) = github.comments_by("github-actions[bot]", number)
     assert "Session lost behind a proxy" in comment.body
     assert git.pushes >= 1

@@ -1,4 +1,4 @@
-"""The sample's events, run in the image as a runner does it and by Python on this machine: the results are the same."""
+"""The sample's events, run in the image as a runner does and by Python on this machine, with the same results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.replay import Happening, happen, happenings
+from tests.acceptance.replay import ArchiveEvent, apply_event, archive_events
 from tests.container.base_image import find_python, run
 from tests.container.engine import ROOT, Engine
 from tests.container.runner import Runner
@@ -27,17 +27,17 @@ pytestmark = pytest.mark.container
 
 SAMPLE = ROOT / "sample"
 STORY = json.loads((SAMPLE / "events.json").read_text(encoding="utf-8"))
-LIVED = int(os.environ.get("SAMPLE_EVENTS", "12"))
-"""Events of the sample's history that are run one by one, the last ones; what was before is there from the start. All
-of them take ten minutes."""
+REPLAYED = int(os.environ.get("SAMPLE_EVENTS", "12"))
+"""How many events of the sample's history are run one by one, the last ones; earlier ones exist from the start. Running
+all of them takes ten minutes."""
 
 TIME = re.compile(r'\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|"(?:seconds|ms_p\d+)": ?[\d.]+')
 
 Event = tuple[str, str | None, int | None, int | None]
 
 
-class Village:
-    """The sample's repository, at ports that the second one gets again, so that no address differs."""
+class SampleWorld:
+    """The sample's repository, at ports that the second instance gets again, so that no address differs."""
 
     def __init__(self, folder: Path, ports: tuple[int, int] = (0, 0)) -> None:
         folder.mkdir()
@@ -46,10 +46,10 @@ class Village:
         self.bare = self.git.create(STORY["repository"])
         self.git.create(f"{STORY['repository']}.wiki")
         for page in sorted(SAMPLE.glob("*/*.md")):
-            repository, place = STORY["repository"], f"docs/{page.name}"
+            repository, path = STORY["repository"], f"docs/{page.name}"
             if page.parent.name == "wiki":
-                repository, place = f"{repository}.wiki", page.name
-            self.git.commit(repository, place, page.read_bytes())
+                repository, path = f"{repository}.wiki", page.name
+            self.git.commit(repository, path, page.read_bytes())
         start = "2024-01-01T00:00:00Z"
         self.github = FakeGitHub(STORY["repository"], start, validate=False, site=self.git.url, port=ports[1])
         self.ports = (self.git.server_port, int(self.github.url.rpartition(":")[2]))
@@ -59,18 +59,18 @@ class Village:
         self.git.stop()
 
     def events(self) -> Iterator[Event]:
-        """Each event, when it has happened."""
+        """Make each event happen, and yield it."""
         threads: Mapping[int, Any] = {thread["id"]: thread for thread in read_archive(SAMPLE / "history.jsonl")}
-        past = sorted(happenings(threads.values()))
-        for place, event in enumerate(past):
+        past = sorted(archive_events(threads.values()))
+        for index, event in enumerate(past):
             name, action, comment = self._happen(event, threads[event.number])
-            if place >= len(past) - LIVED:
+            if index >= len(past) - REPLAYED:
                 yield name, action, event.number, comment
         yield from self._story()
         yield "schedule", None, None, None
 
-    def _happen(self, event: Happening, thread: Mapping[str, Any]) -> tuple[str, str, int | None]:
-        return happen(self, event, thread)  # type: ignore[arg-type]
+    def _happen(self, event: ArchiveEvent, thread: Mapping[str, Any]) -> tuple[str, str, int | None]:
+        return apply_event(self, event, thread)  # type: ignore[arg-type]
 
     def _story(self) -> Iterator[Event]:
         remark = STORY["comment"]
@@ -92,18 +92,20 @@ class Village:
         return self.github.open_issue(issue["author"], issue["title"], issue["body"], at=issue["created_at"])
 
     def result(self) -> tuple[dict[int, list[str]], dict[str, str]]:
-        """Our comments on each issue, and the files of the memory branch but for the indexes, whose names are random.
+        """Our comments on each issue, and the files of the memory branch except the indexes, whose names are random.
 
-        Times after the village was made are all the same: they tell when the test ran, and how long it took.
+        Times after the start are all replaced: they depend on when the test ran, and how long it took.
         """
-        told = {number: self.github.comments_by("github-actions[bot]", number) for number in self.github.repo.issues}
-        comments = {number: [str(comment.body) for comment in found] for number, found in told.items()}
+        by_issue = {
+            number: self.github.comments_by("github-actions[bot]", number) for number in self.github.repo.issues
+        }
+        comments = {number: [str(comment.body) for comment in posted] for number, posted in by_issue.items()}
         names = self._git("ls-tree", "-r", "--name-only", "precedent").splitlines()
-        kept = [name for name in names if not name.startswith(("index/", "messages/")) and name != "manifest.json"]
-        return comments, {name: TIME.sub(self._timeless, self._git("show", f"precedent:{name}")) for name in kept}
+        stable = [name for name in names if not name.startswith(("index/", "messages/")) and name != "manifest.json"]
+        return comments, {name: TIME.sub(self._timeless, self._git("show", f"precedent:{name}")) for name in stable}
 
-    def _timeless(self, found: re.Match[str]) -> str:
-        return "today" if found[0] >= self._began or found[0].startswith('"') else found[0]
+    def _timeless(self, match: re.Match[str]) -> str:
+        return "today" if match[0] >= self._began or match[0].startswith('"') else match[0]
 
     def _git(self, *words: str) -> str:
         done = subprocess.run(["git", "-C", str(self.bare), *words], capture_output=True, check=True)
@@ -112,8 +114,8 @@ class Village:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python of the image's version with the image's libraries: what is learned from the history has other last
-    digits with another version of numpy."""
+    """A Python of the image's version with the image's libraries: with another version of numpy, the last digits of
+    what is learned from the history differ."""
     if sys.version_info[:2] == (3, 13):
         return Path(sys.executable)
     folder = tmp_path_factory.mktemp("outside")
@@ -123,46 +125,48 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin/python"
 
 
-def lived(runner: Runner, village: Village, act: Callable[[str], str]) -> Any:
-    """What the repository is like after all events; ``act`` gives what is wrong with a run."""
-    runner.talk_to(village.github, village.git)
-    for event, action, number, comment in village.events():
-        village.github.write_event(runner.folder / "workflow/event.json", event, action, number, comment)
-        assert act(event) == ""
-    return village.result()
+def replay_events(runner: Runner, world: SampleWorld, run_event: Callable[[str], str]) -> Any:
+    """Run all events and return the state of the repository; ``run_event`` returns what is wrong with a run."""
+    runner.connect(world.github, world.git)
+    for event, action, number, comment in world.events():
+        world.github.write_event(runner.folder / "workflow/event.json", event, action, number, comment)
+        assert run_event(event) == ""
+    return world.result()
 
 
-def differences(name: str, one: str, other: str) -> list[str]:
-    return [f"{name}: {line}" for line in unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=0)]
+def differences(name: str, text: str, other_text: str) -> list[str]:
+    return [f"{name}: {line}" for line in unified_diff(text.splitlines(), other_text.splitlines(), lineterm="", n=0)]
 
 
-def test_each_event_leads_to_the_same_inside_and_outside(engine: Engine, tmp_path: Path, python: Path) -> None:
+def test_each_event_has_the_same_result_inside_and_outside_the_container(
+    engine: Engine, tmp_path: Path, python: Path
+) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     inside, outside = Runner(engine, tmp_path / "a"), Runner(engine, tmp_path / "b")
 
     def in_container(event: str) -> str:
-        ended = inside.run(event, "--network", "host")
-        return "" if ended.code == 0 else ended.said
+        result = inside.run(event, "--network", "host")
+        return "" if result.code == 0 else result.output
 
     def on_this_machine(event: str) -> str:
         command = [python, "-m", "bot", "action"]
-        environment = outside.outside(event, python)
+        environment = outside.environment_outside(event, python)
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         return done.stderr + done.stdout if done.returncode else ""
 
-    first = Village(tmp_path / "first")
+    first = SampleWorld(tmp_path / "first")
     try:
-        found = lived(inside, first, in_container)
+        actual = replay_events(inside, first, in_container)
     finally:
         first.close()
-    second = Village(tmp_path / "second", first.ports)
+    second = SampleWorld(tmp_path / "second", first.ports)
     try:
-        wanted = lived(outside, second, on_this_machine)
+        expected = replay_events(outside, second, on_this_machine)
     finally:
         second.close()
-    comments, files = found
+    comments, files = actual
     assert sum(map(bool, comments.values())) >= 3, "the sample has something to say"
-    assert comments == wanted[0]
-    assert sorted(files) == sorted(wanted[1])
-    assert [differing for name in files for differing in differences(name, files[name], wanted[1][name])] == []
+    assert comments == expected[0]
+    assert sorted(files) == sorted(expected[1])
+    assert [difference for name in files for difference in differences(name, files[name], expected[1][name])] == []

@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm: Kubernetes takes it, the server takes its variables, and its pods can do little."""
+"""The Helm chart, rendered by Helm: Kubernetes accepts it, the server its options, and its pods have few privileges."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from bot.server.web import create_app
 from bot.settings.schema import rules
 from tests.docs.pages import ROOT
 from tests.github.keys import key_pair
-from tests.server.doorway import door
-from tests.server.gallery import OPTIONS, empty
+from tests.server.doorway import make_web_context
+from tests.server.gallery import OPTIONS, empty_inbox
 from tools.snippets import blocks
 
 CHART = ROOT / "deploy/chart"
@@ -36,14 +36,14 @@ pytestmark = [
 
 Manifest = dict[str, Any]
 VERSIONS = ("1.30", "1.37")
-"""Of Kubernetes: the oldest that the chart allows, and the newest of which we have the schemas."""
+"""Kubernetes versions: the oldest that the chart allows, and the newest whose schemas we have."""
 
-OWN_KINDS = {"ScaledObject"}
-"""Kinds that are not of Kubernetes, of which we have no schema: compared whole below."""
+FOREIGN_KINDS = {"ScaledObject"}
+"""Kinds that are not part of Kubernetes, so without a schema here: compared whole below."""
 
-LEAST: Manifest = yaml.safe_load((ROOT / "tests/deploy/values.yml").read_text(encoding="utf-8"))
+MINIMAL: Manifest = yaml.safe_load((ROOT / "tests/deploy/values.yml").read_text(encoding="utf-8"))
 PEER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
-MOST: Manifest = {
+FULL: Manifest = {
     "image": {
         "repository": "registry.example.com:5000/bots/precedent",
         "tag": f"1.2.3@sha256:{'0' * 64}",
@@ -89,46 +89,46 @@ SECRETS = {
     "status-password": "open sesame, please",
     "operator-password": "open sesame, at once",
 }
-"""Name of the file → what an operator has put into the Secret."""
+"""File name → what an operator has put into the Secret."""
 
-BOTH = pytest.mark.parametrize("values", [LEAST, MOST], ids=["least", "most"])
+BOTH_VALUE_SETS = pytest.mark.parametrize("values", [MINIMAL, FULL], ids=["least", "most"])
 
 
 def helm(*words: str, values: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
     command = [str(CHECKS / "python"), "-m", "tools.helm", *words, "--values", "-"]
-    done = subprocess.run(command, cwd=ROOT, input=json.dumps(values), capture_output=True, text=True, check=False)
-    if done.stderr.startswith("helm was left out"):
-        pytest.skip(done.stderr.strip())
-    return done
+    result = subprocess.run(command, cwd=ROOT, input=json.dumps(values), capture_output=True, text=True, check=False)
+    if result.stderr.startswith("helm was left out"):
+        pytest.skip(result.stderr.strip())
+    return result
 
 
-def rendered(values: Mapping[str, Any], release: str = "precedent") -> list[Manifest]:
-    done = helm("template", release, str(CHART), "--namespace", "bots", values=values)
-    assert done.returncode == 0, done.stderr
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
+def render(values: Mapping[str, Any], release: str = "precedent") -> list[Manifest]:
+    result = helm("template", release, str(CHART), "--namespace", "bots", values=values)
+    assert result.returncode == 0, result.stderr
+    return [each for each in yaml.safe_load_all(result.stdout) if each]
 
 
-def of_kind(found: list[Manifest], kind: str) -> dict[str, Manifest]:
+def manifests_of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
     """Name → manifest."""
-    return {each["metadata"]["name"]: each for each in found if each["kind"] == kind}
+    return {each["metadata"]["name"]: each for each in manifests if each["kind"] == kind}
 
 
-def pods(found: list[Manifest]) -> dict[str, Manifest]:
-    """Name of the one container → the template of its pod."""
-    templates = [each["spec"]["template"] for each in of_kind(found, "Deployment").values()]
-    made = {container["name"]: pod for pod in templates for container in pod["spec"]["containers"]}
-    assert len(made) == len(templates) == 2
-    return made
+def pod_templates(manifests: list[Manifest]) -> dict[str, Manifest]:
+    """Name of the only container → the template of its pod."""
+    templates = [each["spec"]["template"] for each in manifests_of_kind(manifests, "Deployment").values()]
+    by_container = {container["name"]: pod for pod in templates for container in pod["spec"]["containers"]}
+    assert len(by_container) == len(templates) == 2
+    return by_container
 
 
 def container(pod: Manifest) -> Manifest:
-    (found,) = pod["spec"]["containers"]
-    return dict(found)
+    (only_container,) = pod["spec"]["containers"]
+    return dict(only_container)
 
 
-def validated(found: list[Manifest], folder: Path) -> subprocess.CompletedProcess[str]:
+def validate(manifests: list[Manifest], folder: Path) -> subprocess.CompletedProcess[str]:
     file = folder / "rendered.yml"
-    file.write_text(yaml.safe_dump_all(found), encoding="utf-8")
+    file.write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
     versions = [word for version in VERSIONS for word in ("--kubernetes-version", version)]
     command = [str(CHECKS / "kubernetes-validate"), "--strict", *versions, str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -137,92 +137,94 @@ def validated(found: list[Manifest], folder: Path) -> subprocess.CompletedProces
 # -- what is rendered ----------------------------------------------------------------------------------------------
 
 
-@BOTH
-def test_kubernetes_takes_everything(values: Manifest, tmp_path: Path) -> None:
-    found = rendered(values)
-    done = validated(found, tmp_path)
-    assert done.returncode == 0, done.stdout
-    known = [each for each in found if each["kind"] not in OWN_KINDS]
-    assert len(re.findall(r"^INFO .* passed for resource", done.stdout, re.MULTILINE)) == len(known) * len(VERSIONS)
+@BOTH_VALUE_SETS
+def test_kubernetes_accepts_every_manifest(values: Manifest, tmp_path: Path) -> None:
+    manifests = render(values)
+    result = validate(manifests, tmp_path)
+    assert result.returncode == 0, result.stdout
+    known_kinds = [each for each in manifests if each["kind"] not in FOREIGN_KINDS]
+    assert len(re.findall(r"^INFO .* passed for resource", result.stdout, re.MULTILINE)) == len(known_kinds) * len(
+        VERSIONS
+    )
 
 
 @pytest.mark.parametrize(("path", "value"), [("replicas", "two"), ("replica", 2), ("strategy", "Recreate")])
-def test_kubernetes_does_not_take_a_fault(path: str, value: object, tmp_path: Path) -> None:
-    found = rendered(LEAST)
-    of_kind(found, "Deployment")["precedent-serve"]["spec"][path] = value
-    assert validated(found, tmp_path).returncode != 0
+def test_the_validation_rejects_a_faulty_manifest(path: str, value: object, tmp_path: Path) -> None:
+    manifests = render(MINIMAL)
+    manifests_of_kind(manifests, "Deployment")["precedent-serve"]["spec"][path] = value
+    assert validate(manifests, tmp_path).returncode != 0
 
 
-@BOTH
-def test_helm_finds_nothing_to_complain_about(values: Manifest) -> None:
-    done = helm("lint", "--strict", str(CHART), values=values)
-    assert (done.returncode, re.findall(r"\[(?:WARNING|ERROR)\].*", done.stdout)) == (0, []), done.stdout
+@BOTH_VALUE_SETS
+def test_helm_lint_finds_no_problem(values: Manifest) -> None:
+    result = helm("lint", "--strict", str(CHART), values=values)
+    assert (result.returncode, re.findall(r"\[(?:WARNING|ERROR)\].*", result.stdout)) == (0, []), result.stdout
 
 
-def test_the_values_of_the_page_are_good_ones() -> None:
+def test_the_values_in_the_documentation_render() -> None:
     page = (ROOT / "docs/self-hosting.md").read_text(encoding="utf-8")
     (shown,) = (block.body for block in blocks(page) if block.language == "yaml" and "appId:" in block.body)
-    kinds = {each["kind"] for each in rendered(yaml.safe_load(shown))}
+    kinds = {each["kind"] for each in render(yaml.safe_load(shown))}
     assert kinds == {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount", "Ingress"}
 
 
 def test_by_default_there_is_neither_an_ingress_nor_an_autoscaler() -> None:
-    kinds = sorted(each["kind"] for each in rendered(LEAST))
+    kinds = sorted(each["kind"] for each in render(MINIMAL))
     assert kinds == [*["Deployment"] * 2, *["NetworkPolicy"] * 2, *["PodDisruptionBudget"] * 2,
                      "Service", "ServiceAccount"]  # fmt: skip
-    switched_off = LEAST | {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}}
-    kinds = sorted(each["kind"] for each in rendered(switched_off))
+    switched_off = MINIMAL | {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}}
+    kinds = sorted(each["kind"] for each in render(switched_off))
     assert kinds == ["Deployment", "Deployment", "Service", "ServiceAccount"]
 
 
 @pytest.mark.parametrize("release", ["precedent", "bots", "x" * 53, f"{'x' * 49}-aa", f"precedent-{'x' * 43}"])
 def test_every_name_fits_and_all_are_different(release: str) -> None:
-    found = rendered(MOST, release)
-    names = [(each["kind"], each["metadata"]["name"]) for each in found]
+    manifests = render(FULL, release)
+    names = [(each["kind"], each["metadata"]["name"]) for each in manifests]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name) for _, name in names), names
 
 
-@BOTH
-def test_whatever_selects_pods_selects_the_right_ones(values: Manifest) -> None:
-    found, selected = rendered(values), {}
-    labels = {name: pod["metadata"]["labels"] for name, pod in pods(found).items()}
-    for each in found:
+@BOTH_VALUE_SETS
+def test_every_selector_selects_the_right_pods(values: Manifest) -> None:
+    manifests, selected = render(values), {}
+    labels = {name: pod["metadata"]["labels"] for name, pod in pod_templates(manifests).items()}
+    for each in manifests:
         spec = each.get("spec", {})
         selector = spec.get("podSelector", spec.get("selector"))
         if selector is not None:
-            wanted = selector.get("matchLabels", selector).items()
-            chosen = [name for name, has in labels.items() if wanted <= has.items()]
-            selected[each["kind"], each["metadata"]["name"]] = chosen
-    both = [(kind, part) for kind in ("Deployment", "NetworkPolicy", "PodDisruptionBudget")
+            selected_labels = selector.get("matchLabels", selector).items()
+            parts = [name for name, pod_labels in labels.items() if selected_labels <= pod_labels.items()]
+            selected[each["kind"], each["metadata"]["name"]] = parts
+    expected_keys = [(kind, part) for kind in ("Deployment", "NetworkPolicy", "PodDisruptionBudget")
             for part in ("serve", "worker")]  # fmt: skip
-    assert selected == {(kind, f"precedent-{part}"): [part] for kind, part in both} | {
+    assert selected == {(kind, f"precedent-{part}"): [part] for kind, part in expected_keys} | {
         ("Service", "precedent"): ["serve"]
     }
 
 
-def test_a_second_release_in_the_namespace_is_left_alone() -> None:
-    one, other = rendered(LEAST, "precedent-a"), rendered(LEAST, "precedent-b")
-    wanted = of_kind(one, "Service")["precedent-a"]["spec"]["selector"].items()
-    assert not wanted <= pods(other)["serve"]["metadata"]["labels"].items()
+def test_a_second_release_in_the_namespace_is_not_selected() -> None:
+    first, second = render(MINIMAL, "precedent-a"), render(MINIMAL, "precedent-b")
+    selector = manifests_of_kind(first, "Service")["precedent-a"]["spec"]["selector"].items()
+    assert not selector <= pod_templates(second)["serve"]["metadata"]["labels"].items()
 
 
 def test_the_ingress_leads_to_the_webhook_and_nowhere_else() -> None:
-    found = rendered(MOST)
-    spec = of_kind(found, "Ingress")["precedent"]["spec"]
+    manifests = render(FULL)
+    spec = manifests_of_kind(manifests, "Ingress")["precedent"]["spec"]
     assert spec["tls"] == [{"hosts": ["precedent.example.com"], "secretName": "precedent-tls"}]
     ((path,),) = (rule["http"]["paths"] for rule in spec["rules"])
     assert (path["path"], path["pathType"]) == ("/webhook", "Exact")
-    backend, (service,) = path["backend"]["service"], of_kind(found, "Service").values()
+    backend, (service,) = path["backend"]["service"], manifests_of_kind(manifests, "Service").values()
     assert (backend["name"], backend["port"]["name"]) == (
         service["metadata"]["name"],
         service["spec"]["ports"][0]["name"],
     )
 
 
-def test_workers_are_added_while_deliveries_wait() -> None:
-    found = rendered(MOST)
-    (scaler,) = of_kind(found, "ScaledObject").values()
+def test_the_autoscaler_adds_workers_while_deliveries_wait() -> None:
+    manifests = render(FULL)
+    (scaler,) = manifests_of_kind(manifests, "ScaledObject").values()
     assert scaler["spec"] == {
         "scaleTargetRef": {"name": "precedent-worker"},
         "minReplicaCount": 1,
@@ -240,40 +242,42 @@ def test_workers_are_added_while_deliveries_wait() -> None:
             }
         ],
     }
-    assert "replicas" not in of_kind(found, "Deployment")["precedent-worker"]["spec"], "an upgrade would reset it"
-    assert of_kind(rendered(LEAST), "Deployment")["precedent-worker"]["spec"]["replicas"] == 2
+    assert "replicas" not in manifests_of_kind(manifests, "Deployment")["precedent-worker"]["spec"], (
+        "an upgrade would reset it"
+    )
+    assert manifests_of_kind(render(MINIMAL), "Deployment")["precedent-worker"]["spec"]["replicas"] == 2
 
 
 # -- what runs in the pods -----------------------------------------------------------------------------------------
 
 
-@BOTH
-def test_the_pods_can_do_little(values: Manifest) -> None:
-    found = rendered(values)
-    (account,) = of_kind(found, "ServiceAccount").values()
+@BOTH_VALUE_SETS
+def test_the_pods_have_few_privileges(values: Manifest) -> None:
+    manifests = render(values)
+    (account,) = manifests_of_kind(manifests, "ServiceAccount").values()
     assert account["automountServiceAccountToken"] is False
-    for pod in pods(found).values():
-        spec, inside = pod["spec"], container(pod)["securityContext"]
+    for pod in pod_templates(manifests).values():
+        spec, security = pod["spec"], container(pod)["securityContext"]
         assert spec["serviceAccountName"] == account["metadata"]["name"]
         assert spec["automountServiceAccountToken"] is False
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert inside["readOnlyRootFilesystem"] is True
-        assert inside["allowPrivilegeEscalation"] is False
-        assert inside["capabilities"] == {"drop": ["ALL"]}
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
         assert set(container(pod)["resources"]["limits"]) == {"memory"}
 
 
-def test_they_run_as_the_owner_of_the_images_data() -> None:
+def test_the_pods_run_as_the_owner_of_the_data_folder_in_the_image() -> None:
     (owner,) = re.findall(r"--chown=(\d+):\1 /data", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
-    for pod in pods(rendered(LEAST)).values():
+    for pod in pod_templates(render(MINIMAL)).values():
         context = pod["spec"]["securityContext"]
         assert {context["runAsUser"], context["runAsGroup"], context["fsGroup"]} == {int(owner)}
 
 
-def files(pod: Manifest) -> dict[str, tuple[str, str]]:
-    """Path in the container → the Secret and the key that is mounted there."""
+def mounted_secrets(pod: Manifest) -> dict[str, tuple[str, str]]:
+    """Path in the container → the Secret and the key mounted there."""
     (volume,) = (each["projected"] for each in pod["spec"]["volumes"] if each["name"] == "secrets")
     (mount,) = (each for each in container(pod)["volumeMounts"] if each["name"] == "secrets")
     assert (volume["defaultMode"], mount["readOnly"]) == (0o440, True)
@@ -286,116 +290,116 @@ def files(pod: Manifest) -> dict[str, tuple[str, str]]:
 
 def options(pod: Manifest, folder: Path) -> ServerOptions:
     """What the server reads from the pod's variables, with the mounted files in ``folder``."""
-    for path in files(pod):
-        place = folder / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(SECRETS[place.name], encoding="utf-8")
+    for path in mounted_secrets(pod):
+        file = folder / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(SECRETS[file.name], encoding="utf-8")
     variables = container(pod)["env"]
     environ = {each["name"]: each["value"] for each in variables}
     assert len(environ) == len(variables), "the same variable twice"
     environ = {name: f"{folder}{value}" if name.endswith("_FILE") else value for name, value in environ.items()}
-    known = {f"{variable(name)}{end}" for name in rules(ServerOptions) for end in ("", "_FILE")}
-    assert {name for name in environ if name.startswith("PRECEDENT_")} <= known
+    known_variables = {f"{variable(name)}{end}" for name in rules(ServerOptions) for end in ("", "_FILE")}
+    assert {name for name in environ if name.startswith("PRECEDENT_")} <= known_variables
     assert not {name for name in rules(ServerOptions) if is_secret(name) and variable(name) in environ}
     return read_options(environ, {}, REQUIRED if container(pod)["args"] == ["serve"] else WORKING)
 
 
-@BOTH
+@BOTH_VALUE_SETS
 def test_a_receiver_gets_its_options_and_secrets(values: Manifest, tmp_path: Path) -> None:
-    pod = pods(rendered(values))["serve"]
-    found = options(pod, tmp_path)
+    pod = pod_templates(render(values))["serve"]
+    server_options = options(pod, tmp_path)
     assert container(pod)["args"] == ["serve"]
-    assert (found.app_id, found.workers, found.host) == (values["appId"], 0, "0.0.0.0")
-    assert [each["containerPort"] for each in container(pod)["ports"]] == [found.port]
-    assert found.database_url == SECRETS["database-url"]
-    assert found.private_key == SECRETS["private-key"].strip()
-    assert found.status_password == SECRETS["status-password"]
-    old = [SECRETS["webhook-secret-old"].encode()] if values is MOST else []
-    assert found.secrets == (SECRETS["webhook-secret"].encode(), *old)
+    assert (server_options.app_id, server_options.workers, server_options.host) == (values["appId"], 0, "0.0.0.0")
+    assert [each["containerPort"] for each in container(pod)["ports"]] == [server_options.port]
+    assert server_options.database_url == SECRETS["database-url"]
+    assert server_options.private_key == SECRETS["private-key"].strip()
+    assert server_options.status_password == SECRETS["status-password"]
+    old = [SECRETS["webhook-secret-old"].encode()] if values is FULL else []
+    assert server_options.secrets == (SECRETS["webhook-secret"].encode(), *old)
 
 
-@BOTH
+@BOTH_VALUE_SETS
 def test_a_worker_gets_its_options_and_no_secret_of_the_receiver(values: Manifest, tmp_path: Path) -> None:
-    pod = pods(rendered(values))["worker"]
-    found = options(pod, tmp_path)
+    pod = pod_templates(render(values))["worker"]
+    server_options = options(pod, tmp_path)
     assert container(pod)["args"] == ["worker", "--alive", "/tmp/alive"]
-    assert (found.app_id, found.database_url) == (values["appId"], SECRETS["database-url"])
-    assert {path.rpartition("/")[2] for path in files(pod)} == {"private-key", "database-url"}
-    assert (found.secrets, found.status_password) == ((), "")
-    asked = values.get("worker", {"jobs": 4, "clonesMB": 5000})
-    assert (found.jobs, found.clones_mb) == (asked["jobs"], asked["clonesMB"])
+    assert (server_options.app_id, server_options.database_url) == (values["appId"], SECRETS["database-url"])
+    assert {path.rpartition("/")[2] for path in mounted_secrets(pod)} == {"private-key", "database-url"}
+    assert (server_options.secrets, server_options.status_password) == ((), "")
+    worker_values = values.get("worker", {"jobs": 4, "clonesMB": 5000})
+    assert (server_options.jobs, server_options.clones_mb) == (worker_values["jobs"], worker_values["clonesMB"])
     (size,) = (each["emptyDir"]["sizeLimit"] for each in pod["spec"]["volumes"] if each["name"] == "data")
-    assert size == f"{found.clones_mb * 6 // 5}M"
-    assert str(found.data) in {each["mountPath"] for each in container(pod)["volumeMounts"]}
+    assert size == f"{server_options.clones_mb * 6 // 5}M"
+    assert str(server_options.data) in {each["mountPath"] for each in container(pod)["volumeMounts"]}
 
 
-def test_the_secrets_are_those_that_the_values_name() -> None:
-    named = {name: (each["name"], each["key"]) for name, each in MOST["secrets"].items()}
+def test_the_mounted_secrets_are_those_that_the_values_name() -> None:
+    references = {name: (each["name"], each["key"]) for name, each in FULL["secrets"].items()}
     folder = "/run/secrets/precedent"
-    assert files(pods(rendered(MOST))["serve"]) == {
-        f"{folder}/private-key": named["privateKey"],
-        f"{folder}/database-url": named["databaseUrl"],
-        f"{folder}/webhook-secret": named["webhookSecret"],
-        f"{folder}/webhook-secret-old": named["webhookSecretOld"],
-        f"{folder}/status-password": named["statusPassword"],
-        f"{folder}/operator-password": named["operatorPassword"],
+    assert mounted_secrets(pod_templates(render(FULL))["serve"]) == {
+        f"{folder}/private-key": references["privateKey"],
+        f"{folder}/database-url": references["databaseUrl"],
+        f"{folder}/webhook-secret": references["webhookSecret"],
+        f"{folder}/webhook-secret-old": references["webhookSecretOld"],
+        f"{folder}/status-password": references["statusPassword"],
+        f"{folder}/operator-password": references["operatorPassword"],
     }
 
 
 def test_variables_of_the_operator_reach_receivers_and_workers(tmp_path: Path) -> None:
-    for name, pod in pods(rendered(MOST)).items():
+    for name, pod in pod_templates(render(FULL)).items():
         assert options(pod, tmp_path / name).sweep_minutes == 30
         assert {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"} in container(pod)["env"]
 
 
 def test_the_index_of_all_repositories_is_for_workers(tmp_path: Path) -> None:
-    made = pods(rendered(MOST))
-    assert options(made["worker"], tmp_path / "worker").organisation == "s3://bucket/precedent"
-    assert container(made["worker"])["envFrom"] == [{"secretRef": {"name": "object-store"}}]
-    for pod in (made["serve"], *pods(rendered(LEAST)).values()):
+    templates = pod_templates(render(FULL))
+    assert options(templates["worker"], tmp_path / "worker").organisation == "s3://bucket/precedent"
+    assert container(templates["worker"])["envFrom"] == [{"secretRef": {"name": "object-store"}}]
+    for pod in (templates["serve"], *pod_templates(render(MINIMAL)).values()):
         assert "envFrom" not in container(pod)
         assert "PRECEDENT_ORGANISATION" not in {each["name"] for each in container(pod)["env"]}
 
 
-def test_what_the_engine_of_the_index_may_keep_leaves_a_worker_its_memory() -> None:
-    limit = container(pods(rendered(MOST))["worker"])["resources"]["limits"]["memory"]
+def test_the_caches_of_the_index_engine_leave_a_worker_enough_memory() -> None:
+    limit = container(pod_templates(render(FULL))["worker"])["resources"]["limits"]["memory"]
     engine = lance.INDEX_CACHE + lance.METADATA_CACHE + (lance.INDEX_MEGABYTES << 20)
     assert int(limit.removesuffix("Gi")) << 30 >= engine + (1 << 30)
 
 
-def test_a_process_of_the_pod_collects_what_killed_programs_leave_behind() -> None:
-    """As `init` does in the compose file."""
-    for pod in pods(rendered(LEAST)).values():
+def test_the_pods_share_a_process_namespace_that_reaps_zombies() -> None:
+    """As `init` does in the compose file: a process of the pod reaps what killed programs leave behind."""
+    for pod in pod_templates(render(MINIMAL)).values():
         assert pod["spec"]["shareProcessNamespace"] is True
         assert len(pod["spec"]["containers"]) == 1, "another container would see the processes of ours"
 
 
-def test_variables_of_services_do_not_reach_them() -> None:
-    """Kubernetes would set PRECEDENT_PORT to an address, as the service is named so."""
-    for pod in pods(rendered(LEAST)).values():
+def test_the_pods_get_no_service_variables() -> None:
+    """Kubernetes would set PRECEDENT_PORT to an address, because of the name of the service."""
+    for pod in pod_templates(render(MINIMAL)).values():
         assert pod["spec"]["enableServiceLinks"] is False
 
 
-def test_probes_ask_what_the_server_answers() -> None:
-    inside = container(pods(rendered(LEAST))["serve"])
-    asked = {name: inside[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert {name: probe["path"] for name, probe in asked.items()} == {
+def test_the_probes_ask_for_pages_that_the_server_has() -> None:
+    serve = container(pod_templates(render(MINIMAL))["serve"])
+    probes = {name: serve[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {name: probe["path"] for name, probe in probes.items()} == {
         "startupProbe": "/healthz",
         "livenessProbe": "/healthz",
         "readinessProbe": "/readyz",
     }
-    has = {route.path for route in create_app(door(empty(), OPTIONS)).routes}  # type: ignore[attr-defined]
-    assert {probe["path"] for probe in asked.values()} <= has
-    ports = {each["name"] for each in inside["ports"]}
-    assert {probe["port"] for probe in asked.values()} <= ports
+    paths = {route.path for route in create_app(make_web_context(empty_inbox(), OPTIONS)).routes}  # type: ignore[attr-defined]
+    assert {probe["path"] for probe in probes.values()} <= paths
+    ports_of = {each["name"] for each in serve["ports"]}
+    assert {probe["port"] for probe in probes.values()} <= ports_of
 
 
-def test_the_probes_of_a_worker_look_at_the_age_of_its_file(tmp_path: Path) -> None:
-    inside = container(pods(rendered(LEAST))["worker"])
-    file = inside["args"][inside["args"].index("--alive") + 1]
-    assert any(file.startswith(f"{each['mountPath']}/") for each in inside["volumeMounts"] if not each.get("readOnly"))
+def test_the_probes_of_a_worker_check_the_age_of_its_file(tmp_path: Path) -> None:
+    worker = container(pod_templates(render(MINIMAL))["worker"])
+    file = worker["args"][worker["args"].index("--alive") + 1]
+    assert any(file.startswith(f"{each['mountPath']}/") for each in worker["volumeMounts"] if not each.get("readOnly"))
     for name in ("startupProbe", "livenessProbe"):
-        _, *words = inside[name]["exec"]["command"]
+        _, *words = worker[name]["exec"]["command"]
         command = [sys.executable, *(word.replace(file, str(tmp_path / "alive")) for word in words)]
         assert command[1:] != words, "it looks at the worker's file"
         codes = []
@@ -408,43 +412,45 @@ def test_the_probes_of_a_worker_look_at_the_age_of_its_file(tmp_path: Path) -> N
         (tmp_path / "alive").unlink()
 
 
-def test_a_pod_has_the_time_to_end() -> None:
-    found = pods(rendered(LEAST))
-    pause = container(found["serve"])["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert found["serve"]["spec"]["terminationGracePeriodSeconds"] >= pause + KILL_AFTER + 5
-    assert found["worker"]["spec"]["terminationGracePeriodSeconds"] >= KILL_AFTER + 5
+def test_a_pod_has_enough_time_to_stop() -> None:
+    templates = pod_templates(render(MINIMAL))
+    pause = container(templates["serve"])["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert templates["serve"]["spec"]["terminationGracePeriodSeconds"] >= pause + KILL_AFTER + 5
+    assert templates["worker"]["spec"]["terminationGracePeriodSeconds"] >= KILL_AFTER + 5
 
 
 # -- the network ---------------------------------------------------------------------------------------------------
 
 
-def ports(policies: list[Manifest]) -> list[list[tuple[int | str, str]]]:
-    return [[(each["port"], each.get("protocol", "TCP")) for each in rule["ports"]] for rule in policies]
+def ports_of(network_rules: list[Manifest]) -> list[list[tuple[int | str, str]]]:
+    return [[(each["port"], each.get("protocol", "TCP")) for each in rule["ports"]] for rule in network_rules]
 
 
-def test_nobody_reaches_a_worker_and_all_reach_out_to_little() -> None:
-    found = of_kind(rendered(LEAST), "NetworkPolicy")
-    assert all(each["spec"]["policyTypes"] == ["Ingress", "Egress"] for each in found.values())
-    assert found["precedent-worker"]["spec"]["ingress"] == []
-    assert found["precedent-serve"]["spec"]["ingress"] == [{"ports": [{"port": "http"}]}]
-    for each in found.values():
-        out = ports(each["spec"]["egress"])
-        assert out == [[(53, "UDP"), (53, "TCP")], [(443, "TCP")], [(5432, "TCP")]]
+def test_nothing_can_connect_to_a_worker_and_outgoing_ports_are_few() -> None:
+    policies = manifests_of_kind(render(MINIMAL), "NetworkPolicy")
+    assert all(each["spec"]["policyTypes"] == ["Ingress", "Egress"] for each in policies.values())
+    assert policies["precedent-worker"]["spec"]["ingress"] == []
+    assert policies["precedent-serve"]["spec"]["ingress"] == [{"ports": [{"port": "http"}]}]
+    for each in policies.values():
+        egress_ports = ports_of(each["spec"]["egress"])
+        assert egress_ports == [[(53, "UDP"), (53, "TCP")], [(443, "TCP")], [(5432, "TCP")]]
 
 
-def test_the_network_can_be_narrowed_and_widened() -> None:
-    found, given = of_kind(rendered(MOST), "NetworkPolicy"), MOST["networkPolicy"]
-    assert found["precedent-serve"]["spec"]["ingress"] == [{"ports": [{"port": "http"}], "from": given["from"]}]
-    assert found["precedent-worker"]["spec"]["ingress"] == []
-    for each in found.values():
+def test_the_network_policy_can_be_narrowed_and_widened() -> None:
+    policies, network_values = manifests_of_kind(render(FULL), "NetworkPolicy"), FULL["networkPolicy"]
+    assert policies["precedent-serve"]["spec"]["ingress"] == [
+        {"ports": [{"port": "http"}], "from": network_values["from"]}
+    ]
+    assert policies["precedent-worker"]["spec"]["ingress"] == []
+    for each in policies.values():
         database, *more = each["spec"]["egress"][2:]
-        assert database == {"ports": [{"port": 6432}], "to": given["database"]}
-        assert more == given["egress"]
+        assert database == {"ports": [{"port": 6432}], "to": network_values["database"]}
+        assert more == network_values["egress"]
 
 
 # -- values --------------------------------------------------------------------------------------------------------
 
-WRONG: dict[str, tuple[Manifest, str]] = {
+WRONG_VALUES: dict[str, tuple[Manifest, str]] = {
     "no image": ({"image": {}}, "/image/repository"),
     "no App": ({"appId": 0}, "/appId"),
     "an App by its name": ({"appId": "precedent"}, "/appId"),
@@ -468,52 +474,52 @@ WRONG: dict[str, tuple[Manifest, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", WRONG)
-def test_a_wrong_value_is_refused_with_its_place(fault: str) -> None:
-    values, told = WRONG[fault]
-    done = helm("template", "precedent", str(CHART), values={**LEAST, **values})
-    assert done.returncode != 0
-    assert told in done.stderr
+@pytest.mark.parametrize("fault", WRONG_VALUES)
+def test_a_wrong_value_is_refused_with_its_path(fault: str) -> None:
+    values, message = WRONG_VALUES[fault]
+    result = helm("template", "precedent", str(CHART), values={**MINIMAL, **values})
+    assert result.returncode != 0
+    assert message in result.stderr
 
 
-def leaves(schema: Mapping[str, Any], whole: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """The paths of all values that a schema knows."""
+def value_paths(schema: Mapping[str, Any], root: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The paths of all values in a schema."""
     if "$ref" in schema:
-        schema = whole["definitions"][schema["$ref"].rpartition("/")[2]]
+        schema = root["definitions"][schema["$ref"].rpartition("/")[2]]
     if not schema.get("properties"):
         yield path
     for name, part in schema.get("properties", {}).items():
-        yield from leaves(part, whole, f"{path}/{name}")
+        yield from value_paths(part, root, f"{path}/{name}")
 
 
-def test_every_value_stands_with_its_default_in_the_file_of_values() -> None:
+def test_every_value_in_the_schema_has_a_default_in_the_values_file() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    for path in set(leaves(schema, schema)) - {"/global"}:
-        found: Any = values
+    for path in set(value_paths(schema, schema)) - {"/global"}:
+        value: Any = values
         for name in path.split("/")[1:]:
-            assert name in found, path
-            found = found[name]
+            assert name in value, path
+            value = value[name]
 
 
-def test_the_limits_of_values_are_those_of_the_options() -> None:
+def test_the_limits_in_the_schema_equal_those_of_the_options() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))["properties"]
     for name, option in (("jobs", "jobs"), ("clonesMB", "clones_mb")):
         rule, default = rules(ServerOptions)[option]
-        asked = schema["worker"]["properties"][name]
-        assert (asked["minimum"], asked["maximum"]) == (rule.low, rule.high)
+        limits = schema["worker"]["properties"][name]
+        assert (limits["minimum"], limits["maximum"]) == (rule.low, rule.high)
         assert yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["worker"][name] == default
 
 
 def test_the_chart_has_the_version_of_the_bot() -> None:
-    about = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
-    assert about["version"] == about["appVersion"] == bot.__version__
-    assert about["kubeVersion"] == f">={VERSIONS[0]}.0-0"
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["version"] == chart["appVersion"] == bot.__version__
+    assert chart["kubeVersion"] == f">={VERSIONS[0]}.0-0"
 
 
-def test_the_notes_name_what_was_made() -> None:
-    done = helm("install", "--dry-run=client", "precedent", str(CHART), "--namespace", "bots", values=MOST)
-    notes = done.stdout.partition("NOTES:\n")[2]
+def test_the_notes_describe_what_was_installed() -> None:
+    result = helm("install", "--dry-run=client", "precedent", str(CHART), "--namespace", "bots", values=FULL)
+    notes = result.stdout.partition("NOTES:\n")[2]
     assert "2 receivers and 1 to 8 workers." in notes
     assert "https://precedent.example.com/webhook" in notes
     assert "--namespace bots port-forward service/precedent 8080:8000\n" in notes

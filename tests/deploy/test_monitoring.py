@@ -1,4 +1,4 @@
-"""Alert rules and dashboard use all metrics that the server exports, and no others; each query finds something."""
+"""Alert rules and dashboard use all metrics that the server exports, and no others; each query finds data."""
 
 from __future__ import annotations
 
@@ -26,121 +26,123 @@ from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import SEARCHES
 from bot.server.scope import EVERYTHING
 from tests.docs.pages import ROOT, anchors, blocks
-from tests.server.gallery import NOW, a_day
+from tests.server.gallery import NOW, sample_inbox
 from tools.address import address
 
 ALERTS = ROOT / "deploy/alerts.yml"
 CASES = ROOT / "tests/deploy/alerts_test.yml"
 PAGE = "docs/self-hosting.md"
-LEFT_OUT = {"precedent_turns_total": "the former name of precedent_runs_total"}
-"""A metric that is exported, but in no alert and no panel → why."""
+UNUSED_METRICS = {"precedent_turns_total": "the former name of precedent_runs_total"}
+"""Metric that is exported but in no alert and no panel → why."""
 
-OF_PROMETHEUS = {"job", "instance", "le"}
-"""Labels that Prometheus adds, or that every histogram has."""
+PROMETHEUS_LABELS = {"job", "instance", "le"}
+"""Labels that Prometheus adds or that every histogram has."""
 
 SELECTOR = re.compile(r"(precedent_\w+)(\{[^}]*\})?")
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)")
 
 
-def exported() -> list[Metric]:
-    """Everything that the page of metrics can have, from an inbox in SQLite."""
-    ledger, answered = a_day(), ReceiveHistogram()
-    answered.observe(0.02)
+def exported_metrics() -> list[Metric]:
+    """Everything that the metrics page can contain, from an inbox in SQLite."""
+    inbox, histogram = sample_inbox(), ReceiveHistogram()
+    histogram.observe(0.02)
     for result in ("stored", "refused 403", "refused 503"):
-        ledger.count_up({(DELIVERIES, ("issues", result)): 5})
+        inbox.count_up({(DELIVERIES, ("issues", result)): 5})
     for result in ("found", "failed"):
-        ledger.count_up({(SEARCHES, (result,)): 5})
-    OrganisationChanges(ledger.database, ledger.queue, ledger.now).align("/srv/index", EVERYTHING)
+        inbox.count_up({(SEARCHES, (result,)): 5})
+    OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", EVERYTHING)
     end = datetime.fromtimestamp(NOW / 1000 + 1800, UTC)
-    ledger.budgets().store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
-    return list(text_string_to_metric_families(render(ledger, answered, NOW).decode()))
+    inbox.budgets().store(17, {CORE: Rate(4_000, 5_000, end), GRAPHQL: Rate(4_500, 5_000, end)})
+    return list(text_string_to_metric_families(render(inbox, histogram, NOW).decode()))
 
 
 def samples() -> list[Sample]:
-    return [sample for family in exported() for sample in family.samples]
+    return [sample for family in exported_metrics() for sample in family.samples]
 
 
-def labels() -> dict[str, set[str]]:
+def metric_labels() -> dict[str, set[str]]:
     """Name of a metric → the names of its labels."""
-    found: dict[str, set[str]] = {}
+    by_metric: dict[str, set[str]] = {}
     for sample in samples():
-        found.setdefault(sample.name, set()).update(sample.labels)
-    return found
+        by_metric.setdefault(sample.name, set()).update(sample.labels)
+    return by_metric
 
 
 def rules() -> list[dict[str, Any]]:
     (group,) = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
+    group_rules: list[dict[str, Any]] = group["rules"]
+    return group_rules
 
 
 def dashboard() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "deploy/dashboard.json").read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads((ROOT / "deploy/dashboard.json").read_text(encoding="utf-8"))
+    return content
 
 
 def targets() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The title of each panel, and what it asks."""
+    """The title of each panel, and its query."""
     for panel in dashboard()["panels"]:
         yield from ((panel["title"], target) for target in panel["targets"])
 
 
 def queries() -> dict[str, str]:
-    """Where it stands → a query, or the series of a unit test."""
-    found = {f"alert {rule['alert']}": rule["expr"] for rule in rules()}
-    found |= {f"panel {title}, {target['refId']}": target["expr"] for title, target in targets()}
-    found |= {f"variable {each['name']}": each["definition"] for each in variables() if each["type"] == "query"}
+    """Where it is used → a query, or the series of a unit test."""
+    by_source = {f"alert {rule['alert']}": rule["expr"] for rule in rules()}
+    by_source |= {f"panel {title}, {target['refId']}": target["expr"] for title, target in targets()}
+    by_source |= {f"variable {each['name']}": each["definition"] for each in variables() if each["type"] == "query"}
     values = yaml.safe_load((ROOT / "deploy/chart/values.yaml").read_text(encoding="utf-8"))
-    found["chart"] = values["autoscaling"]["query"]
+    by_source["chart"] = values["autoscaling"]["query"]
     cases = yaml.safe_load(CASES.read_text(encoding="utf-8"))["tests"]
-    found |= {
-        f"test {case['name']}, {place}": each["series"]
+    by_source |= {
+        f"test {case['name']}, {index}": each["series"]
         for case in cases
-        for place, each in enumerate(case["input_series"])
+        for index, each in enumerate(case["input_series"])
     }
-    return found
+    return by_source
 
 
 def variables() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = dashboard()["templating"]["list"]
-    return found
+    definitions: list[dict[str, Any]] = dashboard()["templating"]["list"]
+    return definitions
 
 
-def test_every_metric_and_label_that_is_asked_for_is_exported() -> None:
-    known = labels()
-    for place, query in queries().items():
+def test_every_metric_and_label_in_a_query_is_exported() -> None:
+    exported = metric_labels()
+    for source, query in queries().items():
         used = SELECTOR.findall(query)
-        assert used, place
+        assert used, source
         for name, matchers in used:
-            assert name in known, f"{place}: {name}"
-            asked = {label for label, _ in MATCHER.findall(matchers)}
-            assert asked <= known[name] | OF_PROMETHEUS, f"{place}: {name} has {known[name]}, not {asked}"
-        grouped = {label.strip() for labels in GROUPING.findall(query) for label in labels.split(",")}
-        assert grouped <= set().union(*(known[name] for name, _ in used)) | OF_PROMETHEUS, f"{place}: {grouped}"
+            assert name in exported, f"{source}: {name}"
+            labels_used = {label for label, _ in MATCHER.findall(matchers)}
+            assert labels_used <= exported[name] | PROMETHEUS_LABELS, (
+                f"{source}: {name} has {exported[name]}, not {labels_used}"
+            )
+        grouped = {label.strip() for label_list in GROUPING.findall(query) for label in label_list.split(",")}
+        assert grouped <= set().union(*(exported[name] for name, _ in used)) | PROMETHEUS_LABELS, f"{source}: {grouped}"
 
 
-def test_every_state_that_is_asked_for_exists() -> None:
-    asked = [value for query in queries().values() for label, value in MATCHER.findall(query) if label == "state"]
-    assert {state for value in asked for state in value.split("|")} - set(get_args(State)) == set()
+def test_every_state_in_a_query_exists() -> None:
+    states = [value for query in queries().values() for label, value in MATCHER.findall(query) if label == "state"]
+    assert {state for value in states for state in value.split("|")} - set(get_args(State)) == set()
 
 
-def test_every_metric_that_is_exported_is_used_or_left_out_with_a_reason() -> None:
+def test_every_exported_metric_is_used_or_left_out_with_a_reason() -> None:
     used = {re.sub(r"_(bucket|sum|count)$", "", name) for query in queries_of_operators() for name, _ in query}
-    has = {f"{each.name}_total" if each.type == "counter" else each.name for each in exported()}
-    assert has - used == set(LEFT_OUT)
+    exported = {f"{each.name}_total" if each.type == "counter" else each.name for each in exported_metrics()}
+    assert exported - used == set(UNUSED_METRICS)
 
 
 def queries_of_operators() -> list[list[tuple[str, str]]]:
-    """Without those of unit tests and variables."""
-    return [SELECTOR.findall(query) for place, query in queries().items() if place.startswith(("alert", "panel"))]
+    """The queries of alerts and panels, without those of unit tests and variables."""
+    return [SELECTOR.findall(query) for source, query in queries().items() if source.startswith(("alert", "panel"))]
 
 
 # -- alerts --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_an_alert_says_how_bad_it_is_and_where_the_remedy_stands(rule: dict[str, Any]) -> None:
+def test_every_alert_has_a_severity_and_links_to_its_remedy(rule: dict[str, Any]) -> None:
     assert re.fullmatch(r"[1-9]\d*m", rule["for"])
     assert rule["labels"]["severity"] in ("critical", "warning")
     notes = rule["annotations"]
@@ -150,31 +152,31 @@ def test_an_alert_says_how_bad_it_is_and_where_the_remedy_stands(rule: dict[str,
     assert heading in anchors(ROOT / PAGE)
 
 
-def test_every_alert_is_tried_when_it_fires_and_when_not() -> None:
-    tried: dict[str, set[bool]] = {}
+def test_every_alert_has_a_case_that_fires_and_one_that_does_not() -> None:
+    outcomes: dict[str, set[bool]] = {}
     for case in yaml.safe_load(CASES.read_text(encoding="utf-8"))["tests"]:
         for each in case["alert_rule_test"]:
-            tried.setdefault(each["alertname"], set()).add(bool(each["exp_alerts"]))
-    assert tried == {rule["alert"]: {True, False} for rule in rules()}
+            outcomes.setdefault(each["alertname"], set()).add(bool(each["exp_alerts"]))
+    assert outcomes == {rule["alert"]: {True, False} for rule in rules()}
 
 
 def promtool(*words: str) -> None:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not here: it is in Debian's package prometheus")
-    done = subprocess.run(["promtool", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(["promtool", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_each_alert_fires_when_it_should() -> None:
     promtool("test", "rules", str(CASES))
 
 
-def test_prometheus_takes_what_the_page_shows(tmp_path: Path) -> None:
-    shown = [yaml.safe_load(body) for body in blocks(PAGE, "yaml") if "scrape_configs:" in body]
-    assert len(shown) == 2
+def test_prometheus_accepts_the_configuration_in_the_documentation(tmp_path: Path) -> None:
+    configs = [yaml.safe_load(body) for body in blocks(PAGE, "yaml") if "scrape_configs:" in body]
+    assert len(configs) == 2
     (tmp_path / "precedent-alerts.yml").write_bytes(ALERTS.read_bytes())
     (tmp_path / "precedent-password").write_text("open sesame, please", encoding="utf-8")
-    for config in shown:
+    for config in configs:
         for each in config["scrape_configs"]:
             each.pop("kubernetes_sd_configs", None)  # Debian leaves it out of its Prometheus
             each["basic_auth"]["password_file"] = f"{tmp_path}/{Path(each['basic_auth']['password_file']).name}"
@@ -186,57 +188,61 @@ def test_prometheus_takes_what_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_the_data_source_is_a_variable_everywhere() -> None:
-    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    data_source = {"type": "prometheus", "uid": "${datasource}"}
     assert [each["name"] for each in variables() if each["type"] == "datasource"] == ["datasource"]
-    assert all(each["datasource"] == chosen for each in variables() if each["type"] == "query")
+    assert all(each["datasource"] == data_source for each in variables() if each["type"] == "query")
     for panel in dashboard()["panels"]:
-        assert panel["datasource"] == chosen, panel["title"]
-        assert all(target["datasource"] == chosen for target in panel["targets"]), panel["title"]
+        assert panel["datasource"] == data_source, panel["title"]
+        assert all(target["datasource"] == data_source for target in panel["targets"]), panel["title"]
 
 
-def test_every_query_is_of_the_chosen_jobs() -> None:
+def test_every_query_is_limited_to_the_chosen_jobs() -> None:
     for title, target in targets():
         assert all('job=~"$job"' in matchers for _, matchers in SELECTOR.findall(target["expr"])), title
 
 
 def test_a_legend_names_a_label_that_its_query_keeps() -> None:
     for title, target in targets():
-        kept = {label.strip() for labels in GROUPING.findall(target["expr"]) for label in labels.split(",")}
-        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) == kept - {"le"}, title
+        kept_labels = {
+            label.strip() for label_list in GROUPING.findall(target["expr"]) for label in label_list.split(",")
+        }
+        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) == kept_labels - {"le"}, title
 
 
-def test_every_panel_says_what_it_shows_in_a_place_of_its_own() -> None:
+def test_every_panel_has_a_description_and_overlaps_no_other() -> None:
     panels = dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert all(panel["title"] and panel["description"].endswith(".") for panel in panels)
     taken = set()
-    for place in (panel["gridPos"] for panel in panels):
-        assert place["x"] + place["w"] <= 24
-        columns, lines = range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+    for area in (panel["gridPos"] for panel in panels):
+        assert area["x"] + area["w"] <= 24
+        columns, lines = range(area["x"], area["x"] + area["w"]), range(area["y"], area["y"] + area["h"])
         cells = set(itertools.product(columns, lines))
-        assert not taken & cells, place
+        assert not taken & cells, area
         taken |= cells
 
 
-def growing(samples: list[Sample]) -> list[dict[str, str]]:
-    """Half an hour of the samples, as promtool takes it: counters grow, gauges stay."""
-    found = []
+def growing_series(samples: list[Sample]) -> list[dict[str, str]]:
+    """Half an hour of the samples, as promtool expects them: counters grow, gauges stay."""
+    series = []
     for sample in samples:
-        labels = ",".join(f'{name}="{value}"' for name, value in {**sample.labels, "job": "bot"}.items())
+        label_text = ",".join(f'{name}="{value}"' for name, value in {**sample.labels, "job": "bot"}.items())
         grows = re.search(r"_(total|bucket|sum|count)$", sample.name)
         values = f"{sample.value}{'+1' if grows else '+0'}x30"
-        found.append({"series": f"{sample.name}{{{labels}}}", "values": values})
-    return found
+        series.append({"series": f"{sample.name}{{{label_text}}}", "values": values})
+    return series
 
 
-def test_every_query_finds_something_in_what_a_server_exports(tmp_path: Path) -> None:
-    """Each becomes an alert that fires if there is a number, which promtool can tell."""
-    asked = [target["expr"].replace("$__rate_interval", "5m").replace("$job", ".+") for _, target in targets()]
-    names = [f"query{place}" for place in range(len(asked))]
-    made = [{"alert": name, "expr": f"count({query} >= 0) > 0"} for name, query in zip(names, asked, strict=True)]
+def test_every_query_finds_data_in_what_a_server_exports(tmp_path: Path) -> None:
+    """Each query becomes an alert that fires if it returns a number, which promtool can check."""
+    expressions = [target["expr"].replace("$__rate_interval", "5m").replace("$job", ".+") for _, target in targets()]
+    names = [f"query{index}" for index in range(len(expressions))]
+    alert_rules = [
+        {"alert": name, "expr": f"count({query} >= 0) > 0"} for name, query in zip(names, expressions, strict=True)
+    ]
     fires = [{"eval_time": "20m", "alertname": name, "exp_alerts": [{"exp_labels": {}}]} for name in names]
-    case = {"interval": "1m", "input_series": growing(samples()), "alert_rule_test": fires}
+    case = {"interval": "1m", "input_series": growing_series(samples()), "alert_rule_test": fires}
     rules, tests = tmp_path / "rules.yml", tmp_path / "tests.yml"
-    rules.write_text(json.dumps({"groups": [{"name": "queries", "rules": made}]}), encoding="utf-8")
+    rules.write_text(json.dumps({"groups": [{"name": "queries", "rules": alert_rules}]}), encoding="utf-8")
     tests.write_text(json.dumps({"rule_files": [str(rules)], "tests": [case]}), encoding="utf-8")
     promtool("test", "rules", str(tests))

@@ -1,4 +1,4 @@
-"""Which variables of the environment code reads: found in its syntax, so that none is read unseen."""
+"""Which environment variables code reads: found in its syntax tree, so that none is missed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 SHORT = {"COLUMNS", "HOME", "PATH", "SYSTEMROOT", "TERM", "TMPDIR", "TZ"}
-"""Names without an underscore, which would else be taken for metavars."""
+"""Names without an underscore, which would otherwise be taken for metavars."""
 
 LOWER = re.compile(r"[a-z]+_proxy")
 
 
 def read_by(path: Path) -> set[str]:
-    """The variables that a module which has to do with an environment names, but for those that it sets for others."""
+    """The variables named by a module that uses an environment, except those that it sets for others."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     if not any(_is_environment(node) for node in ast.walk(tree)):
         return set()
-    given = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in given
+    dict_keys = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in dict_keys
              and isinstance(node.value, str)}  # fmt: skip
-    named = {text.upper() if LOWER.fullmatch(text) else text for text in texts}
-    return {text for text in named if NAME.fullmatch(text) or text in SHORT} | set(_asked(tree))
+    names = {text.upper() if LOWER.fullmatch(text) else text for text in texts}
+    return {text for text in names if NAME.fullmatch(text) or text in SHORT} | set(_literal_names(tree))
 
 
 def _is_environment(node: ast.AST) -> bool:
@@ -32,14 +32,14 @@ def _is_environment(node: ast.AST) -> bool:
     )
 
 
-def _asked(tree: ast.AST) -> Iterator[str]:
-    """What stands in ``environ["…"]``, ``environ.get("…")`` and ``getenv("…")``, whatever it looks like."""
+def _literal_names(tree: ast.AST) -> Iterator[str]:
+    """Every literal in ``environ["…"]``, ``environ.get("…")`` and ``getenv("…")``, whatever its form."""
     for node in ast.walk(tree):
-        found: ast.expr | None = None
+        argument: ast.expr | None = None
         if isinstance(node, ast.Subscript) and _is_environment(node.value):
-            found = node.slice
+            argument = node.slice
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            asked = node.func.attr in ("get", "pop", "setdefault") and _is_environment(node.func.value)
-            found = node.args[0] if asked or _is_environment(node.func) else None
-        if isinstance(found, ast.Constant) and isinstance(found.value, str):
-            yield found.value
+            is_access = node.func.attr in ("get", "pop", "setdefault") and _is_environment(node.func.value)
+            argument = node.args[0] if is_access or _is_environment(node.func) else None
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            yield argument.value

@@ -1,4 +1,4 @@
-"""The Markdown pages as the tests of the documentation read them: prose, blocks, headings, tables and links."""
+"""Reads Markdown pages for the tests of the documentation: prose, blocks, headings, tables and links."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from bot.cli.main import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-"""What users read, and what the map leads to."""
+"""Pages for users, linked from the map."""
 
 ALSO = sorted([*(ROOT / "skills").rglob("*.md"), ROOT / "sample/README.md", ROOT / "tests/upgrades/branches/README.md"])
-"""Pages for others, whose links have to lead somewhere too."""
+"""Pages for others, whose links must lead somewhere too."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -30,7 +30,7 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 class Link(NamedTuple):
-    """Where something leads; of an image, ``alt`` tells what can be seen there (None for what is no image)."""
+    """The target of a link or image; ``alt`` describes the image (None for a link)."""
 
     target: str
     alt: str | None = None
@@ -52,7 +52,7 @@ def blocks(page: str | Path, *languages: str) -> list[str]:
 
 
 def code_of(page: Path) -> str:
-    """All code of a page, in blocks and in lines."""
+    """All code of a page, in blocks and inline."""
     fenced = FENCE.findall(page.read_text(encoding="utf-8"))
     return "\n".join([*(body for _, body in fenced), *CODE.findall(prose(page))])
 
@@ -60,56 +60,56 @@ def code_of(page: Path) -> str:
 def section(page: str, heading: str) -> str:
     """The part of a page below a heading of the second level."""
     parts = re.split(r"^## (.+)$", text(page), flags=re.MULTILINE)
-    found = dict(zip(parts[1::2], parts[2::2], strict=True))
-    assert heading in found, f"{page} has no heading {heading!r}"
-    return found[heading]
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert heading in sections, f"{page} has no heading {heading!r}"
+    return sections[heading]
 
 
 def rows(markdown: str) -> list[list[str]]:
-    """The rows of the tables of which the first cell begins with code; a bar in a cell is written ``\\|``."""
+    """The table rows whose first cell begins with code; a bar in a cell is written ``\\|``."""
     lines = [line for line in markdown.splitlines() if line.startswith("| `")]
     return [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
 
 
 def table(markdown: str) -> set[str]:
-    """What stands as code in the first column of the tables."""
+    """The code in the first column of the tables."""
     return {name for row in rows(markdown) for name in CODE.findall(row[0])}
 
 
 def parsers(of: argparse.ArgumentParser | None = None) -> dict[str, argparse.ArgumentParser]:
-    """Name → parser of all commands, or of those of one command; a second name of one is left out."""
+    """Name → parser of all commands, or of the subcommands of one; aliases are left out."""
     groups = [each for each in (of or parser())._actions if isinstance(each, argparse._SubParsersAction)]
-    found = [(name, one) for group in groups for name, one in group.choices.items()]
-    return {name: one for name, one in found if one.prog.split()[-1] == name}
+    pairs = [(name, command) for group in groups for name, command in group.choices.items()]
+    return {name: command for name, command in pairs if command.prog.split()[-1] == name}
 
 
 # -- links ---------------------------------------------------------------------------------------------------------
 
 
 def links(page: Path) -> list[Link]:
-    """All links and images of a page, of Markdown and of HTML, in which the text may go over several lines."""
-    found = []
+    """All links and images of a page, in Markdown and HTML; the text may span several lines."""
+    result = []
     for token in _tokens(page):
         if token.type == "link_open":
-            found.append(Link(str(token.attrs["href"])))
+            result.append(Link(str(token.attrs["href"])))
         elif token.type == "image":
-            found.append(Link(str(token.attrs["src"]), token.content))
+            result.append(Link(str(token.attrs["src"]), token.content))
         elif token.type in ("html_inline", "html_block"):
-            found += _in_html(token.content)
-    return found
+            result += _in_html(token.content)
+    return result
 
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The fragments by which GitHub knows the headings of a page, and those that it is given as HTML.
+    """The fragments that GitHub gives the headings of a page, and the anchors written as HTML.
 
-    Small letters, no punctuation, hyphens for spaces; the second heading of the same words gets ``-1``.
+    Lower case, no punctuation, hyphens for spaces; the second heading with the same words gets ``-1``.
     """
-    found = set(re.findall(r'<a (?:id|name)="([^"]+)"', prose(page)))
+    fragments = set(re.findall(r'<a (?:id|name)="([^"]+)"', prose(page)))
     for heading in _headings(page):
         plain = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        found.add(next(name for name in _numbered(plain) if name not in found))
-    return frozenset(found)
+        fragments.add(next(name for name in _numbered(plain) if name not in fragments))
+    return frozenset(fragments)
 
 
 def _numbered(name: str) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _headings(page: Path) -> Iterator[str]:
 
 
 def _content(page: Path) -> str:
-    """A page without the settings that a skill begins with."""
+    """A page without the front matter of a skill."""
     return re.sub(r"\A---\n.*?^---\n", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
@@ -136,32 +136,32 @@ def _tokens(page: Path) -> Iterator[Token]:
         yield from token.children or []
 
 
-class _Html(HTMLParser):
+class _LinkReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[Link] = []
+        self.collected: list[Link] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
+        attributes = {name: value or "" for name, value in attrs}
         if tag == "img":
-            self.found.append(Link(given["src"], given.get("alt", "")))
+            self.collected.append(Link(attributes["src"], attributes.get("alt", "")))
         for name in ("href", "srcset"):
-            if name in given:
-                self.found.append(Link(given[name]))
+            if name in attributes:
+                self.collected.append(Link(attributes[name]))
 
 
 def _in_html(html: str) -> list[Link]:
-    reader = _Html()
+    reader = _LinkReader()
     reader.feed(html)
-    return reader.found
+    return reader.collected
 
 
 @cache
-def tracked(*places: str) -> tuple[Path, ...]:
-    """The files of the repository at and below these places; in a copy without git's folder, all that are there."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *places]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    if (ROOT / ".git").exists() and listed.returncode == 0:
-        return tuple(path for name in listed.stdout.decode().split("\0")[:-1] if (path := ROOT / name).is_file())
-    found = [path for place in places for path in (ROOT / place, *(ROOT / place).rglob("*"))]
-    return tuple(sorted({path for path in found if path.is_file() and "__pycache__" not in path.parts}))
+def tracked(*names: str) -> tuple[Path, ...]:
+    """The repository's files at and below these paths; in a copy without `.git`, all files there."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *names]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if (ROOT / ".git").exists() and result.returncode == 0:
+        return tuple(path for name in result.stdout.decode().split("\0")[:-1] if (path := ROOT / name).is_file())
+    candidates = [path for folder in names for path in (ROOT / folder, *(ROOT / folder).rglob("*"))]
+    return tuple(sorted({path for path in candidates if path.is_file() and "__pycache__" not in path.parts}))

@@ -1,4 +1,4 @@
-"""Commands: each of them and of their options is documented, with what it takes and its default, and no other is."""
+"""Every command and option is documented, with its argument and default, and no other is."""
 
 from __future__ import annotations
 
@@ -19,139 +19,145 @@ from tests.docs.pages import CODE, PAGES, ROOT, blocks, code_of, parsers, rows, 
 PAGE = "docs/command-line.md"
 SHARED = "Options that several commands share"
 NOTHING = (None, False, 0, [], Path())
-"""Defaults that need no word: without the option nothing of it happens."""
+"""Defaults that need no mention: nothing happens without the option."""
 
 
 class Option(NamedTuple):
-    """An option or argument of a command as the code has it, and what the documentation says of it ("" for nothing)."""
+    """An option or argument of a command in the code, and its documentation ("" for none)."""
 
     action: argparse.Action
     command: str
     name: str
-    told: str = ""
-    shown: str = ""
+    description: str = ""
+    syntax: str = ""
 
     def __str__(self) -> str:
         return f"precedent {self.command} {self.name}"
 
     @property
-    def takes(self) -> bool:
+    def takes_value(self) -> bool:
         return self.action.nargs != 0
 
     @property
     def default(self) -> str:
-        """What holds without it, as a page writes it: of the parser, of the server's options, or of the help text."""
-        given = self.action.default
+        """The default as a page writes it: that of the parser, the server's options, or the help text."""
+        default_value = self.action.default
         if self.command in ("serve", "worker", "deliveries", "repos", "org") and self.action.dest in FLAGS:
-            given = getattr(ServerOptions(), self.action.dest) or None
-        if given not in NOTHING:
-            return str(given)
-        found = re.search(r"\(default:? (?!here|all)([\w.]+)\)", self.action.help or "")
-        return found[1] if found else ""
+            default_value = getattr(ServerOptions(), self.action.dest) or None
+        if default_value not in NOTHING:
+            return str(default_value)
+        match = re.search(r"\(default:? (?!here|all)([\w.]+)\)", self.action.help or "")
+        return match[1] if match else ""
 
 
 def shared(command: str) -> list[list[str]]:
-    """The rows of the shared options that a command takes: it is named above the table, and not in the last column."""
+    """The rows of a command's shared options: the command is named above the table, but not in the last column."""
     parts = pairwise(section(PAGE, SHARED).split("\n\n"))
     tables = [table for names, table in parts if table.startswith("| option |") and command in CODE.findall(names)]
     return [cells[:2] for table in tables for cells in rows(table) if command not in CODE.findall(cells[2])]
 
 
 def described(command: str) -> list[list[str]]:
-    """The rows of all options of a command: those of its own section, and the shared ones, to which that links."""
-    own = section(PAGE, command)
-    assert ("(#options-that-several-commands-share)" in own) is bool(shared(command)), command
-    return [cells for cells in rows(own) if len(cells) == 2] + shared(command)
+    """The rows of all options of a command: those in its own section, and the shared ones, to which it links."""
+    own_section = section(PAGE, command)
+    assert ("(#options-that-several-commands-share)" in own_section) is bool(shared(command)), command
+    return [cells for cells in rows(own_section) if len(cells) == 2] + shared(command)
 
 
-def options(command: str, one: argparse.ArgumentParser, documentation: list[list[str]]) -> list[Option]:
-    told = {CODE.findall(cells[0])[0].split()[0]: cells for cells in documentation}
-    found = []
-    for action in one._actions:
+def options(command: str, command_parser: argparse.ArgumentParser, documentation: list[list[str]]) -> list[Option]:
+    cells_by_name = {CODE.findall(cells[0])[0].split()[0]: cells for cells in documentation}
+    documented_options = []
+    for action in command_parser._actions:
         if not isinstance(action, argparse._HelpAction):
             name = action.option_strings[0] if action.option_strings else str(action.metavar)
-            shown, says = told.get(name, ["", ""])[:2]
-            found.append(Option(action, command, name, says, shown))
-    return found
+            syntax, says = cells_by_name.get(name, ["", ""])[:2]
+            documented_options.append(Option(action, command, name, says, syntax))
+    return documented_options
 
 
 def documented() -> list[Option]:
-    found = [each for name, one in parsers().items() for each in options(name, one, described(name))]
+    documented_options = [
+        each for name, command_parser in parsers().items() for each in options(name, command_parser, described(name))
+    ]
     install = parsers(parsers()["skill"])["install"]
-    return found + options("skill install", install, rows(section("docs/agents.md", "The skill")))
+    return documented_options + options("skill install", install, rows(section("docs/agents.md", "The skill")))
 
 
 OPTIONS = documented()
 
 
-def test_no_command_is_documented_that_is_not_there_and_none_is_left_out() -> None:
+def test_the_documented_commands_are_exactly_those_that_exist() -> None:
     headings = set(re.findall(r"^## (\S+)$", text(PAGE), re.MULTILINE))
     assert headings == set(parsers())
 
 
-def test_a_second_name_of_a_command_is_told_where_the_command_is() -> None:
+def test_an_alias_is_documented_with_its_command() -> None:
     (group,) = (each for each in parser()._actions if isinstance(each, argparse._SubParsersAction))
-    second = {name: one.prog.split()[-1] for name, one in group.choices.items() if name not in parsers()}
-    assert second == {"ss": "smart-search"}
-    for name, command in second.items():
-        assert f"`precedent {name}`" in section(PAGE, command)
+    aliases = {
+        alias: command_parser.prog.split()[-1]
+        for alias, command_parser in group.choices.items()
+        if alias not in parsers()
+    }
+    assert aliases == {"ss": "smart-search"}
+    for alias, command in aliases.items():
+        assert f"`precedent {alias}`" in section(PAGE, command)
 
 
 @pytest.mark.parametrize("name", [*parsers(), "skill install"])
 def test_every_command_and_option_is_documented(name: str) -> None:
     cells_of = rows(section("docs/agents.md", "The skill")) if name == "skill install" else described(name)
     first = [CODE.findall(cells[0]) for cells in cells_of]
-    told = {codes[0].split()[0] for codes in first if name != "skill install" or codes[0].startswith("--")}
-    assert told == {each.name for each in OPTIONS if each.command == name}, f"precedent {name}"
+    names = {codes[0].split()[0] for codes in first if name != "skill install" or codes[0].startswith("--")}
+    assert names == {each.name for each in OPTIONS if each.command == name}, f"precedent {name}"
 
 
-def test_options_are_shown_with_what_they_take() -> None:
+def test_options_are_documented_with_their_arguments() -> None:
     for each in OPTIONS:
-        (shown,) = CODE.findall(each.shown)
-        assert (" " in shown) is (each.takes and shown.startswith("-")), str(each)
-        if " " in shown and each.action.metavar:
-            assert shown.split(" ", 1)[1] == each.action.metavar, str(each)
+        (syntax,) = CODE.findall(each.syntax)
+        assert (" " in syntax) is (each.takes_value and syntax.startswith("-")), str(each)
+        if " " in syntax and each.action.metavar:
+            assert syntax.split(" ", 1)[1] == each.action.metavar, str(each)
         takes_several = not each.action.option_strings and each.action.nargs in ("*", "+")
-        assert each.shown.endswith("…") is takes_several, str(each)
+        assert each.syntax.endswith("…") is takes_several, str(each)
 
 
-def test_what_holds_without_an_option_is_told_as_it_is() -> None:
-    for each in (one for one in OPTIONS if one.takes):
-        code = re.search(r"`([^`]+)` \(default\)", each.told)
-        plain = re.search(r"\(default `?([^`:),]+(?:,\d{3})*)`?[),]", each.told)
-        told = (code or plain or ["", ""])[1].replace(",", "")
-        assert told == each.default, f"{each}: {each.told}"
+def test_documented_defaults_are_those_of_the_code() -> None:
+    for each in (option for option in OPTIONS if option.takes_value):
+        code = re.search(r"`([^`]+)` \(default\)", each.description)
+        plain = re.search(r"\(default `?([^`:),]+(?:,\d{3})*)`?[),]", each.description)
+        default = (code or plain or ["", ""])[1].replace(",", "")
+        assert default == each.default, f"{each}: {each.description}"
 
 
-def test_all_that_an_option_may_be_is_told() -> None:
+def test_every_choice_of_an_option_is_documented() -> None:
     for each in OPTIONS:
-        place = section("docs/agents.md", "The skill") if each.command == "skill install" else each.told
-        assert set(each.action.choices or ()) <= set(CODE.findall(place)), str(each)
+        choices_text = section("docs/agents.md", "The skill") if each.command == "skill install" else each.description
+        assert set(each.action.choices or ()) <= set(CODE.findall(choices_text)), str(each)
 
 
-def test_bounds_that_are_told_are_those_that_hold() -> None:
-    met = 0
+def test_documented_bounds_are_those_that_are_enforced() -> None:
+    checked = 0
     for each in OPTIONS:
-        found, read = re.search(r"(\d[\d,]*) to (\d[\d,]*)", each.told), each.action.type
-        if found and callable(read):
-            met += 1
-            low, high = (int(bound.replace(",", "")) for bound in found.groups())
+        match, read = re.search(r"(\d[\d,]*) to (\d[\d,]*)", each.description), each.action.type
+        if match and callable(read):
+            checked += 1
+            low, high = (int(bound.replace(",", "")) for bound in match.groups())
             assert (read(str(low)), read(str(high))) == (low, high), str(each)
             for beyond in (low - 1, high + 1):
                 with pytest.raises(argparse.ArgumentTypeError):
                     read(str(beyond))
-    assert met > 2
+    assert checked > 2
 
 
-def test_numbers_in_helps_are_those_of_the_code() -> None:
-    """A help text that names a default in numbers names the one that the parser has."""
-    met = 0
+def test_numeric_defaults_in_help_texts_are_those_of_the_code() -> None:
+    """A help text that states a numeric default states the parser's."""
+    checked = 0
     for each in OPTIONS:
-        found = re.search(r"default:? (\d[\d,.]*\d|\d)", each.action.help or "")
-        if found and each.action.default is not None:
-            met += 1
-            assert float(found[1].replace(",", "")) == float(each.action.default), f"{each.command} {each.name}"
-    assert met > 5
+        match = re.search(r"default:? (\d[\d,.]*\d|\d)", each.action.help or "")
+        if match and each.action.default is not None:
+            checked += 1
+            assert float(match[1].replace(",", "")) == float(each.action.default), f"{each.command} {each.name}"
+    assert checked > 5
 
 
 # -- what pages show -----------------------------------------------------------------------------------------------
@@ -169,31 +175,31 @@ def test_every_precedent_command_that_a_page_shows_is_accepted(page: Path) -> No
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_that_a_page_names_in_its_text_is_there(page: Path) -> None:
-    """In a line of prose a command may stand without its arguments; its name and its options have to be right."""
+def test_every_command_named_in_prose_exists(page: Path) -> None:
+    """A command in prose may omit its arguments; its name and options must exist."""
     known = parsers()
     for code in CODE.findall(page.read_text(encoding="utf-8")):
-        found = re.match(r"precedent ([a-z][a-z-]*)(?: (.*))?$", code)
-        if found is None:
+        call = re.match(r"precedent ([a-z][a-z-]*)(?: (.*))?$", code)
+        if call is None:
             continue
-        assert found[1] in {*known, "ss"}, f"{page.name} names `{code}`"
-        one = known["smart-search" if found[1] == "ss" else found[1]]
-        if found[1] == "skill" and found[2]:
-            one = parsers(one)[found[2].split()[0]]
-        named = set(re.findall(r"(?<!\S)--[a-z-]+", found[2] or ""))
-        has = {name for action in one._actions for name in action.option_strings}
-        assert named <= has, f"{page.name} names `{code}`"
+        assert call[1] in {*known, "ss"}, f"{page.name} names `{code}`"
+        command_parser = known["smart-search" if call[1] == "ss" else call[1]]
+        if call[1] == "skill" and call[2]:
+            command_parser = parsers(command_parser)[call[2].split()[0]]
+        named_options = set(re.findall(r"(?<!\S)--[a-z-]+", call[2] or ""))
+        existing = {name for action in command_parser._actions for name in action.option_strings}
+        assert named_options <= existing, f"{page.name} names `{code}`"
 
 
-def test_what_the_pages_tell_to_make_is_a_target() -> None:
+def test_make_targets_in_the_pages_and_in_the_makefile_agree() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## \S", text("Makefile"), re.MULTILINE))
-    told = {name for page in PAGES for name in re.findall(r"\bmake ([a-z][a-z-]*)\b", code_of(page))}
-    assert {"demo", "test"} <= told
-    assert told <= targets, f"no target of the Makefile: {sorted(told - targets)}"
-    assert targets - {"help"} - told == UNTOLD
+    mentioned = {name for page in PAGES for name in re.findall(r"\bmake ([a-z][a-z-]*)\b", code_of(page))}
+    assert {"demo", "test"} <= mentioned
+    assert mentioned <= targets, f"no target of the Makefile: {sorted(mentioned - targets)}"
+    assert targets - {"help"} - mentioned == UNMENTIONED
 
 
-UNTOLD: set[str] = {"clean"}
+UNMENTIONED: set[str] = {"clean"}
 """Targets that only `make help` lists."""
 
 
@@ -201,31 +207,31 @@ UNTOLD: set[str] = {"clean"}
 
 
 def codes_in(page: str) -> set[int]:
-    """The exit codes that a page tells of: in a sentence, or in the table of them."""
+    """The exit codes that a page documents, in a sentence or in a table."""
     content = re.sub(r"\s+", " ", text(page))
-    found = set(re.findall(r"[Ee]xit codes?(?: is)? (\d+)", content))
+    codes = set(re.findall(r"[Ee]xit codes?(?: is)? (\d+)", content))
     for sentence in re.findall(r"Exit codes: ([^.]+)\.", content):
-        found |= set(re.findall(r"(?:^|[,;] )(\d+) ", sentence))
+        codes |= set(re.findall(r"(?:^|[,;] )(\d+) ", sentence))
     for part in re.findall(r"\| exit code \| means \|(.*?)(?:\n\n|\Z)", text(page), re.DOTALL):
-        found |= set(re.findall(r"^\| (\d+) \|", part, re.MULTILINE))
-    return {int(code) for code in found}
+        codes |= set(re.findall(r"^\| (\d+) \|", part, re.MULTILINE))
+    return {int(code) for code in codes}
 
 
 def codes_of(tree: ast.AST) -> set[int]:
-    """The numbers with which code may end the program, as far as they are written down: each is one of these shapes."""
-    found: list[ast.expr | None] = []
+    """The literal exit codes in code; each has one of these forms."""
+    values: list[ast.expr | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("exit_code", "INTERRUPTED"):
-            found.append(node.value)
+            values.append(node.value)
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             if called in ("sys.exit", "os._exit", "SystemExit", "_end", "leave"):
-                found += node.args[:1]
+                values += node.args[:1]
             elif called == "Verdict":
-                found += node.args[1:2]
+                values += node.args[1:2]
         elif isinstance(node, ast.FunctionDef) and node.name == "exit_code":
-            found += [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
-    inside = (part for value in found if value is not None for part in ast.walk(value))
+            values += [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
+    inside = (part for value in values if value is not None for part in ast.walk(value))
     return {part.value for part in inside if isinstance(part, ast.Constant) and type(part.value) is int}
 
 

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING and the design page say of the code: names are in the files they give, examples can be followed."""
+"""What CONTRIBUTING and the design page say about the code: names are in the given files, examples can be followed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT, blocks, text
 
 PAGES = ("CONTRIBUTING.md", "docs/design.md")
 NAMED_IN = re.compile(r"`(\w+(?:\.\w+)?)`(?: and `(\w+)`)? in\s+`(bot/[\w/]+\.py)`")
-"""A name, or two, and the file that has it."""
+"""One or two names and the file that has them."""
 
 MOST_FILES = {
     "A new command": 2,
@@ -20,7 +20,7 @@ MOST_FILES = {
     "A new page source": 3,
     "A new phrase for an ending": 1,
 }
-"""How many files of ours each example may touch."""
+"""How many files each example may touch."""
 
 
 def examples() -> dict[str, str]:
@@ -31,10 +31,10 @@ def examples() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_name_is_in_the_file_that_a_page_names_for_it(page: str) -> None:
-    found = [(name, file) for *names, file in NAMED_IN.findall(text(page)) for name in names if name]
-    assert len(found) > 4
-    for name, file in found:
+def test_each_name_is_in_the_file_that_the_page_gives_for_it(page: str) -> None:
+    pairs = [(name, file) for *names, file in NAMED_IN.findall(text(page)) for name in names if name]
+    assert len(pairs) > 4
+    for name, file in pairs:
         for part in name.split("."):
             assert re.search(rf"\b{part}\b", text(file)), f"{page}: {file} has no {name}"
 
@@ -54,7 +54,7 @@ def test_the_imports_of_the_examples_work() -> None:
         assert [each.name for each in node.names if not hasattr(module, each.name)] == [], node.module
 
 
-def test_an_example_touches_no_more_files_than_it_may_and_changes_those_that_are_there() -> None:
+def test_an_example_touches_few_files_and_only_existing_ones_unless_it_adds_one() -> None:
     assert set(examples()) == set(MOST_FILES)
     for name, body in examples().items():
         files = re.findall(r"^# (bot/[\w/]+\.(?:py|toml))", body, re.MULTILINE)
@@ -63,7 +63,7 @@ def test_an_example_touches_no_more_files_than_it_may_and_changes_those_that_are
         assert len(new) == (name in ("A new command", "A new page source")), new
 
 
-def test_the_options_of_the_new_command_are_written_as_the_others() -> None:
+def test_the_options_of_the_new_command_are_written_like_the_others() -> None:
     (registered,) = re.findall(
         r'^(@command\(ASK, ")decided .*\n(def )decided(.*)$', text("CONTRIBUTING.md"), re.MULTILINE
     )

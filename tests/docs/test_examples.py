@@ -1,4 +1,4 @@
-"""The examples of the documentation print what is shown: they are run, and times alone may differ."""
+"""Runs the examples of the documentation: they print the output shown; only times may differ."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.docs.pages import CODE, ROOT, blocks, prose, section
 DECIMAL = re.compile(r"\d+\.\d+")
 TIME = re.compile(r'(?:(?<= in )|(?<="seconds": )|(?<="ms": )|(?<=^ms_p50 {12})|(?<=^ms_p95 {12})|(?<=^seconds {11}))'
                   r"\d+\.\d+", re.MULTILINE)  # fmt: skip
-"""What differs from run to run in an output."""
+"""The part of an output that differs from run to run."""
 
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder like a checkout, with `precedent` on the PATH of what `run` starts there."""
+    """A folder like a checkout; commands that `run` starts in it find `precedent` on the PATH."""
     folder = tmp_path_factory.mktemp("examples")
     (folder / "sample").symlink_to(ROOT / "sample")
     program = folder / "bin" / "precedent"
@@ -35,9 +35,9 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: str, folder: Path) -> str:
-    """What a terminal shows of a command; times, which differ from run to run, as 0.0."""
+    """The terminal output of a command; times, which differ from run to run, become 0.0."""
     environ = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command],
         cwd=folder,
         env=environ,
@@ -46,26 +46,26 @@ def run(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    return TIME.sub("0.0", done.stdout)
+    return TIME.sub("0.0", result.stdout)
 
 
-def differences(shown: str, given: str) -> list[str]:
-    """Where two outputs differ in more than times and in the last digit of a figure, which another processor may round
-    in another way."""
-    shown, given = TIME.sub("0.0", shown).strip("\n"), TIME.sub("0.0", given).strip("\n")
-    if DECIMAL.sub("0.0", shown) != DECIMAL.sub("0.0", given):
-        return [f"shown: {shown}", f"given: {given}"]
-    pairs = zip(DECIMAL.findall(shown), DECIMAL.findall(given), strict=True)
-    return [f"{one} is shown, {other} given" for one, other in pairs if not is_alike(one, other)]
+def differences(shown: str, printed: str) -> list[str]:
+    """Where two outputs differ, except in times and in the last digit of a figure, which another processor may round
+    differently."""
+    shown, printed = TIME.sub("0.0", shown).strip("\n"), TIME.sub("0.0", printed).strip("\n")
+    if DECIMAL.sub("0.0", shown) != DECIMAL.sub("0.0", printed):
+        return [f"shown: {shown}", f"given: {printed}"]
+    pairs = zip(DECIMAL.findall(shown), DECIMAL.findall(printed), strict=True)
+    return [f"{expected} is shown, {actual} given" for expected, actual in pairs if not is_alike(expected, actual)]
 
 
-def is_alike(one: str, other: str) -> bool:
-    last_digit = 10.0 ** -len(one.partition(".")[2])
-    return math.isclose(float(one), float(other), rel_tol=1e-4, abs_tol=1.5 * last_digit)
+def is_alike(first: str, second: str) -> bool:
+    last_digit = 10.0 ** -len(first.partition(".")[2])
+    return math.isclose(float(first), float(second), rel_tol=1e-4, abs_tol=1.5 * last_digit)
 
 
 @pytest.mark.parametrize(
-    ("shown", "given", "alike"),
+    ("shown", "printed", "is_equal"),
     [
         ("auc               0.977\n", "auc               1.000\n", False),
         ("a confidence of 0.097", "a confidence of 0.092", False),
@@ -77,13 +77,13 @@ def is_alike(one: str, other: str) -> bool:
         ("73 threads read in 0.5 s", "72 threads read in 0.5 s", False),
     ],
 )
-def test_figures_are_compared_and_times_are_not(shown: str, given: str, alike: bool) -> None:
-    assert (differences(shown, given) == []) is alike
+def test_figures_are_compared_and_times_are_not(shown: str, printed: str, is_equal: bool) -> None:
+    assert (differences(shown, printed) == []) is is_equal
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["docs/command-line.md", "docs/asking.md"])
-def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path, page: str) -> None:
+def test_the_examples_of_the_command_line_print_the_output_shown(shell: Path, page: str) -> None:
     shown = "\n".join(blocks(page, "console"))
     examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)
     assert len(examples) >= 8
@@ -100,35 +100,35 @@ def test_the_examples_of_the_command_line_print_what_is_shown(shell: Path, page:
         "calibrate --store keys --last 20",
     ],
 )
-def test_every_key_of_what_proves_is_explained(shell: Path, command: str) -> None:
+def test_every_json_key_of_an_evaluation_is_explained(shell: Path, command: str) -> None:
     (shell / "keys.jsonl").write_text('{"id": 42, "relevant": [26]}', encoding="utf-8")
     run("precedent import sample/history.jsonl --store keys --no-learn", shell)
     run("precedent eval --threads sample/history.jsonl --queries keys.jsonl --json > before.json", shell)
     against = " --against before.json" if command.startswith("eval") else ""
     run(f"precedent {command}{against} --json > given.json", shell)
-    given = json.loads((shell / "given.json").read_text(encoding="utf-8"))
-    told = set(CODE.findall(section("docs/command-line.md", command.partition(" ")[0])))
-    assert {*given, *given.get("grades", ())} <= told
+    printed = json.loads((shell / "given.json").read_text(encoding="utf-8"))
+    explained = set(CODE.findall(section("docs/command-line.md", command.partition(" ")[0])))
+    assert {*printed, *printed.get("grades", ())} <= explained
 
 
-def test_the_answer_as_json_is_what_is_shown(shell: Path) -> None:
-    (shown,) = (json.loads(body) for body in blocks("docs/command-line.md", "json"))
+def test_the_json_answer_is_the_documented_one(shell: Path) -> None:
+    (expected,) = (json.loads(body) for body in blocks("docs/command-line.md", "json"))
     (command,) = (code for code in CODE.findall(prose(ROOT / "docs/command-line.md")) if "answer 42" in code)
     run("precedent import sample/history.jsonl --store memory --no-learn", shell)
-    given = json.loads(run(command, shell))
-    (hit,), (example,) = given["seen_before"], shown["seen_before"]
-    for ours, printed, field in ((shown, given, "markdown"), (example["outcome"], hit["outcome"], "quote")):
-        assert printed[field].startswith(ours.pop(field).rstrip("…").rstrip("- "))
+    actual = json.loads(run(command, shell))
+    (hit,), (example,) = actual["seen_before"], expected["seen_before"]
+    for documented, printed, field in ((expected, actual, "markdown"), (example["outcome"], hit["outcome"], "quote")):
+        assert printed[field].startswith(documented.pop(field).rstrip("…").rstrip("- "))
         del printed[field]
-    (near, *_), (shown_near,) = given["nearest"], shown["nearest"]
-    given["nearest"] = [near]
-    for ours, printed in ((example, hit), (shown_near, near)):
-        assert is_alike(str(ours.pop("similarity")), str(printed.pop("similarity")))
-    del shown["ms"], given["ms"]
-    assert given == shown
+    (near, *_), (shown_near,) = actual["nearest"], expected["nearest"]
+    actual["nearest"] = [near]
+    for documented, printed in ((example, hit), (shown_near, near)):
+        assert is_alike(str(documented.pop("similarity")), str(printed.pop("similarity")))
+    del expected["ms"], actual["ms"]
+    assert actual == expected
 
 
-def test_an_example_finds_the_digest_where_the_page_says_it_is(shell: Path) -> None:
+def test_the_example_digest_is_in_the_shard_that_the_page_names(shell: Path) -> None:
     run("precedent import sample/history.jsonl --store readme --no-learn", shell)
     shard = (shell / "readme/digests/0000.jsonl").read_text(encoding="utf-8")
     digests = [json.loads(line) for line in shard.splitlines()]

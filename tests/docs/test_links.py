@@ -1,4 +1,4 @@
-"""Links lead somewhere, pictures say what they show, and the files that pages, helps and errors name are there."""
+"""Links lead somewhere, pictures describe what they show, and files named in pages, help texts and errors exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.docs.pages import ALSO, CODE, PAGES, ROOT, anchors, code_of, links, prose, tracked
 
 HOSTS = {"github.com", "docs.github.com", "modelcontextprotocol.io", "opentelemetry.io", "semver.org"}
-"""The sites that pages lead to. A new one is added here, by somebody who has looked at it."""
+"""The sites that pages link to. Whoever adds one here has looked at it."""
 
 CITED = {
     *("arxiv.org", "chromedevtools.github.io", "cldr.unicode.org", "cyclonedx.org", "developers.openai.com"),
@@ -19,57 +19,57 @@ CITED = {
     *("opencode.ai", "pubs.opengroup.org", "spec.commonmark.org", "specifications.freedesktop.org", "sqlite.org"),
     *("www.w3.org", "yaml.org"),
 }
-"""The sites that code names as the source of a constant or a rule."""
+"""The sites that code cites as the source of a constant or a rule."""
 
-REACHED = {"api.github.com", "redirect.github.com"}
-"""What the program itself speaks to, or leads through."""
+CONTACTED = {"api.github.com", "redirect.github.com"}
+"""The sites that the program itself contacts or redirects through."""
 
 INVENTED = re.compile(r"(?:[\w-]+\.)*example(?:\.com)?|HOST|HOSTNAME|127\.0\.0\.1|localhost", re.ASCII)
-"""Hosts of examples: names that belong to nobody, and this machine."""
+"""Hosts in examples: names that belong to nobody, and this machine."""
 
 OURS = re.compile(r"https://github\.com/[\w.-]+/precedent(?:[/#?].*)?")
-"""An address of our own: a page links to files beside it instead, which move with it from branch to branch."""
+"""A URL of this repository: a page uses a relative link instead, which stays right on every branch."""
 
 FOR_US = {"report-phone.png", "status-phone.png"}
-"""Pictures that `make picture` takes for who changes these pages."""
+"""Pictures that `make picture` takes for developers who change these pages."""
 
 TOP = "bot|tests|tools|docs|sample|templates|skills|deploy|\\.ci"
 NAMED = re.compile(
     rf"(?:{TOP})/[\w./-]*\w|[\w-]+\.example(?:\.yml)?|action\.yml|Makefile|Dockerfile|\w+\.toml|\w+\.lock"
 )
-MADE = {"deploy/.env", "deploy/secrets"}
-"""What who runs a server makes there."""
+CREATED_BY_USERS = {"deploy/.env", "deploy/secrets"}
+"""Files that somebody who runs a server creates."""
 
-TOLD = ("bot", "templates", "tools", "deploy", ".github", ".ci", "Makefile", "Dockerfile", "action.yml")
+SOURCES = ("bot", "templates", "tools", "deploy", ".github", ".ci", "Makefile", "Dockerfile", "action.yml")
 MENTION = re.compile(r"(?<![\w:/.-])docs/[\w-]+\.md(?:#([\w-]+))?")
 
 
-def named(page: Path) -> str:
+def relative_name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=named)
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=relative_name)
 def test_every_link_to_a_file_or_heading_leads_somewhere(page: Path) -> None:
     for target, _ in links(page):
         if "://" in target:
             continue
         name, _, fragment = target.partition("#")
         file = (page.parent / name).resolve() if name else page
-        assert file.exists(), f"{named(page)} links to {target}, which is not there"
+        assert file.exists(), f"{relative_name(page)} links to {target}, which is not there"
         assert file.is_relative_to(ROOT), target
-        assert not fragment or fragment in anchors(file), f"{named(page)} links to {target}: no such heading"
+        assert not fragment or fragment in anchors(file), f"{relative_name(page)} links to {target}: no such heading"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=named)
-def test_links_that_lead_away_are_https_and_to_sites_that_are_known(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=relative_name)
+def test_external_links_are_https_and_to_known_sites(page: Path) -> None:
     for target in (target for target, _ in links(page) if "://" in target or ":" in target.partition("/")[0]):
         parts = urlsplit(target)
-        assert (parts.scheme, parts.hostname in HOSTS) == ("https", True), f"{named(page)} links to {target}"
+        assert (parts.scheme, parts.hostname in HOSTS) == ("https", True), f"{relative_name(page)} links to {target}"
         assert not OURS.fullmatch(target), f"{target} is a file or page of ours: link to it beside this page"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=named)
-def test_every_picture_is_there_and_says_what_it_shows(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=relative_name)
+def test_every_picture_exists_and_has_an_alternative_text(page: Path) -> None:
     for target, alt in links(page):
         if alt is not None:
             assert (page.parent / target).is_file(), target
@@ -96,50 +96,56 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     assert set(PAGES) <= reached
 
 
-def test_the_pages_of_the_samples_wiki_lead_to_each_other() -> None:
+def test_links_in_the_sample_wiki_lead_to_its_pages() -> None:
     pages = {page.stem: page for page in (ROOT / "sample/wiki").glob("*.md")}
     targets = [target for page in pages.values() for target, _ in links(page)]
     assert targets
     assert [target for target in targets if target not in pages] == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=named)
-def test_the_files_and_folders_that_a_page_names_are_there(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=relative_name)
+def test_the_files_and_folders_that_a_page_names_exist(page: Path) -> None:
     codes = [code.rstrip("/") for code in CODE.findall(prose(page))]
-    missing = [code for code in codes if NAMED.fullmatch(code) and code not in MADE and not (ROOT / code).exists()]
-    assert missing == [], f"{named(page)} names {missing}"
+    missing = [
+        code for code in codes if NAMED.fullmatch(code) and code not in CREATED_BY_USERS and not (ROOT / code).exists()
+    ]
+    assert missing == [], f"{relative_name(page)} names {missing}"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=named)
-def test_the_modules_that_a_page_names_are_there(page: Path) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *ALSO], ids=relative_name)
+def test_the_modules_that_a_page_names_exist(page: Path) -> None:
     for name in re.findall(r"-m (?:pytest )?((?:bot|tests|tools)(?:\.\w+)*)\b(?!/)", code_of(page)):
         path = ROOT / name.replace(".", "/")
-        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{named(page)} runs {name}"
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), (
+            f"{relative_name(page)} runs {name}"
+        )
 
 
-def test_what_helps_errors_and_examples_say_of_pages_is_so() -> None:
-    """A help text names ``docs/mcp.md``: it is there, with the heading that is named behind it."""
-    met = 0
-    for file in (*tracked(*TOLD, "config.example.yml"), *tracked("tests/faults", "tests/threats")):
+def test_pages_and_headings_named_in_code_exist() -> None:
+    """A help text that names ``docs/mcp.md#tools`` needs that page and that heading."""
+    checked = 0
+    for file in (*tracked(*SOURCES, "config.example.yml"), *tracked("tests/faults", "tests/threats")):
         if file.suffix in (".md", ".pyc", ".png"):
             continue
-        for found in MENTION.finditer(file.read_text(encoding="utf-8")):
-            page = ROOT / found[0].partition("#")[0]
-            met += 1
-            assert page.is_file(), f"{named(file)} names {found[0]}, which is not there"
-            assert not found[1] or found[1] in anchors(page), f"{named(file)} names {found[0]}: no such heading"
-    assert met > 20
+        for mention in MENTION.finditer(file.read_text(encoding="utf-8")):
+            page = ROOT / mention[0].partition("#")[0]
+            checked += 1
+            assert page.is_file(), f"{relative_name(file)} names {mention[0]}, which is not there"
+            assert not mention[1] or mention[1] in anchors(page), (
+                f"{relative_name(file)} names {mention[0]}: no such heading"
+            )
+    assert checked > 20
 
 
-def test_addresses_in_code_and_templates_are_of_sites_that_are_known() -> None:
+def test_urls_in_code_and_templates_lead_to_known_sites() -> None:
     unknown = []
-    for file in tracked(*TOLD, "config.example.yml", "skills"):
+    for file in tracked(*SOURCES, "config.example.yml", "skills"):
         if file.suffix in (".pyc", ".png"):
             continue
         for scheme, host in re.findall(r"\b(https?)://([A-Za-z0-9.-]*\w)\b(?!\.?\{)", file.read_text(encoding="utf-8")):
-            is_known = host in HOSTS | CITED | REACHED and scheme == "https"
+            is_known = host in HOSTS | CITED | CONTACTED and scheme == "https"
             if not is_known and not INVENTED.fullmatch(host):
-                unknown.append(f"{named(file)}: {scheme}://{host}")
+                unknown.append(f"{relative_name(file)}: {scheme}://{host}")
     assert unknown == []
 
 
@@ -159,7 +165,7 @@ def test_headings_get_the_fragments_that_github_gives_them(markdown: str, expect
     assert anchors(page) == expected
 
 
-def test_links_are_found_wherever_they_stand(tmp_path: Path) -> None:
+def test_links_are_found_wherever_they_are(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "[over\nlines](a.md) ![seen](b.png) [by name][n] `[no](c.md)`\n\n[n]: d.md\n\n"

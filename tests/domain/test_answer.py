@@ -19,8 +19,8 @@ def later(minutes: int) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-SAID = tuple(Message("hubot", "MEMBER", later(n), f"Comment {n}.", n) for n in range(1, 5))
-THREAD = Thread(5, "Login loop", "It loops.", "octocat", NOW, comments=SAID)
+COMMENTS = tuple(Message("hubot", "MEMBER", later(n), f"Comment {n}.", n) for n in range(1, 5))
+THREAD = Thread(5, "Login loop", "It loops.", "octocat", NOW, comments=COMMENTS)
 MENTION = Mention(
     5,
     "Login loop",
@@ -47,7 +47,7 @@ def test_a_fix_may_be_a_pull_request(ref: str, number: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mention", "quoted"),
+    ("mention", "expected"),
     [
         (MENTION, {"Login loop", "Comment 1.", "Comment 2."}),
         (replace(MENTION, outcome=Outcome(), decisions=()), {"Login loop"}),
@@ -58,27 +58,27 @@ def test_a_fix_may_be_a_pull_request(ref: str, number: int | None) -> None:
         ),
     ],
 )
-def test_what_it_quotes_is_known_by_marks(mention: Mention, quoted: set[str]) -> None:
-    found = quoted_in(Context(mentioned=(mention,)), {5: THREAD})
-    assert set(found) == set(map(mark, quoted))
-    assert all(len(each) == 8 for each in found)
+def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: set[str]) -> None:
+    marks = quoted_in(Context(mentioned=(mention,)), {5: THREAD})
+    assert set(marks) == set(map(mark, expected))
+    assert all(len(each) == 8 for each in marks)
 
 
 @pytest.mark.parametrize(
-    ("held", "is_wrong"),
+    ("records", "is_false"),
     [
         ({5: THREAD}, False),
-        ({5: replace(THREAD, comments=(*SAID, replace(SAID[0], text="More.")))}, False),
-        ({5: replace(THREAD, comments=SAID[:2])}, False),
-        ({5: replace(THREAD, comments=SAID[1:])}, True),
-        ({5: replace(THREAD, comments=(replace(SAID[0], text="Comment 1"), *SAID[1:]))}, True),
+        ({5: replace(THREAD, comments=(*COMMENTS, replace(COMMENTS[0], text="More.")))}, False),
+        ({5: replace(THREAD, comments=COMMENTS[:2])}, False),
+        ({5: replace(THREAD, comments=COMMENTS[1:])}, True),
+        ({5: replace(THREAD, comments=(replace(COMMENTS[0], text="Comment 1"), *COMMENTS[1:]))}, True),
         ({5: replace(THREAD, title="Login loops")}, True),
         ({5: Tombstone(5, NOW)}, True),
         ({}, True),
     ],
 )
-def test_a_comment_is_false_where_a_message_that_it_quotes_is_gone(
-    held: dict[ThreadId, Record], is_wrong: bool
+def test_a_comment_has_false_quotes_if_a_message_that_it_quotes_is_gone(
+    records: dict[ThreadId, Record], is_false: bool
 ) -> None:
     standing = StandingComment(7, NOW, 0, "f", (5,), quoted_in(Context(mentioned=(MENTION,)), {5: THREAD}))
-    assert has_false_quotes(standing, held) is is_wrong
+    assert has_false_quotes(standing, records) is is_false

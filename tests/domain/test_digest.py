@@ -1,4 +1,4 @@
-"""What the index holds of a thread: what it says of a moment in the past."""
+"""What the index holds of a thread, and what it says about a moment in the past."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_entry_knows_whether_its_thread_was_open_at_a_moment() -> None:
     ]
 
 
-def test_whether_it_is_open_now_is_its_state() -> None:
+def test_an_entry_without_a_moment_goes_by_its_state() -> None:
     assert not ENTRY.open_at(None)
     assert replace(ENTRY, state="open", flips=()).open_at(None)
     assert replace(ENTRY, state="open", flips=()).open_at(at(9))
@@ -40,18 +40,18 @@ def test_an_entry_knows_since_when_its_thread_was_closed() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=6).map(sorted), st.integers(0, 9))
-def test_a_thread_is_open_exactly_where_it_was_closed_since_no_moment(flips: list[int], hours: int) -> None:
+def test_a_thread_is_open_exactly_when_it_is_closed_since_no_moment(flips: list[int], hours: int) -> None:
     entry = replace(ENTRY, flips=tuple(map(at, flips)))
     assert entry.open_at(at(hours)) is (entry.closed_since(at(hours)) is None)
 
 
-def test_a_duplicate_is_known_from_a_moment_on() -> None:
+def test_a_duplicate_is_known_from_the_moment_of_its_mark_on() -> None:
     entry = replace(ENTRY, duplicate_of=3, duplicate_at=at(4))
     assert [entry.duplicate_of_at(at(hours)) for hours in (3.9, 4, 5)] == [None, 3, 3]
     assert entry.duplicate_of_at(None) == 3
 
 
-def test_a_duplicate_of_which_nobody_knows_since_when_is_known_today_only() -> None:
+def test_a_duplicate_without_a_date_is_known_only_today() -> None:
     entry = replace(ENTRY, duplicate_of="ABC-1")
     assert entry.duplicate_of_at(None) == "ABC-1"
     assert entry.duplicate_of_at(at(99)) is None
@@ -61,7 +61,7 @@ STORY = st.lists(st.tuples(st.sampled_from(["closed", "reopened"]), st.integers(
 
 
 @given(STORY, st.one_of(st.none(), st.integers(1, 8)), st.integers(0, 9))
-def test_an_entry_says_of_a_moment_what_the_thread_as_of_then_says(
+def test_an_entry_agrees_with_the_thread_as_of_any_moment(
     story: list[tuple[str, int]], closed: int | None, hours: int
 ) -> None:
     thread = Thread(
@@ -75,7 +75,7 @@ def test_an_entry_says_of_a_moment_what_the_thread_as_of_then_says(
     assert entry.closed_since(at(hours)) == then.closed_at
 
 
-def test_hits_share_nothing_that_can_change() -> None:
+def test_hits_share_no_mutable_state() -> None:
     first, second = Hit(ENTRY, 1.0), Hit(ENTRY, 1.0)
     assert first == second
     assert first.near is not second.near

@@ -1,4 +1,4 @@
-"""A new kind of thread or ending is known wherever kinds differ: in its traits, the words, the schema and the docs."""
+"""Every kind of thread and of ending is described wherever kinds differ: traits, words, schema and documentation."""
 
 import json
 from pathlib import Path
@@ -17,11 +17,11 @@ SCHEMAS = sorted((ROOT / "docs" / "schemas").glob("*.json"))
 def enums(schema: object) -> list[list[object]]:
     """Every ``enum`` in a JSON schema."""
     if isinstance(schema, list):
-        return [found for part in schema for found in enums(part)]
+        return [enum for part in schema for enum in enums(part)]
     if not isinstance(schema, dict):
         return []
     own = [schema["enum"]] if isinstance(schema.get("enum"), list) else []
-    return own + [found for part in schema.values() for found in enums(part)]
+    return own + [enum for part in schema.values() for enum in enums(part)]
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -53,7 +53,7 @@ def test_the_schema_of_kinds_lists_every_kind_and_the_others_refer_to_it(
     assert schema["$defs"][name]["enum"] == [*kinds]
     others = [file for file in SCHEMAS if file.name != "kinds.v1.json"]
     assert [
-        found for file in others for found in enums(json.loads(file.read_text())) if len({*found} & {*kinds}) > 1
+        enum for file in others for enum in enums(json.loads(file.read_text())) if len({*enum} & {*kinds}) > 1
     ] == []
 
 

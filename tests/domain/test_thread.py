@@ -1,4 +1,4 @@
-"""The nouns: what a thread was at an earlier time, and when it changed last."""
+"""Threads: what they were at an earlier time, and when they last changed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def at(hours: float) -> datetime:
     return START + timedelta(hours=hours)
 
 
-def said(hours: float, edited: float | None = None, role: str = "NONE") -> Message:
+def message(hours: float, edited: float | None = None, role: str = "NONE") -> Message:
     return Message("hubot", role, at(hours), "text", updated_at=None if edited is None else at(edited))
 
 
 CLOSED = Thread(
     7, "It crashes", "Always", "octocat", START, state="closed", state_reason="completed",
-    closed_at=at(5), closed_by="hubot", comments=(said(1), said(4), said(6)),
+    closed_at=at(5), closed_by="hubot", comments=(message(1), message(4), message(6)),
     events=(TimelineEvent("closed", at(5)), TimelineEvent("referenced", at(7))),
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ def test_a_thread_as_of_a_moment_knows_nothing_that_came_later() -> None:
     before = CLOSED.as_of(at(4))
     assert (before.state, before.state_reason, before.closed_at, before.closed_by) == ("open", None, None, None)
     assert not before.is_closed
-    assert before.comments == (said(1), said(4))
+    assert before.comments == (message(1), message(4))
     assert before.events == ()
     assert (before.id, before.title, before.body, before.created_at) == (7, "It crashes", "Always", START)
 
@@ -55,13 +55,13 @@ def test_looking_back_twice_is_looking_back_to_the_earlier_moment(first: float, 
     assert CLOSED.as_of(at(first)).as_of(at(second)) == CLOSED.as_of(at(min(first, second)))
 
 
-def happened(*names_and_hours: tuple[str, float]) -> tuple[TimelineEvent, ...]:
+def timeline(*names_and_hours: tuple[str, float]) -> tuple[TimelineEvent, ...]:
     return tuple(TimelineEvent(name, at(hours), actor=f"{name} at {hours:g}") for name, hours in names_and_hours)
 
 
 REOPENED = replace(
     CLOSED,
-    events=happened(("closed", 1), ("reopened", 2), ("labeled", 2.5), ("closed", 3), ("reopened", 4), ("closed", 5)),
+    events=timeline(("closed", 1), ("reopened", 2), ("labeled", 2.5), ("closed", 3), ("reopened", 4), ("closed", 5)),
 )
 
 
@@ -87,32 +87,32 @@ def test_a_thread_flips_each_time_it_is_closed_or_reopened() -> None:
         ("open", (("closed", 2), ("reopened", 3), ("closed", 4)), (2, 3)),
     ],
 )
-def test_where_events_are_missing_the_state_and_the_time_of_closing_say_what_is_so(
+def test_missing_events_are_inferred_from_the_state_and_the_time_of_closing(
     state: str, events: tuple[tuple[str, float], ...], flips: tuple[float, ...]
 ) -> None:
-    thread = replace(CLOSED, state=state, closed_at=at(5) if state == "closed" else None, events=happened(*events))
+    thread = replace(CLOSED, state=state, closed_at=at(5) if state == "closed" else None, events=timeline(*events))
     assert thread.flips == tuple(map(at, flips))
 
 
-def test_a_closed_thread_that_nobody_knows_the_closing_of_has_no_flips() -> None:
+def test_a_closed_thread_with_an_unknown_time_of_closing_has_no_flips() -> None:
     assert replace(CLOSED, closed_at=None, events=()).flips == ()
 
 
-def test_a_reopened_thread_was_closed_and_open_by_turns() -> None:
+def test_a_reopened_thread_was_alternately_closed_and_open() -> None:
     then = {hours: REOPENED.as_of(at(hours)) for hours in (0.5, 1, 2, 3.5, 4, 6)}
-    assert [one.state for one in then.values()] == ["open", "closed", "open", "closed", "open", "closed"]
-    assert [one.closed_at for one in then.values()] == [None, at(1), None, at(3), None, at(5)]
+    assert [past.state for past in then.values()] == ["open", "closed", "open", "closed", "open", "closed"]
+    assert [past.closed_at for past in then.values()] == [None, at(1), None, at(3), None, at(5)]
     closers = ["closed at 1", "closed at 3", "hubot"]
-    assert [one.closed_by for one in then.values() if one.is_closed] == closers
-    assert [one.state_reason for one in then.values()] == [None] * 5 + ["completed"]
+    assert [past.closed_by for past in then.values() if past.is_closed] == closers
+    assert [past.state_reason for past in then.values()] == [None] * 5 + ["completed"]
 
 
 def test_a_thread_as_of_a_moment_has_no_reactions_and_no_later_edit() -> None:
-    loved = (("+1", 3),)
-    comments = (replace(said(1, edited=2), reactions=loved), replace(said(1, edited=8), reactions=loved))
-    then = replace(CLOSED, updated_at=at(9), reactions=loved, comments=comments).as_of(at(4))
+    reactions = (("+1", 3),)
+    comments = (replace(message(1, edited=2), reactions=reactions), replace(message(1, edited=8), reactions=reactions))
+    then = replace(CLOSED, updated_at=at(9), reactions=reactions, comments=comments).as_of(at(4))
     assert (then.reactions, then.updated_at) == ((), None)
-    assert then.comments == (said(1, edited=2), said(1))
+    assert then.comments == (message(1, edited=2), message(1))
     assert then.revised_at == at(2)
 
 
@@ -121,14 +121,14 @@ STORY = st.lists(st.tuples(st.sampled_from(["closed", "reopened", "labeled"]), s
 
 @example([("closed", 1), ("reopened", 1), ("closed", 1), ("reopened", 2)], None, 1, 0)
 @given(STORY, st.one_of(st.none(), st.integers(1, 8)), st.integers(0, 9), st.integers(0, 9))
-def test_whatever_happened_an_earlier_thread_knows_the_earlier_part_of_it(
+def test_whatever_happened_a_thread_as_of_a_moment_has_exactly_the_earlier_flips(
     story: list[tuple[str, float]], closed: int | None, first: int, second: int
 ) -> None:
     thread = replace(
         CLOSED,
         state="open" if closed is None else "closed",
         closed_at=None if closed is None else at(closed),
-        events=happened(*story),
+        events=timeline(*story),
     )
     then = thread.as_of(at(first))
     assert list(thread.flips) == sorted(thread.flips)
@@ -142,29 +142,29 @@ def test_a_thread_as_of_a_moment_was_last_revised_by_then(hours: float) -> None:
     assert START <= CLOSED.as_of(at(hours)).revised_at <= at(hours)
 
 
-def test_a_thread_without_a_time_of_update_was_revised_when_something_last_happened() -> None:
+def test_a_thread_without_an_update_time_was_revised_when_something_last_happened() -> None:
     assert replace(CLOSED, comments=(), closed_at=None).revised_at == START
     assert replace(CLOSED, comments=()).revised_at == at(5)
     assert CLOSED.revised_at == at(6)
-    assert replace(CLOSED, comments=(said(1, edited=8), said(6))).revised_at == at(8)
+    assert replace(CLOSED, comments=(message(1, edited=8), message(6))).revised_at == at(8)
 
 
-def test_githubs_own_time_of_update_counts_before_everything_else() -> None:
+def test_githubs_own_update_time_overrides_everything_else() -> None:
     assert replace(CLOSED, updated_at=at(2)).revised_at == at(2)
 
 
-def test_a_tombstone_was_revised_when_the_thread_went() -> None:
+def test_a_tombstone_was_revised_when_the_thread_disappeared() -> None:
     assert Tombstone(7, at(3)).revised_at == at(3)
 
 
 @pytest.mark.parametrize("role", ["OWNER", "MEMBER", "COLLABORATOR"])
-def test_who_can_write_is_a_maintainer(role: str) -> None:
-    assert said(1, role=role).by_maintainer
+def test_whoever_can_write_is_a_maintainer(role: str) -> None:
+    assert message(1, role=role).by_maintainer
 
 
 @pytest.mark.parametrize("role", ["NONE", "CONTRIBUTOR", "FIRST_TIMER", "MANNEQUIN", "owner", ""])
-def test_everybody_else_is_not(role: str) -> None:
-    assert not said(1, role=role).by_maintainer
+def test_nobody_else_is_a_maintainer(role: str) -> None:
+    assert not message(1, role=role).by_maintainer
 
 
 def test_kinds_are_written_as_their_words() -> None:
@@ -172,7 +172,7 @@ def test_kinds_are_written_as_their_words() -> None:
     assert f"{OutcomeKind.NOT_PLANNED}" == "not planned"
 
 
-def test_nothing_changes_a_thread() -> None:
+def test_a_thread_cannot_be_changed() -> None:
     for field in fields(CLOSED):
         with pytest.raises(FrozenInstanceError):
             setattr(CLOSED, field.name, None)

@@ -31,14 +31,14 @@ from bot.domain.thread_json import (
 from bot.memory.records import encode_record
 from tests.examples import examples
 
-LEAST = {"id": 7, "title": "It crashes", "created_at": "2015-01-01T00:00:00Z"}
+MINIMAL = {"id": 7, "title": "It crashes", "created_at": "2015-01-01T00:00:00Z"}
 NOON = datetime(2015, 1, 1, 12, tzinfo=UTC)
 REFUSALS = (KeyError, TypeError, ValueError)
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def thread(**fields: object) -> Thread:
-    return thread_from_archive({**LEAST, **fields})
+    return thread_from_archive({**MINIMAL, **fields})
 
 
 def comment(hour: int = 1, **fields: object) -> dict[str, object]:
@@ -48,27 +48,27 @@ def comment(hour: int = 1, **fields: object) -> dict[str, object]:
 # -- what real archives hold -----------------------------------------------------------------------------------------
 
 
-def test_the_least_line_is_an_open_issue_of_a_ghost() -> None:
-    found = thread_from_archive(LEAST)
-    assert (found.id, found.kind, found.title, found.body) == (7, Kind.ISSUE, "It crashes", "")
-    assert (found.author, found.role, found.state) == (GHOST, "", "open")
-    assert found.created_at == found.revised_at == datetime(2015, 1, 1, tzinfo=UTC)
+def test_a_minimal_line_is_an_open_issue_by_the_ghost() -> None:
+    parsed = thread_from_archive(MINIMAL)
+    assert (parsed.id, parsed.kind, parsed.title, parsed.body) == (7, Kind.ISSUE, "It crashes", "")
+    assert (parsed.author, parsed.role, parsed.state) == (GHOST, "", "open")
+    assert parsed.created_at == parsed.revised_at == datetime(2015, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("told", "role"), [({}, ""), (None, ""), ("", ""), ("NONE", "NONE"), ("OWNER", "OWNER")])
-def test_a_role_that_nobody_told_is_another_than_none(told: object, role: str) -> None:
-    given = {} if told == {} else {"author_association": told}
-    said_by = {} if told == {} else {"association": told}
-    found = thread(**given, comments=[comment(**said_by)])
-    assert (found.role, found.comments[0].role) == (role, role)
-    assert thread_from_archive(archive_fields(found)) == found
+@pytest.mark.parametrize(("archived", "role"), [({}, ""), (None, ""), ("", ""), ("NONE", "NONE"), ("OWNER", "OWNER")])
+def test_an_unknown_role_is_not_the_role_none(archived: object, role: str) -> None:
+    author_field = {} if archived == {} else {"author_association": archived}
+    comment_field = {} if archived == {} else {"association": archived}
+    parsed = thread(**author_field, comments=[comment(**comment_field)])
+    assert (parsed.role, parsed.comments[0].role) == (role, role)
+    assert thread_from_archive(archive_fields(parsed)) == parsed
 
 
 def test_null_bodies_authors_comments_and_labels_are_empty() -> None:
-    found = thread(
+    parsed = thread(
         body=None, author=None, comments=None, labels=None, events=None, xrefs=None, reactions=None, title=None
     )
-    assert (found.body, found.author, found.comments, found.labels, found.events) == ("", GHOST, (), (), ())
+    assert (parsed.body, parsed.author, parsed.comments, parsed.labels, parsed.events) == ("", GHOST, (), (), ())
     [message] = thread(comments=[comment(body=None, author=None)]).comments
     assert (message.text, message.author, message.is_bot) == ("", GHOST, False)
 
@@ -79,7 +79,7 @@ def test_an_id_is_a_number_or_a_name(key: int | str) -> None:
 
 
 @pytest.mark.parametrize("key", [0, -1, 2**53, 10**400, True, 1.0, float("inf"), "", None, [], {}, [[1]]])
-def test_anything_else_is_no_id(key: object) -> None:
+def test_any_other_value_is_no_id(key: object) -> None:
     with pytest.raises(ValueError, match="an id is a number"):
         thread(id=key)
 
@@ -87,10 +87,10 @@ def test_anything_else_is_no_id(key: object) -> None:
 @pytest.mark.parametrize("name", ["id", "created_at"])
 def test_a_line_without_an_id_or_a_time_is_refused(name: str) -> None:
     with pytest.raises(KeyError, match=name):
-        thread_from_archive({key: value for key, value in LEAST.items() if key != name})
+        thread_from_archive({key: value for key, value in MINIMAL.items() if key != name})
 
 
-@pytest.mark.parametrize("line", [None, [], "text", 5, [LEAST]])
+@pytest.mark.parametrize("line", [None, [], "text", 5, [MINIMAL]])
 def test_a_line_that_is_no_object_is_refused(line: Any) -> None:
     with pytest.raises(ValueError, match="not an object"):
         thread_from_archive(line)
@@ -106,12 +106,12 @@ def test_labels_may_be_names_or_objects_with_a_name() -> None:
         thread(labels=[{"color": "fff"}])
 
 
-def test_reactions_that_are_no_counts_are_left_out() -> None:
+def test_reactions_without_a_positive_count_are_left_out() -> None:
     odd = {"+1": 2, "eyes": 0, "heart": -3, "url": "x", "a": None, "b": float("inf"), "c": 10**400, "d": True, "e": 1.5}
     assert thread(reactions=odd).reactions == (("+1", 2),)
 
 
-def test_the_bots_of_an_archive_are_known_by_their_name_or_their_mark() -> None:
+def test_bots_in_an_archive_are_known_by_their_name_or_a_flag() -> None:
     assert thread(author="helper[bot]").is_bot
     assert thread(author="octocat", is_bot=True).is_bot
     assert not thread(author="octocat").is_bot
@@ -119,8 +119,8 @@ def test_the_bots_of_an_archive_are_known_by_their_name_or_their_mark() -> None:
 
 
 def test_comments_are_put_in_the_order_of_their_times() -> None:
-    found = thread(comments=[comment(3), comment(1), comment(2, id=9), comment(2, id=8)])
-    assert [(message.created_at.hour, message.id) for message in found.comments] == [
+    parsed = thread(comments=[comment(3), comment(1), comment(2, id=9), comment(2, id=8)])
+    assert [(message.created_at.hour, message.id) for message in parsed.comments] == [
         (1, None),
         (2, 8),
         (2, 9),
@@ -141,26 +141,26 @@ def test_the_last_person_who_closed_it_is_found_in_its_events() -> None:
     assert thread(state="closed", events=events, closed_by="monalisa").closed_by == "monalisa"
 
 
-def test_what_happened_to_a_thread_that_never_ended_is_not_kept() -> None:
+def test_events_of_an_open_thread_are_not_kept() -> None:
     reference = {"event": "cross-referenced", "from": 12, "type": "pull", "date": "2015-01-02T00:00:00Z"}
     assert thread(xrefs=[reference]).events == ()
-    [kept] = thread(xrefs=[reference, {"event": "labeled"}], state="closed").events
-    assert (kept.name, kept.source, kept.source_kind, kept.actor) == ("cross-referenced", 12, Kind.PULL, GHOST)
+    [event] = thread(xrefs=[reference, {"event": "labeled"}], state="closed").events
+    assert (event.name, event.source, event.source_kind, event.actor) == ("cross-referenced", 12, Kind.PULL, GHOST)
 
 
-# -- text that is not fit to be kept -----------------------------------------------------------------------------------
+# -- text that cannot be stored ----------------------------------------------------------------------------------------
 
 
 def test_nuls_and_lone_surrogates_become_replacement_characters_everywhere() -> None:
     bad = "a\x00b\ud800c\udfffd"
-    found = thread(
+    parsed = thread(
         title=bad, body=bad, author=bad, labels=[bad], reactions={bad: 1}, closed_by=bad, author_association=bad,
         id=bad, state="closed", state_reason=bad, comments=[comment(body=bad, author=bad, association=bad)],
         events=[{"event": "closed", "at": "2015-01-02", "actor": bad, "commit": bad, "source": bad}],
     )  # fmt: skip
-    assert not UNSTORABLE.search(str(archive_fields(found)))
-    assert found.title == found.body == found.author == found.comments[0].text == "a�b�c�d"
-    assert encode_record(found).decode("utf-8")
+    assert not UNSTORABLE.search(str(archive_fields(parsed)))
+    assert parsed.title == parsed.body == parsed.author == parsed.comments[0].text == "a�b�c�d"
+    assert encode_record(parsed).decode("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -172,42 +172,44 @@ def test_all_other_text_is_kept_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("size", [MAX_TEXT, MAX_TEXT + 1, 1_000_000])
 def test_a_message_is_cut_at_what_github_accepts(size: int) -> None:
-    found = thread(body="[" * size, comments=[comment(body="*" * size)])
-    assert (len(found.body), len(found.comments[0].text)) == (MAX_TEXT, MAX_TEXT)
+    parsed = thread(body="[" * size, comments=[comment(body="*" * size)])
+    assert (len(parsed.body), len(parsed.comments[0].text)) == (MAX_TEXT, MAX_TEXT)
 
 
-def test_names_and_lists_of_names_have_an_end() -> None:
-    found = thread(author="a" * 10_000, labels=[f"{number}" + "x" * 10_000 for number in range(5_000)], id="k" * 10_000)
-    assert (len(found.author), len(found.labels), len(found.labels[0]), len(str(found.id))) == (
+def test_names_and_lists_of_names_are_bounded() -> None:
+    parsed = thread(
+        author="a" * 10_000, labels=[f"{number}" + "x" * 10_000 for number in range(5_000)], id="k" * 10_000
+    )
+    assert (len(parsed.author), len(parsed.labels), len(parsed.labels[0]), len(str(parsed.id))) == (
         MAX_NAME, MAX_LABELS, MAX_NAME, MAX_NAME,
     )  # fmt: skip
 
 
-def characters(found: Thread) -> int:
-    return len(found.body) + sum(len(message.text) for message in found.comments)
+def characters(issue: Thread) -> int:
+    return len(issue.body) + sum(len(message.text) for message in issue.comments)
 
 
 def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_both_ends() -> None:
     text = "x" * MAX_TEXT
     messages = [Message("octocat", "NONE", NOON + timedelta(minutes=at), text) for at in range(2_500)]
-    found = limit_size(replace(thread(body=text), comments=tuple(messages)))
-    assert characters(found) <= MAX_THREAD
-    sizes = [len(message.text) for message in found.comments]
+    limited = limit_size(replace(thread(body=text), comments=tuple(messages)))
+    assert characters(limited) <= MAX_THREAD
+    sizes = [len(message.text) for message in limited.comments]
     assert len(sizes) == 2_500
     assert sizes[0] == sizes[1] == sizes[-1] == MAX_TEXT
     assert 0 < sizes[1_250] <= MIDDLE_TEXT
-    assert limit_size(found) == found
+    assert limit_size(limited) == limited
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 20_000])
 @pytest.mark.parametrize("size", [60, 700, 65_536])
-def test_a_thread_is_within_the_limit_and_stays_as_it_is(count: int, size: int) -> None:
+def test_a_thread_is_cut_to_the_limit_only_if_it_exceeds_it(count: int, size: int) -> None:
     message = Message("octocat", "NONE", NOON, "x" * size)
-    whole = replace(thread(body="b" * MAX_TEXT), comments=(message,) * count)
-    found = limit_size(whole)
-    assert characters(found) <= MAX_THREAD
-    assert (found == whole) == (characters(whole) <= MAX_THREAD)
-    assert limit_size(found) == found
+    original = replace(thread(body="b" * MAX_TEXT), comments=(message,) * count)
+    limited = limit_size(original)
+    assert characters(limited) <= MAX_THREAD
+    assert (limited == original) == (characters(original) <= MAX_THREAD)
+    assert limit_size(limited) == limited
 
 
 # -- times -----------------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def test_a_time_is_in_utc(text: str, expected: datetime) -> None:
         [],
     ],
 )
-def test_what_is_no_time_is_refused(text: object) -> None:
+def test_an_invalid_time_is_refused(text: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - half of the messages are the library's
         parse_time(text)
 
@@ -305,44 +307,44 @@ LINES = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(LINES)
-def test_a_thread_comes_back_from_its_fields_the_same(line: dict[str, Any]) -> None:
-    found = thread_from_archive(line)
-    fields = archive_fields(found)
+def test_a_thread_survives_a_round_trip_through_its_fields(line: dict[str, Any]) -> None:
+    parsed = thread_from_archive(line)
+    fields = archive_fields(parsed)
     again = thread_from_archive(json.loads(json.dumps(fields)))
-    assert again == found
-    assert again.revised_at == found.revised_at
-    assert encode_record(again) == encode_record(found)
+    assert again == parsed
+    assert again.revised_at == parsed.revised_at
+    assert encode_record(again) == encode_record(parsed)
 
 
 @settings(deadline=None)
 @given(LINES, st.randoms(use_true_random=False))
-def test_the_bytes_of_a_record_do_not_depend_on_the_order_of_its_fields(line: dict[str, Any], chance: Any) -> None:
+def test_the_bytes_of_a_record_do_not_depend_on_the_order_of_its_fields(line: dict[str, Any], rng: Any) -> None:
     shuffled = list(line.items())
-    chance.shuffle(shuffled)
+    rng.shuffle(shuffled)
     assert encode_record(thread_from_archive(dict(shuffled))) == encode_record(thread_from_archive(line))
 
 
 @settings(deadline=None, max_examples=examples(300))
 @given(LINES, st.data())
 def test_odd_values_give_a_clean_thread_or_a_plain_refusal(line: dict[str, Any], data: st.DataObject) -> None:
-    for name in data.draw(st.lists(st.sampled_from([*LEAST, *line]), min_size=1, max_size=3)):
+    for name in data.draw(st.lists(st.sampled_from([*MINIMAL, *line]), min_size=1, max_size=3)):
         line[name] = data.draw(ODD)
     for holder in ("comments", "events"):
         if isinstance(line.get(holder), list) and data.draw(st.booleans()):
             line[holder] = [*line[holder], data.draw(ODD)]
     try:
-        found = thread_from_archive(line)
+        parsed = thread_from_archive(line)
     except REFUSALS:
         return
-    assert thread_from_archive(archive_fields(found)) == found
-    assert encode_record(found).decode("utf-8")
+    assert thread_from_archive(archive_fields(parsed)) == parsed
+    assert encode_record(parsed).decode("utf-8")
 
 
 @pytest.mark.parametrize(
-    "name", sorted([*LEAST, "body", "labels", "comments", "events", "reactions", "author", "kind", "state"])
+    "name", sorted([*MINIMAL, "body", "labels", "comments", "events", "reactions", "author", "kind", "state"])
 )
 @pytest.mark.parametrize(("left", "right"), [("[", "]"), ('{"a":', "}")])
-def test_nesting_without_end_is_refused_or_ignored(name: str, left: str, right: str) -> None:
+def test_deep_nesting_is_refused_or_ignored(name: str, left: str, right: str) -> None:
     value: object = json.loads(left * 800 + "[]" + right * 800)
     with suppress(*REFUSALS):
         assert isinstance(thread(**{name: value}), Thread)

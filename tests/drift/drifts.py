@@ -1,4 +1,4 @@
-"""Ways in which code and documentation drift apart: one small change each, and the tests that have to see it."""
+"""Ways in which code and documentation drift apart: one small change each, and the tests that must detect it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOOLS = "tests/mcp/test_tools.py::test_the_documentation_lists_the_tools_and_the
 
 
 class Drift(NamedTuple):
-    """In ``file`` the text ``old``, there once, becomes ``new``: then ``guard`` fails and says ``says``."""
+    """In ``file``, the only ``old`` becomes ``new``; then ``guard`` fails with a message that contains ``says``."""
 
     file: str
     old: str
@@ -226,4 +226,4 @@ DRIFTS = {
         "bot/cli/options.py", "docs/agents.md has the other", "docs/shells.md has the other", LINKS, "docs/shells.md"
     ),
 }
-"""What drifts → how."""
+"""Name of the drift → the change."""

@@ -1,6 +1,6 @@
-"""Runs pytest in this folder again and again, each time in a fork that has the libraries and nothing of ours.
+"""Runs pytest in this folder repeatedly, each time in a fork that has loaded the libraries but none of our code.
 
-Reads a JSON list of arguments on each line, and answers with the exit code and the output, as JSON on a line.
+Reads a JSON list of arguments from each line; answers with the exit code and the output, as one line of JSON.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import tempfile
 from pathlib import Path
 
 LIBRARIES = ("pytest", "hypothesis", "yaml", "jinja2", "openapi_core", "graphql", "mcp.server", "sqlalchemy", "psycopg")
-"""What takes longest to load."""
+"""The libraries that take longest to load."""
 
 SECONDS = 600
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
-    with tempfile.TemporaryFile() as told:
+    with tempfile.TemporaryFile() as output:
         if not (child := os.fork()):
             signal.alarm(SECONDS)
-            os.dup2(told.fileno(), 1)
-            os.dup2(told.fileno(), 2)
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
             code = importlib.import_module("pytest").main(arguments)
             sys.stdout.flush()
             os._exit(int(code))
         _, status = os.waitpid(child, 0)
-        told.seek(0)
-        return os.waitstatus_to_exitcode(status), told.read().decode()
+        output.seek(0)
+        return os.waitstatus_to_exitcode(status), output.read().decode()
 
 
 def main() -> None:

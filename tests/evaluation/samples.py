@@ -12,7 +12,7 @@ from bot.evaluation.results import Backtest, Grade, Relations, Replayed, ShownTh
 START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 THRESHOLD = 0.65
 
-THINGS = (
+FEATURES = (
     ("Import", ("of a Netscape bookmark file", "of tags from another service", "of 40,000 links", "of an OPML file")),
     ("Search", ("with umlauts", "inside archived pages", "by tag and date", "for a phrase in quotes")),
     ("Snapshot worker", ("behind a proxy", "on ARM", "with a low memory limit", "on pages that need a login")),
@@ -20,16 +20,16 @@ THINGS = (
     ("Backup", ("while the server runs", "of a large database", "to a network share", "from cron")),
     ("Keyboard navigation", ("on a Dvorak layout", "in the archive view", "with a screen reader", "in Firefox")),
 )
-"""What the sample project has, and under which circumstances it may fail."""
+"""Features of the sample project, and circumstances under which each may fail."""
 
-TROUBLES = (
+FAILURES = (
     *("fails with `database is locked`", "returns 502", "loses the last entry", "takes minutes", "shows an empty page"),
     *("stops after the first hundred", "ignores the setting", "does not work", "ends with `ENOSPC`"),
 )
 
 
 def shown(key: int, similarity: float, related: bool = False, **rest: Any) -> ShownThread:
-    """A hit; it is shown where its similarity reaches the samples' threshold."""
+    """A hit, shown if its similarity reaches the samples' threshold."""
     values: dict[str, Any] = {
         "title": "The worker stops",
         "is_open": False,
@@ -41,7 +41,7 @@ def shown(key: int, similarity: float, related: bool = False, **rest: Any) -> Sh
 
 
 def replayed(key: int, *hits: ShownThread, rank: int | None = None, ms: float = 10.0, **rest: Any) -> Replayed:
-    """A thread whose related hits are what people linked it to."""
+    """A replayed thread; people linked it to its related hits."""
     linked = frozenset(hit.id for hit in hits if hit.related)
     values: dict[str, Any] = {
         "title": "The worker stops at night",
@@ -67,58 +67,62 @@ def of_every_grade() -> Backtest:
         replayed(204, shown(15, 0.4), rank=7, relations=Relations(others=frozenset({16}))),
         replayed(205, shown(17, 0.3)),
     )
-    assert [one.grade for one in threads] == list(Grade)
+    assert [thread.grade for thread in threads] == list(Grade)
     return backtest(*threads, repo="octocat/linkbarn")
 
 
 def generated(count: int, seed: int = 7) -> Backtest:
-    """A believable replay: about one thread in seven gets a comment, and confidence tells something."""
-    chance = random.Random(seed)
-    threads = tuple(_thread(1200 + 3 * place, chance) for place in range(count))
+    """A believable replay: about one thread in seven gets a comment, and confidence is informative."""
+    rng = random.Random(seed)
+    threads = tuple(_thread(1200 + 3 * position, rng) for position in range(count))
     evidence: dict[str, object] = {"ranking": "shipped weights", "calibration": "this repository, 212 labels"}
     return backtest(
         *threads, repo="octocat/linkbarn", threads=2_438, wanted=count, seconds=count * 0.021, evidence=evidence
     )
 
 
-def _thread(key: int, chance: random.Random) -> Replayed:
-    title = _title(chance, chance.choice(THINGS))
-    hits = tuple(sorted(_hits(key, title, chance), key=lambda hit: -hit.similarity))
+def _thread(key: int, rng: random.Random) -> Replayed:
+    title = _title(rng, rng.choice(FEATURES))
+    hits = tuple(sorted(_hits(key, title, rng), key=lambda hit: -hit.similarity))
     linked = frozenset(hit.id for hit in hits if hit.related)
-    missed = frozenset({chance.randrange(1, key)} - linked) if chance.random() < 0.08 else frozenset()
-    is_duplicate = chance.random() < 0.4
+    missed = frozenset({rng.randrange(1, key)} - linked) if rng.random() < 0.08 else frozenset()
+    is_duplicate = rng.random() < 0.4
     return Replayed(
         id=key,
         title=title,
         created_at=START + timedelta(hours=(key - 1200) * 2.6),
         hits=hits,
         relations=Relations(linked, missed) if is_duplicate else Relations(others=linked | missed),
-        rank=_rank(hits, bool(missed), chance),
-        ms=round(chance.lognormvariate(2.6, 0.45), 3),
+        rank=_rank(hits, bool(missed), rng),
+        ms=round(rng.lognormvariate(2.6, 0.45), 3),
         markdown=_markdown([hit for hit in hits if hit.is_shown]),
-        mentions=int(chance.random() < 0.1),
+        mentions=int(rng.random() < 0.1),
     )
 
 
-def _hits(key: int, title: str, chance: random.Random) -> list[ShownThread]:
-    found = []
-    for id_ in chance.sample(range(1, key), chance.randrange(6)):
-        similarity = round(min(0.98, chance.betavariate(2.0, 4.4)), 3)
+def _hits(key: int, title: str, rng: random.Random) -> list[ShownThread]:
+    hits = []
+    for id_ in rng.sample(range(1, key), rng.randrange(6)):
+        similarity = round(min(0.98, rng.betavariate(2.0, 4.4)), 3)
         confidence = round(similarity**2 * 0.8, 3)
-        thing = next(one for one in THINGS if title.startswith(one[0])) if similarity > 0.4 else chance.choice(THINGS)
-        older = _title(chance, thing)
-        found.append(
+        feature = (
+            next(candidate for candidate in FEATURES if title.startswith(candidate[0]))
+            if similarity > 0.4
+            else rng.choice(FEATURES)
+        )
+        older = _title(rng, feature)
+        hits.append(
             shown(
                 id_,
                 similarity,
-                chance.random() < confidence,
+                rng.random() < confidence,
                 title=older,
-                is_open=chance.random() < 0.3,
+                is_open=rng.random() < 0.3,
                 confidence=confidence,
                 why=_why(title, older),
             )
         )
-    return found
+    return hits
 
 
 def _why(title: str, older: str) -> tuple[str, ...]:
@@ -128,14 +132,14 @@ def _why(title: str, older: str) -> tuple[str, ...]:
     return (*reasons, "similar text")[:3]
 
 
-def _rank(hits: Sequence[ShownThread], missed: bool, chance: random.Random) -> int | None:
-    first = next((place for place, hit in enumerate(hits, 1) if hit.related), None)
-    return first if first or not missed else chance.choice([None, 4, 8, 13, 37, 112])
+def _rank(hits: Sequence[ShownThread], missed: bool, rng: random.Random) -> int | None:
+    first = next((rank for rank, hit in enumerate(hits, 1) if hit.related), None)
+    return first if first or not missed else rng.choice([None, 4, 8, 13, 37, 112])
 
 
-def _title(chance: random.Random, thing: tuple[str, tuple[str, ...]]) -> str:
-    name, circumstances = thing
-    return f"{name} {chance.choice(circumstances)} {chance.choice(TROUBLES)}"
+def _title(rng: random.Random, feature: tuple[str, tuple[str, ...]]) -> str:
+    name, circumstances = feature
+    return f"{name} {rng.choice(circumstances)} {rng.choice(FAILURES)}"
 
 
 def _markdown(hits: Sequence[ShownThread]) -> str:

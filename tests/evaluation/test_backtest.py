@@ -1,4 +1,4 @@
-"""A replay of the newest threads: who is asked, in which order, what would have been shown, and for how long."""
+"""A replay of the newest threads: which ones, in which order, what would have been shown, and for how long."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from bot.evaluation.replay import ReplayHistory
 from bot.ranking.weights import SHOWN_FROM, shipped
 from bot.settings.schema import Settings
 from tests.evaluation.timelines import generated
-from tests.recall.samples import at, closed, duplicate, said, thread
+from tests.recall.samples import at, closed, duplicate, message, thread
 
 TITLE = "Login loops after the upgrade"
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
@@ -27,35 +27,35 @@ the header, so the balancer drops the session. It worked before we moved to the 
 of nginx did not help."""
 PLAIN = "The page comes back empty without any message and the balancer drops the session of each administrator."
 EVERYDAY = ("after the upgrade", "behind the proxy", "from the session", "with a cookie", "again and again")
-WATCH = ReplayOptions(shipped(), Settings(), trains=False)
+OPTIONS = ReplayOptions(shipped(), Settings(), trains=False)
 
 
 def unrelated(count: int, first: int = 2, seed: int = 1) -> list[Thread]:
-    """Threads that share the words of everyday and otherwise have words of their own."""
-    chance = Random(seed)
-    found = []
+    """Threads that share everyday words; all their other words are their own."""
+    rng = Random(seed)
+    threads = []
     for key in range(first, first + count):
-        own = ["".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(3)) for _ in range(8)]
-        body = f"When I open the {own[2]} the {own[3]} is gone {chance.choice(EVERYDAY)}. {' '.join(own)}"
-        found.append(closed(key, f"The {own[0]} of {own[1]} fails", body, author=f"user{key % 7}"))
-    return found
+        invented = ["".join(rng.choice("bdfgklmnprst") + rng.choice("aeiou") for _ in range(3)) for _ in range(8)]
+        body = f"When I open the {invented[2]} the {invented[3]} is gone {rng.choice(EVERYDAY)}. {' '.join(invented)}"
+        threads.append(closed(key, f"The {invented[0]} of {invented[1]} fails", body, author=f"user{key % 7}"))
+    return threads
 
 
 def replayed(
-    threads: Sequence[Thread], count: int = 1, watch: ReplayOptions = WATCH, until: float | None = None
+    threads: Sequence[Thread], count: int = 1, options: ReplayOptions = OPTIONS, until: float | None = None
 ) -> list[ReplayedHits]:
     history = ReplayHistory.read(threads)
-    return list(replay(history, LinkLabels.read(history.threads), newest_issues(history, count), watch, until=until))
+    return list(replay(history, LinkLabels.read(history.threads), newest_issues(history, count), options, until=until))
 
 
-def lives(count: int) -> list[Thread]:
+def generated_threads(count: int) -> list[Thread]:
     return [life.thread() for life in generated(count, Random(3))]
 
 
-# Who is asked.
+# Which issues are replayed.
 
 
-def test_the_newest_issues_of_people_are_asked_oldest_first() -> None:
+def test_the_newest_issues_by_people_are_chosen_oldest_first() -> None:
     threads = [thread(key) for key in range(1, 9)]
     threads[7] = replace(threads[7], is_bot=True)
     threads[6] = replace(threads[6], kind=Kind.PULL)
@@ -64,125 +64,125 @@ def test_the_newest_issues_of_people_are_asked_oldest_first() -> None:
     assert [each.id for each in newest_issues(history, 99)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_newest_are_replayed_first_also_across_epochs() -> None:
-    seen = replayed(lives(70), 30)
-    assert [one.replayed.id for one in seen] == list(range(70, 40, -1))
+def test_the_newest_issues_are_replayed_first_even_across_epochs() -> None:
+    replays = replayed(generated_threads(70), 30)
+    assert [result.replayed.id for result in replays] == list(range(70, 40, -1))
 
 
-def test_each_that_was_replayed_is_ticked() -> None:
-    history = ReplayHistory.read(lives(9))
+def test_progress_ticks_once_for_each_replayed_issue() -> None:
+    history = ReplayHistory.read(generated_threads(9))
     ticks: list[int] = []
     assert (
-        len(list(replay(history, LinkLabels.read(history.threads), newest_issues(history, 4), WATCH, ticks.append)))
+        len(list(replay(history, LinkLabels.read(history.threads), newest_issues(history, 4), OPTIONS, ticks.append)))
         == 4
     )
     assert ticks == [1] * 4
 
 
-def test_a_replay_ends_when_its_time_is_over() -> None:
-    assert replayed(lives(9), 4, until=monotonic() - 1) == []
-    assert len(replayed(lives(9), 4, until=monotonic() + 600)) == 4
+def test_a_replay_ends_when_its_time_is_up() -> None:
+    assert replayed(generated_threads(9), 4, until=monotonic() - 1) == []
+    assert len(replayed(generated_threads(9), 4, until=monotonic() + 600)) == 4
 
 
-# What is seen.
+# The hits.
 
 
 def test_candidates_and_hits_are_the_same_in_the_same_order() -> None:
-    for one in replayed(lives(70), 30):
-        hits = one.replayed.hits
-        assert [c.entry.id for c in one.candidates] == [hit.id for hit in hits]
-        assert [(c.confidence, c.similarity) for c in one.candidates] == [(h.confidence, h.similarity) for h in hits]
+    for result in replayed(generated_threads(70), 30):
+        hits = result.replayed.hits
+        assert [c.entry.id for c in result.candidates] == [hit.id for hit in hits]
+        assert [(c.confidence, c.similarity) for c in result.candidates] == [(h.confidence, h.similarity) for h in hits]
         assert all(hit.is_shown == (hit.similarity >= SHOWN_FROM) for hit in hits)
-        assert all(isinstance(hit.id, int) and hit.id < one.replayed.id for hit in hits)
+        assert all(isinstance(hit.id, int) and hit.id < result.replayed.id for hit in hits)
         assert all(hit.why for hit in hits)
 
 
-def test_no_more_are_seen_than_a_comment_has_places_for() -> None:
+def test_a_replay_has_no_more_hits_than_a_comment_can_show() -> None:
     alike = [closed(key, TITLE, BODY) for key in range(1, 7)] + [
         thread(key, TITLE, BODY, role="MEMBER") for key in range(7, 12)
     ]
     limits = Settings().troubleshooting
-    (one,) = replayed([*alike, thread(50, TITLE, BODY)])
-    assert [hit.is_open for hit in one.replayed.hits] == [False] * limits.max_results + [True] * limits.open_results
+    (result,) = replayed([*alike, thread(50, TITLE, BODY)])
+    assert [hit.is_open for hit in result.replayed.hits] == [False] * limits.max_results + [True] * limits.open_results
 
 
-def test_states_are_those_of_the_moment_of_the_question() -> None:
-    (one,) = replayed([closed(1, TITLE, BODY, after=80), *unrelated(5), thread(50, TITLE, BODY)])
-    assert [(hit.id, hit.is_open) for hit in one.replayed.hits if hit.is_shown] == [(1, True)]
+def test_threads_have_the_state_they_had_when_the_question_was_asked() -> None:
+    (result,) = replayed([closed(1, TITLE, BODY, after=80), *unrelated(5), thread(50, TITLE, BODY)])
+    assert [(hit.id, hit.is_open) for hit in result.replayed.hits if hit.is_shown] == [(1, True)]
 
 
-def test_what_people_linked_later_is_related_also_through_a_duplicate() -> None:
-    marked = replace(thread(50, TITLE, BODY), comments=(said("Duplicate of #2.", 60, "hubot", "MEMBER"),))
+def test_threads_that_people_linked_later_are_related_even_through_a_duplicate() -> None:
+    marked = replace(thread(50, TITLE, BODY), comments=(message("Duplicate of #2.", 60, "hubot", "MEMBER"),))
     threads = [closed(1, TITLE, BODY), duplicate(2, 1, TITLE, BODY), closed(3, TITLE, BODY), *unrelated(5, 10), marked]
-    (one,) = replayed(threads)
-    related = {hit.id: hit.related for hit in one.replayed.hits}
+    (result,) = replayed(threads)
+    related = {hit.id: hit.related for hit in result.replayed.hits}
     assert (related[1], related[3]) == (True, False)
-    assert one.replayed.relations.duplicates == {1, 2}
-    assert one.replayed.rank in (1, 2)
+    assert result.replayed.relations.duplicates == {1, 2}
+    assert result.replayed.rank in (1, 2)
 
 
-def test_where_nobody_linked_anything_there_is_no_rank() -> None:
-    (one,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, TITLE, BODY)])
-    assert one.replayed.rank is None
-    assert not any(hit.related for hit in one.replayed.hits)
+def test_there_is_no_rank_when_nobody_linked_anything() -> None:
+    (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, TITLE, BODY)])
+    assert result.replayed.rank is None
+    assert not any(hit.related for hit in result.replayed.hits)
 
 
 def test_a_title_without_a_word_has_no_hits() -> None:
-    (one,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, "?", BODY)])
-    assert (one.replayed.hits, one.candidates) == ((), ())
+    (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, "?", BODY)])
+    assert (result.replayed.hits, result.candidates) == ((), ())
 
 
-def test_what_the_thread_points_at_is_not_seen_nor_what_that_was_a_duplicate_of() -> None:
+def test_neither_a_cited_thread_nor_its_original_is_a_hit() -> None:
     threads = [closed(1, TITLE, BODY), duplicate(2, 1, TITLE, BODY), closed(3, TITLE, BODY), *unrelated(5, 10)]
-    (one,) = replayed([*threads, thread(50, TITLE, f"{BODY} Like #2?")])
-    assert [hit.id for hit in one.replayed.hits] == [3]
+    (result,) = replayed([*threads, thread(50, TITLE, f"{BODY} Like #2?")])
+    assert [hit.id for hit in result.replayed.hits] == [3]
 
 
-def test_those_who_are_ignored_are_not_heard() -> None:
-    """Also not in a replay: what they wrote is no reason."""
+def test_ignored_people_give_no_reasons() -> None:
+    """In a replay too, nothing that they wrote is a reason."""
     settings = Settings()
-    deaf = replace(WATCH, settings=replace(settings, ignore=replace(settings.ignore, people=("Octocat",))))
+    ignoring = replace(OPTIONS, settings=replace(settings, ignore=replace(settings.ignore, people=("Octocat",))))
     threads = [closed(1, "Login loops at night", BODY, author="octocat"), *unrelated(5), thread(50, TITLE, BODY)]
-    (heard,), (unheard,) = replayed(threads), replayed(threads, watch=deaf)
-    assert "SESSION_PATH_MISMATCH" in str(heard.replayed.hits[0].why)
-    assert heard.candidates[0].evidence["same_error"] == 1.0
-    assert "SESSION_PATH_MISMATCH" not in str([hit.why for hit in unheard.replayed.hits])
-    assert all(c.evidence["same_error"] == 0.0 for c in unheard.candidates)
+    (with_octocat,), (without_octocat,) = replayed(threads), replayed(threads, options=ignoring)
+    assert "SESSION_PATH_MISMATCH" in str(with_octocat.replayed.hits[0].why)
+    assert with_octocat.candidates[0].evidence["same_error"] == 1.0
+    assert "SESSION_PATH_MISMATCH" not in str([hit.why for hit in without_octocat.replayed.hits])
+    assert all(c.evidence["same_error"] == 0.0 for c in without_octocat.candidates)
 
 
 # The comments.
 
 
-def rendered(one: Thread, context: Context) -> str:
-    """Stands in for a template: names what there is to say."""
-    assert one.state == "open"
-    assert one.comments == ()
+def render_ids(issue: Thread, context: Context) -> str:
+    """Stands in for a template: names the threads to show."""
+    assert issue.state == "open"
+    assert issue.comments == ()
     matches = (*context.seen_before, *context.open_now)
-    return " ".join([f"{one.id}:", *(f"#{match.id}" for match in matches)])
+    return " ".join([f"{issue.id}:", *(f"#{match.id}" for match in matches)])
 
 
 @pytest.mark.slow
-def test_the_comment_shows_what_is_shown() -> None:
-    with_comments = replace(WATCH, render=rendered)
-    seen = replayed([*lives(70), *unrelated(20, 100)], 60, with_comments)
-    assert any(one.replayed.markdown for one in seen)
-    for one in seen:
-        shown = one.replayed.shown
-        expected = " ".join([f"{one.replayed.id}:", *(f"#{hit.id}" for hit in shown)]) if shown else ""
-        assert one.replayed.markdown == expected
+def test_the_comment_names_the_shown_hits() -> None:
+    with_comments = replace(OPTIONS, render=render_ids)
+    replays = replayed([*generated_threads(70), *unrelated(20, 100)], 60, with_comments)
+    assert any(result.replayed.markdown for result in replays)
+    for result in replays:
+        shown = result.replayed.shown
+        expected = " ".join([f"{result.replayed.id}:", *(f"#{hit.id}" for hit in shown)]) if shown else ""
+        assert result.replayed.markdown == expected
 
 
-def test_without_somebody_to_write_there_are_no_comments() -> None:
-    assert all(one.replayed.markdown == "" for one in replayed(lives(30), 20))
+def test_there_are_no_comments_without_a_renderer() -> None:
+    assert all(result.replayed.markdown == "" for result in replayed(generated_threads(30), 20))
 
 
-def test_a_comment_counts_what_it_mentions() -> None:
-    with_comments = replace(WATCH, render=rendered)
-    (one,) = replayed([*unrelated(5), thread(50, TITLE, "Like #3 and #4?")], watch=with_comments)
-    assert (one.replayed.mentions, one.replayed.markdown) == (2, "50:")
+def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
+    with_comments = replace(OPTIONS, render=render_ids)
+    (result,) = replayed([*unrelated(5), thread(50, TITLE, "Like #3 and #4?")], options=with_comments)
+    assert (result.replayed.mentions, result.replayed.markdown) == (2, "50:")
 
 
-# What the shipped ranking is held to.
+# What the shipped ranking must achieve.
 
 
 @pytest.mark.parametrize(
@@ -196,17 +196,17 @@ def test_a_comment_counts_what_it_mentions() -> None:
         (PLAIN, True),
     ],
 )
-def test_the_same_issue_of_years_ago_is_shown_among_unrelated_ones(body: str, trains: bool) -> None:
-    asked = thread(100, TITLE, body, 1500, author="hubot")
-    (one,) = replayed([closed(1, TITLE, body), *unrelated(70), asked], watch=replace(WATCH, trains=trains))
-    first = one.candidates[0]
-    assert one.replayed.hits[0].id == 1
+def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones(body: str, trains: bool) -> None:
+    issue = thread(100, TITLE, body, 1500, author="hubot")
+    (result,) = replayed([closed(1, TITLE, body), *unrelated(70), issue], options=replace(OPTIONS, trains=trains))
+    first = result.candidates[0]
+    assert result.replayed.hits[0].id == 1
     assert ("trained" in first.hit.near) is trains
     assert first.features["closed"] > 7, "ln of more than a thousand days"
-    assert [hit.id for hit in one.replayed.shown] == [1]
+    assert [hit.id for hit in result.replayed.shown] == [1]
 
 
-def test_nothing_is_shown_to_one_like_which_there_is_none() -> None:
-    (one,) = replayed([*unrelated(70), thread(100, TITLE, BODY, 1500)], watch=replace(WATCH, trains=True))
-    assert one.replayed.shown == ()
-    assert one.replayed.created_at == at(1500)
+def test_nothing_is_shown_for_an_issue_without_a_similar_one() -> None:
+    (result,) = replayed([*unrelated(70), thread(100, TITLE, BODY, 1500)], options=replace(OPTIONS, trains=True))
+    assert result.replayed.shown == ()
+    assert result.replayed.created_at == at(1500)

@@ -1,4 +1,4 @@
-"""The digest in Chromium: nothing for axe to blame, no errors, no scrolling to the side, and what matters in sight."""
+"""The digest in Chromium: axe finds no fault, no errors, no sideways scrolling, and what matters is in sight."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from bot.evaluation.digest_page import render_digest
 from bot.questions.digest import MaintainerReport
 from tests.evaluation.test_digest_page import EMPTY, hostile
-from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, watched
-from tests.questions.digest_samples import HOME, remembering, report
+from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched
+from tests.questions.digest_samples import HOME, create_memory, report
 from tools.screenshot import Browser, Tab, find_chromium, running
 
 pytestmark = pytest.mark.browser
@@ -24,27 +24,27 @@ SAMPLES = ["usual", "empty", "words without an end", "from right to left"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running(find_chromium()) as found:
-        yield found
+    with running(find_chromium()) as chromium:
+        yield chromium
 
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, MaintainerReport]:
-    usual = report(remembering(tmp_path_factory.mktemp("digest") / "store"))
+    usual = report(create_memory(tmp_path_factory.mktemp("digest") / "store"))
     return dict(zip(SAMPLES, (usual, EMPTY, hostile(LONG), hostile("\u202e\u05d0" * 300)), strict=True))
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Open:
-    return lambda one, window: watched(browser, tmp_path, render_digest(one, HOME), window)
+def open_digest(browser: Browser, tmp_path: Path) -> Open:
+    return lambda digest, window: open_watched(browser, tmp_path, render_digest(digest, HOME), window)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_axe_finds_nothing_and_nothing_goes_wrong(
-    opened: Open, reports: dict[str, MaintainerReport], sample: str, window: str
+def test_axe_finds_nothing_and_there_are_no_errors(
+    open_digest: Open, reports: dict[str, MaintainerReport], sample: str, window: str
 ) -> None:
-    tab = opened(reports[sample], window)
+    tab = open_digest(reports[sample], window)
     tab.picture()
     tab.run(axe())
     assert tab.run(AXE) == []
@@ -52,36 +52,36 @@ def test_axe_finds_nothing_and_nothing_goes_wrong(
     assert tab.run("problems") == []
 
 
-def test_axe_would_find_a_colour_that_is_too_pale(opened: Open, reports: dict[str, MaintainerReport]) -> None:
-    tab = opened(reports["usual"], "light")
+def test_axe_would_find_a_colour_that_is_too_pale(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = open_digest(reports["usual"], "light")
     tab.run("document.querySelector('.about').style.color = '#ccc'")
     tab.run(axe())
-    assert [found.split(":")[0] for found in tab.run(AXE)] == ["color-contrast"]
+    assert [violation.split(":")[0] for violation in tab.run(AXE)] == ["color-contrast"]
 
 
 def test_counts_and_the_things_to_look_at_first_are_on_the_first_screen(
-    opened: Open, reports: dict[str, MaintainerReport]
+    open_digest: Open, reports: dict[str, MaintainerReport]
 ) -> None:
     for window in ("light", "dark", "phone"):
-        tab = opened(reports["usual"], window)
-        place = BOTTOM.format(".first li:last-child" if window != "phone" else ".first li:first-child")
-        assert tab.run(place) <= WINDOWS[window][1]
+        tab = open_digest(reports["usual"], window)
+        script = BOTTOM.format(".first li:last-child" if window != "phone" else ".first li:first-child")
+        assert tab.run(script) <= WINDOWS[window][1]
 
 
-def test_nothing_is_wider_than_the_smallest_phone(opened: Open, reports: dict[str, MaintainerReport]) -> None:
-    tab = opened(reports["usual"], "phone")
+def test_nothing_is_wider_than_the_smallest_phone(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = open_digest(reports["usual"], "phone")
     tab.resize(360, 640)
     tab.picture()
     assert tab.run(TOO_WIDE) == 0
 
 
-def test_dark_is_dark(opened: Open, reports: dict[str, MaintainerReport]) -> None:
+def test_dark_is_dark(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
     script = "getComputedStyle(document.body).backgroundColor"
-    assert opened(reports["usual"], "dark").run(script) == "rgb(19, 21, 23)"
-    assert opened(reports["usual"], "light").run(script) == "rgb(246, 246, 243)"
+    assert open_digest(reports["usual"], "dark").run(script) == "rgb(19, 21, 23)"
+    assert open_digest(reports["usual"], "light").run(script) == "rgb(246, 246, 243)"
 
 
-def test_a_count_leads_to_its_section(opened: Open, reports: dict[str, MaintainerReport]) -> None:
-    tab = opened(reports["usual"], "phone")
+def test_a_count_leads_to_its_section(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
+    tab = open_digest(reports["usual"], "phone")
     tab.run("document.querySelector('a[href=\"#duplicates_of_closed\"]').click()")
     assert tab.run("document.getElementById('duplicates_of_closed').getBoundingClientRect().top") < 844

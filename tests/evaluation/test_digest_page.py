@@ -1,4 +1,4 @@
-"""The page of the digest: well formed, self-contained, nothing that is not escaped, and all of what it has to say."""
+"""The digest page: well formed, self-contained, everything escaped, and complete."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bot.evaluation.digest_page import plot_weeks, render_digest, weeks_in_words
 from bot.questions.digest import BACK, DECIDED, MANY, DigestItem, DigestSection, EvidenceIssue, MaintainerReport
 from tests.evaluation.test_report import HOSTILE, Page
 from tests.questions.digest_samples import DECIDED as DECISION
-from tests.questions.digest_samples import HOME, NOW, PAGE, SINCE, THREADS, remembering, report
+from tests.questions.digest_samples import HOME, NOW, PAGE, SINCE, THREADS, create_memory, report
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> MaintainerReport:
     """A report with something in each section, more decisions than are shown, and a note."""
     questions = [replace(DECISION, id=key, title=f"Question {key}") for key in range(300, 325)]
-    threads = [one for one in (*THREADS, *questions) if one is not PAGE]
-    return report(remembering(tmp_path_factory.mktemp("digest") / "store", threads))
+    threads = [thread for thread in (*THREADS, *questions) if thread is not PAGE]
+    return report(create_memory(tmp_path_factory.mktemp("digest") / "store", threads))
 
 
 EMPTY = MaintainerReport(
@@ -33,7 +33,7 @@ EMPTY = MaintainerReport(
 
 
 def hostile(text: str) -> MaintainerReport:
-    """A report in which a stranger has written this text wherever strangers write."""
+    """A report with this text wherever strangers can write."""
     card = Card(text, Kind.ISSUE, text, text, "open", SINCE, NOW)
     quote = Passage(text, text, "NONE", NOW, text)
     item = DigestItem(card, NOW, (text, text), (EvidenceIssue(card, (text,)),), 3, quote, (1, 2))
@@ -42,10 +42,10 @@ def hostile(text: str) -> MaintainerReport:
 
 
 def test_the_page_is_well_formed_and_the_same_each_time(sample: MaintainerReport) -> None:
-    for one in (sample, EMPTY):
-        html = render_digest(one, HOME)
+    for digest in (sample, EMPTY):
+        html = render_digest(digest, HOME)
         page = Page(html)
-        assert html == render_digest(one, HOME)
+        assert html == render_digest(digest, HOME)
         assert [page.tags[0][0], len(page.named("h1"))] == ["html", 1]
         ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
         assert sorted(set(ids)) == sorted(ids)
@@ -81,7 +81,7 @@ def test_only_our_own_style_is_allowed(sample: MaintainerReport) -> None:
 
 
 @pytest.mark.parametrize("text", [one for one in HOSTILE if one], ids=lambda text: repr(text[:24]))
-def test_hostile_texts_stay_texts(text: str) -> None:
+def test_hostile_texts_stay_text(text: str) -> None:
     tame, wild = (render_digest(hostile(one), "") for one in ("tame", text))
     page = Page(wild)
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in Page(tame).tags]
@@ -100,15 +100,15 @@ def test_the_counts_link_to_their_sections(sample: MaintainerReport) -> None:
     assert "#asked_not_documented" not in {attributes["href"] for attributes in page.named("a")}
 
 
-def test_the_page_says_how_many_are_left_and_what_is_empty(sample: MaintainerReport) -> None:
+def test_the_page_says_how_many_items_are_left_out_and_which_sections_are_empty(sample: MaintainerReport) -> None:
     text = " ".join(" ".join(Page(render_digest(sample, HOME)).texts["main"]).split())
     assert "and 16 others" in text
     assert "Nothing in Asked often and not documented. No page is remembered" in text
     assert "and 3 more" in text
 
 
-def test_without_an_empty_list_there_are_only_the_notes(sample: MaintainerReport) -> None:
-    full = sample._replace(sections=tuple(one for one in sample.sections if one.total))
+def test_a_report_without_empty_sections_ends_with_its_notes(sample: MaintainerReport) -> None:
+    full = sample._replace(sections=tuple(section for section in sample.sections if section.total))
     page = Page(render_digest(full, HOME))
     text = " ".join(" ".join(page.texts["main"]).split())
     assert "Nothing in" not in text
@@ -133,14 +133,14 @@ def test_an_empty_report_says_so() -> None:
     assert "Look at these first" not in text
 
 
-def test_weeks_are_drawn_in_proportion_and_told_in_words() -> None:
-    drawn = plot_weeks((0, 1, 2), NOW)
-    assert re.findall(r'<rect [^>]*height="([\d.]+)"', drawn) == ["18.0", "36.0"]
+def test_weeks_are_drawn_in_proportion_and_described_in_words() -> None:
+    svg = plot_weeks((0, 1, 2), NOW)
+    assert re.findall(r'<rect [^>]*height="([\d.]+)"', svg) == ["18.0", "36.0"]
     assert weeks_in_words((0, 2, 1), NOW) == ("3 reports in the last 3 weeks, most in the week to 18 November 2026 (2)")
-    assert 'aria-label="3 reports in the last 3 weeks' in drawn
+    assert 'aria-label="3 reports in the last 3 weeks' in svg
 
 
-def test_the_pictures_are_of_the_page() -> None:
+def test_the_documented_pictures_are_png_files() -> None:
     images = Path(__file__).parents[2] / "docs" / "images"
     for name in ("digest.png", "digest-dark.png", "digest-phone.png"):
         assert (images / name).read_bytes().startswith(b"\x89PNG")

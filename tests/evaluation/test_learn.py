@@ -1,4 +1,4 @@
-"""What a whole history teaches, within its time, and the proof of it."""
+"""What is learned from a whole history within a time limit, and its backtest."""
 
 import json
 from dataclasses import replace
@@ -17,22 +17,24 @@ from bot.evaluation.metrics import summary
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, read_ranking, read_words
 from bot.ranking.weights import SHOWN_FROM, RankingModels, parse, ranking_fields, shipped
 from bot.settings.schema import Settings
-from tests.evaluation.test_calibrate import MODEL, seen
+from tests.evaluation.test_calibrate import MODEL, replayed_hits
 from tests.evaluation.timelines import generated
-from tests.recall.samples import duplicate, said, thread
+from tests.recall.samples import duplicate, message, thread
 
 RANKING_OF_SAMPLES = RankingModels(replace(MODEL, cut=0.4), MODEL, MODEL)
 """By words the cut is at 0.3."""
 
 
-def rendered(one: Thread, context: Context) -> str:
-    return f"{len(context.seen_before)} like {one.id}"
+def render_count(issue: Thread, context: Context) -> str:
+    return f"{len(context.seen_before)} like {issue.id}"
 
 
-def learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
+def make_learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
     threads = [life.thread() for life in generated(count, Random(3))]
     return read_history(
-        threads, ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, trains), seconds
+        threads,
+        ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count, trains),
+        seconds,
     )
 
 
@@ -40,76 +42,76 @@ def learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
 
 
 def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
-    return [seen((each, False), near=near) for each in likeness]
+    return [replayed_hits((each, False), near=near) for each in likeness]
 
 
-def commented(cases: list[ReplayedHits], found: Calibration) -> int:
-    again = [rescore(one, found.model, SHOWN_FROM).replayed for one in cases]
-    return sum(bool(one.shown) for one in again)
+def commented(cases: list[ReplayedHits], calibration: Calibration) -> int:
+    rescored = [rescore(replayed, calibration.model, SHOWN_FROM).replayed for replayed in cases]
+    return sum(bool(replayed.shown) for replayed in rescored)
 
 
-def test_where_much_repeats_itself_the_usual_share_gets_a_comment() -> None:
+def test_the_usual_share_gets_a_comment_when_many_issues_repeat() -> None:
     cases = replays(*(key / 50 for key in range(200)))
-    found = usual_cut(cases, RANKING_OF_SAMPLES)
-    assert found.is_own
-    assert found.model.cut > MODEL.cut
-    assert commented(cases, found) == USUAL_SHARE * 200
+    calibration = usual_cut(cases, RANKING_OF_SAMPLES)
+    assert calibration.is_own
+    assert calibration.model.cut > MODEL.cut
+    assert commented(cases, calibration) == USUAL_SHARE * 200
 
 
-def test_where_little_repeats_itself_comments_are_fewer_and_not_worse() -> None:
+def test_comments_are_fewer_but_no_worse_when_few_issues_repeat() -> None:
     cases = replays(*(-key / 50 for key in range(50, 250)), 2.0)
-    found = usual_cut(cases, RANKING_OF_SAMPLES)
-    assert (found.model, found.is_own) == (MODEL, False)
-    assert commented(cases, found) == 1
-    assert "fewer than 12.5% of 201" in found.reason
+    calibration = usual_cut(cases, RANKING_OF_SAMPLES)
+    assert (calibration.model, calibration.is_own) == (MODEL, False)
+    assert commented(cases, calibration) == 1
+    assert "fewer than 12.5% of 201" in calibration.reason
 
 
 @pytest.mark.parametrize("middle", [-6.0, -2.0, -0.5, 0.0, 1.0, 4.0])
-def test_the_cut_is_never_below_the_shipped_one_also_where_confidences_are_refitted(middle: float) -> None:
-    chance = Random(5)
-    cases = [seen((chance.gauss(middle, 1), False)) for _ in range(300)]
-    feedback = {(one.replayed.id, 1): key % 3 > 0 for key, one in enumerate(cases[:30])}
+def test_the_cut_is_never_below_the_shipped_one_even_with_refitted_confidences(middle: float) -> None:
+    rng = Random(5)
+    cases = [replayed_hits((rng.gauss(middle, 1), False)) for _ in range(300)]
+    feedback = {(case.replayed.id, 1): key % 3 > 0 for key, case in enumerate(cases[:30])}
     assert refit_confidence(cases, MODEL, feedback) != MODEL
-    found = usual_cut(cases, RANKING_OF_SAMPLES, feedback)
-    assert found.model.confidence != MODEL.confidence
-    assert found.model.cut >= MODEL.cut
+    calibration = usual_cut(cases, RANKING_OF_SAMPLES, feedback)
+    assert calibration.model.confidence != MODEL.confidence
+    assert calibration.model.cut >= MODEL.cut
 
 
-def test_of_too_few_the_shipped_cut_is_kept() -> None:
-    found = usual_cut(replays(*[1.0] * (LEAST_THREADS - 1)), RANKING_OF_SAMPLES)
-    assert (found.model, found.is_own) == (MODEL, False)
+def test_the_shipped_cut_is_kept_for_too_few_issues() -> None:
+    calibration = usual_cut(replays(*[1.0] * (LEAST_THREADS - 1)), RANKING_OF_SAMPLES)
+    assert (calibration.model, calibration.is_own) == (MODEL, False)
 
 
-def test_what_was_found_with_vectors_sets_the_cut_with_vectors() -> None:
+def test_replays_with_vectors_set_the_cut_with_vectors() -> None:
     assert usual_cut(replays(1.0, near=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_vectors
     assert usual_cut(replays(1.0), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.by_words
 
 
-def test_a_cut_is_put_where_it_was_measured_with_what_it_comes_from() -> None:
+def test_a_cut_replaces_that_of_the_measured_model_and_records_its_origin() -> None:
     def calibrated(cases: list[ReplayedHits], ranking: RankingModels) -> Calibration:
         assert ranking is shipped()
         return Calibration(ranking.by_words.with_cut(0.77), f"{len(cases)} seen", True)
 
-    found, calibration = learner(30).own_cut(shipped(), calibrated, 10, 600)
-    assert found.by_words == calibration.model
-    assert found.with_vectors == shipped().with_vectors
-    assert found.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
+    models, calibration = make_learner(30).own_cut(shipped(), calibrated, 10, 600)
+    assert models.by_words == calibration.model
+    assert models.with_vectors == shipped().with_vectors
+    assert models.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
 
 
 @pytest.mark.slow
-def test_opinions_are_learned_from_and_told() -> None:
+def test_opinions_are_learned_and_counted_in_the_provenance() -> None:
     threads = [life.thread() for life in generated(30, Random(3))]
-    watch = ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), rendered, False)
-    plain = read_history(threads, watch, 600).backtest(shipped(), 25, None)
-    hits = [(one.id, hit.id, hit.related) for one in plain.replayed for hit in one.hits]
+    options = ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count, False)
+    plain = read_history(threads, options, 600).backtest(shipped(), 25, None)
+    hits = [(issue.id, hit.id, hit.related) for issue in plain.replayed for hit in issue.hits]
     linked = next((key, match) for key, match, related in hits if related)
     unlinked = next((key, match) for key, match, related in hits if not related)
     feedback = {linked: False, unlinked: True}
-    taught = read_history(threads, watch, 600, feedback=feedback)
-    found = taught.backtest(shipped(), 25, None)
-    labels = {(one.id, hit.id): hit.related for one in found.replayed for hit in one.hits}
+    with_feedback = read_history(threads, options, 600, feedback=feedback)
+    result = with_feedback.backtest(shipped(), 25, None)
+    labels = {(issue.id, hit.id): hit.related for issue in result.replayed for hit in issue.hits}
     assert (labels[linked], labels[unlinked]) == (False, True)
-    ranking, _ = taught.own_cut(shipped(), usual_cut, 10, 600)
+    ranking, _ = with_feedback.own_cut(shipped(), usual_cut, 10, 600)
     assert ranking.provenance["opinions"] == 2
 
 
@@ -117,111 +119,111 @@ def test_opinions_are_learned_from_and_told() -> None:
 
 
 def marked(count: int) -> list[Thread]:
-    """Each second thread is a duplicate of the one before it, which a maintainer has confirmed."""
-    found = []
+    """Every second thread is a duplicate of the one before it, which a maintainer has confirmed."""
+    threads = []
     for key in range(1, 2 * count, 2):
         name = "".join(chr(97 + int(digit)) for digit in f"{key:03}")
         title, body = f"Odd{name} breaks wall{name}", f"The odd{name} thing and the wall{name}"
-        confirmed = said("I see it too.", key + 0.1, "hubot", "MEMBER")
-        found += [thread(key, title, body, comments=(confirmed,)), duplicate(key + 1, key, title, body)]
-    return found
+        confirmed = message("I see it too.", key + 0.1, "hubot", "MEMBER")
+        threads += [thread(key, title, body, comments=(confirmed,)), duplicate(key + 1, key, title, body)]
+    return threads
 
 
 @pytest.mark.slow
-def test_an_order_of_its_own_needs_so_many_marked_duplicates() -> None:
-    watch = ReplayOptions(shipped(), Settings(), trains=False)
-    assert read_history(marked(LEAST_EXAMPLES - 1), watch).own_order(600) is shipped()
-    own = read_history(marked(LEAST_EXAMPLES), watch).own_order(600)
-    assert own.by_words.order != shipped().by_words.order
-    assert own.by_words.confidence == shipped().by_words.confidence
-    assert own.provenance["order"] == f"{LEAST_EXAMPLES} marked duplicates of this repository"
+def test_a_repositorys_own_order_needs_enough_marked_duplicates() -> None:
+    options = ReplayOptions(shipped(), Settings(), trains=False)
+    assert read_history(marked(LEAST_EXAMPLES - 1), options).own_order(600) is shipped()
+    ranking = read_history(marked(LEAST_EXAMPLES), options).own_order(600)
+    assert ranking.by_words.order != shipped().by_words.order
+    assert ranking.by_words.confidence == shipped().by_words.confidence
+    assert ranking.provenance["order"] == f"{LEAST_EXAMPLES} marked duplicates of this repository"
 
 
-def test_without_time_the_order_is_the_shipped_one() -> None:
+def test_the_shipped_order_is_kept_when_there_is_no_time() -> None:
     assert (
         read_history(marked(LEAST_EXAMPLES), ReplayOptions(shipped(), Settings(), trains=False)).own_order(-1)
         is shipped()
     )
 
 
-# The proof.
+# The backtest.
 
 
-def test_a_backtest_is_in_the_order_of_time_and_says_what_it_is_of() -> None:
+def test_a_backtest_is_chronological_and_names_its_source() -> None:
     ticks: list[int] = []
-    one = learner(40)
-    found = one.backtest(shipped(), 12, None, ticks.append)
-    assert [each.id for each in found.replayed] == list(range(29, 41))
-    assert (found.threads, found.wanted, found.repo) == (40, 12, "octocat/linkbarn")
-    assert found.threshold == Settings().troubleshooting.similarity_threshold
-    assert found.evidence == shipped().provenance
+    learner = make_learner(40)
+    result = learner.backtest(shipped(), 12, None, ticks.append)
+    assert [each.id for each in result.replayed] == list(range(29, 41))
+    assert (result.threads, result.wanted, result.repo) == (40, 12, "octocat/linkbarn")
+    assert result.threshold == Settings().troubleshooting.similarity_threshold
+    assert result.evidence == shipped().provenance
     assert ticks == [1] * 12
 
 
 @pytest.mark.slow
-def test_a_backtest_goes_by_the_ranking_that_it_is_given() -> None:
-    one = learner(40)
+def test_a_backtest_uses_the_given_ranking() -> None:
+    learner = make_learner(40)
     never, always = (shipped().with_model((), shipped().by_words.with_cut(cut)) for cut in (0.999, 0.001))
-    quiet, loud = (one.backtest(ranking, 20, None) for ranking in (never, always))
+    quiet, loud = (learner.backtest(ranking, 20, None) for ranking in (never, always))
     assert not any(each.shown for each in quiet.replayed)
     assert sum(bool(each.shown) for each in loud.replayed) > 10
     assert all(bool(each.markdown) == bool(each.shown) for each in (*quiet.replayed, *loud.replayed))
 
 
-def test_when_time_is_short_the_newest_are_replayed() -> None:
+def test_the_newest_issues_are_replayed_when_time_is_short() -> None:
     started = monotonic()
-    found = learner(30).backtest(shipped(), 25, 0.4, lambda _: sleep(0.15))
+    result = make_learner(30).backtest(shipped(), 25, 0.4, lambda _: sleep(0.15))
     assert monotonic() - started < 5
-    assert 0 < len(found.replayed) <= 3
-    assert [each.id for each in found.replayed] == list(range(31 - len(found.replayed), 31))
-    assert found.wanted == 25
+    assert 0 < len(result.replayed) <= 3
+    assert [each.id for each in result.replayed] == list(range(31 - len(result.replayed), 31))
+    assert result.wanted == 25
 
 
-def test_without_time_nothing_is_replayed_and_it_says_so() -> None:
-    found = learner(30).backtest(shipped(), 25, -1)
-    assert (found.replayed, found.wanted) == ((), 25)
-    assert summary(found)["n"] == 0
+def test_nothing_is_replayed_without_time_and_the_summary_says_so() -> None:
+    result = make_learner(30).backtest(shipped(), 25, -1)
+    assert (result.replayed, result.wanted) == ((), 25)
+    assert summary(result)["n"] == 0
 
 
-# All of it.
+# The whole update.
 
 
 @pytest.mark.slow
-def test_a_lesson_has_words_a_ranking_with_its_provenance_and_a_proof() -> None:
+def test_a_model_update_has_words_a_ranking_with_provenance_and_a_backtest() -> None:
     rounds: list[int] = []
-    lesson, backtest = learner(70, trains=True).model_update(rounds.append)
-    assert lesson.threads == 70
-    assert lesson.words
-    words = read_words(lesson.words)
+    update, backtest = make_learner(70, trains=True).model_update(rounds.append)
+    assert update.threads == 70
+    assert update.words
+    words = read_words(update.words)
     assert words.trained_on == 70
     assert words.text(["import"], ["crash"])
     assert sum(rounds) > 1, "who waits sees that it goes on"
-    assert set(lesson.ranking.provenance) >= {*shipped().provenance, "cut", "replayed"}
-    assert lesson.ranking.provenance["replayed"] == 70
-    assert parse(json.loads(json.dumps(ranking_fields(lesson.ranking)))).provenance == lesson.ranking.provenance
-    assert lesson.backtest == summary(backtest)
-    assert (lesson.backtest["n"], lesson.backtest["threads"]) == (70, 70)
-    assert lesson.backtest["evidence"] == lesson.ranking.provenance
-    files = lesson.files()
+    assert set(update.ranking.provenance) >= {*shipped().provenance, "cut", "replayed"}
+    assert update.ranking.provenance["replayed"] == 70
+    assert parse(json.loads(json.dumps(ranking_fields(update.ranking)))).provenance == update.ranking.provenance
+    assert update.backtest == summary(backtest)
+    assert (update.backtest["n"], update.backtest["threads"]) == (70, 70)
+    assert update.backtest["evidence"] == update.ranking.provenance
+    files = update.files()
     assert set(files) == {WORDS, RANKING, BACKTEST}
-    assert read_ranking(files[RANKING]).provenance == lesson.ranking.provenance
+    assert read_ranking(files[RANKING]).provenance == update.ranking.provenance
 
 
-def test_a_small_history_teaches_no_words_and_keeps_what_is_shipped() -> None:
-    lesson, backtest = learner(20).model_update()
-    assert lesson.words == b""
-    assert replace(lesson.ranking, provenance={}) == replace(shipped(), provenance={})
+def test_a_small_history_trains_no_words_and_keeps_the_shipped_ranking() -> None:
+    update, backtest = make_learner(20).model_update()
+    assert update.words == b""
+    assert replace(update.ranking, provenance={}) == replace(shipped(), provenance={})
     assert len(backtest.replayed) == 20
 
 
-def test_no_history_teaches_nothing() -> None:
-    lesson, backtest = read_history([], ReplayOptions(shipped(), Settings())).model_update()
-    assert (lesson.words, lesson.threads, backtest.replayed) == (b"", 0, ())
-    assert "only 0 issues" in str(lesson.ranking.provenance["cut"])
+def test_an_empty_history_changes_nothing() -> None:
+    update, backtest = read_history([], ReplayOptions(shipped(), Settings())).model_update()
+    assert (update.words, update.threads, backtest.replayed) == (b"", 0, ())
+    assert "only 0 issues" in str(update.ranking.provenance["cut"])
 
 
-def test_a_lesson_without_time_still_has_the_words() -> None:
-    lesson, backtest = learner(60, seconds=-1, trains=True).model_update()
-    assert lesson.words
+def test_a_model_update_without_time_still_has_the_words() -> None:
+    update, backtest = make_learner(60, seconds=-1, trains=True).model_update()
+    assert update.words
     assert backtest.replayed == ()
-    assert lesson.ranking.with_vectors == shipped().with_vectors
+    assert update.ranking.with_vectors == shipped().with_vectors

@@ -1,4 +1,4 @@
-"""The figures are what a pencil says they are, do not depend on the order of cases, and can be written as JSON."""
+"""Figures equal those computed by hand, do not depend on the order of cases, and can be written as JSON."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def columns(cases: list[tuple[bool, float]]) -> tuple[list[bool], list[float]]:
     return [label for label, _ in cases], [score for _, score in cases]
 
 
-def test_a_reciprocal_rank_is_one_over_the_rank_and_nothing_for_what_was_not_found() -> None:
+def test_a_reciprocal_rank_is_one_over_the_rank_and_zero_if_nothing_was_found() -> None:
     assert [reciprocal_rank(rank) for rank in (1, 4, None)] == [1.0, 0.25, 0.0]
 
 
 def test_rank_figures_are_shares_of_all_queries() -> None:
     metrics = RankMetrics.of([1, 2, 5, 6, 20, 21, None, 10])
-    values = {name: one.value for name, one in metrics.figures.items()}
+    values = {name: figure.value for name, figure in metrics.figures.items()}
     assert values == pytest.approx(
         {
             "rr@1": 1 / 8,
@@ -55,7 +55,7 @@ def test_rank_figures_are_shares_of_all_queries() -> None:
     )
 
 
-def test_no_queries_give_no_figures_but_all_their_names() -> None:
+def test_metrics_of_no_queries_have_all_names_and_no_figures() -> None:
     names = {"rr@1": None, "rr@5": None, "rr@10": None, "rr@20": None, "mrr": None}
     assert RankMetrics.of([]).as_dict() == {"n": 0, **names, "interval": {}}
 
@@ -75,8 +75,8 @@ def test_the_interval_of_a_share_is_as_wide_as_its_standard_error_says() -> None
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
-    chance = random.Random(1)
-    values = [chance.random() for _ in range(99)]
+    rng = random.Random(1)
+    values = [rng.random() for _ in range(99)]
     assert mean_interval(values, 1) == mean_interval(values, 1) != mean_interval(values, 2)
 
 
@@ -91,7 +91,7 @@ def test_there_is_no_interval_of_nothing() -> None:
 
 
 def test_a_paired_interval_is_narrow_where_both_find_the_same_cases_hard() -> None:
-    hard = [float(place % 2) for place in range(200)]
+    hard = [float(index % 2) for index in range(200)]
     better = [value + 0.01 for value in hard]
     assert paired_interval(better, hard, 1) == pytest.approx((0.01, 0.01, 0.01))
     with pytest.raises(ValueError, match="zip"):
@@ -99,10 +99,10 @@ def test_a_paired_interval_is_narrow_where_both_find_the_same_cases_hard() -> No
 
 
 def test_a_rank_difference_has_the_sign_of_the_first() -> None:
-    found = rank_differences([1, 1, 1, 2], [2, None, 1, 2])
-    assert found["rr@1"].value == pytest.approx(0.5)
-    assert found["mrr"].value == pytest.approx((0.5 + 1) / 4)
-    assert found["rr@20"].value == pytest.approx(0.25)
+    differences = rank_differences([1, 1, 1, 2], [2, None, 1, 2])
+    assert differences["rr@1"].value == pytest.approx(0.5)
+    assert differences["mrr"].value == pytest.approx((0.5 + 1) / 4)
+    assert differences["rr@20"].value == pytest.approx(0.25)
 
 
 def test_auc_by_hand() -> None:
@@ -116,7 +116,7 @@ def test_auc_by_hand() -> None:
 @given(CASES)
 def test_auc_is_the_share_of_pairs_in_the_right_order(cases: list[tuple[bool, float]]) -> None:
     labels, scores = columns(cases)
-    true, false = ([score for label, score in cases if label is wanted] for wanted in (True, False))
+    true, false = ([score for label, score in cases if label is expected_label] for expected_label in (True, False))
     pairs = [1.0 if high > low else 0.5 if high == low else 0.0 for high, low in product(true, false)]
     expected = pytest.approx(sum(pairs) / len(pairs)) if pairs else None
     assert auc(labels, scores) == expected
@@ -130,8 +130,8 @@ def test_average_precision_by_hand() -> None:
 
 @settings(max_examples=examples(300))
 @given(CASES, st.randoms(use_true_random=False))
-def test_no_figure_depends_on_the_order_of_cases(cases: list[tuple[bool, float]], chance: random.Random) -> None:
-    shuffled = chance.sample(cases, len(cases))
+def test_no_figure_depends_on_the_order_of_cases(cases: list[tuple[bool, float]], rng: random.Random) -> None:
+    shuffled = rng.sample(cases, len(cases))
     (labels, scores), (mixed_labels, mixed_scores) = columns(cases), columns(shuffled)
     assert auc(labels, scores) == auc(mixed_labels, mixed_scores)
     assert average_precision(labels, scores) == average_precision(mixed_labels, mixed_scores)
@@ -139,23 +139,23 @@ def test_no_figure_depends_on_the_order_of_cases(cases: list[tuple[bool, float]]
 
 
 def test_bins_hold_about_the_same_number_of_cases() -> None:
-    confidences = [place / 100 for place in range(100)]
-    found = calibration_bins(confidences, [value >= 0.5 for value in confidences])
-    assert [one.count for one in found] == [10] * 10
-    assert found[0] == Bin(pytest.approx(0.045), 0.0, 10)
-    assert found[9] == Bin(pytest.approx(0.945), 1.0, 10)
+    confidences = [index / 100 for index in range(100)]
+    bins = calibration_bins(confidences, [value >= 0.5 for value in confidences])
+    assert [group.count for group in bins] == [10] * 10
+    assert bins[0] == Bin(pytest.approx(0.045), 0.0, 10)
+    assert bins[9] == Bin(pytest.approx(0.945), 1.0, 10)
 
 
 @settings(max_examples=examples(300))
 @given(CASES, st.integers(1, 12))
 def test_bins_hold_every_case_once_in_ascending_order(cases: list[tuple[bool, float]], bins: int) -> None:
     labels, scores = columns(cases)
-    found = calibration_bins(scores, labels, bins)
-    assert len(found) <= bins
-    assert sum(one.count for one in found) == len(cases)
-    assert sum(one.share * one.count for one in found) == pytest.approx(sum(labels))
-    assert sum(one.confidence * one.count for one in found) == pytest.approx(sum(scores))
-    assert [one.confidence for one in found] == sorted(one.confidence for one in found)
+    groups = calibration_bins(scores, labels, bins)
+    assert len(groups) <= bins
+    assert sum(group.count for group in groups) == len(cases)
+    assert sum(group.share * group.count for group in groups) == pytest.approx(sum(labels))
+    assert sum(group.confidence * group.count for group in groups) == pytest.approx(sum(scores))
+    assert [group.confidence for group in groups] == sorted(group.confidence for group in groups)
 
 
 def test_calibration_error_by_hand() -> None:
@@ -179,43 +179,43 @@ def test_a_threshold_counts_threads_and_not_hits() -> None:
     assert precision_coverage([]) == precision_coverage([replayed(4)]) == ()
 
 
-def test_the_cut_at_the_threshold_is_what_was_replayed() -> None:
+def test_the_cut_at_the_threshold_matches_the_summary() -> None:
     sample = generated(400)
-    cut = [one for one in precision_coverage(sample.replayed) if one.threshold >= sample.threshold][-1]
-    found = summary(sample)
-    assert (found["commented_share"], found["precision"]) == (round(cut.coverage, 4), round(cut.precision, 4))
+    cut = [cut for cut in precision_coverage(sample.replayed) if cut.threshold >= sample.threshold][-1]
+    figures = summary(sample)
+    assert (figures["commented_share"], figures["precision"]) == (round(cut.coverage, 4), round(cut.precision, 4))
 
 
-def test_a_percentile_is_a_value_that_was_measured() -> None:
+def test_a_percentile_is_one_of_the_measured_values() -> None:
     assert [percentile([30, 10, 20, 40], share) for share in (0, 0.25, 0.5, 0.51, 1)] == [10, 10, 20, 30, 40]
     assert percentile([], 0.5) is None
 
 
 def test_the_summary_of_one_thread_of_each_grade() -> None:
-    found = summary(of_every_grade())
-    assert found["grades"] == {"success": 1, "assist": 1, "noise": 1, "missed": 1, "quiet": 1}
-    assert (found["n"], found["commented"], found["commented_share"]) == (5, 3, 0.6)
-    assert (found["precision"], found["hit_precision"]) == (0.6667, 0.5)
-    assert (found["with_relations"], found["rr@1"], found["rr@5"], found["rr@10"]) == (3, 0.3333, 0.6667, 1.0)
-    assert found["mrr"] == round((1 + 1 / 2 + 1 / 7) / 3, 4)
-    assert found["auc"] == 1.0
-    assert found["hit_auc"] == (4 + 3) / 8
-    assert (found["ms_p50"], found["ms_p95"], found["threads"], found["wanted"]) == (10.0, 10.0, 1000, 5)
+    figures = summary(of_every_grade())
+    assert figures["grades"] == {"success": 1, "assist": 1, "noise": 1, "missed": 1, "quiet": 1}
+    assert (figures["n"], figures["commented"], figures["commented_share"]) == (5, 3, 0.6)
+    assert (figures["precision"], figures["hit_precision"]) == (0.6667, 0.5)
+    assert (figures["with_relations"], figures["rr@1"], figures["rr@5"], figures["rr@10"]) == (3, 0.3333, 0.6667, 1.0)
+    assert figures["mrr"] == round((1 + 1 / 2 + 1 / 7) / 3, 4)
+    assert figures["auc"] == 1.0
+    assert figures["hit_auc"] == (4 + 3) / 8
+    assert (figures["ms_p50"], figures["ms_p95"], figures["threads"], figures["wanted"]) == (10.0, 10.0, 1000, 5)
 
 
-def test_a_thread_without_hits_is_one_of_which_nothing_is_expected() -> None:
-    found = summary(backtest(replayed(1, shown(11, 0.9, True)), replayed(2)))
-    assert found["auc"] == 1.0
-    assert found["hit_auc"] is None
+def test_a_thread_without_hits_counts_with_confidence_zero() -> None:
+    figures = summary(backtest(replayed(1, shown(11, 0.9, True)), replayed(2)))
+    assert figures["auc"] == 1.0
+    assert figures["hit_auc"] is None
 
 
 def test_a_rank_without_relations_is_not_counted() -> None:
-    found = summary(backtest(replayed(1, rank=1), replayed(2, rank=None, relations=Relations(frozenset({1})))))
-    assert (found["with_relations"], found["mrr"]) == (1, 0.0)
+    figures = summary(backtest(replayed(1, rank=1), replayed(2, rank=None, relations=Relations(frozenset({1})))))
+    assert (figures["with_relations"], figures["mrr"]) == (1, 0.0)
 
 
 @pytest.mark.parametrize("sample", [backtest(), of_every_grade(), generated(40)], ids=["empty", "each grade", "forty"])
 def test_every_summary_has_the_same_names_and_is_json(sample: Backtest) -> None:
-    found = summary(sample)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert list(found) == list(summary(of_every_grade()))
+    figures = summary(sample)
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+    assert list(figures) == list(summary(of_every_grade()))

@@ -1,4 +1,4 @@
-"""The report holds every figure and every thread, loads nothing, and takes hostile texts for text."""
+"""The report holds every figure and every thread, loads nothing, and treats hostile input as text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BACKTESTS = {
 
 
 class Page(HTMLParser):
-    """A page read strictly: every element is closed where it should be, and no attribute is there twice."""
+    """A strictly parsed page: every element is closed where it should be, and no attribute occurs twice."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -79,10 +79,10 @@ class Page(HTMLParser):
 
 
 def hostile(text: str) -> Backtest:
-    """A replay in which a stranger has written this text wherever strangers write."""
+    """A replay with this text wherever strangers can write."""
     hit = shown(11, 0.9, True, title=text, why=(text, text))
-    key = replace(replayed(1, hit, title=text, markdown=f"### {text}\n"), id=text)
-    return backtest(key, repo=f"octocat/{text}", evidence={text: {text: [text]}})
+    thread = replace(replayed(1, hit, title=text, markdown=f"### {text}\n"), id=text)
+    return backtest(thread, repo=f"octocat/{text}", evidence={text: {text: [text]}})
 
 
 @pytest.mark.parametrize("sample", BACKTESTS.values(), ids=BACKTESTS)
@@ -118,7 +118,7 @@ def test_only_our_own_style_and_script_are_allowed() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:24]))
-def test_what_strangers_wrote_stays_text(text: str) -> None:
+def test_text_by_strangers_stays_text(text: str) -> None:
     html = render_report(hostile(text))
     html.encode("utf-8")
     expected = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
@@ -130,8 +130,8 @@ def test_what_strangers_wrote_stays_text(text: str) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_changes_the_elements_of_the_page(text: str) -> None:
-    known = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
-    assert [tag for tag, _ in Page(render_report(hostile(text))).tags] == known
+    expected = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
+    assert [tag for tag, _ in Page(render_report(hostile(text))).tags] == expected
 
 
 def test_the_comment_is_shown_as_it_was_written() -> None:
@@ -161,7 +161,7 @@ def test_the_opening_sentences_count_what_was_replayed() -> None:
     )
 
 
-def test_of_few_links_and_comments_no_share_is_told_as_this_repositorys() -> None:
+def test_shares_of_few_links_or_comments_are_called_too_few_to_tell() -> None:
     few = Page(render_report(of_every_grade())).texts["dd"]
     assert sum("too few to tell" in text for text in few) == 6
     enough = render_report(generated(300))
@@ -169,9 +169,9 @@ def test_of_few_links_and_comments_no_share_is_told_as_this_repositorys() -> Non
     assert "too little to tell" not in enough
 
 
-def test_no_figure_of_other_repositories_stands_in_it() -> None:
-    said = [NOTE, *(about for _, about in GRADES.values())]
-    assert not [text for text in said if re.search(r"\d", text)]
+def test_the_report_states_no_figures_of_other_repositories() -> None:
+    texts = [NOTE, *(about for _, about in GRADES.values())]
+    assert not [text for text in texts if re.search(r"\d", text)]
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() ->
 
 
 @pytest.mark.slow
-def test_each_thread_has_an_entry_with_its_grade_the_newest_first() -> None:
+def test_each_thread_has_an_entry_with_its_grade_newest_first() -> None:
     sample = generated(60)
     page = Page(render_report(sample))
     grades = [attributes["data-grade"] for attributes in page.named("li") if "data-grade" in attributes]
-    assert grades == [one.grade.value for one in reversed(sample.replayed)]
+    assert grades == [thread.grade.value for thread in reversed(sample.replayed)]
     badges = [text for text in page.texts["span"] if text in {name for name, _ in GRADES.values()}]
-    assert badges == [GRADES[one.grade][0] for one in reversed(sample.replayed)]
-    assert len(page.texts["pre"]) == sum(1 for one in sample.replayed if one.markdown)
+    assert badges == [GRADES[thread.grade][0] for thread in reversed(sample.replayed)]
+    assert len(page.texts["pre"]) == sum(1 for thread in sample.replayed if thread.markdown)
 
 
-def test_an_entry_tells_what_was_shown_why_and_whether_it_was_linked() -> None:
+def test_an_entry_says_what_was_shown_why_and_whether_it_was_linked() -> None:
     hit = shown(11, 0.734, True, title="Import stops", confidence=0.5, is_open=True, why=("same file: x.py", "title"))
     page = Page(render_report(backtest(replayed(1, hit, shown(12, 0.4, title="Not so similar")))))
     above, below = page.texts["ul"]
@@ -224,7 +224,7 @@ def test_an_entry_tells_what_was_shown_why_and_whether_it_was_linked() -> None:
     assert "not linked by anyone" in below
 
 
-def test_without_a_script_everything_is_visible_and_no_dead_control_is() -> None:
+def test_without_scripts_everything_but_the_controls_is_visible() -> None:
     page = Page(render_report(generated(30)))
     hidden = [attributes["id"] for _, attributes in page.tags if "hidden" in attributes]
     assert hidden == ["controls", "nothing"]
@@ -241,7 +241,7 @@ def test_the_plots_say_in_words_and_numbers_what_they_show() -> None:
     assert all(attributes["aria-hidden"] == "true" for attributes in decorative)
 
 
-def test_the_present_threshold_is_marked_and_in_the_table() -> None:
+def test_the_current_threshold_is_marked_and_in_the_table() -> None:
     cuts = precision_coverage(of_every_grade().replayed)
     plot = plot_precision(cuts, 0.65)
     assert ("0.65 (present)", "60.0\u00a0%", "66.7\u00a0%") in plot.rows
@@ -258,10 +258,10 @@ def test_the_rank_plot_has_a_bar_for_each_range() -> None:
 
 
 def test_the_calibration_plot_has_a_point_for_each_bin_and_counts_every_hit() -> None:
-    confidences = [place / 100 for place in range(100)]
+    confidences = [index / 100 for index in range(100)]
     plot = plot_calibration(calibration_bins(confidences, [value > 0.5 for value in confidences]), confidences)
     assert plot.svg.count("<circle") == len(plot.rows) == 10
-    assert [int(found) for found in re.findall(r'small"[^>]*>(\d+)<', plot.svg)] == [10] * 10
+    assert [int(count) for count in re.findall(r'small"[^>]*>(\d+)<', plot.svg)] == [10] * 10
 
 
 @settings(max_examples=examples(100))
@@ -278,7 +278,7 @@ def test_a_time_far_beyond_the_others_does_not_squeeze_them() -> None:
     assert "The last bar holds all longer times." in plot.about
 
 
-def test_nothing_to_draw_is_said_in_words() -> None:
+def test_an_empty_plot_is_replaced_by_words() -> None:
     plots = [plot_precision([], 0.65), plot_calibration([], []), plot_ranks([]), plot_times([])]
     assert [plot.svg for plot in plots] == [""] * 4
     assert all(plot.words for plot in plots)

@@ -1,4 +1,4 @@
-"""The report in Chromium: nothing for axe to blame, no errors, no scrolling to the side, and controls that work."""
+"""The report in Chromium: axe finds no fault, no errors, no sideways scrolling, and controls that work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 def axe() -> str:
-    """The source of axe-core: of the file that the variable AXE names, else of an installed package that has it."""
+    """The source of axe-core, from the file that the variable AXE names or else from an installed package."""
     if named := os.environ.get("AXE"):
         return Path(named).read_text(encoding="utf-8")
     for package in AXE_PACKAGES:
@@ -45,11 +45,11 @@ def axe() -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with running(find_chromium()) as found:
-        yield found
+    with running(find_chromium()) as chromium:
+        yield chromium
 
 
-def watched(browser: Browser, folder: Path, page: str, window: str) -> Tab:
+def open_watched(browser: Browser, folder: Path, page: str, window: str) -> Tab:
     """The page in a window of WINDOWS, with WATCH at work."""
     width, height, dark = WINDOWS[window]
     file = folder / "page.html"
@@ -62,12 +62,12 @@ def watched(browser: Browser, folder: Path, page: str, window: str) -> Tab:
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Any:
-    return lambda sample, window: watched(browser, tmp_path, render_report(sample), window)
+def open_report(browser: Browser, tmp_path: Path) -> Any:
+    return lambda sample, window: open_watched(browser, tmp_path, render_report(sample), window)
 
 
 def hostile() -> Backtest:
-    """What is hard to lay out: words without an end, text from right to left, and a title that is empty."""
+    """A replay that is hard to lay out: endless words, text from right to left, and an empty title."""
     word = "x" * 5_000
     hits = (shown(11, 0.9, True, title=word, why=(word, "\u202eback")), shown(12, 0.4, title="\u05d0" * 300))
     return backtest(
@@ -85,8 +85,8 @@ def press(tab: Tab, key: str, code: int, text: str = "") -> None:
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("sample", [generated(60), backtest(), hostile()], ids=["sixty", "empty", "hostile"])
-def test_axe_finds_nothing_and_nothing_goes_wrong(opened: Any, sample: Backtest, window: str) -> None:
-    tab = opened(sample, window)
+def test_axe_finds_nothing_and_there_are_no_errors(open_report: Any, sample: Backtest, window: str) -> None:
+    tab = open_report(sample, window)
     tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
     tab.picture()
     tab.run(axe())
@@ -95,49 +95,53 @@ def test_axe_finds_nothing_and_nothing_goes_wrong(opened: Any, sample: Backtest,
     assert tab.run("problems") == []
 
 
-def test_axe_would_find_a_colour_that_is_too_pale(opened: Any) -> None:
-    tab = opened(generated(3), "light")
+def test_axe_would_find_a_colour_that_is_too_pale(open_report: Any) -> None:
+    tab = open_report(generated(3), "light")
     tab.run("document.querySelector('h1').style.color = '#ccc'")
     tab.run(axe())
-    assert [found.split(":")[0] for found in tab.run(AXE)] == ["color-contrast"]
+    assert [violation.split(":")[0] for violation in tab.run(AXE)] == ["color-contrast"]
 
 
-def test_the_policy_is_in_force(opened: Any) -> None:
-    tab = opened(generated(3), "light")
+def test_the_content_security_policy_is_enforced(open_report: Any) -> None:
+    tab = open_report(generated(3), "light")
     tab.run("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
     tab.run("document.body.append(Object.assign(document.createElement('img'), {src: 'https://example.com/x.png'}))")
     assert tab.run("window.ran || 0") == 0
-    assert [found for found in tab.run("problems") if found.startswith("securitypolicyviolation: ")]
+    assert [problem for problem in tab.run("problems") if problem.startswith("securitypolicyviolation: ")]
 
 
-def test_nothing_is_wider_than_the_smallest_phone(opened: Any) -> None:
-    tab = opened(generated(30), "phone")
+def test_nothing_is_wider_than_the_smallest_phone(open_report: Any) -> None:
+    tab = open_report(generated(30), "phone")
     tab.resize(360, 640)
     tab.run("for (const part of document.querySelectorAll('details')) part.open = true")
     tab.picture()
     assert tab.run(TOO_WIDE) == 0
 
 
-def test_filters_show_their_grade_and_say_how_many(opened: Any) -> None:
+def test_filters_show_their_grade_and_say_how_many(open_report: Any) -> None:
     sample = generated(60)
-    grades = [one.grade.value for one in reversed(sample.replayed)]
-    tab = opened(sample, "light")
-    for place, wanted in enumerate(["", "success assist noise", "success", "assist", "noise", "missed", "quiet"]):
-        tab.run(f"document.querySelectorAll('[data-show]')[{place}].click()")
-        expected = [grade for grade in grades if not wanted or grade in wanted.split()]
+    grades = [thread.grade.value for thread in reversed(sample.replayed)]
+    tab = open_report(sample, "light")
+    for position, shown_grades in enumerate(
+        ["", "success assist noise", "success", "assist", "noise", "missed", "quiet"]
+    ):
+        tab.run(f"document.querySelectorAll('[data-show]')[{position}].click()")
+        expected = [grade for grade in grades if not shown_grades or grade in shown_grades.split()]
         assert tab.run(SHOWN) == expected
         assert tab.run("document.getElementById('count').textContent") == f"{len(expected)} of 60 issues"
-        assert tab.run("[...document.querySelectorAll('[aria-pressed=true]')].map(b => b.dataset.show)") == [wanted]
+        assert tab.run("[...document.querySelectorAll('[aria-pressed=true]')].map(b => b.dataset.show)") == [
+            shown_grades
+        ]
 
 
-def test_it_opens_with_the_comments_or_with_everything_where_there_is_none(opened: Any) -> None:
-    assert set(opened(generated(60), "light").run(SHOWN)) <= {"success", "assist", "noise"}
-    assert opened(backtest(replayed(1), replayed(2)), "light").run(SHOWN) == ["quiet", "quiet"]
+def test_the_report_opens_on_the_comments_or_on_everything_if_there_are_none(open_report: Any) -> None:
+    assert set(open_report(generated(60), "light").run(SHOWN)) <= {"success", "assist", "noise"}
+    assert open_report(backtest(replayed(1), replayed(2)), "light").run(SHOWN) == ["quiet", "quiet"]
 
 
-def test_search_and_filter_work_with_the_keyboard_alone(opened: Any) -> None:
+def test_search_and_filter_work_with_the_keyboard_alone(open_report: Any) -> None:
     threads = [replayed(key, shown(key + 90, 0.9), title=f"Snapshot {key}") for key in (1, 2, 3)]
-    tab = opened(backtest(*threads, replayed(4, title="Backup stops")), "light")
+    tab = open_report(backtest(*threads, replayed(4, title="Backup stops")), "light")
     for _ in range(40):
         press(tab, "Tab", 9)
         if tab.run("document.activeElement.id") == "search":
@@ -152,27 +156,29 @@ def test_search_and_filter_work_with_the_keyboard_alone(opened: Any) -> None:
     assert tab.run(SHOWN) == ["quiet", "noise", "noise", "noise"]
 
 
-def test_reasons_and_comments_are_searched_but_not_the_words_of_the_page(opened: Any) -> None:
-    tab = opened(backtest(replayed(1, shown(9, 0.9, why=("same file: worker.py",)), markdown="an *answer*")), "light")
+def test_reasons_and_comments_are_searched_but_not_the_words_of_the_page(open_report: Any) -> None:
+    tab = open_report(
+        backtest(replayed(1, shown(9, 0.9, why=("same file: worker.py",)), markdown="an *answer*")), "light"
+    )
     for words, expected in (("worker.py", 1), ("*answer*", 1), ("confidence", 0), ("#9", 1)):
         script = f"search.value = {words!r}; search.dispatchEvent(new Event('input'))"
         tab.run(f"var search = document.getElementById('search'); {script}")
         assert len(tab.run(SHOWN)) == expected
 
 
-def test_a_thousand_threads_are_searched_while_one_types(opened: Any) -> None:
-    tab = opened(generated(1000), "phone")
+def test_a_thousand_threads_are_searched_within_a_second(open_report: Any) -> None:
+    tab = open_report(generated(1000), "phone")
     tab.run("document.querySelector('[data-show=\"\"]').click()")
-    took = tab.run(
+    milliseconds = tab.run(
         "new Promise(done => { const start = performance.now(); const search = document.getElementById('search');"
         "search.value = 'import enospc'; search.dispatchEvent(new Event('input'));"
         "requestAnimationFrame(() => setTimeout(() => done(performance.now() - start))); })"
     )
     assert 0 < len(tab.run(SHOWN)) < 1000
-    assert took < 1000
+    assert milliseconds < 1000
 
 
-def test_without_a_script_every_entry_is_there_and_no_control_is(browser: Browser, tmp_path: Path) -> None:
+def test_without_scripts_every_entry_is_visible_and_no_control_is(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_report(generated(30)), encoding="utf-8")
     tab = Tab(browser)

@@ -1,4 +1,4 @@
-"""GitHub Apps: who they are, where they are installed, and the tokens that they ask for."""
+"""GitHub Apps: their identity, their installations, and the tokens that they request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUSPENDED = "This installation has been suspended"
 class App:
     """``installations``: id → ids of the repositories it may see. Without ``public_key`` signatures are not checked.
 
-    ``accounts``: installation → whom it is for, where that is not the owner of its first repository.
+    ``accounts``: installation → its account, if that is not the owner of its first repository.
     """
 
     id: int
@@ -36,32 +36,32 @@ class App:
     installations: dict[int, list[int]] = field(default_factory=dict)
     accounts: dict[int, Account] = field(default_factory=dict)
     suspended: dict[int, str] = field(default_factory=dict)
-    """Installation → since when."""
+    """Installation → when it was suspended."""
     events: tuple[str, ...] = EVENTS
 
 
 class Apps:
-    """The apps of one fake. ``reach``: token → the only repositories that it is for, where it is not for all.
+    """The apps of one fake. ``token_repositories``: token → its repositories, if it is not for all.
 
-    ``used``: every (token, repository) that was asked for and not refused, in the order of the requests.
+    ``reached``: every (token, repository) that was requested and not refused, in the order of the requests.
     """
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.known: dict[int, App] = {}
-        self.reach: dict[str, frozenset[int]] = {}
-        self.used: list[tuple[str, int]] = []
+        self.by_id: dict[int, App] = {}
+        self.token_repositories: dict[str, frozenset[int]] = {}
+        self.reached: list[tuple[str, int]] = []
 
     def authenticate(self, credential: str) -> App | None:
-        """The app that this JSON web token speaks for, None when it is no such token; Refusal when it is a bad one.
+        """The app of this JSON web token; None if it is no such token. Refusal if it is a bad one.
 
-        Its times are real ones, whatever the fake's clock says, because the client takes them from its own clock.
+        Its times are checked against the real clock, not the fake's, because the client uses the real one.
         """
         if credential.count(".") != 2 or credential.startswith("gh"):
             return None
         try:
             claims = jwt.decode(credential, options={"verify_signature": False})
-            app = self.known[int(claims["iss"])]
+            app = self.by_id[int(claims["iss"])]
             if app.public_key:
                 jwt.decode(credential, app.public_key, algorithms=["RS256"], options={"verify_iat": False})
         except (jwt.PyJWTError, KeyError, ValueError):
@@ -77,8 +77,8 @@ class Apps:
             raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")
 
     def as_token(self, app: App | None) -> Token | None:
-        """An app as one that asks: it has an hourly allowance of its own."""
-        return Token(f"app {app.id}", self.world.existing(f"{app.slug}[bot]"), app=app.slug) if app else None
+        """The app as the holder of a token, since it has its own hourly allowance."""
+        return Token(f"app {app.id}", self.world.ensure_account(f"{app.slug}[bot]"), app=app.slug) if app else None
 
     def installation(self, app: App, number: int) -> list[int]:
         if number not in app.installations:
@@ -86,43 +86,45 @@ class Apps:
         return app.installations[number]
 
     def of(self, installation: int | None) -> App | None:
-        """The app that this installation is one of."""
-        return next((app for app in self.known.values() if installation in app.installations), None)
+        """The app of this installation."""
+        return next((app for app in self.by_id.values() if installation in app.installations), None)
 
     def account(self, app: App, number: int) -> Account:
-        """Whom an installation is for."""
+        """The account of an installation."""
         return app.accounts.get(number) or self.world.repositories[app.installations[number][0]].owner
 
     def where(self, repository: int) -> tuple[App, int] | None:
-        """The app that sees this repository, and by which installation."""
-        found = ((app, number) for app in self.known.values() for number, seen in app.installations.items()
-                 if repository in seen)  # fmt: skip
-        return next(found, None)
+        """The app that sees this repository, and its installation."""
+        matches = ((app, number) for app in self.by_id.values() for number, repositories in app.installations.items()
+                 if repository in repositories)  # fmt: skip
+        return next(matches, None)
 
     def create_token(
         self, app: App, installation: int, permissions: dict[str, str] | None, only: Iterable[int] | None = None
     ) -> Token:
-        """A token of an hour, for ``only`` these repositories; it may ask for less than the app was given.
+        """A token for one hour and for ``only`` these repositories, with at most the app's permissions.
 
-        GitHub's are about 520 characters long, and so are these.
+        GitHub's tokens are about 520 characters long, and so are these.
         """
         if installation in app.suspended:
             raise Refusal(403, SUSPENDED)
-        asked = permissions if permissions is not None else dict(app.permissions)
-        if any(RANKS.index(level) > RANKS.index(app.permissions.get(name, "none")) for name, level in asked.items()):
+        requested = permissions if permissions is not None else dict(app.permissions)
+        if any(
+            RANKS.index(level) > RANKS.index(app.permissions.get(name, "none")) for name, level in requested.items()
+        ):
             raise Refusal(422, "The permissions requested are not granted to this installation.")
-        text = f"ghs_{app.id}_{secrets.token_hex(250)}"
-        account = self.world.existing(f"{app.slug}[bot]")
+        value = f"ghs_{app.id}_{secrets.token_hex(250)}"
+        account = self.world.ensure_account(f"{app.slug}[bot]")
         expires = from_epoch(self.world.clock.epoch + TOKEN_LIFE)
         if only is not None:
-            self.reach[text] = frozenset(only)
-        return self.world.add_token(Token(text, account, asked, app.slug, installation, expires))
+            self.token_repositories[value] = frozenset(only)
+        return self.world.add_token(Token(value, account, requested, app.slug, installation, expires))
 
     def visible(self, token: Token) -> list[int]:
-        """The repositories that a token of an installation is for, as far as the installation still sees them."""
+        """The repositories of an installation token that the installation still sees."""
         app = self.of(token.installation)
-        seen = app.installations[token.installation] if app and token.installation else []
-        return [number for number in seen if number in self.reach.get(token.value, {number})]
+        repositories = app.installations[token.installation] if app and token.installation else []
+        return [number for number in repositories if number in self.token_repositories.get(token.value, {number})]
 
     def check(self, token: Token | None) -> None:
         """Refuse a token whose installation is suspended."""
@@ -131,11 +133,11 @@ class Apps:
             raise Refusal(403, SUSPENDED)
 
     def note(self, token: Token | None, repository: int) -> None:
-        """A token of an installation reached a repository."""
+        """Note that an installation token reached a repository."""
         if token and token.installation:
-            self.used.append((token.value, repository))
+            self.reached.append((token.value, repository))
 
     def revoke(self, installation: int) -> None:
-        """Its tokens are worth nothing any more."""
+        """Revoke the tokens of an installation."""
         for value in [value for value, token in self.world.tokens.items() if token.installation == installation]:
             del self.world.tokens[value]

@@ -1,4 +1,4 @@
-"""Archives of threads into the fake and out of it again, one JSON object for each thread."""
+"""Loads archives of threads into the fake and exports them again, one JSON object per thread."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class ArchivedProject(Project):
 
     @one_at_a_time
     def load_archive(self, threads: Iterable[Json]) -> list[int]:
-        """Make these threads part of the repository with all that is known of them; returns their numbers.
+        """Add these threads to the repository with everything that the archive knows; returns their numbers.
 
-        Events of an archive name no labels and no sources that it does not hold: labels are dealt to the ``labeled``
-        events in turn, and an absent source becomes an issue that only shows at the far end of the reference.
+        Events in an archive name no labels: the thread's labels are given to its ``labeled`` events in turn. A source
+        that the archive lacks becomes an issue that only appears at the far end of the reference.
         """
         archived = list(threads)
         for thread in archived:
@@ -62,16 +62,16 @@ class ArchivedProject(Project):
         self.repo.issues[number] = issue
 
     def _load_comments(self, archived: list[Json]) -> None:
-        """Ids of comments rise with time over the whole repository, as on GitHub."""
-        waiting = [
+        """Comment ids rise with time across the whole repository, as on GitHub."""
+        entries = [
             (c["created_at"], int(t["id"]), i, c) for t in archived for i, c in enumerate(t.get("comments") or ())
         ]
-        for created, number, _, said in sorted(waiting, key=lambda entry: entry[:3]):
-            issue, account = self.repo.issues[number], self.world.account(said.get("author"))
-            role, updated = said.get("association") or "NONE", said.get("updated_at") or created
-            comment_id = said.get("id") or self.world.next_id()
-            comment = Comment(comment_id, issue, account, role, said.get("body") or "", created, updated)
-            self._mark_bot(account, said)
+        for created, number, _, source in sorted(entries, key=lambda entry: entry[:3]):
+            issue, account = self.repo.issues[number], self.world.account(source.get("author"))
+            role, updated = source.get("association") or "NONE", source.get("updated_at") or created
+            comment_id = source.get("id") or self.world.next_id()
+            comment = Comment(comment_id, issue, account, role, source.get("body") or "", created, updated)
+            self._mark_bot(account, source)
             issue.comments.append(comment)
             self.repo.comments[comment.id] = comment
 
@@ -82,33 +82,33 @@ class ArchivedProject(Project):
     def _load_events(self, thread: Json) -> None:
         issue = self.repo.issues[int(thread["id"])]
         names = iter(issue.labels)
-        for known in thread.get("events") or ():
-            event = self._event(known["event"], known.get("actor"), known["at"])
+        for entry in thread.get("events") or ():
+            event = self._event(entry["event"], entry.get("actor"), entry["at"])
             if event.kind == "labeled":
                 event.detail = next(names, "label")
             if event.kind in ("locked", "unlocked"):
                 issue.locked = event.kind == "locked"
             if event.kind == "merged" and issue.pull:
                 issue.pull.merged_at, issue.pull.merged_by = event.at, event.actor
-                issue.pull.merge_commit = event.commit = known.get("commit")
+                issue.pull.merge_commit = event.commit = entry.get("commit")
             issue.events.append(event)
-        for known in thread.get("xrefs") or ():
-            event = self._event(known["event"], known.get("actor"), known["date"])
-            event.commit = known.get("commit")
-            if "from" in known:
-                event.other = self._source(int(known["from"]), known.get("type") == "pull", event.at)
+        for entry in thread.get("xrefs") or ():
+            event = self._event(entry["event"], entry.get("actor"), entry["date"])
+            event.commit = entry.get("commit")
+            if "from" in entry:
+                event.other = self._source(int(entry["from"]), entry.get("type") == "pull", event.at)
             issue.events.append(event)
 
     def _event(self, kind: str, actor: str | None, at: str) -> Event:
         return Event(self.world.next_id(), kind, self.world.account(actor), at)
 
     def _source(self, number: int, is_pull: bool, at: str) -> Issue:
-        found = self.repo.issues.get(number) or self.repo.outsiders.get(number)
-        if found is None:
-            found = Issue(self.repo, number, self.world.next_id(), f"Thread {number}", None, None, "NONE", at, at)
-            found.pull = Pull(head=f"{number:040x}") if is_pull else None
-            self.repo.outsiders[number] = found
-        return found
+        source = self.repo.issues.get(number) or self.repo.outsiders.get(number)
+        if source is None:
+            source = Issue(self.repo, number, self.world.next_id(), f"Thread {number}", None, None, "NONE", at, at)
+            source.pull = Pull(head=f"{number:040x}") if is_pull else None
+            self.repo.outsiders[number] = source
+        return source
 
     def _load_duplicates(self, thread: Json) -> None:
         issue = self.repo.issues[int(thread["id"])]
@@ -120,7 +120,7 @@ class ArchivedProject(Project):
             issue.events.append(event)
 
     def _settle(self, thread: Json) -> None:
-        """State, times and the closing event, after all that happened is known."""
+        """Set the state, the times and the closing event, once all events are loaded."""
         issue = self.repo.issues[int(thread["id"])]
         issue.state_reason = thread.get("state_reason")
         for event in issue.events:
@@ -145,7 +145,7 @@ class ArchivedProject(Project):
 
     @one_at_a_time
     def export_archive(self) -> list[Json]:
-        """The threads in the format they are loaded in, plus ``updated_at``, ``is_bot``, ``locked`` and comment ids."""
+        """The threads in the format of `load_archive`, plus ``updated_at``, ``is_bot``, ``locked`` and comment ids."""
         return [export_thread(self.repo.issues[number]) for number in sorted(self.repo.issues)]
 
 

@@ -1,4 +1,4 @@
-"""Real clients of GitHub pointed at the fake, without the pauses and repetitions that they make by themselves."""
+"""Real GitHub clients connected to the fake, without their own pauses and retries."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def connect_pygithub(fake: FakeGitHub, token: str | None = None, base_url: str |
 
 
 def connect_githubkit(fake: FakeGitHub, token: str | None = None) -> GitHub[TokenAuthStrategy]:
-    """To be used as a context, so that its connections are closed."""
+    """Use it as a context manager, so that its connections are closed."""
     auth = TokenAuthStrategy(token or fake.token)
     return GitHub(auth, base_url=fake.url, auto_retry=False, http_cache=False)

@@ -1,4 +1,4 @@
-"""The commits of a repository as a graph: branches grow, pulls are merged, one commit builds on others."""
+"""The commits of a repository as a graph, with branches and merged pull requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.fakes.state import Commit, Issue, Repository
 
 
 def add_commit(repo: Repository, commit: Commit, branch: str | None = None) -> None:
-    """Put a commit on top of a branch, None for the default one; one that is known stays where it is."""
+    """Put a commit on top of a branch (None: the default one), unless the repository has it already."""
     name = branch or repo.default_branch
     if commit.sha not in repo.commits:
         commit.parents = [repo.branches[name]] if name in repo.branches else []
@@ -17,7 +17,7 @@ def add_commit(repo: Repository, commit: Commit, branch: str | None = None) -> N
 
 
 def merge(issue: Issue, sha: str | None) -> None:
-    """Put the merge commit of a pull that was closed on top of the branch that it is for."""
+    """Put the merge commit of a closed pull request on top of its base branch."""
     pull = issue.pull
     assert pull is not None
     pull.merged_at, pull.merged_by = issue.closed_at, issue.closed_by
@@ -27,20 +27,20 @@ def merge(issue: Issue, sha: str | None) -> None:
 
 
 def find_commit(repo: Repository, ref: str) -> Commit | None:
-    """By branch, tag, full or short SHA; ``HEAD`` is the default branch."""
-    wanted = repo.branches.get(repo.default_branch if ref == "HEAD" else ref) or repo.tags.get(ref, ref)
-    return next((commit for sha, commit in repo.commits.items() if len(wanted) >= 4 and sha.startswith(wanted)), None)
+    """Find a commit by branch, tag, full or short SHA; ``HEAD`` is the default branch."""
+    name = repo.branches.get(repo.default_branch if ref == "HEAD" else ref) or repo.tags.get(ref, ref)
+    return next((commit for sha, commit in repo.commits.items() if len(name) >= 4 and sha.startswith(name)), None)
 
 
 def history_of(repo: Repository, commit: Commit) -> list[Commit]:
-    """The commit and all that it builds on, newest first."""
+    """The commit and its ancestors, newest first."""
     seen, waiting = {commit.sha: commit}, [commit]
     while waiting:
         for sha in waiting.pop().parents:
             if sha not in seen:
                 seen[sha] = repo.commits[sha]
                 waiting.append(seen[sha])
-    return [known for known in reversed(repo.commits.values()) if known.sha in seen]
+    return [other for other in reversed(repo.commits.values()) if other.sha in seen]
 
 
 def fake_sha(seed: str) -> str:

@@ -1,4 +1,4 @@
-"""The contract of the fake: every request and every response is checked against GitHub's own OpenAPI description."""
+"""The contract of the fake: checks every request and response against GitHub's own OpenAPI description."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from werkzeug.datastructures import Headers, ImmutableMultiDict
 Pairs = tuple[tuple[str, str], ...]
 FOLDER = Path(__file__).with_name("contract")
 HOST = "http://fake.invalid"
-"""The one server in the loaded description; where the fake really listens does not matter to the contract."""
+"""The only server in the loaded description; the contract ignores the fake's real address."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its reply, as both went over the wire. ``path`` has no query and no ``/api/v3``.
+    """A request and its reply, as both went over the wire.
 
-    ``template`` and ``params`` say what was served (``/repositories/{id}/…`` is written as ``/repos/{owner}/…``).
+    ``template`` and ``params`` tell the route (``/repositories/{id}/…`` is written as ``/repos/{owner}/…``).
     """
 
     method: str
@@ -65,7 +65,7 @@ class WireResponse:
 
 @functools.cache
 def load_description() -> dict[str, Any]:
-    """The subset of the description, repaired: see `repair`."""
+    """The subset of the description that the fake uses, repaired by `repair`."""
     description: dict[str, Any] = json.loads(gzip.decompress((FOLDER / "openapi.json.gz").read_bytes()))
     return repair(description)
 
@@ -78,16 +78,16 @@ def load_example(name: str) -> Any:
 
 @functools.cache
 def load_openapi() -> OpenAPI:
-    # With the validator of the description itself on, loading takes ten seconds.
+    # Validating the description itself would take ten seconds.
     return OpenAPI.from_dict(load_description(), config=Config(spec_validator_cls=None))
 
 
 def repair(description: dict[str, Any]) -> dict[str, Any]:
-    """Make the description say what GitHub does, where it is known to be wrong or cannot be applied as it stands.
+    """Correct the description where it is known to be wrong or cannot be applied as it is.
 
-    `servers` points at the fake; an `enum` that is `nullable` gets `null`; who acted in an event may be `null`, because
-    accounts are deleted; the list of a folder has no `type` of its own by which to tell it from a file; and no account
-    that an App is installed for is a user and an enterprise at once.
+    `servers` points at the fake; a `nullable` `enum` gets `null`; the actor of an event may be `null`, because accounts
+    get deleted; the list of a folder has no `type` that distinguishes it from a file; and no account with an
+    installation is a user and an enterprise at once.
     """
     description["servers"] = [{"url": HOST}]
     _add_null_to_enums(description["components"]["schemas"])
@@ -115,25 +115,25 @@ def _add_null_to_enums(node: Any) -> None:
 
 
 def find_violations(exchange: Exchange, injected: bool = False) -> list[str]:
-    """What in this exchange breaks the description; the reply is not looked at when it is an injected fault."""
+    """How this exchange violates the description; the reply is not checked if it is an injected fault."""
     where = f"{exchange.method} {exchange.template}"
-    found = [f"{where}: request: {text}" for text in _request_complaints(exchange)]
+    violations = [f"{where}: request: {text}" for text in _request_complaints(exchange)]
     if injected or exchange.status == 304:
-        return found
+        return violations
     if not _is_described(exchange):
-        return found + [f"{where}: {exchange.status}: {text}" for text in _undescribed(exchange)]
+        return violations + [f"{where}: {exchange.status}: {text}" for text in _undescribed(exchange)]
     response = WireResponse(exchange.reply, exchange.status, exchange.reply_type)
     complaints = _complaints(load_openapi().validate_response, to_wire_request(exchange), response)
-    return found + [f"{where}: {exchange.status}: {text}" for text in complaints]
+    return violations + [f"{where}: {exchange.status}: {text}" for text in complaints]
 
 
 def _request_complaints(exchange: Exchange) -> list[str]:
-    """Without a body, one check does for all numbers of issues and pages: it takes longer than to serve the request."""
+    """Without a body, one check covers all issue and page numbers, since checking takes longer than serving."""
     if exchange.body:
         return _complaints(load_openapi().validate_request, to_wire_request(exchange))
     params = tuple((name, _any_number(value)) for name, value in exchange.params.items())
-    asked = parse_qsl(exchange.query, keep_blank_values=True)
-    query = tuple((name, _any_number(value) if name == "page" else value) for name, value in asked if name != "after")
+    pairs = parse_qsl(exchange.query, keep_blank_values=True)
+    query = tuple((name, _any_number(value) if name == "page" else value) for name, value in pairs if name != "after")
     return _bodiless_complaints(exchange.method, exchange.template, params, query)
 
 
@@ -153,7 +153,7 @@ def to_wire_request(exchange: Exchange) -> WireRequest:
     query = ImmutableMultiDict(parse_qsl(exchange.query, keep_blank_values=True))
     parameters = RequestParameters(query=query, header=Headers(list(exchange.headers.items())))
     kind = exchange.headers.get("Content-Type", "").split(";")[0] or "application/json"
-    # GitHub reads JSON whatever the type says, and clients say nothing or `application/vnd.github+json`.
+    # GitHub reads JSON whatever the type says, and clients send no type or `application/vnd.github+json`.
     return WireRequest(HOST, path, exchange.method.lower(), parameters, exchange.body or None, _plain(kind))
 
 
@@ -172,7 +172,7 @@ def _is_described(exchange: Exchange) -> bool:
 
 
 def _undescribed(exchange: Exchange) -> list[str]:
-    """GitHub refuses in more ways than it describes (401, 403, 301, …); such a reply must at least be a basic error."""
+    """GitHub refuses in more ways than it describes (401, 403, 301, …); such a reply must be at least a basic error."""
     if exchange.status < 300:
         if "raw" in exchange.headers.get("Accept", ""):
             return []
@@ -181,10 +181,10 @@ def _undescribed(exchange: Exchange) -> list[str]:
         error = json.loads(exchange.reply)
     except ValueError:
         return ["the refusal is not JSON"]
-    wrong = not isinstance(error, dict) or not all(
+    is_malformed = not isinstance(error, dict) or not all(
         isinstance(error.get(k), str) for k in ("message", "documentation_url")
     )
-    return ["the refusal is not a basic error: message and documentation_url"] if wrong else []
+    return ["the refusal is not a basic error: message and documentation_url"] if is_malformed else []
 
 
 def _complaints(check: Any, *arguments: Any) -> list[str]:
@@ -196,7 +196,7 @@ def _complaints(check: Any, *arguments: Any) -> list[str]:
 
 
 def _explain(error: BaseException) -> str:
-    """The innermost reasons in one line, with the place in the document where it is known."""
+    """The innermost reasons in one line, with the place in the document if it is known."""
     details = getattr(error.__cause__ or error, "schema_errors", None)
     if details:
         return "; ".join(_explain_detail(item) for item in details)
@@ -205,7 +205,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _explain_detail(item: ValidationError) -> str:
-    """Of several forms that all failed, the one that came closest."""
-    found = best_match([item]) or item
-    place = "/".join(map(str, found.absolute_path)) or "."
-    return f"{place}: {shorten(found.message, 300)}"
+    """The error of the alternative that came closest, if all failed."""
+    closest = best_match([item]) or item
+    place = "/".join(map(str, closest.absolute_path)) or "."
+    return f"{place}: {shorten(closest.message, 300)}"

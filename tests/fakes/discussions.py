@@ -1,4 +1,4 @@
-"""Discussions: the verbs with which people make them, and their shape in the payload of a webhook."""
+"""Discussions: what people do in them, and their form in the payload of a webhook."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from tests.fakes.archive import ArchivedProject
 from tests.fakes.history import one_at_a_time
 from tests.fakes.objects import Json, Shapes, node_id
-from tests.fakes.state import Discussion, Moment, Said
+from tests.fakes.state import Discussion, DiscussionComment, Moment
 
 ANSWERABLE = "Q&A"
 UNARCHIVED = {"archived_at": None, "archived_by": None}
-"""What only the labels of a discussion tell."""
+"""Fields that only the labels of a discussion have."""
 
 
 class DiscussedProject(ArchivedProject):
-    """A project in which people discuss. The first discussion switches discussions on."""
+    """A project with discussions. The first one switches discussions on."""
 
     def discussion(self, number: int) -> Discussion:
         """The state of a discussion, to look at."""
@@ -40,62 +40,64 @@ class DiscussedProject(ArchivedProject):
         number, role = self.repo.next_number, self.association(account)
         self.repo.next_number += 1
         self.repo.has_discussions = True
-        made = Discussion(self.repo, number, self.world.next_id(), title, body, account, role, moment, moment, category)
-        made.labels = list(labels)
-        self.repo.discussions[number] = made
+        discussion = Discussion(
+            self.repo, number, self.world.next_id(), title, body, account, role, moment, moment, category
+        )
+        discussion.labels = list(labels)
+        self.repo.discussions[number] = discussion
         return number
 
     @one_at_a_time
     def say(self, number: int, author: str | None, text: str, at: Moment = None, to: int | None = None) -> int:
         """Comment in a discussion, or reply ``to`` a comment."""
-        there, moment = self.repo.discussions[number], self.world.clock.stamp(at)
+        discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
         account = self.world.account(author)
-        parent = self._said(there, to) if to else None
-        said = Said(
-            self.world.next_id(), there, account, self.association(account), text, moment, moment, parent=parent
+        parent = self._comment_in(discussion, to) if to else None
+        comment = DiscussionComment(
+            self.world.next_id(), discussion, account, self.association(account), text, moment, moment, parent=parent
         )
-        there.comments.append(said)
-        there.updated_at = max(there.updated_at, moment)
-        return said.id
+        discussion.comments.append(comment)
+        discussion.updated_at = max(discussion.updated_at, moment)
+        return comment.id
 
     @one_at_a_time
-    def edit_said(self, number: int, comment_id: int, text: str, at: Moment = None) -> None:
-        there, moment = self.repo.discussions[number], self.world.clock.stamp(at)
-        said = self._said(there, comment_id)
-        said.body, said.updated_at = text, moment
-        there.updated_at = max(there.updated_at, moment)
+    def edit_discussion_comment(self, number: int, comment_id: int, text: str, at: Moment = None) -> None:
+        discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
+        comment = self._comment_in(discussion, comment_id)
+        comment.body, comment.updated_at = text, moment
+        discussion.updated_at = max(discussion.updated_at, moment)
 
     @one_at_a_time
-    def delete_said(self, number: int, comment_id: int, at: Moment = None) -> None:
-        """A comment with replies stays as an empty one; any other is gone."""
-        there, moment = self.repo.discussions[number], self.world.clock.stamp(at)
-        said = self._said(there, comment_id)
-        if any(one.parent is said for one in there.comments):
-            said.body, said.deleted_at = "", moment
+    def delete_discussion_comment(self, number: int, comment_id: int, at: Moment = None) -> None:
+        """A comment with replies stays as an empty one; any other disappears."""
+        discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
+        comment = self._comment_in(discussion, comment_id)
+        if any(reply.parent is comment for reply in discussion.comments):
+            comment.body, comment.deleted_at = "", moment
         else:
-            there.comments.remove(said)
-        if there.answer is said:
-            there.answer = there.answered_at = there.answered_by = None
-        there.updated_at = max(there.updated_at, moment)
+            discussion.comments.remove(comment)
+        if discussion.answer is comment:
+            discussion.answer = discussion.answered_at = discussion.answered_by = None
+        discussion.updated_at = max(discussion.updated_at, moment)
 
     @one_at_a_time
     def mark_answer(self, number: int, comment_id: int, by: str, at: Moment = None) -> None:
-        there, moment = self.repo.discussions[number], self.world.clock.stamp(at)
-        there.answer, there.answered_at = self._said(there, comment_id), moment
-        there.answered_by = self.world.account(by)
-        there.updated_at = max(there.updated_at, moment)
+        discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
+        discussion.answer, discussion.answered_at = self._comment_in(discussion, comment_id), moment
+        discussion.answered_by = self.world.account(by)
+        discussion.updated_at = max(discussion.updated_at, moment)
 
     @one_at_a_time
     def unmark_answer(self, number: int, at: Moment = None) -> None:
-        there = self.repo.discussions[number]
-        there.answer = there.answered_at = there.answered_by = None
-        there.updated_at = max(there.updated_at, self.world.clock.stamp(at))
+        discussion = self.repo.discussions[number]
+        discussion.answer = discussion.answered_at = discussion.answered_by = None
+        discussion.updated_at = max(discussion.updated_at, self.world.clock.stamp(at))
 
     @one_at_a_time
     def close_discussion(self, number: int, reason: str = "resolved", at: Moment = None) -> None:
-        there, moment = self.repo.discussions[number], self.world.clock.stamp(at)
-        there.closed, there.closed_at, there.state_reason = True, moment, reason
-        there.updated_at = max(there.updated_at, moment)
+        discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
+        discussion.closed, discussion.closed_at, discussion.state_reason = True, moment, reason
+        discussion.updated_at = max(discussion.updated_at, moment)
 
     @one_at_a_time
     def delete_discussion(self, number: int) -> None:
@@ -103,25 +105,25 @@ class DiscussedProject(ArchivedProject):
 
     @one_at_a_time
     def transfer_discussion(self, number: int, other: DiscussedProject) -> int:
-        """It gets a new number there, and answers nothing here."""
+        """Move it to another project; returns its number there."""
         gone = self.repo.discussions.pop(number)
         self.repo.lost_discussions[number] = gone
         login = gone.author.login if gone.author else None
-        there = other.discuss(login, gone.title, gone.body, gone.created_at, gone.category)
-        gone.moved_to = other.discussion(there)
-        return there
+        new_number = other.discuss(login, gone.title, gone.body, gone.created_at, gone.category)
+        gone.moved_to = other.discussion(new_number)
+        return new_number
 
     @staticmethod
-    def _said(there: Discussion, comment_id: int) -> Said:
-        return next(said for said in there.comments if said.id == comment_id)
+    def _comment_in(discussion: Discussion, comment_id: int) -> DiscussionComment:
+        return next(comment for comment in discussion.comments if comment.id == comment_id)
 
 
 def discussion_url(shapes: Shapes, discussion: Discussion) -> str:
     return f"{shapes.site}/{discussion.repo.full_name}/discussions/{discussion.number}"
 
 
-def message_url(shapes: Shapes, said: Said) -> str:
-    return f"{discussion_url(shapes, said.discussion)}#discussioncomment-{said.id}"
+def message_url(shapes: Shapes, comment: DiscussionComment) -> str:
+    return f"{discussion_url(shapes, comment.discussion)}#discussioncomment-{comment.id}"
 
 
 def discussion_shape(shapes: Shapes, discussion: Discussion) -> Json:
@@ -171,20 +173,20 @@ def _category(discussion: Discussion) -> dict[str, Any]:
     }
 
 
-def comment_shape(shapes: Shapes, said: Said) -> Json:
-    url = message_url(shapes, said)
+def comment_shape(shapes: Shapes, comment: DiscussionComment) -> Json:
+    url = message_url(shapes, comment)
     return {
-        "id": said.id,
-        "node_id": node_id("DC", said.id),
+        "id": comment.id,
+        "node_id": node_id("DC", comment.id),
         "html_url": url,
-        "parent_id": said.parent.id if said.parent else None,
-        "child_comment_count": sum(one.parent is said for one in said.discussion.comments),
-        "repository_url": said.discussion.repo.full_name,
-        "discussion_id": said.discussion.id,
-        "author_association": said.association,
-        "user": shapes.account(said.author),
-        "created_at": said.created_at,
-        "updated_at": said.updated_at,
-        "body": said.body,
-        "reactions": shapes.reactions(url, said.reactions),
+        "parent_id": comment.parent.id if comment.parent else None,
+        "child_comment_count": sum(other.parent is comment for other in comment.discussion.comments),
+        "repository_url": comment.discussion.repo.full_name,
+        "discussion_id": comment.discussion.id,
+        "author_association": comment.association,
+        "user": shapes.account(comment.author),
+        "created_at": comment.created_at,
+        "updated_at": comment.updated_at,
+        "body": comment.body,
+        "reactions": shapes.reactions(url, comment.reactions),
     }

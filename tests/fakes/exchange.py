@@ -1,4 +1,4 @@
-"""One request to the fake GitHub and its reply, before and after they are bytes."""
+"""One request to the fake GitHub and its reply, as objects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 DOCS = "https://docs.github.com/rest"
 
 
-class Recorded(NamedTuple):
-    """One served request: (method, path template, status). The status is 0 when the connection was dropped."""
+class RecordedRequest(NamedTuple):
+    """One served request: (method, path template, status). The status is 0 if the connection was dropped."""
 
     method: str
     path: str
@@ -27,7 +27,7 @@ class Recorded(NamedTuple):
 
 @dataclass
 class Reply:
-    """``body`` is a JSON value, bytes that go out as they are, or None for no body."""
+    """``body`` is a JSON value, bytes to send unchanged, or None for no body."""
 
     status: int = 200
     body: Any = None
@@ -38,12 +38,12 @@ class Reply:
             return b""
         if isinstance(self.body, bytes):
             return self.body
-        # Everything beyond ASCII is escaped, since a lone surrogate has no UTF-8.
+        # Everything beyond ASCII is escaped, since a lone surrogate cannot be encoded in UTF-8.
         return json.dumps(self.body, separators=(",", ":")).encode()
 
 
 class Refusal(Exception):
-    """An answer of GitHub that is not what was asked for."""
+    """A reply in which GitHub refuses or redirects a request."""
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None, **more: Any) -> None:
         super().__init__(message)
@@ -60,8 +60,8 @@ def invalid(resource: str, name: str, code: str = "invalid") -> Refusal:
 
 
 @dataclass(frozen=True)
-class Wire:
-    """A request as it came in. ``path`` begins with a slash and has no query; ``base`` is the API's URL as this client
+class RawRequest:
+    """A request as received. ``path`` begins with a slash and has no query; ``base`` is the API's URL as this client
     sees it, without a trailing slash."""
 
     method: str
@@ -74,11 +74,11 @@ class Wire:
 
 @dataclass
 class Call:
-    """A request on its way to its handler. ``params`` are decoded parts of the path; ``app`` asks with its own key."""
+    """A request for a handler. ``params`` are decoded parts of the path; ``app`` is set if an App signed it itself."""
 
     world: World
     shapes: Shapes
-    wire: Wire
+    request: RawRequest
     params: dict[str, str]
     token: Token | None
     app: App | None
@@ -88,23 +88,23 @@ class Call:
 
     @property
     def method(self) -> str:
-        return self.wire.method
+        return self.request.method
 
     @property
     def path(self) -> str:
-        return self.wire.path
+        return self.request.path
 
     @property
     def base(self) -> str:
-        return self.wire.base
+        return self.request.base
 
     @property
     def query_string(self) -> str:
-        return self.wire.query
+        return self.request.query
 
     @property
     def headers(self) -> dict[str, str]:
-        return self.wire.headers
+        return self.request.headers
 
     @property
     def query(self) -> dict[str, str]:
@@ -116,23 +116,23 @@ class Call:
 
     @property
     def login(self) -> str:
-        """Who writes; a request that writes has always a token."""
+        """The login of the account that writes; a request that writes always has a token."""
         if self.token is None:
             raise Refusal(401, "Requires authentication")
         return self.token.account.login
 
     def number(self, name: str) -> int:
-        """A part of the path as a number; what is no number is no page of GitHub's either."""
+        """A part of the path as a number; anything else is a 404, as on GitHub."""
         text = self.params[name]
         if not (text.isascii() and text.isdigit()):
             raise not_found()
         return int(text)
 
     def json(self) -> dict[str, Any]:
-        if not self.wire.body:
+        if not self.request.body:
             return {}
         try:
-            value = json.loads(self.wire.body)
+            value = json.loads(self.request.body)
         except ValueError:
             raise Refusal(400, "Problems parsing JSON") from None
         if not isinstance(value, dict):
@@ -140,7 +140,7 @@ class Call:
         return value
 
     def repository(self) -> Repository:
-        """The repository of the path. A former name is answered with a redirect, a private one hides from strangers."""
+        """The repository of the path. A former name gets a redirect, and strangers cannot see a private repository."""
         full_name = f"{self.params['owner']}/{self.params['repo']}"
         repo_id = self.world.names.get(full_name.lower())
         if repo_id is None:
@@ -168,7 +168,7 @@ Handler = Callable[[Call], Reply]
 
 @dataclass(frozen=True)
 class Route:
-    """``needs`` is the permission a token must hold, like ``issues:write``, empty when none."""
+    """``needs`` is the permission that a token must have, such as ``issues:write``; empty if none."""
 
     method: str
     template: str
@@ -180,20 +180,20 @@ class Route:
         return tuple(self.template.strip("/").split("/"))
 
 
-class Book:
+class RouteTable:
     """The routes of one module, in the order in which they are tried."""
 
     def __init__(self) -> None:
         self.routes: list[Route] = []
 
     def route(self, method: str, template: str, needs: str = "") -> Callable[[Handler], Handler]:
-        def keep(handler: Handler) -> Handler:
+        def register(handler: Handler) -> Handler:
             self.routes.append(Route(method, template, handler, needs))
             return handler
 
-        return keep
+        return register
 
-    def extend(self, books: Iterable[Book]) -> Book:
-        for book in books:
-            self.routes.extend(book.routes)
+    def extend(self, tables: Iterable[RouteTable]) -> RouteTable:
+        for table in tables:
+            self.routes.extend(table.routes)
         return self

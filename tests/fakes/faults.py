@@ -12,12 +12,12 @@ KINDS = (
     "drop", "dup", "slow", "html", "cut", "empty",
 )  # fmt: skip
 
-HAPPENS = frozenset({"dup", "slow", "cut"})
-"""Faults after which what was asked for has happened all the same."""
+TAKE_EFFECT = frozenset({"dup", "slow", "cut"})
+"""Faults after which the request has taken effect all the same."""
 
 HOURLY = frozenset({"primary403", "limit200"})
-ENOUGH = HOURLY | {"401", "secondary403", "429", "secondary200"}
-"""Faults after which a client should ask for nothing more, of that kind or at all."""
+STOP_FAULTS = HOURLY | {"401", "secondary403", "429", "secondary200"}
+"""Faults after which a client should send no more requests, of that kind or at all."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Fault:
     to: str = ""
     seen: int = 0
 
-    def takes(self, request: str) -> bool:
+    def applies_to(self, request: str) -> bool:
         if not fnmatch.fnmatchcase(request, self.match):
             return False
         self.seen += 1
@@ -43,17 +43,17 @@ class Fault:
 
 @dataclass
 class FaultPlan:
-    """What will go wrong. A request is ``"POST /repos/octocat/hello/issues/1/comments"``; a ``*`` spans slashes.
+    """What will go wrong. A request is ``"POST /repos/octocat/hello/issues/1/comments"``; a ``*`` matches slashes too.
 
-    ``drop`` closes the connection before anything happens; ``dup`` does what was asked and loses the reply; ``slow``
-    answers rightly after ``seconds``; ``cut`` breaks off in the middle of the right answer's JSON, ``html`` is the page
-    of a proxy with a status of 200; ``empty`` is a list by GraphQL that has lost its issues. The words and headers of
-    the others are in `struck`.
+    ``drop`` closes the connection before anything happens; ``dup`` carries out the request and loses the reply;
+    ``slow`` answers correctly after ``seconds``; ``cut`` breaks off in the middle of the correct answer's JSON;
+    ``html`` is the page of a proxy with status 200; ``empty`` is a GraphQL list without its issues. The messages and
+    headers of the others are in `struck`.
     """
 
     faults: list[Fault] = field(default_factory=list)
     injected: list[tuple[str, str]] = field(default_factory=list)
-    """Every fault that has struck: (kind, request)."""
+    """Every fault that struck: (kind, request)."""
 
     def add(
         self, match: str, kind: str, times: int | None = 1, after: int = 0, seconds: float = 1.0, to: str = ""
@@ -68,9 +68,9 @@ class FaultPlan:
         self.faults.clear()
 
     def strike(self, request: str) -> Fault | None:
-        """The fault that this request meets, if any. Every matching fault counts the request; the first one wins."""
-        struck = [fault for fault in self.faults if fault.takes(request)]
-        if not struck:
+        """The fault that strikes this request, if any. Every matching fault counts the request; the first one wins."""
+        matching = [fault for fault in self.faults if fault.applies_to(request)]
+        if not matching:
             return None
-        self.injected.append((struck[0].kind, request))
-        return struck[0]
+        self.injected.append((matching[0].kind, request))
+        return matching[0]

@@ -1,4 +1,4 @@
-"""Fixtures of the test bed: a fresh fake GitHub, and a fresh git server."""
+"""Fixtures: a fresh fake GitHub and a fresh git server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fakes.github import FakeGitHub
 
 @pytest.fixture
 def github() -> Iterator[FakeGitHub]:
-    """A fake GitHub with an empty repository; the test fails when anything broke GitHub's own description."""
+    """A fake GitHub with an empty repository; the test fails if anything violated GitHub's own description."""
     with FakeGitHub() as fake:
         yield fake
         assert not fake.violations, "\n".join(fake.violations)
@@ -21,6 +21,6 @@ def github() -> Iterator[FakeGitHub]:
 
 @pytest.fixture
 def git_server(tmp_path: Path) -> Iterator[GitServer]:
-    """A git server over an empty folder."""
+    """A git server for an empty folder."""
     with GitServer(tmp_path / "git") as server:
         yield server

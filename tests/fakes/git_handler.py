@@ -1,7 +1,7 @@
-"""One request to the git server: refuse it, or stream it through git's own program and back.
+"""One request to the git server: refuses it, or streams it through git's own program and back.
 
-What `git http-backend` does is done here (https://git-scm.com/docs/http-protocol, "Smart HTTP"): it would start up to
-two more programs for each request, which cost more than the answers.
+This replaces `git http-backend` (https://git-scm.com/docs/http-protocol, "Smart HTTP"), which would start up to two
+more programs per request; they cost more than the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 18
 PIPE = 1 << 20
-"""Bytes; what a pipe of Linux holds at most without privileges."""
+"""Bytes; the most that a Linux pipe holds without privileges."""
 USER = "x-access-token"
 READ_SERVICE, WRITE_SERVICE = "git-upload-pack", "git-receive-pack"
 REPOSITORY = re.compile(r"/([\w.-]+/[\w.-]+?)(?:\.git)?/(info/refs|git-upload-pack|git-receive-pack)", re.ASCII)
@@ -42,8 +42,8 @@ FAULT_STATUS = {"secondary403": 403, "primary403": 403, "permission": 403, "404"
                 "503": 503, "504": 504, "401": 401, "html": 200}  # fmt: skip
 
 
-class Served(NamedTuple):
-    """One request: (method, path with the query, status). The status is 0 when the connection was dropped."""
+class ServedRequest(NamedTuple):
+    """One request: (method, path with the query, status). The status is 0 if the connection was dropped."""
 
     method: str
     path: str
@@ -52,40 +52,40 @@ class Served(NamedTuple):
 
 @functools.cache
 def programs() -> Path:
-    """The folder of git's own programs; to start them from there spares the start of the `git` wrapper."""
+    """The folder of git's own programs; starting them from there saves starting the `git` wrapper."""
     return Path(subprocess.run(["git", "--exec-path"], check=True, capture_output=True, text=True).stdout.strip())
 
 
 @functools.cache
-def settled_environment() -> dict[str, str]:
-    """Nothing of the machine's own git configuration, and the settings that make it behave as GitHub does."""
-    found = {
+def clean_environment() -> dict[str, str]:
+    """An environment without the machine's git configuration, with settings that make git behave as on GitHub."""
+    environment = {
         "PATH": os.environ.get("PATH", ""),
         "HOME": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_COUNT": str(len(SETTINGS)),
     }
-    for place, (key, value) in enumerate(SETTINGS.items()):
-        found |= {f"GIT_CONFIG_KEY_{place}": key, f"GIT_CONFIG_VALUE_{place}": value}
-    return found
+    for index, (key, value) in enumerate(SETTINGS.items()):
+        environment |= {f"GIT_CONFIG_KEY_{index}": key, f"GIT_CONFIG_VALUE_{index}": value}
+    return environment
 
 
 @functools.lru_cache
-def _abilities(repository: Path, _configured_at: int) -> bytes:
-    """What the reading program says of itself in version 2 of the protocol: it follows from the configuration alone."""
-    return _advertised(READ_SERVICE, repository, {"GIT_PROTOCOL": "version=2"})
+def _capabilities(repository: Path, _configured_at: int) -> bytes:
+    """The capabilities in version 2 of the protocol; cached, since they depend on the configuration alone."""
+    return _read_advertisement(READ_SERVICE, repository, {"GIT_PROTOCOL": "version=2"})
 
 
-def _advertised(service: str, repository: Path, environment: dict[str, str]) -> bytes:
+def _read_advertisement(service: str, repository: Path, environment: dict[str, str]) -> bytes:
     command = [programs() / service, "--stateless-rpc", "--advertise-refs", repository]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=settled_environment() | environment).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, env=clean_environment() | environment).stdout
 
 
-def _repository(path: str) -> tuple[str, str] | None:
-    """Folder of the repository (``octocat/hello-world.git``) and what is asked of it, None for any other path."""
-    found = REPOSITORY.fullmatch(path)
-    return (f"{found[1]}.git", found[2]) if found and ".." not in path else None
+def _parse_path(path: str) -> tuple[str, str] | None:
+    """Folder of the repository (``octocat/hello-world.git``) and the requested service; None for any other path."""
+    match = REPOSITORY.fullmatch(path)
+    return (f"{match[1]}.git", match[2]) if match and ".." not in path else None
 
 
 def _read_blocks(stream: Any, size: int) -> Iterator[bytes]:
@@ -107,7 +107,7 @@ class GitHandler(BaseHTTPRequestHandler):
             time.sleep(fault.seconds)
         if fault and fault.kind == "drop":
             self._discard_body()
-            self._break_off()
+            self._break_connection()
             return
         refusal = self._refusal(path, query)
         if fault and fault.kind in FAULT_STATUS:
@@ -120,18 +120,18 @@ class GitHandler(BaseHTTPRequestHandler):
     do_GET = do_POST = _serve  # noqa: N815 - the names that http.server calls
 
     def _refusal(self, path: str, query: str) -> tuple[int, str] | None:
-        """Status and words when the answer is no, as GitHub words it."""
-        found = _repository(path)
-        right = self.server.right(self._secret(), found[0].removesuffix(".git") if found else "")
-        if right is None:
+        """Status and message, in GitHub's words, if the request must be refused."""
+        target = _parse_path(path)
+        access_level = self.server.access_level(self._secret(), target[0].removesuffix(".git") if target else "")
+        if access_level is None:
             return 401, "Invalid username or token. Password authentication is not supported for Git operations."
-        if found is None or not right or not (self.server.folder / found[0]).is_dir():
+        if target is None or not access_level or not (self.server.folder / target[0]).is_dir():
             return 404, "Repository not found."
-        service = query.removeprefix("service=") if found[1] == "info/refs" else found[1]
-        if service not in (READ_SERVICE, WRITE_SERVICE) or (self.command == "GET") != (found[1] == "info/refs"):
+        service = query.removeprefix("service=") if target[1] == "info/refs" else target[1]
+        if service not in (READ_SERVICE, WRITE_SERVICE) or (self.command == "GET") != (target[1] == "info/refs"):
             return 403, "Only the smart protocol is spoken here."
-        if service == WRITE_SERVICE and right != "write":
-            return 403, f"Permission to {found[0]} denied to github-actions[bot]."
+        if service == WRITE_SERVICE and access_level != "write":
+            return 403, f"Permission to {target[0]} denied to github-actions[bot]."
         return None
 
     def _secret(self) -> str:
@@ -158,35 +158,37 @@ class GitHandler(BaseHTTPRequestHandler):
         self._note(status, len(body))
 
     def _answer(self, path: str, query: str, lose: bool) -> None:
-        name, asked = _repository(path) or ("", "")
+        name, service_path = _parse_path(path) or ("", "")
         repository = self.server.folder / name
-        if asked == "info/refs":
+        if service_path == "info/refs":
             self._discard_body()
             self._advertise(query.removeprefix("service="), repository, lose)
         else:
-            self._run(asked, repository, lose)
+            self._run(service_path, repository, lose)
         if lose:
-            self._break_off()
+            self._break_connection()
 
     def _advertise(self, service: str, repository: Path, lose: bool) -> None:
         protocol = self.headers.get("Git-Protocol", "")
         if service == READ_SERVICE and protocol == "version=2":
-            told = _abilities(repository, (repository / "config").stat().st_mtime_ns)
+            advertisement = _capabilities(repository, (repository / "config").stat().st_mtime_ns)
         else:
             line = f"# service={service}\n".encode()
-            told = b"%04x%s0000" % (len(line) + 4, line) + _advertised(service, repository, {"GIT_PROTOCOL": protocol})
+            advertisement = b"%04x%s0000" % (len(line) + 4, line) + _read_advertisement(
+                service, repository, {"GIT_PROTOCOL": protocol}
+            )
         if not lose:
-            self._pass_on(f"{service}-advertisement", iter([told]))
+            self._stream_reply(f"{service}-advertisement", iter([advertisement]))
 
     def _run(self, service: str, repository: Path, lose: bool) -> None:
         command = [programs() / service, "--stateless-rpc", repository]
-        environment = settled_environment() | {"GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
+        environment = clean_environment() | {"GIT_PROTOCOL": self.headers.get("Git-Protocol", "")}
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0, pipesize=PIPE
         )
         assert process.stdin
         assert process.stdout
-        # The program may answer before it has read everything, so a large body is fed from the side.
+        # The program may answer before it has read everything, so another thread feeds it a large body.
         if self._is_small():
             self._feed(process.stdin)
             feeder = None
@@ -196,19 +198,19 @@ class GitHandler(BaseHTTPRequestHandler):
         if lose:
             process.stdout.read()
         else:
-            self._pass_on(f"{service}-result", iter(lambda: os.read(process.stdout.fileno(), BLOCK), b""))
+            self._stream_reply(f"{service}-result", iter(lambda: os.read(process.stdout.fileno(), BLOCK), b""))
         if feeder:
             feeder.join()
         process.stdout.close()
         process.wait()
 
     def _is_small(self) -> bool:
-        """Whether the whole body fits into the pipe, so that nobody waits for anybody."""
-        known = "Transfer-Encoding" not in self.headers and "Content-Encoding" not in self.headers
-        return known and int(self.headers.get("Content-Length") or 0) <= PIPE // 2
+        """Whether the whole body fits into the pipe, so that writing it cannot block."""
+        has_length = "Transfer-Encoding" not in self.headers and "Content-Encoding" not in self.headers
+        return has_length and int(self.headers.get("Content-Length") or 0) <= PIPE // 2
 
     def _feed(self, stdin: Any) -> None:
-        """Hand the body on as it comes; when the program has heard enough, read the rest of it away."""
+        """Pass the body on as it arrives; once the program stops reading, discard the rest."""
         alive = True
         packed = self.headers.get("Content-Encoding") == "gzip"
         unpack = zlib.decompressobj(wbits=31).decompress if packed else bytes
@@ -223,8 +225,8 @@ class GitHandler(BaseHTTPRequestHandler):
         except BrokenPipeError:
             return
 
-    def _pass_on(self, kind: str, blocks: Iterator[bytes]) -> None:
-        """The reply, streamed in chunks because its length is not known."""
+    def _stream_reply(self, kind: str, blocks: Iterator[bytes]) -> None:
+        """Stream the reply in chunks, because its length is unknown."""
         self.send_response(200)
         self.send_header("Content-Type", f"application/x-{kind}")
         self.send_header("Cache-Control", "no-cache, max-age=0, must-revalidate")
@@ -254,10 +256,10 @@ class GitHandler(BaseHTTPRequestHandler):
 
     def _note(self, status: int, sent: int) -> None:
         self.server.count(sent=sent)
-        self.server.requests.append(Served(self.command, self.path, status))
+        self.server.requests.append(ServedRequest(self.command, self.path, status))
 
-    def _break_off(self) -> None:
-        """Break off within the reply: when nothing at all had come, curl would quietly send the request again."""
+    def _break_connection(self) -> None:
+        """Break off within the reply: if nothing at all had arrived, curl would silently repeat the request."""
         self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n")
         self.wfile.flush()
         self._note(0, 0)

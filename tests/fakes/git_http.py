@@ -1,4 +1,4 @@
-"""A git server over HTTP that behaves as GitHub's does: git's own programs behind a small streaming server.
+"""A git server over HTTP that behaves like GitHub's: git's own programs behind a small streaming server.
 
 ``python -m tests.fakes.git_http FOLDER --create octocat/hello-world`` prints its URL and serves until it is stopped.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.fakes.faults import FaultPlan
-from tests.fakes.git_handler import USER, WRITE_SERVICE, GitHandler, Served
+from tests.fakes.git_handler import USER, WRITE_SERVICE, GitHandler, ServedRequest
 from tests.fakes.httpd import Loopback
 from tests.fakes.state import DEFAULT_TOKEN
 
@@ -37,12 +37,12 @@ done
 
 
 class GitServer(Loopback):
-    """Serves ``{owner}/{repo}.git`` (and ``….wiki.git``) below a folder, from its making until `stop`.
+    """Serves ``{owner}/{repo}.git`` (and ``….wiki.git``) below a folder, from its creation until `stop`.
 
-    ``tokens`` maps a token to ``read`` or ``write``; the password of basic auth is what counts, the user is
-    ``x-access-token``. ``access`` decides instead, where it is set: token and ``{owner}/{repo}`` → ``write``, ``read``,
-    "" for a repository that it does not see, None for no token. ``bytes_in`` and ``bytes_out`` count bodies as they
-    went over the wire, without HTTP headers.
+    ``tokens`` maps a token to ``read`` or ``write``; a token is the password of basic auth, and the user is
+    ``x-access-token``. If ``access`` is set, it decides instead: token and ``{owner}/{repo}`` → ``write``, ``read``,
+    "" for a repository that the token does not see, None for no token. ``bytes_in`` and ``bytes_out`` count bodies as
+    sent over the wire, without HTTP headers.
     """
 
     def __init__(self, folder: Path, tokens: dict[str, str] | None = None, port: int = 0) -> None:
@@ -51,19 +51,19 @@ class GitServer(Loopback):
         self.tokens = {DEFAULT_TOKEN: "write"} if tokens is None else tokens
         self.access: Callable[[str, str], str | None] | None = None
         self.faults = FaultPlan()
-        self.requests: list[Served] = []
+        self.requests: list[ServedRequest] = []
         self.bytes_in = self.bytes_out = 0
         self._lock = threading.Lock()
         super().__init__(GitHandler, port)
 
     def remote(self, full_name: str, token: str | None = None) -> str:
-        """The URL to clone from, with the credentials in it (an empty token: without)."""
+        """The URL to clone from, with the credentials in it (without them for an empty token)."""
         secret = self.token if token is None else token
         host = f"{USER}:{secret}@127.0.0.1" if secret else "127.0.0.1"
         return f"http://{host}:{self.server_port}/{full_name}.git"
 
     def create(self, full_name: str, branch: str = "main") -> Path:
-        """An empty bare repository; its path."""
+        """Create an empty bare repository; returns its path."""
         path = self.folder / f"{full_name}.git"
         if path.is_symlink():
             path.unlink()
@@ -72,7 +72,7 @@ class GitServer(Loopback):
         return path
 
     def commit(self, full_name: str, path: str, content: str | bytes | None, ref: str = MAIN) -> None:
-        """Put a file onto a branch (None: take it off), as anybody with write access can; a new one begins as main."""
+        """Commit a file to a branch (None: delete it), as anybody with write access can; new branches start at main."""
         repository = self.folder / f"{full_name}.git"
         bases = (_git(repository, "for-each-ref", "--format=%(objectname)", name) for name in (ref, MAIN))
         base = next(filter(None, bases), "")
@@ -80,21 +80,21 @@ class GitServer(Loopback):
         line = f"0 {'0' * 40}\t{path}\n"
         if content is not None:
             data = content.encode() if isinstance(content, str) else content
-            line = f"100644 {_git(repository, 'hash-object', '-w', '--stdin', given=data)}\t{path}\n"
-        _git(repository, "update-index", "--index-info", given=line.encode())
+            line = f"100644 {_git(repository, 'hash-object', '-w', '--stdin', stdin=data)}\t{path}\n"
+        _git(repository, "update-index", "--index-info", stdin=line.encode())
         tree = _git(repository, "write-tree")
-        made = _git(repository, "commit-tree", tree, *(["-p", base] if base else []), "-m", "Change")
-        _git(repository, "update-ref", ref, made)
+        commit_id = _git(repository, "commit-tree", tree, *(["-p", base] if base else []), "-m", "Change")
+        _git(repository, "update-ref", ref, commit_id)
 
     def rename(self, full_name: str, new_name: str) -> None:
-        """Move a repository; the old name leads to it until `create` makes another of that name."""
+        """Rename a repository; the old name redirects to it until `create` reuses that name."""
         old, new = self.folder / f"{full_name}.git", self.folder / f"{new_name}.git"
         new.parent.mkdir(parents=True, exist_ok=True)
         old.rename(new)
         old.symlink_to(new)
 
-    def right(self, token: str, full_name: str) -> str | None:
-        """What a token may do with a repository, as ``access`` says or ``tokens``."""
+    def access_level(self, token: str, full_name: str) -> str | None:
+        """What a token may do with a repository, according to ``access`` or ``tokens``."""
         return self.access(token, full_name) if self.access else self.tokens.get(token)
 
     def protect(self, full_name: str, branch: str, rule: str = "GH006") -> None:
@@ -109,14 +109,14 @@ class GitServer(Loopback):
         (self.folder / f"{full_name}.git" / "hooks" / "pre-receive").unlink()
 
     def mark(self) -> None:
-        """Set the counters of bytes to zero and forget the requests."""
+        """Reset the byte counters and forget the requests."""
         with self._lock:
             self.bytes_in = self.bytes_out = 0
             self.requests.clear()
 
     @property
     def pushes(self) -> int:
-        """Pushes that reached the repository since the last `mark`, refused ones included."""
+        """Pushes that reached the repository since the last `mark`, including refused ones."""
         return sum(served.method == "POST" and served.path.endswith(WRITE_SERVICE) for served in self.requests)
 
     def count(self, received: int = 0, sent: int = 0) -> None:
@@ -131,13 +131,17 @@ class GitServer(Loopback):
         self.stop()
 
 
-def _git(repository: Path, *words: str, given: bytes = b"") -> str:
-    """What git prints, whatever the machine's own settings are."""
+def _git(repository: Path, *arguments: str, stdin: bytes = b"") -> str:
+    """Run git without the machine's own settings; returns what it prints."""
     settings = ("user.name=octocat", "user.email=octocat@users.noreply.github.com", "core.fsync=none")
-    given_settings = [word for setting in settings for word in ("-c", setting)]
-    clean = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    command = ["git", "-C", str(repository), *given_settings, *words]
-    return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env=clean).stdout.decode().strip()
+    options = [word for setting in settings for word in ("-c", setting)]
+    environment = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    command = ["git", "-C", str(repository), *options, *arguments]
+    return (
+        subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=True, env=environment)
+        .stdout.decode()
+        .strip()
+    )
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:

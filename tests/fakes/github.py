@@ -1,8 +1,8 @@
 """A stateful fake of GitHub on a loopback port, for tests in the same process or as a process of its own.
 
 ``python -m tests.fakes.github --archive threads.jsonl.gz`` prints its URL and serves until it is stopped. While it
-runs, ``GET /_fake/stats`` tells what it counted, ``POST /_fake/mark`` begins a new count, and ``GET /_fake/archive``
-gives the threads back.
+runs, ``GET /_fake/stats`` returns its counts, ``POST /_fake/mark`` starts a new count, and ``GET /_fake/archive``
+exports the threads.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, Self
 
 from tests.fakes.apps import RANKS, App, Apps
 from tests.fakes.archive import read_archive
-from tests.fakes.exchange import Recorded
-from tests.fakes.faults import ENOUGH, HOURLY, FaultPlan
+from tests.fakes.exchange import RecordedRequest
+from tests.fakes.faults import HOURLY, STOP_FAULTS, FaultPlan
 from tests.fakes.hooks import Hooks
 from tests.fakes.httpd import Listener
 from tests.fakes.limits import RateLimits
 from tests.fakes.objects import SITE, Shapes
 from tests.fakes.payloads import EventfulProject
-from tests.fakes.service import ENTERPRISE, Sent, Service
+from tests.fakes.service import ENTERPRISE, SentReply, Service
 from tests.fakes.state import BOT_LOGIN, DEFAULT_NOW, DEFAULT_TOKEN, Clock, Moment, Repository, Token, World
 from tests.fakes.tenants import Tenants
 
@@ -32,10 +32,10 @@ CONTROL = "/_fake/"
 
 
 class FakeGitHub(EventfulProject):
-    """GitHub with one repository to begin with; the verbs of `history` and `project` act on that one.
+    """GitHub with one repository at first; the methods from `history` and `project` act on that one.
 
-    It listens at once, on a port of its own choice; leave it as a context or call `stop`. ``now`` None follows the
-    real clock. ``site`` is where the web pages are said to be. The token ``token`` acts as ``github-actions[bot]``.
+    It listens at once, on a free port; use it as a context manager or call `stop`. ``now`` None follows the real clock.
+    ``site`` is the URL of the web pages. The token ``token`` acts as ``github-actions[bot]``.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class FakeGitHub(EventfulProject):
         self.add_token(DEFAULT_TOKEN, BOT_LOGIN, limit=1000)
         self.faults = FaultPlan()
         self.on_request: Callable[[str], object] = lambda request: None
-        """Called with each request before it is looked at, such as ``"GET /app"``: something happens just then."""
+        """Called with each request, such as ``"GET /app"``, before it is served."""
         self.limits = RateLimits(world.clock)
         self.apps = Apps(world)
         self.ahead = 0.0
-        """Seconds by which the clock of the headers is ahead of the real one."""
+        """Seconds by which the ``Date`` header is ahead of the real clock."""
         self.hooks = Hooks(world)
         self.tenants = Tenants(self)
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self.violations: list[str] = []
-        self.struck: dict[int, str] = {}
+        self.fault_kinds: dict[int, str] = {}
         self.views: dict[object, Any] = {}
         self._written: list[bool] = []
         self._marked = 0
@@ -77,7 +77,7 @@ class FakeGitHub(EventfulProject):
         return self._listener.url
 
     def environment(self, event_name: str, folder: Path) -> dict[str, str]:
-        """What a runner tells an Action, whose event lies in ``folder/event.json``; its outputs go there too."""
+        """A runner's environment for an Action, with the event in ``folder/event.json``; its outputs go there too."""
         return {
             "GITHUB_EVENT_NAME": event_name,
             "GITHUB_EVENT_PATH": str(folder / "event.json"),
@@ -92,7 +92,7 @@ class FakeGitHub(EventfulProject):
 
     @property
     def enterprise_url(self) -> str:
-        """The same API as a company's own server shows it."""
+        """The URL of the same API as on GitHub Enterprise Server."""
         return self.url + ENTERPRISE
 
     @property
@@ -105,7 +105,7 @@ class FakeGitHub(EventfulProject):
 
     @property
     def reads(self) -> int:
-        """Requests since the last `mark` that changed nothing, GraphQL queries among them."""
+        """Requests since the last `mark` that changed nothing, including GraphQL queries."""
         return sum(not written for written in self._written[self._marked :])
 
     @property
@@ -113,26 +113,28 @@ class FakeGitHub(EventfulProject):
         return sum(self._written[self._marked :])
 
     @property
-    def recent(self) -> list[Recorded]:
+    def recent(self) -> list[RecordedRequest]:
         """The requests since the last `mark`; `requests` are all."""
         return self.requests[self._marked :]
 
-    def in_vain(self, since: int) -> list[str]:
-        """What was asked for after a fault had said that it is enough, among all but so many requests; of an
-        hourly limit only what counts against the same allowance."""
-        enough = {place: kind for place, kind in self.struck.items() if place >= since and kind in ENOUGH}
+    def wasted_requests(self, since: int) -> list[str]:
+        """Requests sent after a fault that should have stopped the client, apart from the first ``since`` requests.
+        After an hourly limit, only requests that count against the same allowance."""
+        stop_points = {
+            index: kind for index, kind in self.fault_kinds.items() if index >= since and kind in STOP_FAULTS
+        }
         return [
             f"after {kind}: {request.method} {request.path}"
-            for place, kind in enough.items()
-            for request in self.requests[place + 1 :]
-            if kind not in HOURLY or (request.path == "/graphql") == (self.requests[place].path == "/graphql")
+            for index, kind in stop_points.items()
+            for request in self.requests[index + 1 :]
+            if kind not in HOURLY or (request.path == "/graphql") == (self.requests[index].path == "/graphql")
         ]
 
     def mark(self) -> None:
         """Begin a new count of `reads`, `writes` and `recent`."""
         self._marked = len(self.requests)
 
-    def record(self, request: Recorded, writes: bool) -> None:
+    def record(self, request: RecordedRequest, writes: bool) -> None:
         with self.world.lock:
             self.requests.append(request)
             self._written.append(writes)
@@ -147,10 +149,10 @@ class FakeGitHub(EventfulProject):
     ) -> Token:
         """A token that acts as ``login``.
 
-        ``permissions`` is the whole of what it may do (``{"issues": "write"}``), as on a private repository; None
+        ``permissions`` is all that it may do (``{"issues": "write"}``), as on a private repository; None
         allows everything.
         """
-        account = self.world.existing(login)
+        account = self.world.ensure_account(login)
         app = login.removesuffix("[bot]") if account.type == "Bot" else None
         token = Token(value, account, permissions, app, None, expires_at, limit)
         return self.world.add_token(token)
@@ -158,10 +160,10 @@ class FakeGitHub(EventfulProject):
     def add_app(
         self, app_id: int, slug: str, permissions: dict[str, str] | None = None, public_key: str | None = None
     ) -> App:
-        """An App that is installed on the first repository; its installation has the App's own number."""
+        """An App that is installed on the first repository; the id of its installation is the App's id."""
         allowed = permissions or {"issues": "write", "contents": "write", "metadata": "read"}
         app = App(app_id, slug, allowed, public_key, {app_id: [self.repo.id]})
-        self.apps.known[app_id] = app
+        self.apps.by_id[app_id] = app
         self.hooks.app = app_id
         return app
 
@@ -177,7 +179,7 @@ class FakeGitHub(EventfulProject):
         return project
 
     def allows(self, token: Token | None, need: str) -> bool:
-        """Whether the token's map grants a need such as ``issues:write``. Nobody's token reads what is public."""
+        """Whether the token has a permission such as ``issues:write``. Without a token, public data can be read."""
         name, level = need.split(":")
         if token is None:
             return level == "read"
@@ -188,7 +190,7 @@ class FakeGitHub(EventfulProject):
         return [self.repo.id] if token.installation is None else self.apps.visible(token)
 
     def sees(self, token: Token | None, repo: Repository) -> bool:
-        """Whether a token of an installation is for this repository; any other token sees all."""
+        """Whether an installation token is for this repository; any other token sees all."""
         return token is None or token.installation is None or repo.id in self.visible_repositories(token)
 
     def stop(self) -> None:
@@ -200,20 +202,20 @@ class FakeGitHub(EventfulProject):
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
+    def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
         if target.startswith(CONTROL):
             return self._control(target.removeprefix(CONTROL))
         return self._service.serve(method, target, headers, body)
 
-    def _control(self, command: str) -> Sent:
+    def _control(self, command: str) -> SentReply:
         commands: dict[str, Callable[[], Any]] = {
             "stats": self._stats,
             "mark": self.mark,
             "archive": self.export_archive,
         }
         if command not in commands:
-            return Sent(404, {}, b"")
-        return Sent(200, {"Content-Type": "application/json"}, json.dumps(commands[command]()).encode())
+            return SentReply(404, {}, b"")
+        return SentReply(200, {"Content-Type": "application/json"}, json.dumps(commands[command]()).encode())
 
     def _stats(self) -> dict[str, Any]:
         counts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""GraphQL on the fake: queries are validated by GitHub's schema and executed over the state of the REST API."""
+"""GraphQL on the fake: queries are validated by GitHub's schema and run on the state of the REST API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.fakes.limits import Allowance
 
 MAX_NODES = 500_000
 POINTS = 100
-"""Requests for connections that make one point."""
+"""How many requests for connections cost one point."""
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def load_schema() -> GraphQLSchema:
 
 
 def validate_query(query: str) -> list[str]:
-    """What GitHub would refuse in this query, by its schema; empty when nothing."""
+    """What GitHub's schema refuses in this query; empty if nothing."""
     try:
         return [error.message for error in validate(load_schema(), parse(query))]
     except GraphQLError as error:
@@ -52,24 +52,26 @@ def validate_query(query: str) -> list[str]:
 
 
 def validate_variables(query: str, variables: dict[str, Any]) -> list[str]:
-    """What GitHub would refuse in the values for a valid query, such as a field that an input does not have."""
-    asked = next(each for each in parse(query).definitions if isinstance(each, OperationDefinitionNode))
-    found = get_variable_values(load_schema(), asked.variable_definitions or (), variables)
-    return [error.message for error in found] if isinstance(found, list) else []
+    """What GitHub's schema refuses in the variables of a valid query, such as an unknown input field."""
+    operation = next(
+        definition for definition in parse(query).definitions if isinstance(definition, OperationDefinitionNode)
+    )
+    values = get_variable_values(load_schema(), operation.variable_definitions or (), variables)
+    return [error.message for error in values] if isinstance(values, list) else []
 
 
 def writes(query: str) -> bool:
     return re.search(r"^\s*mutation\b", query, re.MULTILINE) is not None
 
 
-def answer(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
-    """The reply, always 200, and what the schema has against the query."""
-    asked = call.json()
-    query, variables = str(asked.get("query") or ""), asked.get("variables") or {}
-    wrong = validate_query(query) or validate_variables(query, variables)
-    if wrong:
-        return Reply(200, {"errors": [{"message": text} for text in wrong]}), [
-            f"POST /graphql: {text}" for text in wrong
+def answer_query(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
+    """The reply, always 200, and the schema's complaints about the query."""
+    payload = call.json()
+    query, variables = str(payload.get("query") or ""), payload.get("variables") or {}
+    complaints = validate_query(query) or validate_variables(query, variables)
+    if complaints:
+        return Reply(200, {"errors": [{"message": text} for text in complaints]}), [
+            f"POST /graphql: {text}" for text in complaints
         ]
     document = parse(query)
     nodes, requests = measure(document, variables)
@@ -86,7 +88,7 @@ def answer(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
         document,
         context_value=call,
         variable_values=variables,
-        operation_name=asked.get("operationName"),
+        operation_name=payload.get("operationName"),
         field_resolver=resolve_field,
         type_resolver=lambda value, info, abstract: type_name(value),
     )
@@ -96,7 +98,7 @@ def answer(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
 
 
 def exhausted(call: Call) -> dict[str, Any]:
-    """GitHub says so with a status of 200."""
+    """GitHub reports an exhausted limit with status 200."""
     return {"errors": [{"type": "RATE_LIMITED", "message": limit_message(call)}]}
 
 
@@ -134,13 +136,13 @@ def _formatted_error(error: GraphQLError) -> dict[str, Any]:
 
 
 def measure(document: DocumentNode, variables: dict[str, Any]) -> tuple[int, int]:
-    """(nodes, requests) that the document may cause, as GitHub reckons: the product of the sizes on the way."""
+    """(nodes, requests) that the document may cause, as GitHub computes it: by multiplying the sizes on the way."""
     fragments = {d.name.value: d for d in document.definitions if isinstance(d, FragmentDefinitionNode)}
     nodes = requests = 0
     for definition in document.definitions:
         if isinstance(definition, OperationDefinitionNode):
-            found = _measure(definition.selection_set, 1, fragments, variables)
-            nodes, requests = nodes + found[0], requests + found[1]
+            counts = _measure(definition.selection_set, 1, fragments, variables)
+            nodes, requests = nodes + counts[0], requests + counts[1]
             nodes += definition.operation == OperationType.MUTATION
     return nodes, requests
 

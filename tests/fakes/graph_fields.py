@@ -11,8 +11,19 @@ from graphql import GraphQLError
 
 from tests.fakes.exchange import Call
 from tests.fakes.objects import from_node_id
-from tests.fakes.paging import Keyed, keep_view
-from tests.fakes.state import Account, Comment, Commit, Event, Issue, Reaction, Repository, Said, from_epoch, to_stamp
+from tests.fakes.paging import KeyedList, cached_view
+from tests.fakes.state import (
+    Account,
+    Comment,
+    Commit,
+    DiscussionComment,
+    Event,
+    Issue,
+    Reaction,
+    Repository,
+    from_epoch,
+    to_stamp,
+)
 from tests.fakes.timeline import in_order
 
 Arguments = dict[str, Any]
@@ -46,7 +57,7 @@ CONTENTS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """An event together with the issue on whose timeline it stands."""
+    """An event with the issue whose timeline it is on."""
 
     issue: Issue
     event: Event
@@ -57,7 +68,7 @@ def type_name(value: Any) -> str:
         return "PullRequest" if value.pull else "Issue"
     if isinstance(value, Entry):
         return EVENT_TYPES[value.event.kind]
-    if isinstance(value, Said):
+    if isinstance(value, DiscussionComment):
         return "DiscussionComment"
     if isinstance(value, Account):
         return value.type
@@ -68,8 +79,8 @@ def refuse(kind: str, text: str) -> GraphQLError:
     return GraphQLError(text, extensions={"type": kind})
 
 
-def connect(name: str, listed: Keyed[Any], arguments: Arguments) -> dict[str, Any]:
-    """A page of keyed items; ``first`` or ``last`` must be given and be at most 100."""
+def connect(name: str, listed: KeyedList[Any], arguments: Arguments) -> dict[str, Any]:
+    """A page of a keyed list; ``first`` or ``last`` is required and at most 100."""
     first, last = arguments.get("first"), arguments.get("last")
     size = first if first is not None else last
     if size is None:
@@ -120,23 +131,23 @@ def find_repository(_: Any, call: Call, arguments: Arguments) -> Repository:
 def list_issues(repo: Repository, call: Call, arguments: Arguments) -> dict[str, Any]:
     check_issues(call)
     order = arguments.get("orderBy") or {"field": "CREATED_AT", "direction": "ASC"}
-    falling = order["direction"] == "DESC"
+    descending = order["direction"] == "DESC"
 
     def key(issue: Issue) -> str:
         if order["field"] == "COMMENTS":
             return f"{len(issue.comments):06d}|{issue.number:09d}"
         return f"{issue.updated_at if order['field'] == 'UPDATED_AT' else issue.created_at}|{issue.number:09d}"
 
-    def make() -> Keyed[Issue]:
-        there = repo.issues.values() if repo.has_issues else ()  # switched off, they are hidden and nothing says so
-        chosen = (issue for issue in there if not issue.pull and _wanted(issue, arguments))
-        return Keyed.sort(chosen, key, falling)
+    def make() -> KeyedList[Issue]:
+        issues = repo.issues.values() if repo.has_issues else ()  # if switched off, they are silently hidden
+        chosen = (issue for issue in issues if not issue.pull and _matches(issue, arguments))
+        return KeyedList.sort(chosen, key, descending)
 
     chosen_by = {name: value for name, value in arguments.items() if name not in ("first", "last", "after", "before")}
-    return connect("issues", keep_view(call, ("graph", repo.id, repr(chosen_by)), make), arguments)
+    return connect("issues", cached_view(call, ("graph", repo.id, repr(chosen_by)), make), arguments)
 
 
-def _wanted(issue: Issue, arguments: Arguments) -> bool:
+def _matches(issue: Issue, arguments: Arguments) -> bool:
     filters = arguments.get("filterBy") or {}
     states = arguments.get("states") or filters.get("states")
     labels = arguments.get("labels") or filters.get("labels")
@@ -153,8 +164,8 @@ def find_issue(kind: str) -> Resolver:
     def resolve(repo: Repository, call: Call, arguments: Arguments) -> Issue:
         check_issues(call)
         issue = repo.issues.get(arguments["number"])
-        is_right = issue is not None and kind in ("issue or pull request", "PullRequest" if issue.pull else "Issue")
-        if issue is None or not is_right:
+        is_kind = issue is not None and kind in ("issue or pull request", "PullRequest" if issue.pull else "Issue")
+        if issue is None or not is_kind:
             raise refuse("NOT_FOUND", f"Could not resolve to an {kind} with the number of {arguments['number']}.")
         return issue
 
@@ -167,48 +178,48 @@ def list_comments(issue: Issue, call: Call, arguments: Arguments) -> dict[str, A
     def key(comment: Comment) -> str:
         return f"{comment.updated_at if order else ''}|{comment.id:012d}"
 
-    falling = order is not None and order["direction"] == "DESC"
-    return connect("comments", Keyed.sort(issue.comments, key, falling), arguments)
+    descending = order is not None and order["direction"] == "DESC"
+    return connect("comments", KeyedList.sort(issue.comments, key, descending), arguments)
 
 
 def list_timeline(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    wanted = {name.replace("_", "").lower() for name in arguments.get("itemTypes") or ()}
+    types = {name.replace("_", "").lower() for name in arguments.get("itemTypes") or ()}
     since = to_stamp(arguments["since"]) if arguments.get("since") else ""
     keys: list[str] = []
     nodes: list[Comment | Entry] = []
-    for found in in_order(issue):
-        at = found.created_at if isinstance(found, Comment) else found.at
-        if isinstance(found, Event) and found.kind not in EVENT_TYPES:
+    for item in in_order(issue):
+        at = item.created_at if isinstance(item, Comment) else item.at
+        if isinstance(item, Event) and item.kind not in EVENT_TYPES:
             continue
-        node = found if isinstance(found, Comment) else Entry(issue, found)
-        if at >= since and (not wanted or type_name(node).lower() in wanted):
-            keys.append(f"{at}|{found.id:012d}")
+        node = item if isinstance(item, Comment) else Entry(issue, item)
+        if at >= since and (not types or type_name(node).lower() in types):
+            keys.append(f"{at}|{item.id:012d}")
             nodes.append(node)
     skip = arguments.get("skip") or 0
-    page = connect("timelineItems", Keyed(keys[skip:], nodes[skip:]), arguments)
+    page = connect("timelineItems", KeyedList(keys[skip:], nodes[skip:]), arguments)
     return page | {"filteredCount": len(nodes), "updatedAt": issue.updated_at}
 
 
 def list_labels(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
     shapes = [call.shapes.label(issue.repo, name) for name in issue.labels]
     labels = [shape | {"id": shape["node_id"]} for shape in shapes]
-    return connect("labels", Keyed([f"{i:06d}" for i in range(len(labels))], labels), arguments)
+    return connect("labels", KeyedList([f"{i:06d}" for i in range(len(labels))], labels), arguments)
 
 
 def list_closing_pulls(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    """Pulls that close the issue: only open ones, unless closed ones are asked for."""
+    """Pull requests that close the issue: only open ones, unless closed ones are requested."""
     if not call.server.allows(call.token, "pull_requests:read"):
         raise refuse("FORBIDDEN", "Resource not accessible by integration")
     pulls = [pull for pull in issue.repo.issues.values() if pull.pull and issue.number in pull.pull.closes]
     shown = [pull for pull in pulls if arguments.get("includeClosedPrs") or pull.state == "open"]
-    listed = Keyed.sort(shown, lambda pull: f"{pull.number:09d}")
+    listed = KeyedList.sort(shown, lambda pull: f"{pull.number:09d}")
     return connect("closedByPullRequestsReferences", listed, arguments)
 
 
 def list_files(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    """The files that a pull changes, in the order of their paths."""
+    """The files that a pull request changes, sorted by path."""
     files = issue.pull.files if issue.pull else []
-    return connect("files", Keyed.sort(files, lambda file: file.path), arguments)
+    return connect("files", KeyedList.sort(files, lambda file: file.path), arguments)
 
 
 def state_reason(issue: Issue, call: Call, arguments: Arguments) -> str | None:
@@ -222,46 +233,53 @@ def reaction_groups(holder: Issue | Comment, call: Call, arguments: Arguments) -
 
 
 def _group(reactions: Sequence[Reaction], content: str, name: str) -> dict[str, Any]:
-    mine = [reaction for reaction in reactions if reaction.content == content]
-    count = {"totalCount": len(mine)}
-    return {"content": name, "createdAt": mine[0].at if mine else None, "reactors": count, "users": count}
+    matching = [reaction for reaction in reactions if reaction.content == content]
+    count = {"totalCount": len(matching)}
+    return {"content": name, "createdAt": matching[0].at if matching else None, "reactors": count, "users": count}
 
 
 def minimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    asked = arguments["input"]
-    found = _foldable(call, asked)
-    found.minimized = asked["classifier"]
-    return {"clientMutationId": asked.get("clientMutationId"), "minimizedComment": found}
+    fields = arguments["input"]
+    comment = _find_minimizable(call, fields)
+    comment.minimized = fields["classifier"]
+    return {"clientMutationId": fields.get("clientMutationId"), "minimizedComment": comment}
 
 
 def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    asked = arguments["input"]
-    found = _foldable(call, asked)
-    found.minimized = None
-    return {"clientMutationId": asked.get("clientMutationId"), "unminimizedComment": found}
+    fields = arguments["input"]
+    comment = _find_minimizable(call, fields)
+    comment.minimized = None
+    return {"clientMutationId": fields.get("clientMutationId"), "unminimizedComment": comment}
 
 
-def _foldable(call: Call, asked: Arguments) -> Comment | Said:
+def _find_minimizable(call: Call, fields: Arguments) -> Comment | DiscussionComment:
     try:
-        kind, number = from_node_id(asked["subjectId"])
+        kind, number = from_node_id(fields["subjectId"])
     except ValueError:
         kind, number = "", 0
     if not call.server.allows(call.token, f"{'discussions' if kind == 'DC' else 'issues'}:write"):
         raise refuse("FORBIDDEN", "Resource not accessible by integration")
     repos = call.world.repositories.values()
-    talks = (said for repo in repos for one in repo.discussions.values() for said in one.comments)
+    discussion_comments = (comment for repo in repos for each in repo.discussions.values() for comment in each.comments)
     comments = (comment for repo in repos for comment in repo.comments.values())
-    among: Iterable[Comment | Said] = comments if kind == "IC" else talks if kind == "DC" else ()
-    found = next((one for one in among if one.id == number), None)
-    if found is None:
-        raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{asked['subjectId']}'")
-    return found
+    candidates: Iterable[Comment | DiscussionComment] = (
+        comments if kind == "IC" else discussion_comments if kind == "DC" else ()
+    )
+    match = next((each for each in candidates if each.id == number), None)
+    if match is None:
+        raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{fields['subjectId']}'")
+    return match
 
 
 def rate_limit(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    now = call.server.limits.allowance(call.token, "graphql")
-    shared = {"limit": now.limit, "remaining": now.remaining, "used": now.used, "resetAt": from_epoch(now.reset)}
-    return shared | call.cost
+    allowance = call.server.limits.allowance(call.token, "graphql")
+    totals = {
+        "limit": allowance.limit,
+        "remaining": allowance.remaining,
+        "used": allowance.used,
+        "resetAt": from_epoch(allowance.reset),
+    }
+    return totals | call.cost
 
 
 def closer(entry: Entry, call: Call, arguments: Arguments) -> Issue | Commit | None:
@@ -276,5 +294,5 @@ def commit_of(entry: Entry, call: Call, arguments: Arguments) -> Commit | None:
 
 
 def actor_login(account: Account, call: Call, arguments: Arguments) -> str:
-    """GraphQL leaves out the ``[bot]`` that REST appends."""
+    """The login without the ``[bot]`` that only REST appends."""
     return account.login.removesuffix("[bot]")

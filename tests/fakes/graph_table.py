@@ -32,7 +32,7 @@ def shape(make: Any) -> Resolver:
 
 
 def put(types: str, **resolvers: Resolver | str) -> None:
-    """Enter fields of one or more types; a text is the name of an attribute."""
+    """Add fields of one or more types; a string is the name of an attribute."""
     for name in types.split():
         for field, resolver in resolvers.items():
             FIELDS[name, field] = attribute(resolver) if isinstance(resolver, str) else resolver

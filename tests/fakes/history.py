@@ -1,4 +1,4 @@
-"""The verbs with which people make the history of issues: they open, comment, close, label and lock them."""
+"""What people do with issues: open, comment, close, label and lock them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from tests.fakes.commits import fake_sha, merge
-from tests.fakes.mentions import duplicate_of, mentioned
+from tests.fakes.mentions import duplicate_of, find_mentions
 from tests.fakes.state import (
     BOT_LOGIN,
     Account,
@@ -28,7 +28,7 @@ H = TypeVar("H", bound="History")
 
 
 def one_at_a_time(verb: Callable[Concatenate[H, P], R]) -> Callable[Concatenate[H, P], R]:
-    """Hold the world still for the whole verb: requests are served on other threads."""
+    """Hold the lock for the whole call, since requests are served on other threads."""
 
     @wraps(verb)
     def locked(self: H, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -40,7 +40,7 @@ def one_at_a_time(verb: Callable[Concatenate[H, P], R]) -> Callable[Concatenate[
 
 
 class History:
-    """One repository and what happens to it. ``at`` is when, None for now; a login of None is a ghost."""
+    """One repository and what happens in it. ``at`` None means now; a login of None is a deleted account."""
 
     def __init__(self, world: World, repo: Repository) -> None:
         self.world = world
@@ -56,8 +56,8 @@ class History:
     def comments_by(self, login: str, number: int | None = None) -> list[Comment]:
         """The comments of this account, oldest first, on one issue or on all."""
         account = self.world.account(login)
-        mine = (c for c in list(self.repo.comments.values()) if c.author is account)  # others write meanwhile
-        return sorted((c for c in mine if number in (None, c.issue.number)), key=lambda c: c.id)
+        matching = (c for c in list(self.repo.comments.values()) if c.author is account)  # others write meanwhile
+        return sorted((c for c in matching if number in (None, c.issue.number)), key=lambda c: c.id)
 
     @one_at_a_time
     def open_issue(
@@ -132,7 +132,7 @@ class History:
         comment = self.repo.removed[comment_id] = self.repo.comments.pop(comment_id)
         comment.issue.comments.remove(comment)
         actor = self.world.account(by) if by else comment.author
-        self._happen(comment.issue, "comment_deleted", actor, at)
+        self._add_event(comment.issue, "comment_deleted", actor, at)
 
     @one_at_a_time
     def edit_issue(
@@ -142,7 +142,7 @@ class History:
         actor, moment = (self.world.account(by) if by else issue.author), self.world.clock.stamp(at)
         issue.changes = {}
         if title is not None and title != issue.title:
-            event = self._happen(issue, "renamed", actor, moment)
+            event = self._add_event(issue, "renamed", actor, moment)
             event.renamed = (issue.title, title)
             issue.changes["title"] = {"from": issue.title}
             issue.title = title
@@ -166,7 +166,7 @@ class History:
         issue = self.repo.issues[number]
         if issue.state == "closed":
             return
-        event = self._happen(issue, "closed", self.world.account(actor), at)
+        event = self._add_event(issue, "closed", self.world.account(actor), at)
         issue.state, issue.closed_at, issue.closed_by = "closed", event.at, event.actor
         issue.state_reason = event.detail = None if issue.pull else reason
         event.commit = commit
@@ -182,7 +182,7 @@ class History:
         issue = self.repo.issues[number]
         if issue.state == "open":
             return
-        event = self._happen(issue, "reopened", self.world.account(actor), at)
+        event = self._add_event(issue, "reopened", self.world.account(actor), at)
         issue.state, issue.closed_at, issue.closed_by = "open", None, None
         issue.state_reason = event.detail = None if issue.pull else "reopened"
 
@@ -193,7 +193,7 @@ class History:
         assert issue.pull is not None, f"#{number} is no pull request"
         self.close(number, actor, None, at)
         merge(issue, commit)
-        self._happen(issue, "merged", issue.closed_by, issue.closed_at).commit = issue.pull.merge_commit
+        self._add_event(issue, "merged", issue.closed_by, issue.closed_at).commit = issue.pull.merge_commit
         for closed in issue.pull.closes:
             self.close(closed, actor, "completed", issue.closed_at, by_pull=number)
 
@@ -205,7 +205,7 @@ class History:
             if name not in issue.labels:
                 issue.labels.append(name)
                 issue.label_changed = name
-                self._happen(issue, "labeled", self.world.account(actor), at).detail = name
+                self._add_event(issue, "labeled", self.world.account(actor), at).detail = name
 
     @one_at_a_time
     def unlabel(self, number: int, *names: str, at: Moment = None, actor: str | None = BOT_LOGIN) -> None:
@@ -213,29 +213,29 @@ class History:
         for name in names:
             issue.labels.remove(name)
             issue.label_changed = name
-            self._happen(issue, "unlabeled", self.world.account(actor), at).detail = name
+            self._add_event(issue, "unlabeled", self.world.account(actor), at).detail = name
 
     @one_at_a_time
     def lock(self, number: int, reason: str | None = None, at: Moment = None, actor: str | None = BOT_LOGIN) -> None:
         issue = self.repo.issues[number]
         issue.locked, issue.lock_reason = True, reason
-        self._happen(issue, "locked", self.world.account(actor), at).detail = reason
+        self._add_event(issue, "locked", self.world.account(actor), at).detail = reason
 
     @one_at_a_time
     def unlock(self, number: int, at: Moment = None, actor: str | None = BOT_LOGIN) -> None:
         issue = self.repo.issues[number]
         issue.locked, issue.lock_reason = False, None
-        self._happen(issue, "unlocked", self.world.account(actor), at)
+        self._add_event(issue, "unlocked", self.world.account(actor), at)
 
     @one_at_a_time
     def mark_duplicate(self, number: int, canonical: int, actor: str | None, at: Moment = None) -> None:
-        event = self._happen(self.repo.issues[number], "marked_as_duplicate", self.world.account(actor), at)
+        event = self._add_event(self.repo.issues[number], "marked_as_duplicate", self.world.account(actor), at)
         event.other = self.repo.issues[canonical]
 
     @one_at_a_time
     def reference(self, number: int, commit: str, actor: str | None, at: Moment = None) -> None:
         """A commit message names the issue."""
-        event = self._happen(self.repo.issues[number], "referenced", self.world.account(actor), at)
+        event = self._add_event(self.repo.issues[number], "referenced", self.world.account(actor), at)
         event.commit = commit
 
     @one_at_a_time
@@ -250,14 +250,14 @@ class History:
         return target.reactions[-1].id
 
     def cross_reference(self, number: int, source: Issue, actor: Account | None, at: str) -> None:
-        """``source`` refers to the issue: once, however often it does. The issue's own time of change stays."""
+        """Note once that ``source`` refers to the issue. The issue's ``updated_at`` stays the same."""
         target = self.repo.issues[number]
         if any(event.kind == "cross-referenced" and event.other is source for event in target.events):
             return
         target.events.append(Event(self.world.next_id(), "cross-referenced", actor, at, other=source))
 
     def association(self, account: Account | None) -> str:
-        """``author_association`` as GitHub works it out: role first, then merged work, then nothing."""
+        """``author_association`` as GitHub computes it: by role, then by merged pull requests."""
         if account is self.repo.owner:
             return "OWNER"
         if self.repo.writable_by(account):
@@ -265,25 +265,25 @@ class History:
         merged = (i for i in self.repo.issues.values() if i.pull and i.pull.merged_at)
         return "CONTRIBUTOR" if account and any(i.author is account for i in merged) else "NONE"
 
-    def _happen(self, issue: Issue, kind: str, actor: Account | None, at: Moment) -> Event:
+    def _add_event(self, issue: Issue, kind: str, actor: Account | None, at: Moment) -> Event:
         event = Event(self.world.next_id(), kind, actor, self.world.clock.stamp(at))
         issue.events.append(event)
         issue.touch(event.at)
         return event
 
     def _note_mentions(self, issue: Issue, text: str, actor: Account | None, at: str) -> None:
-        for number in mentioned(text, self.repo.full_name):
+        for number in find_mentions(text, self.repo.full_name):
             if number in self.repo.issues and number != issue.number:
                 self.cross_reference(number, issue, actor, at)
 
     def _note_duplicate(self, issue: Issue, text: str, actor: Account | None, at: str) -> None:
-        """Only who may write marks a duplicate by saying so."""
+        """Mark a duplicate if a comment says so and its author may write."""
         number = duplicate_of(text)
         allowed = self.repo.writable_by(actor) or (actor is not None and actor.type == "Bot")
         if number in self.repo.issues and allowed:
-            self._happen(issue, "marked_as_duplicate", actor, at).other = self.repo.issues[number]
+            self._add_event(issue, "marked_as_duplicate", actor, at).other = self.repo.issues[number]
 
 
 def app_of(account: Account | None) -> str | None:
-    """The slug of the app behind a bot account; people act through none."""
+    """The slug of the app behind a bot account; None for people."""
     return account.login.removesuffix("[bot]") if account and account.type == "Bot" else None

@@ -1,4 +1,4 @@
-"""Webhooks of the fake: payloads as GitHub builds them, signed deliveries, and deliveries that were lost."""
+"""Webhooks of the fake: signed deliveries, lost deliveries, and redeliveries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.fakes.state import World, from_epoch
 
 TIMEOUT = 10
 """Seconds that GitHub waits for an answer."""
-KEPT = 3 * 24 * 3600
-"""Seconds for which a delivery can be seen and asked for again."""
+KEPT_SECONDS = 3 * 24 * 3600
+"""Seconds for which a delivery is listed and can be redelivered."""
 Payload = dict[str, Any]
 
 
@@ -50,7 +50,7 @@ class Delivery:
 
 
 def signed_headers(event: str, guid: str, body: bytes, secret: str, app: int = 0) -> dict[str, str]:
-    """The headers of a delivery to an App; the signature is HMAC-SHA256 over the very bytes of the body."""
+    """The headers of a delivery to an App; the signature is HMAC-SHA256 over the bytes of the body."""
     key = secret.encode()
     return {
         "Content-Type": "application/json",
@@ -66,18 +66,18 @@ def signed_headers(event: str, guid: str, body: bytes, secret: str, app: int = 0
 
 
 class Hooks:
-    """Where deliveries go and what became of them."""
+    """Sends deliveries and records their results."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.url: str | None = None
         self.secret = "It's a Secret to Everybody"
         self.app = 0
-        """Whose webhook it is."""
+        """The id of the App whose webhook it is."""
         self.deliveries: list[Delivery] = []
 
     def deliver(self, event: str, payload: Payload, lose: bool = False, guid: str | None = None) -> Delivery:
-        """Send to `url` and note the status; with ``lose`` GitHub tries and nobody answers (status 502)."""
+        """Send to `url` and record the status; with ``lose``, nobody answers (status 502)."""
         delivery = Delivery(self.world.next_id(), guid or str(uuid.uuid4()), event, payload, self.world.clock.now)
         delivery.redelivery = guid is not None
         delivery.status = 502 if lose else self._post(delivery)
@@ -85,15 +85,15 @@ class Hooks:
         return delivery
 
     def recent(self) -> list[Delivery]:
-        """What is shown of them: three days."""
-        oldest = from_epoch(self.world.clock.epoch - KEPT)
+        """The deliveries that GitHub still lists: those of three days."""
+        oldest = from_epoch(self.world.clock.epoch - KEPT_SECONDS)
         return [delivery for delivery in self.deliveries if delivery.at >= oldest]
 
     def find(self, delivery_id: int) -> Delivery | None:
         return next((delivery for delivery in self.recent() if delivery.id == delivery_id), None)
 
-    def exchanged(self, delivery: Delivery) -> dict[str, Any]:
-        """What was sent and what came back, as one delivery shows it."""
+    def exchange(self, delivery: Delivery) -> dict[str, Any]:
+        """The request and response of a delivery, as the API shows them."""
         body = json.dumps(delivery.payload).encode()
         sent = signed_headers(delivery.event, delivery.guid, body, self.secret, self.app)
         request = {"headers": sent, "payload": delivery.payload}
@@ -104,12 +104,12 @@ class Hooks:
         }
 
     def redeliver(self, delivery_id: int) -> bool:
-        """Send again under the same GUID, a moment later; False when there is no such delivery, or no more."""
-        found = self.find(delivery_id)
-        if found is None:
+        """Send a delivery again with the same GUID, a moment later; False if it does not exist or is too old."""
+        delivery = self.find(delivery_id)
+        if delivery is None:
             return False
-        again = (found.event, found.payload, False, found.guid)
-        threading.Thread(target=self.deliver, args=again, daemon=True).start()
+        arguments = (delivery.event, delivery.payload, False, delivery.guid)
+        threading.Thread(target=self.deliver, args=arguments, daemon=True).start()
         return True
 
     def _post(self, delivery: Delivery) -> int:

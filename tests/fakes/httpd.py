@@ -1,4 +1,4 @@
-"""The loopback HTTP server in front of the fake GitHub: HTTP/1.1 with kept connections, one thread each."""
+"""The loopback HTTP server in front of the fake GitHub: HTTP/1.1 with persistent connections, one thread each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 
-Answer = Callable[[str, str, dict[str, str], bytes], Sent]
+Answer = Callable[[str, str, dict[str, str], bytes], SentReply]
 
 
 class _Headers(dict[str, str]):
@@ -32,7 +32,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self._body()
-        if len(body) < int(self.headers.get("Content-Length") or 0):  # who asked is gone: half a request is none
+        if len(body) < int(self.headers.get("Content-Length") or 0):  # the client is gone: ignore half a request
             self._drop()
             return
         sent = self.server.answer(self.command, self.path, _Headers.of(self.headers), body)
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def read_chunks(stream: Any) -> Any:
-    """The parts of a body in chunked transfer coding, one after the other."""
+    """The chunks of a body in chunked transfer coding."""
     while size := int(stream.readline().split(b";")[0], 16):
         yield stream.read(size)
         stream.readline()
@@ -79,7 +79,7 @@ def read_chunks(stream: Any) -> Any:
 
 
 class Loopback(ThreadingHTTPServer):
-    """Listens on a loopback port (0: any) from the moment it is made until `stop`."""
+    """Listens on a loopback port (0: any) from its creation until `stop`."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -95,7 +95,7 @@ class Loopback(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error of the server; anything else is."""
+        """Ignore a client that hangs up; anything else is an error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -106,7 +106,7 @@ class Loopback(ThreadingHTTPServer):
 
 
 class Listener(Loopback):
-    """Answers what it is asked."""
+    """Answers each request by a function."""
 
     def __init__(self, answer: Answer, port: int = 0) -> None:
         self.answer = answer

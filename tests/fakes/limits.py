@@ -1,5 +1,5 @@
-"""The hourly request limits of the fake GitHub, one allowance for each resource and token; all tokens of an
-installation share one.
+"""The hourly request limits of the fake GitHub, one allowance per resource and token; all tokens of an installation
+share one.
 
 https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#primary-rate-limit-for-github-app-installations
 """
@@ -27,17 +27,17 @@ class Allowance:
 
 
 class RateLimits:
-    """Counts what was used. A window of an hour begins with its first request, as the fake's clock tells it."""
+    """Counts requests. A window of an hour begins with its first request, by the fake's clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._allowances: dict[tuple[str, str], Allowance] = {}
         self._limits: dict[tuple[str, str], int] = {}
         self.status = 403
-        """What an exhausted REST limit answers with: 403 or 429."""
+        """The status of replies once a REST limit is exhausted: 403 or 429."""
 
     def set(self, limit: int, token: str | None = None, resource: str = "core") -> None:
-        """Give this token (None: every token and installation) so many requests an hour, beginning anew."""
+        """Give this token (None: every token and installation) so many requests an hour, and start counting again."""
         self._limits[token or "*", resource] = limit
         self._allowances = {
             key: value
@@ -47,11 +47,11 @@ class RateLimits:
 
     def allowance(self, token: Token | None, resource: str) -> Allowance:
         name = _holder(token)
-        found = self._allowances.get((name, resource))
-        if found is None or found.reset <= self._clock.epoch:
-            found = Allowance(self._limit(token, resource), self._clock.epoch + HOUR)
-            self._allowances[name, resource] = found
-        return found
+        current = self._allowances.get((name, resource))
+        if current is None or current.reset <= self._clock.epoch:
+            current = Allowance(self._limit(token, resource), self._clock.epoch + HOUR)
+            self._allowances[name, resource] = current
+        return current
 
     def _limit(self, token: Token | None, resource: str) -> int:
         name = _holder(token)
@@ -59,18 +59,18 @@ class RateLimits:
         return self._limits.get((name, resource), self._limits.get(("*", resource), own))
 
     def headers(self, token: Token | None, resource: str) -> dict[str, str]:
-        now = self.allowance(token, resource)
+        allowance = self.allowance(token, resource)
         return {
-            "X-RateLimit-Limit": str(now.limit),
-            "X-RateLimit-Remaining": str(now.remaining),
-            "X-RateLimit-Reset": str(now.reset),
-            "X-RateLimit-Used": str(min(now.used, now.limit)),
+            "X-RateLimit-Limit": str(allowance.limit),
+            "X-RateLimit-Remaining": str(allowance.remaining),
+            "X-RateLimit-Reset": str(allowance.reset),
+            "X-RateLimit-Used": str(min(allowance.used, allowance.limit)),
             "X-RateLimit-Resource": resource,
         }
 
 
 def _holder(token: Token | None) -> str:
-    """Whose allowance it is."""
+    """The holder of the allowance."""
     if token is None:
         return ""
     return token.value if token.installation is None else f"installation {token.installation}"

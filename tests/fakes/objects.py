@@ -1,4 +1,4 @@
-"""The fake's REST objects: the description's own examples with what the state says in place of their values."""
+"""The fake's REST objects: the description's own examples, filled with values from the state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fakes.state import ACTIONS_SLUG, REACTIONS, Account, Comment, Issue, 
 Json = dict[str, Any]
 API, SITE = "https://api.github.com", "https://github.com"
 SAMPLE = "octocat/Hello-World"
-"""Where the examples of the description live."""
+"""The repository of the description's examples."""
 ACTIONS_APP_ID = 15368
 
 
@@ -23,13 +23,13 @@ def node_id(kind: str, number: int) -> str:
 
 
 def from_node_id(text: str) -> tuple[str, int]:
-    """The kind and the number of a node id; ValueError when it is none of ours."""
+    """The kind and number of a node id; ValueError if it is none of ours."""
     kind, _, rest = text.partition("_kwDO")
     return kind, int.from_bytes(base64.urlsafe_b64decode(rest + "=" * (-len(rest) % 4)), "big")
 
 
 class Shapes:
-    """Renders state for one client: ``base`` is the API's URL as it sees it, ``site`` the URL of the web pages."""
+    """Renders state for one client: ``base`` is the API's URL for it, ``site`` the URL of the web pages."""
 
     def __init__(self, base: str, site: str, apps: dict[str, int] | None = None) -> None:
         self.base = base
@@ -38,7 +38,7 @@ class Shapes:
         self._samples: dict[str, str] = {}
 
     def sample(self, name: str, repo: Repository | None = None, **names: str) -> Any:
-        """A fresh copy of an example whose URLs lead here, those of its sample repository to ``repo``."""
+        """A fresh copy of an example; its URLs lead here, and those of the sample repository to ``repo``."""
         text = self._samples.get(name)
         if text is None:
             text = json.dumps(load_example(name)).replace(API, self.base).replace(SITE, self.site)
@@ -50,7 +50,7 @@ class Shapes:
         return json.loads(text)
 
     def account(self, account: Account | None) -> Json | None:
-        """A user, or None for an account that was deleted."""
+        """A user; None for a deleted account."""
         if account is None:
             return None
         login = account.login.replace("[bot]", "%5Bbot%5D")
@@ -110,7 +110,7 @@ class Shapes:
         }
 
     def issue(self, issue: Issue) -> Json:
-        """An issue or pull as the issues API shows it. The body of an empty one is null, as GitHub has it."""
+        """An issue or pull request as the issues API shows it. An empty body is null, as on GitHub."""
         url = f"{self.repo_url(issue.repo)}/issues/{issue.number}"
         shape: Json = dict(load_example("issue"))
         for name in ("repository", "assignee", "pinned_comment", "milestone", "pull_request"):

@@ -1,4 +1,4 @@
-"""Lists in pages: ``per_page``, ``page`` and cursors, with `Link` headers as GitHub writes them."""
+"""Pages of lists: ``per_page``, ``page`` and cursors, with `Link` headers as on GitHub."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOO_DEEP = (
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a list that a request asks for."""
+    """The requested part of a list."""
 
     size: int
     page: int
@@ -33,7 +33,7 @@ class Window:
 
 
 def window_of(call: Call) -> Window:
-    """``per_page`` is 30 by default and at most 100; what is no number counts as not given."""
+    """``per_page`` is 30 by default and at most 100; anything but a number is ignored."""
     return Window(min(_positive(call.query.get("per_page"), 30), 100), _positive(call.query.get("page"), 1))
 
 
@@ -42,7 +42,7 @@ def _positive(text: str | None, default: int) -> int:
 
 
 def page_reply(call: Call, items: Sequence[T], shape: Callable[[T], Any]) -> Reply:
-    """A page by number, with links to the next, last, first and previous one."""
+    """A page by number, with links to the next, last, first and previous page."""
     window = window_of(call)
     shown = items[window.start : window.start + window.size]
     last = max(1, -(-len(items) // window.size))
@@ -55,36 +55,36 @@ def page_reply(call: Call, items: Sequence[T], shape: Callable[[T], Any]) -> Rep
 
 
 @dataclass(frozen=True)
-class Keyed(Generic[T]):
-    """A sorted list and its keys, which are unique and rise, or fall when it is ``falling``."""
+class KeyedList(Generic[T]):
+    """A sorted list and its unique keys, ascending unless it is ``descending``."""
 
     keys: list[str]
     items: list[T]
-    falling: bool = False
+    descending: bool = False
 
     @classmethod
-    def sort(cls, items: Iterable[T], key: Callable[[T], str], falling: bool = False) -> Keyed[T]:
-        pairs = sorted(((key(item), item) for item in items), key=lambda pair: pair[0], reverse=falling)
-        return cls([pair[0] for pair in pairs], [pair[1] for pair in pairs], falling)
+    def sort(cls, items: Iterable[T], key: Callable[[T], str], descending: bool = False) -> KeyedList[T]:
+        pairs = sorted(((key(item), item) for item in items), key=lambda pair: pair[0], reverse=descending)
+        return cls([pair[0] for pair in pairs], [pair[1] for pair in pairs], descending)
 
     def after(self, cursor: str) -> int:
-        """Where the list goes on after the cursor, also when the item that it named is gone."""
-        if self.falling:
+        """The index after the cursor, even if the item of the cursor is gone."""
+        if self.descending:
             return len(self.keys) - bisect.bisect_left(self.keys[::-1], cursor)
         return bisect.bisect_right(self.keys, cursor)
 
 
-def keep_view(call: Call, name: object, make: Callable[[], Keyed[T]]) -> Keyed[T]:
-    """A sorted list that is kept until the state changes: a client that walks a thousand pages sorts it once."""
-    kept = call.server.views.get(name)
-    if kept is None or kept[0] != call.world.version:
-        kept = call.server.views[name] = (call.world.version, make())
-    listed: Keyed[T] = kept[1]
+def cached_view(call: Call, name: object, make: Callable[[], KeyedList[T]]) -> KeyedList[T]:
+    """A sorted list, cached until the state changes: for a client that reads a thousand pages it is sorted once."""
+    cached = call.server.views.get(name)
+    if cached is None or cached[0] != call.world.version:
+        cached = call.server.views[name] = (call.world.version, make())
+    listed: KeyedList[T] = cached[1]
     return listed
 
 
-def cursor_reply(call: Call, listed: Keyed[T], shape: Callable[[T], Any]) -> Reply:
-    """A page of a list that may be large: its link carries a cursor, and page numbers end at the hundredth."""
+def cursor_reply(call: Call, listed: KeyedList[T], shape: Callable[[T], Any]) -> Reply:
+    """A page of a list that may be large: its link has a cursor, and page numbers end at 100."""
     window = window_of(call)
     after = call.query.get("after")
     if after is None and window.page > MAX_PAGES:
@@ -112,12 +112,12 @@ def _decode(cursor: str) -> str:
 
 
 def link_header(call: Call, links: dict[str, dict[str, str | None]]) -> dict[str, str]:
-    """The pages stand under ``/repositories/{id}/``, whatever name the request used."""
+    """Links to pages under ``/repositories/{id}/``, whatever name the request used."""
     parts = []
     for relation, changes in links.items():
         query = dict(parse_qsl(call.query_string, keep_blank_values=True)) | changes
-        kept = urlencode({name: value for name, value in query.items() if value is not None})
-        parts.append(f'<{call.base}{by_id(call)}?{kept}>; rel="{relation}"')
+        parameters = urlencode({name: value for name, value in query.items() if value is not None})
+        parts.append(f'<{call.base}{by_id(call)}?{parameters}>; rel="{relation}"')
     return {"Link": ", ".join(parts)} if parts else {}
 
 

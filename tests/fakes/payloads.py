@@ -1,4 +1,4 @@
-"""Webhook payloads and event files, in the shape in which GitHub sends them."""
+"""Webhook payloads and event files, as GitHub sends them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Extra = Mapping[str, Any]
 
 
 class EventfulProject(DiscussedProject):
-    """A project that can tell what a webhook would tell of it."""
+    """A project that makes the payloads of webhooks."""
 
     shapes: Shapes
 
@@ -28,11 +28,11 @@ class EventfulProject(DiscussedProject):
         comment_id: int | None = None,
         extra: Extra | None = None,
     ) -> Json:
-        """What GitHub sends for ``issues``, ``issue_comment``, ``discussion``,
-        ``discussion_comment``, ``schedule`` or ``workflow_dispatch``, as things are.
+        """The current payload of ``issues``, ``issue_comment``, ``discussion``,
+        ``discussion_comment``, ``schedule`` or ``workflow_dispatch``.
 
-        ``extra`` replaces or adds keys at the top (``sender``, ``installation``, ``inputs``). Deleted issues and
-        comments are still known here. ``edited`` tells the changes of the last edit.
+        ``extra`` replaces or adds keys at the top level (``sender``, ``installation``, ``inputs``). Deleted issues and
+        comments still have payloads. ``edited`` shows the changes of the last edit.
         """
         with self.world.lock:
             body: Json = {"action": action} if action else {}
@@ -44,7 +44,7 @@ class EventfulProject(DiscussedProject):
             comment = self._find_comment(comment_id) if comment_id is not None else None
             if issue is not None:
                 body |= self._issue_part(issue, action)
-                body["issue"] |= {"number": number}  # a transferred one bears another number now
+                body["issue"] |= {"number": number}  # a transferred issue has another number now
             if comment is not None:
                 body["comment"] = self.shapes.comment(comment)
             body |= self._project_part(event_name, _sender(issue, comment))
@@ -59,15 +59,15 @@ class EventfulProject(DiscussedProject):
         comment_id: int | None = None,
         extra: Extra | None = None,
     ) -> Path:
-        """Write the payload where ``GITHUB_EVENT_PATH`` will point."""
+        """Write the payload to the file to which ``GITHUB_EVENT_PATH`` will point."""
         body = self.payload(event_name, action, number, comment_id, extra)
         path.write_text(json.dumps(body, indent=2), encoding="utf-8")
         return path
 
     def _find_issue(self, number: int) -> Issue:
         if number in self.repo.moved:
-            repo_id, there = self.repo.moved[number]
-            return self.world.repositories[repo_id].issues[there]
+            repo_id, new_number = self.repo.moved[number]
+            return self.world.repositories[repo_id].issues[new_number]
         return self.repo.issues.get(number) or self.repo.deleted[number]
 
     def _find_comment(self, comment_id: int) -> Comment:
@@ -80,8 +80,8 @@ class EventfulProject(DiscussedProject):
         if action == "edited":
             part["changes"] = dict(issue.changes)
         if action == "transferred":
-            there = repository_shape(self.shapes, issue.repo)
-            part["changes"] = {"new_issue": dict(shape), "new_repository": there}
+            new_repository = repository_shape(self.shapes, issue.repo)
+            part["changes"] = {"new_issue": dict(shape), "new_repository": new_repository}
         if action in ("labeled", "unlabeled") and issue.label_changed:
             part["label"] = self.shapes.label(issue.repo, issue.label_changed)
         return part
@@ -90,15 +90,15 @@ class EventfulProject(DiscussedProject):
         discussion = self.known_discussion(number)
         part: Json = {"discussion": discussion_shape(self.shapes, discussion)}
         if comment_id is not None:
-            said = next(one for one in discussion.comments if one.id == comment_id)
-            part["comment"] = comment_shape(self.shapes, said)
+            comment = next(each for each in discussion.comments if each.id == comment_id)
+            part["comment"] = comment_shape(self.shapes, comment)
         if action == "answered" and discussion.answer:
             part["answer"] = comment_shape(self.shapes, discussion.answer)
         if action == "transferred" and discussion.moved_to:
-            there = repository_shape(self.shapes, discussion.moved_to.repo)
-            there.pop("permissions")
+            new_repository = repository_shape(self.shapes, discussion.moved_to.repo)
+            new_repository.pop("permissions")
             new = discussion_shape(self.shapes, discussion.moved_to)
-            part["changes"] = {"new_discussion": new, "new_repository": there}
+            part["changes"] = {"new_discussion": new, "new_repository": new_repository}
         return part
 
     def _project_part(self, event_name: str, sender: Account | None) -> Json:

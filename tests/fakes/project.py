@@ -1,4 +1,4 @@
-"""The verbs for a repository as a whole: who may do what, its files and releases, and issues that leave it."""
+"""Changes of a whole repository: permissions, files, releases, and issues that are deleted or transferred."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release
 
 
 class Project(History):
-    """A repository with its history; `history.History` holds what happens to single issues."""
+    """A repository as a whole; `history.History` holds what happens to single issues."""
 
     @one_at_a_time
     def set_permission(self, login: str, role: str) -> None:
         """``role`` is ``admin``, ``maintain``, ``write``, ``triage``, ``read`` or ``none``."""
-        self.world.existing(login)
+        self.world.ensure_account(login)
         self.repo.roles[login.lower()] = role
 
     @one_at_a_time
@@ -26,7 +26,7 @@ class Project(History):
 
     @one_at_a_time
     def retarget(self, number: int, base: str) -> None:
-        """The pull is for this branch, not for the default one."""
+        """Set the base branch of a pull request."""
         pull = self.repo.issues[number].pull
         assert pull is not None, f"#{number} is no pull request"
         pull.base = base
@@ -37,19 +37,19 @@ class Project(History):
 
     @one_at_a_time
     def switch_issues(self, *, on: bool) -> None:
-        """Switch the repository's issues off, or on again."""
+        """Switch the repository's issues on or off."""
         self.repo.has_issues = on
 
     @one_at_a_time
     def rename_repo(self, full_name: str) -> None:
-        """The old name keeps leading here, with a redirect."""
+        """Rename the repository; its old name redirects to it."""
         owner, name = full_name.split("/")
-        self.repo.owner, self.repo.name = self.world.existing(owner), name
+        self.repo.owner, self.repo.name = self.world.ensure_account(owner), name
         self.world.names[full_name.lower()] = self.repo.id
 
     @one_at_a_time
     def delete_issue(self, number: int) -> None:
-        """The issue answers 410 from now on."""
+        """Delete the issue; it answers 410 from now on."""
         gone = self.repo.issues.pop(number)
         for comment in gone.comments:
             self.repo.comments.pop(comment.id, None)
@@ -57,12 +57,12 @@ class Project(History):
 
     @one_at_a_time
     def hide_issue(self, number: int) -> None:
-        """The issue answers 404, as all issues of an author do whom GitHub holds for spam."""
+        """Hide the issue: it answers 404, like the issues of an author whom GitHub flagged as a spammer."""
         self.repo.outsiders[number] = self.repo.issues.pop(number)
 
     @one_at_a_time
     def show_issue(self, number: int) -> None:
-        """Take a `hide_issue` back."""
+        """Undo `hide_issue`."""
         self.repo.issues[number] = self.repo.outsiders.pop(number)
 
     @one_at_a_time
@@ -82,7 +82,7 @@ class Project(History):
 
     @one_at_a_time
     def set_file(self, path: str, content: bytes | str) -> None:
-        """Put a file on the default branch, as the contents API shows it."""
+        """Put a file on the default branch, for the contents API."""
         self.repo.files[path] = content.encode() if isinstance(content, str) else content
 
     @one_at_a_time
@@ -95,7 +95,7 @@ class Project(History):
         sha: str | None = None,
         branch: str | None = None,
     ) -> str:
-        """A commit on top of a branch, None for the default one; returns its SHA."""
+        """Add a commit on top of a branch (None: the default one); returns its SHA."""
         sha = sha or fake_sha(f"{message} {len(self.repo.commits)}")
         changed = [ChangedFile(path) for path in files]
         stamp = self.world.clock.stamp(at)
@@ -104,7 +104,7 @@ class Project(History):
 
     @one_at_a_time
     def add_branch(self, name: str, at: str | None = None) -> None:
-        """A branch that starts at a commit, None for the newest of the default branch."""
+        """Add a branch at a commit (None: the newest of the default branch)."""
         self.repo.branches[name] = at or self.repo.branches[self.repo.default_branch]
 
     @one_at_a_time
@@ -117,7 +117,7 @@ class Project(History):
         draft: bool = False,
         branch: str | None = None,
     ) -> None:
-        """Release the newest commit of a branch, None for the default one."""
+        """Release the newest commit of a branch (None: the default one)."""
         stamp = self.world.clock.stamp(at)
         self.repo.releases.append(Release(self.world.next_id(), tag, stamp, body, prerelease, draft))
         if not draft:

@@ -1,4 +1,4 @@
-"""REST objects of a repository as a whole: itself, its pulls, commits, files, releases, tags and installations."""
+"""REST objects of a whole repository: itself, its pull requests, commits, files, releases and tags."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def commit_shape(shapes: Shapes, repo: Repository, commit: Commit) -> Json:
 
 
 def comparison_shape(shapes: Shapes, repo: Repository, ends: tuple[Commit, Commit], page: tuple[int, int]) -> Json:
-    """How the second of two commits stands to the first one; ``page`` is the number of the page and its size."""
+    """The comparison of the second commit with the first; ``page`` is a page number and a size."""
     base, head = ends
     older, newer = history_of(repo, base), history_of(repo, head)
     ahead = [commit for commit in reversed(newer) if commit not in older]
@@ -139,13 +139,13 @@ def comparison_shape(shapes: Shapes, repo: Repository, ends: tuple[Commit, Commi
         "ahead_by": len(ahead),
         "behind_by": len(behind),
         "total_commits": len(ahead),
-        "commits": [commit_shape(shapes, repo, one) for one in ahead[(number - 1) * size : number * size]],
+        "commits": [commit_shape(shapes, repo, commit) for commit in ahead[(number - 1) * size : number * size]],
         "files": [file_change_shape(shapes, repo, file, head.sha) for file in files.values()],
     }
 
 
 def content_shape(shapes: Shapes, repo: Repository, path: str, content: bytes) -> Json:
-    """A file as the contents API shows it, up to a megabyte with its content."""
+    """A file as the contents API shows it, with its content up to a megabyte."""
     sha = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
     entry = entry_shape(shapes, repo, path, "file") | {"sha": sha, "size": len(content)}
     small = len(content) <= 1_000_000

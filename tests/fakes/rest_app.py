@@ -1,15 +1,15 @@
-"""The API of GitHub Apps: themselves, their installations, tokens and webhook deliveries."""
+"""The API of GitHub Apps: the App itself, its installations, tokens and webhook deliveries."""
 
 from __future__ import annotations
 
 from tests.fakes.apps import App
-from tests.fakes.exchange import Book, Call, Refusal, Reply, not_found
+from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, not_found
 from tests.fakes.objects import Json, Shapes
 from tests.fakes.paging import page_reply, window_of
 from tests.fakes.project_objects import repository_shape
 from tests.fakes.state import Account
 
-BOOK = Book()
+ROUTES = RouteTable()
 INSTALLATION = "/app/installations/{installation_id}"
 OUT_OF_REACH = "There is at least one repository that does not exist or is not accessible to the parent installation."
 
@@ -21,24 +21,24 @@ def calling_app(call: Call) -> App:
     return call.app
 
 
-@BOOK.route("GET", "/app")
+@ROUTES.route("GET", "/app")
 def get_app(call: Call) -> Reply:
     app = calling_app(call)
-    told = {"permissions": app.permissions, "events": list(app.events)}
-    return Reply(200, (call.shapes.app(app.slug) or {}) | told)
+    details = {"permissions": app.permissions, "events": list(app.events)}
+    return Reply(200, (call.shapes.app(app.slug) or {}) | details)
 
 
-@BOOK.route("GET", "/app/installations")
+@ROUTES.route("GET", "/app/installations")
 def list_installations(call: Call) -> Reply:
     app = calling_app(call)
     return page_reply(call, sorted(app.installations), lambda number: _installation(call, app, number))
 
 
-@BOOK.route("GET", "/repos/{owner}/{repo}/installation")
+@ROUTES.route("GET", "/repos/{owner}/{repo}/installation")
 def get_repository_installation(call: Call) -> Reply:
     app, repo = calling_app(call), call.repository()
-    for number, seen in app.installations.items():
-        if repo.id in seen:
+    for number, visible in app.installations.items():
+        if repo.id in visible:
             return Reply(200, _installation(call, app, number))
     raise not_found()
 
@@ -65,39 +65,39 @@ def _installation(call: Call, app: App, number: int) -> Json:
     return installation_shape(call.shapes, number, app, call.server.apps.account(app, number))
 
 
-def _asked_for(call: Call) -> tuple[App, int]:
+def _find_installation(call: Call) -> tuple[App, int]:
     app, number = calling_app(call), call.number("installation_id")
     call.server.apps.installation(app, number)
     return app, number
 
 
-@BOOK.route("GET", INSTALLATION)
+@ROUTES.route("GET", INSTALLATION)
 def get_installation(call: Call) -> Reply:
-    return Reply(200, _installation(call, *_asked_for(call)))
+    return Reply(200, _installation(call, *_find_installation(call)))
 
 
-@BOOK.route("DELETE", INSTALLATION)
+@ROUTES.route("DELETE", INSTALLATION)
 def delete_installation(call: Call) -> Reply:
-    call.server.tenants.uninstall(_asked_for(call)[1], aside=True)
+    call.server.tenants.uninstall(_find_installation(call)[1], in_background=True)
     return Reply(204)
 
 
-@BOOK.route("PUT", f"{INSTALLATION}/suspended")
+@ROUTES.route("PUT", f"{INSTALLATION}/suspended")
 def suspend_installation(call: Call) -> Reply:
-    call.server.tenants.suspend(_asked_for(call)[1], aside=True)
+    call.server.tenants.suspend(_find_installation(call)[1], in_background=True)
     return Reply(204)
 
 
-@BOOK.route("DELETE", f"{INSTALLATION}/suspended")
+@ROUTES.route("DELETE", f"{INSTALLATION}/suspended")
 def unsuspend_installation(call: Call) -> Reply:
-    call.server.tenants.unsuspend(_asked_for(call)[1], aside=True)
+    call.server.tenants.unsuspend(_find_installation(call)[1], in_background=True)
     return Reply(204)
 
 
-@BOOK.route("POST", f"{INSTALLATION}/access_tokens")
+@ROUTES.route("POST", f"{INSTALLATION}/access_tokens")
 def create_token(call: Call) -> Reply:
-    """For all repositories of the installation, or for those that are named, by number or by name alone."""
-    app, number = _asked_for(call)
+    """A token for all repositories of the installation, or for those given by id or by name."""
+    app, number = _find_installation(call)
     only = _repositories(call, app.installations[number])
     token = call.server.apps.create_token(app, number, call.json().get("permissions"), only)
     body = {"token": token.value, "expires_at": token.expires_at, "permissions": token.permissions}
@@ -108,17 +108,17 @@ def create_token(call: Call) -> Reply:
 
 
 def _repositories(call: Call, seen: list[int]) -> list[int] | None:
-    asked = call.json()
-    if "repository_ids" not in asked and "repositories" not in asked:
+    payload = call.json()
+    if "repository_ids" not in payload and "repositories" not in payload:
         return None
-    named = {call.world.repositories[each].name: each for each in seen}
-    found = [*asked.get("repository_ids", ()), *(named.get(each, 0) for each in asked.get("repositories", ()))]
-    if not found or not set(found) <= set(seen):
+    by_name = {call.world.repositories[each].name: each for each in seen}
+    chosen = [*payload.get("repository_ids", ()), *(by_name.get(each, 0) for each in payload.get("repositories", ()))]
+    if not chosen or not set(chosen) <= set(seen):
         raise Refusal(422, OUT_OF_REACH)
-    return found
+    return chosen
 
 
-@BOOK.route("GET", "/installation/repositories")
+@ROUTES.route("GET", "/installation/repositories")
 def list_repositories(call: Call) -> Reply:
     if call.token is None or call.token.app is None:
         raise Refusal(403, "Resource not accessible by integration")
@@ -128,32 +128,32 @@ def list_repositories(call: Call) -> Reply:
     return reply
 
 
-@BOOK.route("GET", "/app/hook/deliveries")
+@ROUTES.route("GET", "/app/hook/deliveries")
 def list_deliveries(call: Call) -> Reply:
-    """Newest first, with a cursor in place of page numbers."""
+    """Newest first, with a cursor instead of page numbers."""
     calling_app(call)
     newest_first = sorted(call.server.hooks.recent(), key=lambda delivery: -delivery.id)
     cursor = call.query.get("cursor")
-    waiting = [delivery for delivery in newest_first if cursor is None or delivery.id < int(cursor)]
+    remaining = [delivery for delivery in newest_first if cursor is None or delivery.id < int(cursor)]
     size = window_of(call).size
-    reply = Reply(200, [delivery.shape() for delivery in waiting[:size]])
-    if len(waiting) > size:
-        link = f"{call.base}/app/hook/deliveries?per_page={size}&cursor={waiting[size - 1].id}"
+    reply = Reply(200, [delivery.shape() for delivery in remaining[:size]])
+    if len(remaining) > size:
+        link = f"{call.base}/app/hook/deliveries?per_page={size}&cursor={remaining[size - 1].id}"
         reply.headers["Link"] = f'<{link}>; rel="next"'
     return reply
 
 
-@BOOK.route("GET", "/app/hook/deliveries/{delivery_id}")
+@ROUTES.route("GET", "/app/hook/deliveries/{delivery_id}")
 def get_delivery(call: Call) -> Reply:
-    """With the payload, which the list has not."""
+    """One delivery with its payload, which the list leaves out."""
     calling_app(call)
-    found = call.server.hooks.find(call.number("delivery_id"))
-    if found is None:
+    delivery = call.server.hooks.find(call.number("delivery_id"))
+    if delivery is None:
         raise not_found()
-    return Reply(200, call.shapes.sample("hook-delivery") | found.shape() | call.server.hooks.exchanged(found))
+    return Reply(200, call.shapes.sample("hook-delivery") | delivery.shape() | call.server.hooks.exchange(delivery))
 
 
-@BOOK.route("POST", "/app/hook/deliveries/{delivery_id}/attempts")
+@ROUTES.route("POST", "/app/hook/deliveries/{delivery_id}/attempts")
 def redeliver(call: Call) -> Reply:
     calling_app(call)
     if not call.server.hooks.redeliver(call.number("delivery_id")):

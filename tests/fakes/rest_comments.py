@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.fakes.exchange import Book, Call, Refusal, Reply, invalid, not_found
-from tests.fakes.paging import Keyed, keep_view, page_reply
+from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, invalid, not_found
+from tests.fakes.paging import KeyedList, cached_view, page_reply
 from tests.fakes.rest_issues import ISSUE, ISSUES, add_reaction, check_may_change, find_issue, issues_of
 from tests.fakes.state import Comment, Issue
 
-BOOK = Book()
+ROUTES = RouteTable()
 COMMENT = f"{ISSUES}/comments/{{comment_id}}"
 MAX_BODY = 65_536
-"""Characters; what the API's own message says."""
+"""Characters, as the API's own message says."""
 MAX_COMMENTS = 2_500
 
 
@@ -35,43 +35,43 @@ def checked_body(call: Call) -> str:
     return body
 
 
-@BOOK.route("GET", f"{ISSUES}/comments", needs="issues:read")
+@ROUTES.route("GET", f"{ISSUES}/comments", needs="issues:read")
 def list_repository_comments(call: Call) -> Reply:
-    """By id unless ``sort`` is given; ``direction`` counts only together with ``sort``."""
+    """Sorted by id unless ``sort`` is given; ``direction`` works only together with ``sort``."""
     repo, since, field = issues_of(call), call.query.get("since", ""), call.query.get("sort")
     if field not in ("created", "updated", None):
         raise invalid("IssueComment", "sort")
-    falling = field is not None and call.query.get("direction", "desc") == "desc"
+    descending = field is not None and call.query.get("direction", "desc") == "desc"
 
     def key(comment: Comment) -> str:
         return f"{getattr(comment, f'{field}_at') if field else ''}|{comment.id:012d}"
 
-    def make() -> Keyed[Comment]:
-        chosen = (comment for comment in repo.comments.values() if _seen(comment) and comment.updated_at >= since)
-        return Keyed.sort(chosen, key, falling)
+    def make() -> KeyedList[Comment]:
+        chosen = (comment for comment in repo.comments.values() if _is_visible(comment) and comment.updated_at >= since)
+        return KeyedList.sort(chosen, key, descending)
 
-    listed = keep_view(call, ("comments", repo.id, since, field, falling), make)
+    listed = cached_view(call, ("comments", repo.id, since, field, descending), make)
     return page_reply(call, listed.items, call.shapes.comment)
 
 
-def _seen(comment: Comment) -> bool:
+def _is_visible(comment: Comment) -> bool:
     return comment.issue.number in comment.issue.repo.issues
 
 
-@BOOK.route("GET", f"{ISSUE}/comments", needs="issues:read")
+@ROUTES.route("GET", f"{ISSUE}/comments", needs="issues:read")
 def list_comments(call: Call) -> Reply:
     since = call.query.get("since", "")
     shown = [comment for comment in find_issue(call).comments if comment.updated_at >= since]
     return page_reply(call, shown, call.shapes.comment)
 
 
-@BOOK.route("POST", f"{ISSUE}/comments", needs="issues:write")
+@ROUTES.route("POST", f"{ISSUE}/comments", needs="issues:write")
 def create_comment(call: Call) -> Reply:
     issue = find_issue(call)
     body = checked_body(call)
     _check_open_for_comments(call, issue)
-    made = call.server.project(issue.repo).comment(issue.number, call.login, body)
-    shape = call.shapes.comment(issue.repo.comments[made])
+    comment_id = call.server.project(issue.repo).comment(issue.number, call.login, body)
+    shape = call.shapes.comment(issue.repo.comments[comment_id])
     return Reply(201, shape, {"Location": shape["url"]})
 
 
@@ -83,12 +83,12 @@ def _check_open_for_comments(call: Call, issue: Issue) -> None:
         raise Refusal(403, f"Commenting is disabled on issues with more than {MAX_COMMENTS} comments")
 
 
-@BOOK.route("GET", COMMENT, needs="issues:read")
+@ROUTES.route("GET", COMMENT, needs="issues:read")
 def get_comment(call: Call) -> Reply:
     return Reply(200, call.shapes.comment(find_comment(call)))
 
 
-@BOOK.route("PATCH", COMMENT, needs="issues:write")
+@ROUTES.route("PATCH", COMMENT, needs="issues:write")
 def update_comment(call: Call) -> Reply:
     comment = find_comment(call)
     check_may_change(call, comment.issue.repo, comment.author is call.account)
@@ -97,7 +97,7 @@ def update_comment(call: Call) -> Reply:
     return Reply(200, call.shapes.comment(comment))
 
 
-@BOOK.route("DELETE", COMMENT, needs="issues:write")
+@ROUTES.route("DELETE", COMMENT, needs="issues:write")
 def delete_comment(call: Call) -> Reply:
     comment = find_comment(call)
     check_may_change(call, comment.issue.repo, comment.author is call.account)
@@ -105,12 +105,12 @@ def delete_comment(call: Call) -> Reply:
     return Reply(204)
 
 
-@BOOK.route("GET", f"{COMMENT}/reactions", needs="issues:read")
+@ROUTES.route("GET", f"{COMMENT}/reactions", needs="issues:read")
 def list_comment_reactions(call: Call) -> Reply:
     return page_reply(call, find_comment(call).reactions, call.shapes.reaction)
 
 
-@BOOK.route("POST", f"{COMMENT}/reactions", needs="issues:write")
+@ROUTES.route("POST", f"{COMMENT}/reactions", needs="issues:write")
 def create_comment_reaction(call: Call) -> Reply:
     comment = find_comment(call)
     return add_reaction(call, comment.issue, comment.id)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fakes.exchange import Book, Call, Refusal, Reply, invalid, not_found, redirect
-from tests.fakes.paging import Keyed, cursor_reply, keep_view, page_reply
+from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, invalid, not_found, redirect
+from tests.fakes.paging import KeyedList, cached_view, cursor_reply, page_reply
 from tests.fakes.state import REACTIONS, Issue, Repository
 from tests.fakes.timeline import TIMELINE_ONLY, event_shape, in_order, timeline_shape
 
-BOOK = Book()
+ROUTES = RouteTable()
 ISSUES = "/repos/{owner}/{repo}/issues"
 ISSUE = f"{ISSUES}/{{issue_number}}"
-SERVED = frozenset({"state", "labels", "creator", "since", "sort", "direction", "per_page", "page", "after"})
-"""Parameters of the list that the fake knows; another one is an error of the fake, not silently ignored."""
+SUPPORTED = frozenset({"state", "labels", "creator", "since", "sort", "direction", "per_page", "page", "after"})
+"""The supported parameters of the list; any other is reported as a gap in the fake, not silently ignored."""
 REASONS = frozenset({"completed", "not_planned", "duplicate", "reopened", None})
 
 
 def find_issue(call: Call) -> Issue:
-    """The issue of the path: 410 when deleted or issues are off, 301 when it moved, 404 when nobody may see it."""
+    """The issue of the path: 410 if it is deleted or issues are off, 301 if it was moved, 404 if it is hidden."""
     repo, number = issues_of(call), call.number("issue_number")
     if number in repo.moved:
         target, there = repo.moved[number]
@@ -38,28 +38,28 @@ def issues_of(call: Call) -> Repository:
     return repo
 
 
-@BOOK.route("GET", ISSUES, needs="issues:read")
+@ROUTES.route("GET", ISSUES, needs="issues:read")
 def list_issues(call: Call) -> Reply:
-    """Newest first by default; pulls are issues too. ThreadComments of a sort key are broken by number."""
+    """Newest first by default, including pull requests. Ties of a sort key are broken by number."""
     repo, query = issues_of(call), call.query
-    unserved = set(query) - SERVED
-    if unserved:
-        raise NotImplementedError(f"the fake does not know these parameters of {ISSUES}: {sorted(unserved)}")
+    unsupported = set(query) - SUPPORTED
+    if unsupported:
+        raise NotImplementedError(f"the fake does not know these parameters of {ISSUES}: {sorted(unsupported)}")
     field = query.get("sort", "created")
     if field not in ("created", "updated", "comments"):
         raise invalid("Issue", "sort")
     return cursor_reply(call, _sorted_issues(call, repo, field), call.shapes.issue)
 
 
-def _sorted_issues(call: Call, repo: Repository, field: str) -> Keyed[Issue]:
+def _sorted_issues(call: Call, repo: Repository, field: str) -> KeyedList[Issue]:
     query = {name: value for name, value in call.query.items() if name not in ("per_page", "page", "after")}
-    falling = query.get("direction", "desc") == "desc"
+    descending = query.get("direction", "desc") == "desc"
 
-    def make() -> Keyed[Issue]:
-        chosen = (issue for issue in repo.issues.values() if _wanted(issue, query))
-        return Keyed.sort(chosen, lambda issue: _sort_key(issue, field), falling)
+    def make() -> KeyedList[Issue]:
+        chosen = (issue for issue in repo.issues.values() if _matches(issue, query))
+        return KeyedList.sort(chosen, lambda issue: _sort_key(issue, field), descending)
 
-    return keep_view(call, ("rest", repo.id, *sorted(query.items())), make)
+    return cached_view(call, ("rest", repo.id, *sorted(query.items())), make)
 
 
 def _sort_key(issue: Issue, field: str) -> str:
@@ -67,7 +67,7 @@ def _sort_key(issue: Issue, field: str) -> str:
     return f"{first}|{issue.number:09d}"
 
 
-def _wanted(issue: Issue, query: dict[str, str]) -> bool:
+def _matches(issue: Issue, query: dict[str, str]) -> bool:
     state = query.get("state", "open")
     labels = [name for name in query.get("labels", "").split(",") if name]
     creator = query.get("creator")
@@ -79,39 +79,39 @@ def _wanted(issue: Issue, query: dict[str, str]) -> bool:
     )
 
 
-@BOOK.route("POST", ISSUES, needs="issues:write")
+@ROUTES.route("POST", ISSUES, needs="issues:write")
 def create_issue(call: Call) -> Reply:
-    repo, asked = issues_of(call), call.json()
-    title = asked.get("title")
+    repo, payload = issues_of(call), call.json()
+    title = payload.get("title")
     if not isinstance(title, str) or not title.strip():
         raise invalid("Issue", "title", "missing_field")
     project = call.server.project(repo)
-    number = project.open_issue(call.login, title, asked.get("body"), None, asked.get("labels") or ())
+    number = project.open_issue(call.login, title, payload.get("body"), None, payload.get("labels") or ())
     shape = call.shapes.issue(repo.issues[number])
     return Reply(201, shape, {"Location": shape["url"]})
 
 
-@BOOK.route("GET", ISSUE, needs="issues:read")
+@ROUTES.route("GET", ISSUE, needs="issues:read")
 def get_issue(call: Call) -> Reply:
     return Reply(200, call.shapes.issue(find_issue(call)))
 
 
-@BOOK.route("PATCH", ISSUE, needs="issues:write")
+@ROUTES.route("PATCH", ISSUE, needs="issues:write")
 def update_issue(call: Call) -> Reply:
-    issue, asked = find_issue(call), call.json()
+    issue, payload = find_issue(call), call.json()
     check_may_change(call, issue.repo, issue.author is call.account)
     project, login = call.server.project(issue.repo), call.login
-    project.edit_issue(issue.number, asked.get("title"), asked.get("body"), by=login)
-    if "labels" in asked:
-        wanted = [item if isinstance(item, str) else item["name"] for item in asked["labels"]]
-        project.unlabel(issue.number, *[name for name in issue.labels if name not in wanted], actor=login)
-        project.label(issue.number, *wanted, actor=login)
-    _change_state(call, issue, asked)
+    project.edit_issue(issue.number, payload.get("title"), payload.get("body"), by=login)
+    if "labels" in payload:
+        names = [item if isinstance(item, str) else item["name"] for item in payload["labels"]]
+        project.unlabel(issue.number, *[name for name in issue.labels if name not in names], actor=login)
+        project.label(issue.number, *names, actor=login)
+    _change_state(call, issue, payload)
     return Reply(200, call.shapes.issue(issue))
 
 
-def _change_state(call: Call, issue: Issue, asked: dict[str, Any]) -> None:
-    state, reason = asked.get("state"), asked.get("state_reason")
+def _change_state(call: Call, issue: Issue, payload: dict[str, Any]) -> None:
+    state, reason = payload.get("state"), payload.get("state_reason")
     if state not in ("open", "closed", None) or reason not in REASONS:
         raise invalid("Issue", "state")
     project, login = call.server.project(issue.repo), call.login
@@ -122,41 +122,41 @@ def _change_state(call: Call, issue: Issue, asked: dict[str, Any]) -> None:
 
 
 def check_may_change(call: Call, repo: Repository, own: bool) -> None:
-    """A person changes what is theirs, or what is in a repository they may write to; an app what its map allows."""
+    """People may change what is theirs or in a repository that they can write to; apps what their permissions allow."""
     if not (own or call.token is None or call.token.app or repo.writable_by(call.account)):
         raise Refusal(403, "Must have admin rights to Repository.")
 
 
-@BOOK.route("GET", f"{ISSUE}/timeline", needs="issues:read")
+@ROUTES.route("GET", f"{ISSUE}/timeline", needs="issues:read")
 def list_timeline(call: Call) -> Reply:
     issue = find_issue(call)
     return page_reply(call, in_order(issue), lambda entry: timeline_shape(call.shapes, issue, entry))
 
 
-@BOOK.route("GET", f"{ISSUE}/events", needs="issues:read")
+@ROUTES.route("GET", f"{ISSUE}/events", needs="issues:read")
 def list_events(call: Call) -> Reply:
     issue = find_issue(call)
     events = [event for event in issue.events if event.kind not in TIMELINE_ONLY]
     return page_reply(call, events, lambda event: event_shape(call.shapes, issue, event))
 
 
-@BOOK.route("GET", f"{ISSUE}/reactions", needs="issues:read")
+@ROUTES.route("GET", f"{ISSUE}/reactions", needs="issues:read")
 def list_reactions(call: Call) -> Reply:
     return page_reply(call, find_issue(call).reactions, call.shapes.reaction)
 
 
-@BOOK.route("POST", f"{ISSUE}/reactions", needs="issues:write")
+@ROUTES.route("POST", f"{ISSUE}/reactions", needs="issues:write")
 def create_reaction(call: Call) -> Reply:
     return add_reaction(call, find_issue(call), None)
 
 
 def add_reaction(call: Call, issue: Issue, comment_id: int | None) -> Reply:
-    """201 for a new reaction, 200 for one that is there already."""
+    """201 for a new reaction, 200 for an existing one."""
     content = call.json().get("content")
     if content not in REACTIONS:
         raise invalid("Reaction", "content")
     target = issue if comment_id is None else issue.repo.comments[comment_id]
     before = len(target.reactions)
-    made = call.server.project(issue.repo).react(issue.number, call.login, content, comment_id)
-    shape = next(call.shapes.reaction(reaction) for reaction in target.reactions if reaction.id == made)
+    reaction_id = call.server.project(issue.repo).react(issue.number, call.login, content, comment_id)
+    shape = next(call.shapes.reaction(reaction) for reaction in target.reactions if reaction.id == reaction_id)
     return Reply(201 if len(target.reactions) > before else 200, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.fakes.commits import find_commit
 from tests.fakes.contract import load_example
-from tests.fakes.exchange import Book, Call, Refusal, Reply, not_found
+from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, not_found
 from tests.fakes.limits import RESOURCES
 from tests.fakes.paging import page_reply
 from tests.fakes.project_objects import (
@@ -20,24 +20,24 @@ from tests.fakes.project_objects import (
 )
 from tests.fakes.state import WRITER_ROLES, Issue, Repository
 
-BOOK = Book()
+ROUTES = RouteTable()
 REPO = "/repos/{owner}/{repo}"
 PERMISSIONS = {"maintain": "write", "triage": "read"}
-"""Roles that the old field ``permission`` tells by a coarser name."""
+"""Roles for which the old field ``permission`` has a coarser name."""
 
 
-@BOOK.route("GET", REPO)
+@ROUTES.route("GET", REPO)
 def get_repository(call: Call) -> Reply:
     return Reply(200, repository_shape(call.shapes, call.repository(), call.account))
 
 
-@BOOK.route("GET", f"{REPO}/labels", needs="issues:read")
+@ROUTES.route("GET", f"{REPO}/labels", needs="issues:read")
 def list_labels(call: Call) -> Reply:
     repo = call.repository()
     return page_reply(call, sorted(repo.labels), lambda name: call.shapes.label(repo, name))
 
 
-@BOOK.route("GET", f"{REPO}/collaborators/{{username}}/permission")
+@ROUTES.route("GET", f"{REPO}/collaborators/{{username}}/permission")
 def get_permission(call: Call) -> Reply:
     repo, account = call.repository(), call.world.accounts.get(call.params["username"].lower())
     if account is None:
@@ -49,9 +49,9 @@ def get_permission(call: Call) -> Reply:
     return Reply(200, {"permission": coarse, "role_name": role, "user": user})
 
 
-@BOOK.route("GET", f"{REPO}/contents/{{path}}", needs="contents:read")
+@ROUTES.route("GET", f"{REPO}/contents/{{path}}", needs="contents:read")
 def get_content(call: Call) -> Reply:
-    """A file, its raw bytes when the client accepts them so, or the entries of a folder."""
+    """A file, its raw bytes if the client accepts them, or the entries of a folder."""
     repo, path = call.repository(), call.params["path"].strip("/")
     if call.query.get("ref") not in (None, repo.default_branch, f"refs/heads/{repo.default_branch}"):
         raise Refusal(404, f"No commit found for the ref {call.query['ref']}")
@@ -71,19 +71,19 @@ def _entries(repo: Repository, folder: str) -> dict[str, str]:
     return {f"{prefix}{path.split('/')[0]}": "dir" if "/" in path else "file" for path in inside}
 
 
-@BOOK.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
+@ROUTES.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
 def get_commit(call: Call) -> Reply:
-    """By full or short SHA, tag, or the name of a branch."""
+    """A commit by full or short SHA, tag, or branch."""
     repo, ref = call.repository(), call.params["ref"]
-    found = find_commit(repo, ref)
-    if found is None:
+    commit = find_commit(repo, ref)
+    if commit is None:
         raise Refusal(422, f"No commit found for SHA: {ref}")
-    return Reply(200, commit_shape(call.shapes, repo, found))
+    return Reply(200, commit_shape(call.shapes, repo, commit))
 
 
-@BOOK.route("GET", f"{REPO}/compare/{{basehead}}", needs="contents:read")
+@ROUTES.route("GET", f"{REPO}/compare/{{basehead}}", needs="contents:read")
 def compare(call: Call) -> Reply:
-    """The commits that the head has and the base has not, a page of them; the files stand on the first page only."""
+    """A page of the commits that are in head but not in base; only the first page lists the files."""
     repo = call.repository()
     base, dots, head = call.params["basehead"].partition("...")
     ends = find_commit(repo, base), find_commit(repo, head)
@@ -93,9 +93,9 @@ def compare(call: Call) -> Reply:
     return Reply(200, comparison_shape(call.shapes, repo, (ends[0], ends[1]), (page, size)))
 
 
-@BOOK.route("GET", f"{REPO}/releases", needs="contents:read")
+@ROUTES.route("GET", f"{REPO}/releases", needs="contents:read")
 def list_releases(call: Call) -> Reply:
-    """Newest first; drafts are shown to those who may write."""
+    """Newest first; drafts are shown only to writers."""
     repo = call.repository()
     may_write = call.token is not None and call.server.allows(call.token, "contents:write")
     shown = [release for release in repo.releases if may_write or not release.draft]
@@ -103,7 +103,7 @@ def list_releases(call: Call) -> Reply:
     return page_reply(call, newest_first, lambda release: release_shape(call.shapes, repo, release))
 
 
-@BOOK.route("GET", f"{REPO}/tags", needs="contents:read")
+@ROUTES.route("GET", f"{REPO}/tags", needs="contents:read")
 def list_tags(call: Call) -> Reply:
     repo = call.repository()
     tags = sorted(repo.tags.items(), reverse=True)
@@ -117,12 +117,12 @@ def find_pull(call: Call) -> Issue:
     return issue
 
 
-@BOOK.route("GET", f"{REPO}/pulls/{{pull_number}}", needs="pull_requests:read")
+@ROUTES.route("GET", f"{REPO}/pulls/{{pull_number}}", needs="pull_requests:read")
 def get_pull(call: Call) -> Reply:
     return Reply(200, pull_shape(call.shapes, find_pull(call)))
 
 
-@BOOK.route("GET", f"{REPO}/pulls/{{pull_number}}/files", needs="pull_requests:read")
+@ROUTES.route("GET", f"{REPO}/pulls/{{pull_number}}/files", needs="pull_requests:read")
 def list_pull_files(call: Call) -> Reply:
     issue = find_pull(call)
     assert issue.pull is not None
@@ -130,9 +130,9 @@ def list_pull_files(call: Call) -> Reply:
     return page_reply(call, issue.pull.files, lambda file: file_change_shape(call.shapes, issue.repo, file, head))
 
 
-@BOOK.route("GET", "/user")
+@ROUTES.route("GET", "/user")
 def get_user(call: Call) -> Reply:
-    """Only a person is a user: the token of an app or a workflow is refused."""
+    """The user of a token; the tokens of apps and workflows are refused."""
     if call.token is None:
         raise Refusal(401, "Requires authentication")
     if call.token.app:
@@ -140,22 +140,22 @@ def get_user(call: Call) -> Reply:
     return Reply(200, call.shapes.sample("private-user") | (call.shapes.account(call.token.account) or {}))
 
 
-@BOOK.route("GET", "/meta")
+@ROUTES.route("GET", "/meta")
 def get_meta(call: Call) -> Reply:
     return Reply(200, load_example("api-overview"))
 
 
-@BOOK.route("GET", "/rate_limit")
+@ROUTES.route("GET", "/rate_limit")
 def get_rate_limit(call: Call) -> Reply:
-    """Asking costs nothing."""
+    """The remaining allowances; this request does not count."""
     shape = call.shapes.sample("rate-limit-overview")
     for name in RESOURCES:
-        now = call.server.limits.allowance(call.token, name)
+        allowance = call.server.limits.allowance(call.token, name)
         shape["resources"][name] = {
-            "limit": now.limit,
-            "used": min(now.used, now.limit),
-            "remaining": now.remaining,
-            "reset": now.reset,
+            "limit": allowance.limit,
+            "used": min(allowance.used, allowance.limit),
+            "remaining": allowance.remaining,
+            "reset": allowance.reset,
         }
     shape["rate"] = shape["resources"]["core"]
     return Reply(200, shape)

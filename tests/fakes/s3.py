@@ -1,8 +1,7 @@
-"""An object store that speaks as much of S3 as a table needs: whole and conditional writes, ranges, lists, parts.
+"""An object store with as much of S3 as a table needs: whole and conditional writes, ranges, lists, multipart uploads.
 
-Every change of a key is made under one
-lock, so that ``If-None-Match: *`` lets exactly one writer through, as with S3. Signatures are not looked at. Shapes:
-https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations.html
+One lock guards every change of a key, so that ``If-None-Match: *`` lets exactly one writer through, as in S3.
+Signatures are not checked. API: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations.html
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ XMLNS = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 
 @dataclass
-class Objects:
-    """What is stored. ``delay`` seconds pass before each answer; ``requests`` counts them; ``is_down`` refuses all;
-    ``before_write`` is called with each key that is to be written."""
+class StoredObjects:
+    """What is stored. Each answer takes ``delay`` seconds; ``requests`` counts requests; ``is_down`` refuses them all;
+    ``before_write`` is called with each key before it is written."""
 
     contents: dict[str, tuple[bytes, datetime]] = field(default_factory=dict)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class Objects:
     before_write: Callable[[str], None] = lambda _: None
 
     def put(self, key: str, content: bytes, *, only_new: bool) -> bool:
-        """Whether it was written; False if it is there and may not."""
+        """Store an object; False if it exists already and ``only_new`` is set."""
         self.before_write(key)
         with self.lock:
             if only_new and key in self.contents:
@@ -51,8 +50,8 @@ class Objects:
             return True
 
 
-def bare(path: str) -> str:
-    """The key in ``/bucket/key``: all buckets are one."""
+def key_of(path: str) -> str:
+    """The key in ``/bucket/key``; there is only one bucket, whatever its name."""
     return path.removeprefix("/").partition("/")[2]
 
 
@@ -64,7 +63,7 @@ class S3Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
-    objects: Objects
+    objects: StoredObjects
 
     def log_message(self, *_: object) -> None:
         pass
@@ -74,7 +73,7 @@ class S3Handler(BaseHTTPRequestHandler):
             return False
         parts = urlsplit(self.path)
         self.query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
-        self.key = bare(unquote(parts.path))
+        self.key = key_of(unquote(parts.path))
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         assert "aws-chunked" not in (self.headers.get("Content-Encoding") or "")
         self.objects.requests += 1
@@ -91,23 +90,23 @@ class S3Handler(BaseHTTPRequestHandler):
             parts[int(self.query["partNumber"])] = self.body
             return self.reply(200, headers={"ETag": etag(self.body)})
         if source := self.headers.get("x-amz-copy-source"):
-            found = self.objects.contents.get(bare("/" + unquote(source).lstrip("/")))
-            if found is None:
+            source_object = self.objects.contents.get(key_of("/" + unquote(source).lstrip("/")))
+            if source_object is None:
                 return self.fail(404, "NoSuchKey")
-            self.body = found[0]
+            self.body = source_object[0]
         if not self.objects.put(self.key, self.body, only_new=self.headers.get("If-None-Match") == "*"):
             return self.fail(412, "PreconditionFailed")
-        told = f"<CopyObjectResult><ETag>{etag(self.body)}</ETag></CopyObjectResult>" if source else ""
-        return self.reply(200, told.encode(), {"ETag": etag(self.body)})
+        body_xml = f"<CopyObjectResult><ETag>{etag(self.body)}</ETag></CopyObjectResult>" if source else ""
+        return self.reply(200, body_xml.encode(), {"ETag": etag(self.body)})
 
     def do_POST(self) -> None:
         if "uploads" in self.query:
             number = f"upload-{next(self.objects.numbers)}"
             self.objects.uploads[number] = {}
-            told = (
+            body_xml = (
                 f"<InitiateMultipartUploadResult {XMLNS}><UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
             )
-            return self.reply(200, told.encode())
+            return self.reply(200, body_xml.encode())
         if "uploadId" in self.query:
             return self.complete()
         keys = [
@@ -117,8 +116,8 @@ class S3Handler(BaseHTTPRequestHandler):
         with self.objects.lock:
             for key in keys:
                 self.objects.contents.pop(key, None)
-        told = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
-        return self.reply(200, f"<DeleteResult {XMLNS}>{told}</DeleteResult>".encode())
+        body_xml = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        return self.reply(200, f"<DeleteResult {XMLNS}>{body_xml}</DeleteResult>".encode())
 
     def complete(self) -> None:
         parts = self.objects.uploads.pop(self.query["uploadId"], None)
@@ -127,8 +126,10 @@ class S3Handler(BaseHTTPRequestHandler):
         content = b"".join(parts[int(number)] for number in PART.findall(self.body.decode()))
         if not self.objects.put(self.key, content, only_new=self.headers.get("If-None-Match") == "*"):
             return self.fail(412, "PreconditionFailed")
-        told = f"<CompleteMultipartUploadResult {XMLNS}><ETag>{etag(content)}</ETag></CompleteMultipartUploadResult>"
-        return self.reply(200, told.encode())
+        body_xml = (
+            f"<CompleteMultipartUploadResult {XMLNS}><ETag>{etag(content)}</ETag></CompleteMultipartUploadResult>"
+        )
+        return self.reply(200, body_xml.encode())
 
     def do_DELETE(self) -> None:
         if "uploadId" in self.query:
@@ -144,15 +145,15 @@ class S3Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self.key:
             return self.list()
-        found = self.objects.contents.get(self.key)
-        if found is None:
+        stored = self.objects.contents.get(self.key)
+        if stored is None:
             return self.fail(404, "NoSuchKey")
-        content, at = found
+        content, at = stored
         headers = {"ETag": etag(content), "Last-Modified": format_datetime(at, usegmt=True)}
-        wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "")
-        if not wanted:
+        byte_range = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "")
+        if not byte_range:
             return self.reply(200, content, headers)
-        first, last = wanted.groups()
+        first, last = byte_range.groups()
         begin = int(first) if first else max(0, len(content) - int(last))
         end = min(int(last) + 1, len(content)) if first and last else len(content)
         if begin >= len(content):
@@ -167,7 +168,7 @@ class S3Handler(BaseHTTPRequestHandler):
         with self.objects.lock:
             keys = sorted(key for key in self.objects.contents if key.startswith(prefix))
             stored = dict(self.objects.contents)
-        entries: dict[str, bool] = {}  # a key, or a prefix that several share
+        entries: dict[str, bool] = {}  # key, or prefix shared by several keys → whether it is a prefix
         for key in keys:
             rest = key[len(prefix) :]
             is_folder = bool(delimiter) and delimiter in rest
@@ -175,16 +176,16 @@ class S3Handler(BaseHTTPRequestHandler):
         names = [name for name in sorted(entries) if name > after]
         most = min(PAGE, int(self.query.get("max-keys", PAGE)))
         shown, is_cut = names[:most], len(names) > most
-        told = "".join(
+        body_xml = "".join(
             f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
             if entries[name]
-            else item(name, *stored[name])
+            else object_xml(name, *stored[name])
             for name in shown
         )
         token = f"<NextContinuationToken>{escape(shown[-1])}</NextContinuationToken>" if is_cut else ""
         head = f"<Prefix>{escape(prefix)}</Prefix><KeyCount>{len(shown)}</KeyCount>"
         end = f"<IsTruncated>{str(is_cut).lower()}</IsTruncated>{token}"
-        self.reply(200, f"<ListBucketResult {XMLNS}>{head}{end}{told}</ListBucketResult>".encode())
+        self.reply(200, f"<ListBucketResult {XMLNS}>{head}{end}{body_xml}</ListBucketResult>".encode())
 
     def fail(self, status: int, code: str) -> None:
         self.reply(status, f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())
@@ -200,7 +201,7 @@ class S3Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
 
-def item(name: str, content: bytes, at: datetime) -> str:
+def object_xml(name: str, content: bytes, at: datetime) -> str:
     stamp = at.strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return (
         f"<Contents><Key>{escape(name)}</Key><LastModified>{stamp}</LastModified><ETag>{escape(etag(content))}</ETag>"
@@ -213,13 +214,13 @@ class S3Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_: object) -> None:
-        """A client that was killed is no trouble."""
+        """Ignore errors from clients that were killed."""
 
 
 @contextmanager
-def s3() -> Iterator[tuple[Objects, dict[str, str]]]:
-    """The store, and the environment that leads clients to its bucket."""
-    objects = Objects()
+def s3() -> Iterator[tuple[StoredObjects, dict[str, str]]]:
+    """The store, and the environment variables for its clients."""
+    objects = StoredObjects()
     server = S3Server(("127.0.0.1", 0), type("Handler", (S3Handler,), {"objects": objects}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""From a request in bytes to a reply in bytes: who asks, may they, is a fault due, is the contract kept."""
+"""Turns a request in bytes into a reply in bytes: authentication, permissions, faults, and the contract."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from urllib.parse import unquote
 from tests.fakes import graph, rest_app, rest_comments, rest_issues, rest_project
 from tests.fakes.apps import App
 from tests.fakes.contract import Exchange, find_violations
-from tests.fakes.exchange import Book, Call, Recorded, Refusal, Reply, Route, Wire, not_found
-from tests.fakes.faults import HAPPENS, Fault
+from tests.fakes.exchange import Call, RawRequest, RecordedRequest, Refusal, Reply, Route, RouteTable, not_found
+from tests.fakes.faults import TAKE_EFFECT, Fault
 from tests.fakes.objects import Shapes
 from tests.fakes.state import Token
-from tests.fakes.struck import answer
+from tests.fakes.struck import make_reply
 
 ENTERPRISE = "/api/v3"
-BOOK = Book().extend((rest_issues.BOOK, rest_comments.BOOK, rest_project.BOOK, rest_app.BOOK))
+ROUTES = RouteTable().extend((rest_issues.ROUTES, rest_comments.ROUTES, rest_project.ROUTES, rest_app.ROUTES))
 GRAPHQL = Route("POST", "/graphql", lambda call: Reply())
-FREE = frozenset({"/rate_limit"})
+UNCOUNTED = frozenset({"/rate_limit"})
 
 
 @dataclass(frozen=True)
-class Sent:
-    """What goes out; nothing at all when the connection is dropped."""
+class SentReply:
+    """The reply to send; nothing is sent if the connection is dropped."""
 
     status: int
     headers: dict[str, str]
@@ -40,10 +40,10 @@ class Sent:
 
 
 def find_route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    """The route and the decoded parts of the path. Fixed words win over parameters; only ``{path}`` spans slashes."""
+    """The route and the decoded parts of the path. Fixed words win over parameters; only ``{path}`` matches slashes."""
     parts = path.strip("/").split("/")
     best: tuple[int, Route, dict[str, str]] | None = None
-    for route in BOOK.routes:
+    for route in ROUTES.routes:
         if route.method != method:
             continue
         params = match(route.parts, parts)
@@ -52,10 +52,10 @@ def find_route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
     return (best[1], best[2]) if best else None
 
 
-def _route_of(wire: Wire) -> tuple[Route | None, dict[str, str]]:
-    if wire.path == GRAPHQL.template and wire.method == GRAPHQL.method:
+def _route_of(request: RawRequest) -> tuple[Route | None, dict[str, str]]:
+    if request.path == GRAPHQL.template and request.method == GRAPHQL.method:
         return GRAPHQL, {}
-    return find_route(wire.method, wire.path) or (None, {})
+    return find_route(request.method, request.path) or (None, {})
 
 
 def match(template: tuple[str, ...], parts: list[str]) -> dict[str, str] | None:
@@ -81,48 +81,52 @@ class Service:
         self._shapes: dict[str, Shapes] = {}
         self._counter = itertools.count(1)
 
-    def serve(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
-        wire = self._read(method, target, headers, body)
-        self.fake.on_request(f"{method} {wire.path}")
-        fault = self.fake.faults.strike(f"{method} {wire.path}")
-        named = self._by_name(wire)
-        route, params = _route_of(named)
-        template = route.template if route else wire.path
+    def serve(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
+        request = self._read(method, target, headers, body)
+        self.fake.on_request(f"{method} {request.path}")
+        fault = self.fake.faults.strike(f"{method} {request.path}")
+        resolved = self._resolve_repository(request)
+        route, params = _route_of(resolved)
+        template = route.template if route else request.path
         if fault and fault.kind == "drop":
-            self.fake.record(Recorded(method, template, 0), False)
-            return Sent(0, {}, b"", dropped=True)
+            self.fake.record(RecordedRequest(method, template, 0), False)
+            return SentReply(0, {}, b"", dropped=True)
         with self.fake.world.lock:
-            struck = answer(fault, named, route, self.fake) if fault else None
-            sent = self._finish(named, route, struck or self._reply(named, route, params))
-            self.fake.struck |= {len(self.fake.requests): fault.kind} if fault else {}
+            fault_reply = make_reply(fault, resolved, route, self.fake) if fault else None
+            sent = self._finish(resolved, route, fault_reply or self._reply(resolved, route, params))
+            self.fake.fault_kinds |= {len(self.fake.requests): fault.kind} if fault else {}
         writes = graph.writes(_text(body)) if route is GRAPHQL else method not in ("GET", "HEAD")
-        self.fake.record(Recorded(method, template, sent.status), writes)
-        self._check(named, route, params, sent, bool(fault and fault.kind not in HAPPENS))
-        return _on_the_way(sent, fault) if fault else sent
+        self.fake.record(RecordedRequest(method, template, sent.status), writes)
+        self._check(resolved, route, params, sent, bool(fault and fault.kind not in TAKE_EFFECT))
+        return _distort(sent, fault) if fault else sent
 
-    def _read(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Wire:
-        """The API is served at the root, and as on a company's server under ``/api/v3`` and ``/api/graphql``."""
+    def _read(self, method: str, target: str, headers: dict[str, str], body: bytes) -> RawRequest:
+        """The API is served at the root and, as on Enterprise Server, under ``/api/v3`` and ``/api/graphql``."""
         path, _, query = target.partition("?")
         base = self.fake.url
         if path == "/api/graphql":
             path, base = "/graphql", base + ENTERPRISE
         elif path.startswith(ENTERPRISE):
             path, base = path.removeprefix(ENTERPRISE) or "/", base + ENTERPRISE
-        return Wire(method, path, query, headers, body, base)
+        return RawRequest(method, path, query, headers, body, base)
 
-    def _by_name(self, wire: Wire) -> Wire:
-        """`Link` headers and redirects lead to ``/repositories/{id}``: the same as its name."""
-        found = re.fullmatch(r"/repositories/(\d{1,12})(/.*)?", wire.path, re.ASCII)
-        repo = self.fake.world.repositories.get(int(found[1])) if found else None
-        return wire if repo is None or found is None else replace(wire, path=f"/repos/{repo.full_name}{found[2] or ''}")
+    def _resolve_repository(self, request: RawRequest) -> RawRequest:
+        """Replace ``/repositories/{id}``, used in `Link` headers and redirects, by the repository's name."""
+        id_match = re.fullmatch(r"/repositories/(\d{1,12})(/.*)?", request.path, re.ASCII)
+        repo = self.fake.world.repositories.get(int(id_match[1])) if id_match else None
+        return (
+            request
+            if repo is None or id_match is None
+            else replace(request, path=f"/repos/{repo.full_name}{id_match[2] or ''}")
+        )
 
-    def _reply(self, wire: Wire, route: Route | None, params: dict[str, str]) -> Reply:
+    def _reply(self, request: RawRequest, route: Route | None, params: dict[str, str]) -> Reply:
         try:
-            token, app = self._authenticate(wire.headers)
+            token, app = self._authenticate(request.headers)
             if route is None:
                 raise not_found()
-            shapes = self._shapes_for(wire.base)
-            call = Call(self.fake.world, shapes, wire, params, token, app, self.fake)
+            shapes = self._shapes_for(request.base)
+            call = Call(self.fake.world, shapes, request, params, token, app, self.fake)
             if route is GRAPHQL:
                 return self._graphql(call)
             return self._rest(call, route)
@@ -131,13 +135,13 @@ class Service:
         except NotImplementedError as gap:
             self.fake.violations.append(str(gap))
             return Refusal(501, str(gap)).reply
-        except Exception:  # noqa: BLE001 - whatever breaks here is a bug of the fake, told by the test that met it
+        except Exception:  # noqa: BLE001 - a bug of the fake, reported by the test that met it
             self.fake.violations.append(f"the fake broke: {traceback.format_exc()}")
             return Refusal(500, "Server Error").reply
 
     def _rest(self, call: Call, route: Route) -> Reply:
         allowance = self.fake.limits.allowance(call.token or self.fake.apps.as_token(call.app), "core")
-        if route.template not in FREE:
+        if route.template not in UNCOUNTED:
             if allowance.remaining <= 0:
                 return self._exhausted(call)
             allowance.used += 1
@@ -146,15 +150,15 @@ class Service:
         if "repo" in call.params:
             self.fake.apps.note(call.token, call.repository().id)
         not_modified = self._not_modified(call, reply)
-        if not_modified is not None and route.template not in FREE:
+        if not_modified is not None and route.template not in UNCOUNTED:
             allowance.used -= 1
         return not_modified or reply
 
     def _graphql(self, call: Call) -> Reply:
         if call.token is None:
             raise Refusal(401, "This endpoint requires you to be authenticated.")
-        reply, wrong = graph.answer(call, self.fake.limits.allowance(call.token, "graphql"))
-        self.fake.violations.extend(wrong)
+        reply, complaints = graph.answer_query(call, self.fake.limits.allowance(call.token, "graphql"))
+        self.fake.violations.extend(complaints)
         return reply
 
     def _exhausted(self, call: Call) -> Reply:
@@ -171,7 +175,7 @@ class Service:
         self._check_installation(call, route)
 
     def _check_installation(self, call: Call, route: Route) -> None:
-        """The token of an installation reaches its own repositories, and reads public ones."""
+        """An installation token may use its own repositories and read public ones."""
         if call.token is None or call.token.installation is None or "repo" not in call.params:
             return
         repo = call.repository()
@@ -179,9 +183,9 @@ class Service:
             raise not_found() if repo.private else Refusal(403, "Resource not accessible by integration")
 
     def _not_modified(self, call: Call, reply: Reply) -> Reply | None:
-        """Set the weak ETag; the empty 304 when the client has this very reply already.
+        """Set the weak ETag; returns an empty 304 if the client already has this reply.
 
-        The answers vary with the ``Authorization`` header, and so do their ETags: one token's mean nothing to another.
+        Replies vary with the ``Authorization`` header, and so do their ETags: one token's ETag never matches another's.
         https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
         https://github.com/github/docs/issues/34689
         """
@@ -190,9 +194,9 @@ class Service:
         whose = call.headers.get("Authorization", "").encode()
         tag = f'W/"{hashlib.sha256(whose + reply.encoded()).hexdigest()}"'
         reply.headers["ETag"] = tag
-        known = call.headers.get("If-None-Match", "")
-        wanted = {part.strip().removeprefix("W/") for part in known.split(",")}
-        return Reply(304, None, {"ETag": tag}) if tag.removeprefix("W/") in wanted else None
+        sent_tags = call.headers.get("If-None-Match", "")
+        tags = {part.strip().removeprefix("W/") for part in sent_tags.split(",")}
+        return Reply(304, None, {"ETag": tag}) if tag.removeprefix("W/") in tags else None
 
     def _authenticate(self, headers: dict[str, str]) -> tuple[Token | None, App | None]:
         kind, _, credential = headers.get("Authorization", "").partition(" ")
@@ -208,8 +212,8 @@ class Service:
         self.fake.apps.check(token)
         return token, None
 
-    def _asker(self, headers: dict[str, str]) -> Token | None:
-        """Whose allowance a request counts against, whether its token is good or not."""
+    def _counted_token(self, headers: dict[str, str]) -> Token | None:
+        """The token whose allowance a request counts against, whether it is valid or not."""
         credential = headers.get("Authorization", "").partition(" ")[2].strip()
         try:
             return self.fake.world.tokens.get(credential) or self.fake.apps.as_token(
@@ -218,9 +222,9 @@ class Service:
         except Refusal:
             return None
 
-    def _finish(self, wire: Wire, route: Route | None, reply: Reply) -> Sent:
+    def _finish(self, request: RawRequest, route: Route | None, reply: Reply) -> SentReply:
         resource = "graphql" if route is GRAPHQL else "core"
-        token = self._asker(wire.headers)
+        token = self._counted_token(request.headers)
         headers = {
             "Date": formatdate(time.time() + self.fake.ahead, usegmt=True),
             "Content-Type": "application/json; charset=utf-8",
@@ -230,27 +234,37 @@ class Service:
             "X-GitHub-Request-Id": f"FAKE:{next(self._counter):06X}",
             **self.fake.limits.headers(token, resource),
         }
-        return Sent(reply.status, headers | reply.headers, reply.encoded())
+        return SentReply(reply.status, headers | reply.headers, reply.encoded())
 
     def _shapes_for(self, base: str) -> Shapes:
-        slugs = {app.slug: app.id for app in self.fake.apps.known.values()}
+        slugs = {app.slug: app.id for app in self.fake.apps.by_id.values()}
         shapes = self._shapes.get(base)
         if shapes is None or not slugs.keys() <= shapes.apps.keys():
             shapes = self._shapes[base] = Shapes(base, self.fake.site, slugs)
         return shapes
 
-    def _check(self, wire: Wire, route: Route | None, params: dict[str, str], sent: Sent, injected: bool) -> None:
+    def _check(
+        self, request: RawRequest, route: Route | None, params: dict[str, str], sent: SentReply, injected: bool
+    ) -> None:
         if not self.fake.validate or route is None or route is GRAPHQL:
             return
         kind = sent.headers["Content-Type"].split(";")[0] if sent.body else ""
         exchange = Exchange(
-            wire.method, route.template, params, wire.query, wire.headers, wire.body, sent.status, kind, sent.body
+            request.method,
+            route.template,
+            params,
+            request.query,
+            request.headers,
+            request.body,
+            sent.status,
+            kind,
+            sent.body,
         )
         self.fake.violations.extend(find_violations(exchange, injected))
 
 
-def _on_the_way(sent: Sent, fault: Fault) -> Sent:
-    """What of the right answer arrives."""
+def _distort(sent: SentReply, fault: Fault) -> SentReply:
+    """Apply a fault to the correct reply: delay it, cut it, or drop it."""
     match fault.kind:
         case "slow":
             return replace(sent, delay=fault.seconds)

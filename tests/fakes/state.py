@@ -1,4 +1,4 @@
-"""What the fake GitHub knows: accounts, repositories, issues and pulls in one number space, tokens, and the clock."""
+"""The state of the fake GitHub: accounts, repositories, issues and pull requests, tokens, and the clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 BOT_LOGIN = "github-actions[bot]"
 BOT_ID = 41898282
-"""The account that acts for the token of a workflow."""
+"""The account of a workflow's token."""
 ACTIONS_SLUG = "github-actions"
 DEFAULT_TOKEN = "ghs_fake_workflow_token"
 DEFAULT_NOW = "2026-01-05T12:00:00Z"
@@ -21,7 +21,7 @@ Moment = str | datetime | None
 
 
 class Clock:
-    """The fake's time in ISO 8601 seconds (``2026-01-05T12:00:00Z``). It stands still; None is real time."""
+    """The fake's time in ISO 8601, in seconds (``2026-01-05T12:00:00Z``). It stands still; None is real time."""
 
     def __init__(self, now: Moment = DEFAULT_NOW) -> None:
         self._fixed = None if now is None else to_stamp(now)
@@ -42,7 +42,7 @@ class Clock:
         self._fixed = from_epoch(self.epoch + seconds)
 
     def stamp(self, at: Moment) -> str:
-        """``at`` as a stamp, now when it is None. A fixed clock follows to a later ``at``: no event is ahead of it."""
+        """``at`` as a stamp; None is now. A fixed clock advances to a later ``at``, so no event is in the future."""
         if at is None:
             return self.now
         moment = to_stamp(at)
@@ -94,7 +94,7 @@ class Comment:
 class Event:
     """One entry of a timeline that is not a comment. ``kind`` is the REST name (``closed``, ``cross-referenced``, …).
 
-    ``other`` is the issue or pull at the far end: what refers here, the canonical of a duplicate, the pull that closed.
+    ``other`` is the other issue or pull request: the source of a reference, the original of a duplicate, the closer.
     """
 
     id: int
@@ -118,7 +118,7 @@ class ChangedFile:
 
 @dataclass(eq=False, slots=True)
 class Pull:
-    """What a pull request has beside what every issue has."""
+    """What a pull request has in addition to an issue."""
 
     head: str
     files: list[ChangedFile] = field(default_factory=list)
@@ -157,12 +157,12 @@ class Issue:
     label_changed: str | None = None
 
     def touch(self, moment: str) -> None:
-        """GitHub stamps the issue for every change of it, of its comments and of its labels."""
+        """Set ``updated_at``, as GitHub does for every change of the issue, its comments and labels."""
         self.updated_at = max(self.updated_at, moment)
 
 
 @dataclass(eq=False, slots=True)
-class Said:
+class DiscussionComment:
     """A comment in a discussion, or with a ``parent`` a reply to one."""
 
     id: int
@@ -172,7 +172,7 @@ class Said:
     body: str
     created_at: str
     updated_at: str
-    parent: Said | None = None
+    parent: DiscussionComment | None = None
     deleted_at: str | None = None
     minimized: str | None = None
     reactions: list[Reaction] = field(default_factory=list)
@@ -195,9 +195,9 @@ class Discussion:
     state_reason: str | None = None
     locked: bool = False
     labels: list[str] = field(default_factory=list)
-    comments: list[Said] = field(default_factory=list)
+    comments: list[DiscussionComment] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
-    answer: Said | None = None
+    answer: DiscussionComment | None = None
     answered_at: str | None = None
     answered_by: Account | None = None
     moved_to: Discussion | None = None
@@ -231,7 +231,7 @@ class Repository:
     created_at: str
     private: bool = False
     internal: bool = False
-    """Every member of the enterprise may read it; GitHub calls it private as well."""
+    """Every member of the enterprise may read it; ``private`` is set as well, as on GitHub."""
     archived: bool = False
     has_issues: bool = True
     has_wiki: bool = True
@@ -240,16 +240,16 @@ class Repository:
     next_number: int = 1
     issues: dict[int, Issue] = field(default_factory=dict)
     outsiders: dict[int, Issue] = field(default_factory=dict)
-    """Issues that only appear as the far end of a reference, because the archive that named them does not hold them."""
+    """Issues that only appear as the other end of a reference, because the archive does not hold them."""
     comments: dict[int, Comment] = field(default_factory=dict)
     deleted: dict[int, Issue] = field(default_factory=dict)
     removed: dict[int, Comment] = field(default_factory=dict)
-    """Deleted issues and comments, as the webhook that tells of it still shows them."""
+    """Deleted issues and comments, which the webhook about the deletion still shows."""
     moved: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Number here → (repository id, number there) of transferred issues."""
     discussions: dict[int, Discussion] = field(default_factory=dict)
     lost_discussions: dict[int, Discussion] = field(default_factory=dict)
-    """Deleted or transferred ones, as the webhook that tells of it still shows them."""
+    """Deleted or transferred discussions, which the webhook about it still shows."""
     roles: dict[str, str] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -257,7 +257,7 @@ class Repository:
     releases: list[Release] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
-    """Name → SHA of the newest commit, of branches that have one."""
+    """Name → SHA of the newest commit, for branches with commits."""
 
     @property
     def full_name(self) -> str:
@@ -280,7 +280,7 @@ class Repository:
 
 @dataclass(eq=False, slots=True)
 class Token:
-    """Who acts. ``permissions`` None means everything the account may do; a map is the whole of what is allowed."""
+    """A token of an account. ``permissions``: all that it may do; None means everything that the account may do."""
 
     value: str
     account: Account
@@ -292,7 +292,7 @@ class Token:
 
 
 class World:
-    """All state behind one server; ``lock`` is held by every request and by every verb of a history."""
+    """All state behind one server; every request and every method of `History` holds ``lock``."""
 
     def __init__(self, now: Moment = DEFAULT_NOW) -> None:
         self.clock = Clock(now)
@@ -300,10 +300,10 @@ class World:
         self.accounts: dict[str, Account] = {}
         self.repositories: dict[int, Repository] = {}
         self.names: dict[str, int] = {}
-        """Lower-case full name → id, former names included."""
+        """Lower-case full name → id, including former names."""
         self.tokens: dict[str, Token] = {}
         self.version = 0
-        """Counts the verbs that may have changed something, so that sorted lists can be kept until then."""
+        """Counts possible changes, so that sorted lists can be cached until the next one."""
         self._ids = itertools.count(1_000_001)
         self.accounts[BOT_LOGIN] = Account(BOT_LOGIN, BOT_ID, "Bot")
 
@@ -311,18 +311,18 @@ class World:
         return next(self._ids)
 
     def account(self, login: str | None) -> Account | None:
-        """The account of this login, made at first sight. None and ``ghost`` are deleted accounts: none at all."""
+        """The account of this login, created if needed; None for None and ``ghost``, which mean a deleted account."""
         if not login or login == "ghost":
             return None
-        return self.existing(login)
+        return self.ensure_account(login)
 
-    def existing(self, login: str) -> Account:
+    def ensure_account(self, login: str) -> Account:
         kind = "Bot" if login.endswith("[bot]") else "User"
         return self.accounts.setdefault(login.lower(), Account(login, 1000 + len(self.accounts), kind))
 
     def add_repository(self, full_name: str) -> Repository:
         owner, name = full_name.split("/")
-        repo = Repository(self.next_id(), self.existing(owner), name, self.clock.now)
+        repo = Repository(self.next_id(), self.ensure_account(owner), name, self.clock.now)
         self.repositories[repo.id] = repo
         self.names[full_name.lower()] = repo.id
         return repo

@@ -1,11 +1,11 @@
-"""What GitHub answers when a fault strikes, in its own words, statuses and headers."""
+"""GitHub's replies when a fault strikes, with its own messages, statuses and headers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tests.fakes.exchange import Refusal, Reply, Route, Wire, redirect
+from tests.fakes.exchange import RawRequest, Refusal, Reply, Route, redirect
 from tests.fakes.faults import Fault
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
@@ -32,17 +32,17 @@ PAGES = {
 }
 
 
-def answer(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply | None:
-    """The reply to a request that a fault has struck; None where the right one goes out, late or not at all."""
-    if fault.kind in ("empty", "issues-off") and wire.path == "/graphql":
+def make_reply(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply | None:
+    """The reply to a request that a fault struck; None if the correct reply is sent late, cut, or not at all."""
+    if fault.kind in ("empty", "issues-off") and request.path == "/graphql":
         return _no_issues(switched_on=fault.kind == "empty")
     if fault.kind in WORDS:
         return Refusal(*WORDS[fault.kind]).reply
     if fault.kind in PAGES:
         status, title = PAGES[fault.kind]
         return Reply(status, f"<html><body><h1>{title}</h1></body></html>".encode(), {"Content-Type": "text/html"})
-    made = MAKERS.get(fault.kind)
-    return made(fault, wire, route, server) if made else None
+    make = MAKERS.get(fault.kind)
+    return make(fault, request, route, server) if make else None
 
 
 def _no_issues(*, switched_on: bool) -> Reply:
@@ -50,57 +50,59 @@ def _no_issues(*, switched_on: bool) -> Reply:
     return Reply(200, {"data": {"repository": {"hasIssuesEnabled": switched_on, "issues": issues}}})
 
 
-def _permission(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
-    needs = (route.needs if route else "") or ("issues:write" if wire.method != "GET" else "metadata:read")
-    told = {"X-Accepted-GitHub-Permissions": needs.replace(":", "=")}
-    if wire.path == "/graphql":
+def _permission(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+    needs = (route.needs if route else "") or ("issues:write" if request.method != "GET" else "metadata:read")
+    headers = {"X-Accepted-GitHub-Permissions": needs.replace(":", "=")}
+    if request.path == "/graphql":
         error = {"type": "FORBIDDEN", "message": "Resource not accessible by integration"}
-        return Reply(200, {"data": None, "errors": [error]}, told)
-    return Refusal(403, "Resource not accessible by integration", told).reply
+        return Reply(200, {"data": None, "errors": [error]}, headers)
+    return Refusal(403, "Resource not accessible by integration", headers).reply
 
 
-def _later(fault: Fault) -> dict[str, str]:
+def _retry_after(fault: Fault) -> dict[str, str]:
     return {"Retry-After": str(int(fault.seconds))} if fault.seconds else {}
 
 
-def _spent(server: Any) -> dict[str, str]:
+def _exhausted_headers(server: Any) -> dict[str, str]:
     return {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(server.clock.epoch + 3600)}
 
 
-def _secondary(status: int) -> Callable[[Fault, Wire, Route | None, Any], Reply]:
-    return lambda fault, wire, route, server: Refusal(status, SECONDARY, _later(fault)).reply
+def _secondary(status: int) -> Callable[[Fault, RawRequest, Route | None, Any], Reply]:
+    return lambda fault, request, route, server: Refusal(status, SECONDARY, _retry_after(fault)).reply
 
 
-def _primary(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
-    return Refusal(403, PRIMARY, _spent(server)).reply
+def _primary(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+    return Refusal(403, PRIMARY, _exhausted_headers(server)).reply
 
 
-def _limit200(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
-    return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": PRIMARY}]}, _spent(server))
+def _limit200(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+    return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": PRIMARY}]}, _exhausted_headers(server))
 
 
-def _secondary200(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
-    return Reply(200, {"errors": [{"message": SECONDARY}]}, _later(fault))
+def _secondary200(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+    return Reply(200, {"errors": [{"message": SECONDARY}]}, _retry_after(fault))
 
 
-def _moved(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
-    """To an issue of another repository, or to this one under its number; a write is told to be repeated there."""
-    parts = wire.path.split("/", 6)
-    query = f"?{wire.query}" if wire.query else ""
+def _moved(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+    """Redirect to an issue of another repository, or to this repository by its id; a write must be repeated there."""
+    parts = request.path.split("/", 6)
+    query = f"?{request.query}" if request.query else ""
     if not fault.to:
-        return redirect("/".join([f"{wire.base}/repositories/{server.repo.id}", *parts[4:]]) + query, wire.method).reply
+        return redirect(
+            "/".join([f"{request.base}/repositories/{server.repo.id}", *parts[4:]]) + query, request.method
+        ).reply
     name, _, number = fault.to.partition("#")
     target = server.world.names[name.lower()]
-    where = "/".join([f"{wire.base}/repositories/{target}/issues/{number}", *parts[6:]])
-    return redirect(where + query, wire.method).reply
+    where = "/".join([f"{request.base}/repositories/{target}/issues/{number}", *parts[6:]])
+    return redirect(where + query, request.method).reply
 
 
-def _invalid(fault: Fault, wire: Wire, route: Route | None, server: Any) -> Reply:
+def _invalid(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
     error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is not acceptable"}
     return Refusal(422, "Validation Failed", errors=[error]).reply
 
 
-MAKERS: dict[str, Callable[[Fault, Wire, Route | None, Any], Reply]] = {
+MAKERS: dict[str, Callable[[Fault, RawRequest, Route | None, Any], Reply]] = {
     "permission": _permission,
     "secondary403": _secondary(403),
     "429": _secondary(429),

@@ -1,4 +1,4 @@
-"""The timeline of an issue as the REST API shows it: comments and events in one order."""
+"""The timeline of an issue as the REST API shows it: comments and events in one list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fixtures of the test bed, and the two clients that the fake must satisfy."""
+"""The fixtures of the fakes, and the two real clients that the fake must satisfy."""
 
 from collections.abc import Iterator
 
@@ -29,6 +29,6 @@ def kit(github: FakeGitHub) -> Iterator[GitHub[TokenAuthStrategy]]:
 
 @pytest.fixture
 def http(github: FakeGitHub) -> Iterator[httpx.Client]:
-    """Requests as they are, with the workflow's token; `github.url` is the base."""
+    """Plain requests with the workflow's token; `github.url` is the base URL."""
     with httpx.Client(base_url=github.url, headers={"Authorization": f"Bearer {github.token}"}) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Installations of the fake: tokens for single repositories, what ends them, and what is told of it."""
+"""Installations of the fake: tokens for single repositories, what revokes them, and the deliveries about it."""
 
 import subprocess
 import time
@@ -23,13 +23,13 @@ TOKENS = "/app/installations/{}/access_tokens"
 @pytest.fixture(scope="module")
 def key() -> str:
     plain = serialization.NoEncryption()
-    made = rsa.generate_private_key(65537, 2048)
-    return made.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
+    private_key = rsa.generate_private_key(65537, 2048)
+    return private_key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain).decode()
 
 
 @pytest.fixture
 def app(github: FakeGitHub, key: str) -> Iterator[httpx.Client]:
-    """Asks as the App 77, which is installed nowhere yet; the second repository is private."""
+    """A client of App 77, which is installed nowhere yet; the second repository is private."""
     github.add_app(77, "precedent").installations.clear()
     github.add_project(OTHER).repo.private = True
     now = int(time.time())
@@ -38,8 +38,8 @@ def app(github: FakeGitHub, key: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def minted(app: httpx.Client, installation: int, **asked: Any) -> dict[str, Any]:
-    answer = app.post(TOKENS.format(installation), json=asked)
+def create_token(app: httpx.Client, installation: int, **fields: Any) -> dict[str, Any]:
+    answer = app.post(TOKENS.format(installation), json=fields)
     assert answer.status_code == 201, answer.text
     return dict(answer.json())
 
@@ -50,7 +50,7 @@ def status(github: FakeGitHub, token: str, path: str, method: str = "GET") -> in
     return httpx.request(method, f"{github.url}{path}", headers=headers, json=body).status_code
 
 
-def told(github: FakeGitHub) -> list[tuple[str, str]]:
+def delivered_events(github: FakeGitHub) -> list[tuple[str, str]]:
     return [(each.event, str(each.payload.get("action"))) for each in github.hooks.deliveries]
 
 
@@ -58,24 +58,24 @@ def test_the_tokens_of_an_installation_share_its_limit(github: FakeGitHub, app: 
     first, other = github.tenants.install("octocat", [HELLO, OTHER]), github.tenants.install("octocat", [HELLO])
     left = []
     for number in (first, first, other):
-        headers = {"Authorization": f"Bearer {minted(app, number)['token']}"}
+        headers = {"Authorization": f"Bearer {create_token(app, number)['token']}"}
         left.append(int(httpx.get(f"{github.url}/repos/{HELLO}", headers=headers).headers["x-ratelimit-remaining"]))
     assert left == [4999, 4998, 4999]
 
 
 def test_a_token_for_one_repository_names_it_and_reaches_nothing_else(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO, OTHER])
-    found = minted(app, number, repository_ids=[github.repo.id])
-    assert [each["full_name"] for each in found["repositories"]] == [HELLO]
-    assert status(github, found["token"], f"/repos/{HELLO}") == 200
-    assert status(github, found["token"], f"/repos/{OTHER}") == 404
-    assert status(github, minted(app, number, repositories=["other"])["token"], f"/repos/{OTHER}") == 200
-    assert status(github, minted(app, number)["token"], f"/repos/{OTHER}") == 200
+    created = create_token(app, number, repository_ids=[github.repo.id])
+    assert [each["full_name"] for each in created["repositories"]] == [HELLO]
+    assert status(github, created["token"], f"/repos/{HELLO}") == 200
+    assert status(github, created["token"], f"/repos/{OTHER}") == 404
+    assert status(github, create_token(app, number, repositories=["other"])["token"], f"/repos/{OTHER}") == 200
+    assert status(github, create_token(app, number)["token"], f"/repos/{OTHER}") == 200
 
 
 def test_a_token_for_one_repository_does_not_reach_another_by_graphql(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO, OTHER])
-    token = minted(app, number, repository_ids=[github.repo.id])["token"]
+    token = create_token(app, number, repository_ids=[github.repo.id])["token"]
     query = '{{ repository(owner: "octocat", name: "{}") {{ id }} }}'
     headers = {"Authorization": f"Bearer {token}"}
     answers = [
@@ -86,7 +86,7 @@ def test_a_token_for_one_repository_does_not_reach_another_by_graphql(github: Fa
     assert answers[1]["errors"][0]["type"] == "NOT_FOUND"
 
 
-def test_a_token_for_what_the_installation_does_not_see_is_refused(github: FakeGitHub, app: httpx.Client) -> None:
+def test_no_token_is_created_for_a_repository_outside_the_installation(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [OTHER])
     answer = app.post(TOKENS.format(number), json={"repository_ids": [github.repo.id]})
     assert (answer.status_code, "not accessible" in answer.json()["message"]) == (422, True)
@@ -94,19 +94,19 @@ def test_a_token_for_what_the_installation_does_not_see_is_refused(github: FakeG
 
 def test_an_uninstalled_app_has_no_tokens(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
-    token = minted(app, number)["token"]
+    token = create_token(app, number)["token"]
     github.tenants.uninstall(number)
     assert status(github, token, f"/repos/{HELLO}") == 401
     assert app.post(TOKENS.format(number), json={}).status_code == 404
     assert app.get(f"/app/installations/{number}").status_code == 404
-    assert told(github) == [("installation", "created"), ("installation", "deleted")]
+    assert delivered_events(github) == [("installation", "created"), ("installation", "deleted")]
 
 
 def test_a_suspended_installation_gets_no_token_and_its_tokens_are_refused(
     github: FakeGitHub, app: httpx.Client
 ) -> None:
     number = github.tenants.install("octocat", [HELLO])
-    token = minted(app, number)["token"]
+    token = create_token(app, number)["token"]
     github.tenants.suspend(number)
     assert status(github, token, f"/repos/{HELLO}") == 403
     assert app.post(TOKENS.format(number), json={}).status_code == 403
@@ -115,51 +115,54 @@ def test_a_suspended_installation_gets_no_token_and_its_tokens_are_refused(
     assert status(github, token, f"/repos/{HELLO}") == 200
 
 
-def test_an_app_suspends_and_leaves_an_installation_by_itself(github: FakeGitHub, app: httpx.Client) -> None:
+def test_an_app_can_suspend_and_delete_its_own_installation(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
     assert app.put(f"/app/installations/{number}/suspended").status_code == 204
-    assert number in github.apps.known[77].suspended
+    assert number in github.apps.by_id[77].suspended
     assert app.delete(f"/app/installations/{number}/suspended").status_code == 204
     assert app.delete(f"/app/installations/{number}").status_code == 204
     assert app.get("/app/installations").json() == []
 
 
-def test_a_repository_that_is_taken_away_is_out_of_reach(github: FakeGitHub, app: httpx.Client) -> None:
+def test_a_removed_repository_is_out_of_reach(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [OTHER])
-    token = minted(app, number)["token"]
+    token = create_token(app, number)["token"]
     github.tenants.remove(number, [OTHER])
     assert status(github, token, f"/repos/{OTHER}") == 404
     github.tenants.add(number, [OTHER])
     assert status(github, token, f"/repos/{OTHER}") == 200
-    assert told(github)[1:] == [("installation_repositories", "removed"), ("installation_repositories", "added")]
+    assert delivered_events(github)[1:] == [
+        ("installation_repositories", "removed"),
+        ("installation_repositories", "added"),
+    ]
 
 
-def test_after_a_rename_the_old_name_leads_there_until_somebody_takes_it(github: FakeGitHub, app: httpx.Client) -> None:
+def test_an_old_name_redirects_until_somebody_takes_it(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
-    token = minted(app, number, repository_ids=[github.repo.id])["token"]
+    token = create_token(app, number, repository_ids=[github.repo.id])["token"]
     github.tenants.rename(github, "renamed")
     assert status(github, token, f"/repos/{HELLO}") == 301
     github.add_project(HELLO).repo.private = True
     assert status(github, token, f"/repos/{HELLO}") == 404
     assert status(github, token, "/repos/octocat/renamed") == 200
-    assert told(github)[-1] == ("repository", "renamed")
+    assert delivered_events(github)[-1] == ("repository", "renamed")
 
 
 def test_a_transferred_repository_belongs_to_the_other_installation(github: FakeGitHub, app: httpx.Client) -> None:
     giver, taker = github.tenants.install("octocat", [HELLO]), github.tenants.install("octo-org")
-    token = minted(app, giver)["token"]
+    token = create_token(app, giver)["token"]
     github.open_issue("octocat", "Crash")
     github.tenants.transfer(github, "octo-org", taker)
     assert github.repo.full_name == "octo-org/hello-world"
     assert status(github, token, "/repos/octo-org/hello-world/issues/1/comments", "POST") == 403
-    fresh = minted(app, taker, repository_ids=[github.repo.id])["token"]
+    fresh = create_token(app, taker, repository_ids=[github.repo.id])["token"]
     assert status(github, fresh, "/repos/octo-org/hello-world/issues/1/comments", "POST") == 201
     assert github.hooks.deliveries[-1].payload["installation"]["id"] == taker
-    assert told(github)[-1] == ("repository", "transferred")
+    assert delivered_events(github)[-1] == ("repository", "transferred")
 
 
 @pytest.mark.slow
-def test_every_payload_is_what_a_strict_parser_accepts(github: FakeGitHub, app: httpx.Client) -> None:
+def test_a_strict_parser_accepts_every_payload(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
     taker = github.tenants.install("octo-org")
     github.tenants.remove(number, [HELLO])
@@ -178,27 +181,27 @@ def test_every_payload_is_what_a_strict_parser_accepts(github: FakeGitHub, app: 
 def test_deliveries_are_kept_for_three_days_and_shown_with_their_payload(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO])
     (shown,) = app.get("/app/hook/deliveries").json()
-    whole = app.get(f"/app/hook/deliveries/{shown['id']}").json()
-    assert (shown["installation_id"], whole["request"]["payload"]["installation"]["id"]) == (number, number)
-    assert whole["request"]["headers"]["X-GitHub-Hook-Installation-Target-ID"] == "77"
+    details = app.get(f"/app/hook/deliveries/{shown['id']}").json()
+    assert (shown["installation_id"], details["request"]["payload"]["installation"]["id"]) == (number, number)
+    assert details["request"]["headers"]["X-GitHub-Hook-Installation-Target-ID"] == "77"
     github.clock.advance(3 * 24 * 3600 + 1)
     assert app.get("/app/hook/deliveries").json() == []
     assert app.get(f"/app/hook/deliveries/{shown['id']}").status_code == 404
     assert app.post(f"/app/hook/deliveries/{shown['id']}/attempts").status_code == 404
 
 
-def test_the_headers_tell_the_time_of_github(github: FakeGitHub, app: httpx.Client) -> None:
+def test_the_date_header_shows_the_time_of_github(github: FakeGitHub, app: httpx.Client) -> None:
     github.ahead = 90
-    told_at = parsedate_to_datetime(app.get("/app").headers["date"]).timestamp()
-    assert 85 < told_at - time.time() < 95
+    shown_at = parsedate_to_datetime(app.get("/app").headers["date"]).timestamp()
+    assert 85 < shown_at - time.time() < 95
 
 
-def test_git_takes_the_tokens_of_apps(github: FakeGitHub, app: httpx.Client, git_server: GitServer) -> None:
-    git_server.access = github.tenants.right
+def test_git_accepts_the_tokens_of_apps(github: FakeGitHub, app: httpx.Client, git_server: GitServer) -> None:
+    git_server.access = github.tenants.access_level
     for name in (HELLO, OTHER):
         git_server.create(name)
     number = github.tenants.install("octocat", [HELLO, OTHER])
-    token = minted(app, number, repository_ids=[github.repo.id])["token"]
+    token = create_token(app, number, repository_ids=[github.repo.id])["token"]
 
     def answer(name: str, secret: str = token) -> str:
         command = ["git", "ls-remote", git_server.remote(name, secret)]

@@ -1,4 +1,4 @@
-"""Archives go into the fake and come out again, and what clients read between is the same."""
+"""Archives can be loaded into the fake and exported again, and clients read the same in between."""
 
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,9 @@ def test_an_archived_thread_reads_as_an_issue_with_its_timeline(github: FakeGitH
     assert github.open_issue("octocat", "Next") == 8
 
 
-def test_the_source_of_a_reference_is_no_issue_of_the_repository(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_source_that_the_archive_lacks_is_not_an_issue_of_the_repository(
+    github: FakeGitHub, http: httpx.Client
+) -> None:
     github.load_archive([THREAD])
     timeline = http.get("/repos/octocat/hello-world/issues/7/timeline").json()
     source = next(event["source"]["issue"] for event in timeline if event["event"] == "cross-referenced")
@@ -78,16 +80,16 @@ def test_the_source_of_a_reference_is_no_issue_of_the_repository(github: FakeGit
     assert http.get("/repos/octocat/hello-world/issues/99").status_code == 404
 
 
-def test_ids_of_comments_rise_with_time_over_all_threads(github: FakeGitHub) -> None:
+def test_comment_ids_rise_with_time_across_threads(github: FakeGitHub) -> None:
     github.load_archive([THREAD, PLAIN])
     by_id = sorted(github.repo.comments.values(), key=lambda comment: comment.id)
 
     assert [comment.body for comment in by_id] == ["Me too", "Still so", "Thanks"]
 
 
-def test_the_export_holds_what_was_loaded_and_what_was_done_since(github: FakeGitHub) -> None:
+def test_the_export_holds_loaded_threads_and_later_changes(github: FakeGitHub) -> None:
     github.load_archive([PLAIN, THREAD])
-    said = github.comment(3, "github-actions[bot]", "Seen before.", at="2026-01-05T12:00:00Z")
+    comment_id = github.comment(3, "github-actions[bot]", "Seen before.", at="2026-01-05T12:00:00Z")
     plain, thread = github.export_archive()
 
     assert {key: thread[key] for key in THREAD if key != "comments"} == {
@@ -96,7 +98,7 @@ def test_the_export_holds_what_was_loaded_and_what_was_done_since(github: FakeGi
     }
     assert (plain["author"], plain["updated_at"]) == ("ghost", "2026-01-05T12:00:00Z")
     assert [comment["is_bot"] for comment in plain["comments"]] == [True, True]
-    assert plain["comments"][1]["id"] == said
+    assert plain["comments"][1]["id"] == comment_id
 
 
 def test_an_export_loads_into_the_same_state_again(github: FakeGitHub) -> None:

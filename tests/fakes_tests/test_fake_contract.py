@@ -1,4 +1,4 @@
-"""The fake is held to GitHub's description, and a breach of it is noticed."""
+"""The fake is checked against GitHub's description, and a violation is reported."""
 
 import json
 
@@ -7,13 +7,13 @@ import pytest
 
 from tests.fakes.contract import FOLDER, Exchange, find_violations, load_description, load_example
 from tests.fakes.github import FakeGitHub
-from tests.fakes.service import BOOK
+from tests.fakes.service import ROUTES
 
 ISSUE = "/repos/{owner}/{repo}/issues/{issue_number}"
 PARAMS = {"owner": "octocat", "repo": "hello-world", "issue_number": "1"}
 
 
-def exchange(
+def make_exchange(
     method: str = "GET", body: bytes = b"", status: int = 200, reply: object = None, template: str = ISSUE
 ) -> Exchange:
     text = json.dumps(reply).encode()
@@ -23,12 +23,12 @@ def exchange(
 def test_every_route_of_the_fake_is_in_the_description() -> None:
     described = load_description()["paths"]
 
-    assert [route for route in BOOK.routes if route.method.lower() not in described.get(route.template, {})] == []
-    assert len(BOOK.routes) == sum(len(methods) for methods in described.values())
+    assert [route for route in ROUTES.routes if route.method.lower() not in described.get(route.template, {})] == []
+    assert len(ROUTES.routes) == sum(len(methods) for methods in described.values())
 
 
 def test_the_descriptions_own_example_passes() -> None:
-    assert find_violations(exchange(reply=load_example("issue"))) == []
+    assert find_violations(make_exchange(reply=load_example("issue"))) == []
 
 
 @pytest.mark.parametrize(
@@ -36,41 +36,41 @@ def test_the_descriptions_own_example_passes() -> None:
     [("title", None), ("number", "1"), ("state_reason", "forgotten"), ("user", {"login": "octocat"}), ("labels", None)],
 )
 def test_a_broken_reply_is_reported_with_the_place(field: str, value: object) -> None:
-    found = find_violations(exchange(reply={**load_example("issue"), field: value}))
+    faults = find_violations(make_exchange(reply={**load_example("issue"), field: value}))
 
-    assert len(found) == 1
-    assert found[0].startswith(f"GET {ISSUE}: 200: ")
-    assert field in found[0]
+    assert len(faults) == 1
+    assert faults[0].startswith(f"GET {ISSUE}: 200: ")
+    assert field in faults[0]
 
 
 def test_a_missing_field_is_reported() -> None:
     reply = {key: value for key, value in load_example("issue").items() if key != "updated_at"}
 
-    assert "'updated_at' is a required property" in find_violations(exchange(reply=reply))[0]
+    assert "'updated_at' is a required property" in find_violations(make_exchange(reply=reply))[0]
 
 
 def test_a_broken_request_is_reported() -> None:
     comments = f"{ISSUE}/comments"
-    found = find_violations(exchange("POST", b'{"text": "hello"}', 201, load_example("issue-comment"), comments))
+    faults = find_violations(make_exchange("POST", b'{"text": "hello"}', 201, load_example("issue-comment"), comments))
 
-    assert found == [f"POST {comments}: request: .: 'body' is a required property"]
+    assert faults == [f"POST {comments}: request: .: 'body' is a required property"]
 
 
-def test_an_answer_that_the_description_does_not_know_is_reported() -> None:
-    assert find_violations(exchange(status=202, reply={})) == [
+def test_an_undescribed_answer_is_reported() -> None:
+    assert find_violations(make_exchange(status=202, reply={})) == [
         f"GET {ISSUE}: 202: the description has no such reply",
     ]
-    assert "not a basic error" in find_violations(exchange(status=403, reply={"error": "no"}))[0]
-    assert find_violations(exchange(status=403, reply={"message": "no", "documentation_url": ""})) == []
+    assert "not a basic error" in find_violations(make_exchange(status=403, reply={"error": "no"}))[0]
+    assert find_violations(make_exchange(status=403, reply={"message": "no", "documentation_url": ""})) == []
 
 
 def test_an_injected_fault_is_exempt_but_its_request_is_not() -> None:
-    assert find_violations(exchange(status=429, reply={}), injected=True) == []
+    assert find_violations(make_exchange(status=429, reply={}), injected=True) == []
     comments = f"{ISSUE}/comments"
-    assert len(find_violations(exchange("POST", b"{}", 429, {}, comments), injected=True)) == 1
+    assert len(find_violations(make_exchange("POST", b"{}", 429, {}, comments), injected=True)) == 1
 
 
-def test_what_a_client_does_wrong_is_collected_by_the_running_fake() -> None:
+def test_the_fake_collects_the_mistakes_of_clients() -> None:
     with FakeGitHub() as fake:
         fake.open_issue("octocat", "Crash")
         httpx.get(f"{fake.url}/repos/octocat/hello-world/issues?state=fixed")
@@ -81,7 +81,7 @@ def test_what_a_client_does_wrong_is_collected_by_the_running_fake() -> None:
     assert "does not know these parameters" in fake.violations[1]
 
 
-def test_a_broken_object_of_the_fake_is_collected() -> None:
+def test_the_fake_collects_its_own_broken_objects() -> None:
     with FakeGitHub() as fake:
         fake.open_issue("octocat", "Crash")
         fake.issue(1).state = "melted"

@@ -1,4 +1,4 @@
-"""Each fault strikes the requests that it was meant for, as often as it was meant to."""
+"""Each fault strikes the intended requests, the intended number of times."""
 
 import time
 
@@ -11,12 +11,12 @@ from tests.fakes.faults import KINDS
 from tests.fakes.github import FakeGitHub
 
 
-def post(http: httpx.Client) -> httpx.Response:
+def post_comment(http: httpx.Client) -> httpx.Response:
     return http.post("/repos/octocat/hello-world/issues/1/comments", json={"body": "hello"})
 
 
 @pytest.fixture(autouse=True)
-def an_issue(github: FakeGitHub) -> None:
+def open_issue(github: FakeGitHub) -> None:
     github.open_issue("octocat", "Crash")
 
 
@@ -46,11 +46,11 @@ def an_issue(github: FakeGitHub) -> None:
         ("secondary200", 200, "retry-after"),
     ],
 )
-def test_a_refusal_is_given_once_and_nothing_happens(
+def test_a_refusal_comes_once_and_changes_nothing(
     github: FakeGitHub, http: httpx.Client, kind: str, status: int, header: str
 ) -> None:
     github.faults.add("POST /repos/*/comments", kind, seconds=60)
-    refused, accepted = post(http), post(http)
+    refused, accepted = post_comment(http), post_comment(http)
 
     assert (refused.status_code, accepted.status_code) == (status, 201)
     assert header in refused.headers
@@ -59,7 +59,7 @@ def test_a_refusal_is_given_once_and_nothing_happens(
 
 
 @pytest.mark.parametrize("kind", ["secondary403", "429", "secondary200"])
-def test_a_secondary_limit_may_name_no_time(github: FakeGitHub, http: httpx.Client, kind: str) -> None:
+def test_a_secondary_limit_may_come_without_retry_after(github: FakeGitHub, http: httpx.Client, kind: str) -> None:
     github.faults.add("GET *", kind, seconds=0)
     refused = http.get("/repos/octocat/hello-world")
 
@@ -83,7 +83,7 @@ def test_a_redirect_leads_to_the_same_repository_or_to_an_issue_of_another(
 
 def test_a_cut_answer_is_the_first_half_of_the_right_one(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "cut")
-    cut = post(http)
+    cut = post_comment(http)
 
     assert cut.status_code == 201
     assert cut.text.startswith('{"')
@@ -99,43 +99,43 @@ def test_the_primary_limit_says_that_nothing_remains(github: FakeGitHub, http: h
     assert "API rate limit exceeded" in refused.json()["message"]
 
 
-def test_a_dropped_request_did_nothing(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_dropped_request_changes_nothing(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "drop")
     with pytest.raises(httpx.RemoteProtocolError):
-        post(http)
+        post_comment(http)
 
     assert github.issue(1).comments == []
     assert github.requests[-1].status == 0
 
 
-def test_a_lost_reply_leaves_its_effect_behind(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_request_takes_effect_even_if_its_reply_is_lost(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "dup")
     with pytest.raises(httpx.RemoteProtocolError):
-        post(http)
+        post_comment(http)
 
     assert [comment.body for comment in github.issue(1).comments] == ["hello"]
 
 
-def test_a_slow_reply_is_right_and_late(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_slow_reply_is_correct_but_late(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "slow", seconds=0.2)
-    begun = time.monotonic()
+    started = time.monotonic()
 
-    assert post(http).status_code == 201
-    assert time.monotonic() - begun >= 0.2
+    assert post_comment(http).status_code == 201
+    assert time.monotonic() - started >= 0.2
 
 
-def test_a_fault_waits_and_ends(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_fault_skips_some_requests_and_then_fails_a_limited_number(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "5xx", times=2, after=1)
 
-    assert [post(http).status_code for _ in range(4)] == [201, 502, 502, 201]
+    assert [post_comment(http).status_code for _ in range(4)] == [201, 502, 502, 201]
 
 
 def test_a_fault_without_an_end_lasts_until_it_is_cleared(github: FakeGitHub, http: httpx.Client) -> None:
     github.faults.add("POST *", "5xx", times=None)
-    assert [post(http).status_code for _ in range(3)] == [502, 502, 502]
+    assert [post_comment(http).status_code for _ in range(3)] == [502, 502, 502]
 
     github.faults.clear()
-    assert post(http).status_code == 201
+    assert post_comment(http).status_code == 201
 
 
 def test_an_unknown_kind_is_an_error_that_names_the_known_ones(github: FakeGitHub) -> None:
@@ -152,17 +152,19 @@ def test_pygithub_sees_a_bad_gateway(github: FakeGitHub, repo: Repository) -> No
 
 
 @pytest.mark.parametrize("status", [403, 429])
-def test_an_exhausted_hour_refuses_until_it_is_over(github: FakeGitHub, http: httpx.Client, status: int) -> None:
+def test_an_exhausted_hourly_limit_refuses_until_the_hour_is_over(
+    github: FakeGitHub, http: httpx.Client, status: int
+) -> None:
     github.limits.set(2)
     github.limits.status = status
-    answers = [post(http) for _ in range(3)]
+    answers = [post_comment(http) for _ in range(3)]
 
     assert [answer.status_code for answer in answers] == [201, 201, status]
     assert answers[2].headers["x-ratelimit-remaining"] == "0"
     assert int(answers[2].headers["x-ratelimit-reset"]) == github.clock.epoch + 3600
 
     github.clock.advance(3600)
-    assert post(http).status_code == 201
+    assert post_comment(http).status_code == 201
 
 
 def test_asking_for_the_limits_is_free(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:

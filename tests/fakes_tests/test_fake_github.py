@@ -1,4 +1,4 @@
-"""Both clients read the fake, write to it, and are refused by it as by GitHub."""
+"""Both clients read from the fake and write to it, and it refuses them as GitHub does."""
 
 from collections.abc import Callable
 
@@ -14,8 +14,8 @@ from tests.fakes.github import FakeGitHub
 Kit = GitHub[TokenAuthStrategy]
 
 
-def told_story(fake: FakeGitHub) -> int:
-    """An issue with two comments, labelled, fixed by a pull."""
+def add_fixed_issue(fake: FakeGitHub) -> int:
+    """Add a labelled issue with two comments, fixed by a pull request."""
     fake.set_permission("monalisa", "write")
     number = fake.open_issue("octocat", "Crash on start", "It *crashes*.", at="2026-01-02T08:00:00Z", labels=["bug"])
     fake.comment(number, "hubot", "Here too.", at="2026-01-02T09:00:00Z")
@@ -28,7 +28,7 @@ def told_story(fake: FakeGitHub) -> int:
 
 
 def test_pygithub_reads_an_issue_its_comments_and_its_timeline(github: FakeGitHub, repo: Repository) -> None:
-    issue = repo.get_issue(told_story(github))
+    issue = repo.get_issue(add_fixed_issue(github))
 
     assert (issue.title, issue.state, issue.state_reason) == ("Crash on start", "closed", "completed")
     assert [label.name for label in issue.labels] == ["bug"]
@@ -47,7 +47,7 @@ def test_pygithub_reads_an_issue_its_comments_and_its_timeline(github: FakeGitHu
 
 @pytest.mark.slow
 def test_githubkit_reads_the_same_with_its_strict_models(github: FakeGitHub, kit: Kit) -> None:
-    number = told_story(github)
+    number = add_fixed_issue(github)
     issues = kit.rest.issues.list_for_repo("octocat", "hello-world", state="all", sort="updated").parsed_data
     comments = kit.rest.issues.list_comments("octocat", "hello-world", number).parsed_data
     timeline = kit.rest.issues.list_events_for_timeline("octocat", "hello-world", number).parsed_data
@@ -58,7 +58,7 @@ def test_githubkit_reads_the_same_with_its_strict_models(github: FakeGitHub, kit
 
 
 def test_a_pull_shares_the_numbers_of_issues_and_has_its_own_view(github: FakeGitHub, repo: Repository) -> None:
-    told_story(github)
+    add_fixed_issue(github)
     pull = repo.get_pull(2)
 
     assert pull.merged
@@ -98,9 +98,7 @@ def test_a_comment_of_the_workflow_token_is_written_edited_and_deleted(github: F
     assert github.issue(number).events[-1].kind == "comment_deleted"
 
 
-def test_lists_come_in_pages_whose_links_lead_to_the_repository_by_id(
-    github: FakeGitHub, http: httpx.Client, repo: Repository
-) -> None:
+def test_lists_are_paged_with_links_by_repository_id(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
     number = github.open_issue("octocat", "Long talk")
     for i in range(7):
         github.comment(number, "hubot", f"word {i}")
@@ -116,7 +114,7 @@ def test_lists_come_in_pages_whose_links_lead_to_the_repository_by_id(
     assert seen == [f"word {i}" for i in range(7)]
 
 
-def test_the_list_of_issues_goes_past_page_hundred_by_cursor_only(github: FakeGitHub, http: httpx.Client) -> None:
+def test_pages_of_issues_past_the_hundredth_need_a_cursor(github: FakeGitHub, http: httpx.Client) -> None:
     for i in range(103):
         github.open_issue("octocat", f"Issue {i}")
     base = "/repos/octocat/hello-world/issues?per_page=1&direction=asc"
@@ -134,7 +132,7 @@ def test_the_list_of_issues_goes_past_page_hundred_by_cursor_only(github: FakeGi
     assert seen == list(range(1, 104))
 
 
-def test_a_cursor_holds_its_place_when_an_issue_is_touched_meanwhile(github: FakeGitHub, http: httpx.Client) -> None:
+def test_a_cursor_holds_its_place_when_an_issue_changes_meanwhile(github: FakeGitHub, http: httpx.Client) -> None:
     for i in range(4):
         github.open_issue("octocat", f"Issue {i}", at=f"2026-01-02T0{i}:00:00Z")
     first = http.get("/repos/octocat/hello-world/issues?per_page=2&sort=updated&direction=asc")
@@ -145,11 +143,11 @@ def test_a_cursor_holds_its_place_when_an_issue_is_touched_meanwhile(github: Fak
     assert [[i["number"] for i in page.json()] for page in (first, second, third)] == [[1, 2], [3, 4], [1]]
 
 
-def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
+def test_since_covers_edited_comments(github: FakeGitHub, http: httpx.Client, repo: Repository) -> None:
     github.open_issue("octocat", "Old", at="2026-01-02T00:00:00Z")
     number = github.open_issue("octocat", "Also old", at="2026-01-02T00:00:00Z")
-    said = github.comment(number, "hubot", "first", at="2026-01-02T01:00:00Z")
-    github.edit_comment(said, "second", at="2026-01-04T00:00:00Z")
+    comment_id = github.comment(number, "hubot", "first", at="2026-01-02T01:00:00Z")
+    github.edit_comment(comment_id, "second", at="2026-01-04T00:00:00Z")
     listed = http.get("/repos/octocat/hello-world/issues?state=all&since=2026-01-03T00:00:00Z").json()
     comments = http.get("/repos/octocat/hello-world/issues/comments?since=2026-01-03T00:00:00Z").json()
 
@@ -166,7 +164,7 @@ def test_since_counts_the_edit_of_a_comment(github: FakeGitHub, http: httpx.Clie
         ("?sort=updated&direction=asc", ["two", "three", "one"]),
     ],
 )
-def test_comments_of_the_repository_are_sorted_as_asked(
+def test_comments_of_the_repository_are_sorted_as_requested(
     github: FakeGitHub, http: httpx.Client, query: str, bodies: list[str]
 ) -> None:
     number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
@@ -179,7 +177,7 @@ def test_comments_of_the_repository_are_sorted_as_asked(
     assert [comment["body"] for comment in comments] == bodies
 
 
-def test_the_same_reply_again_is_a_304_and_free(github: FakeGitHub, http: httpx.Client) -> None:
+def test_an_unchanged_reply_is_a_304_and_costs_nothing(github: FakeGitHub, http: httpx.Client) -> None:
     github.open_issue("octocat", "Crash")
     url = "/repos/octocat/hello-world/issues/1"
     first = http.get(url)
@@ -202,47 +200,47 @@ def test_the_etag_of_one_token_means_nothing_to_another(github: FakeGitHub, http
     assert other.headers["etag"] != tag
 
 
-def locked(fake: FakeGitHub) -> None:
+def lock_issue(fake: FakeGitHub) -> None:
     fake.lock(1, "spam")
 
 
-def archived(fake: FakeGitHub) -> None:
+def archive_repository(fake: FakeGitHub) -> None:
     fake.archive_repo()
 
 
-def deleted(fake: FakeGitHub) -> None:
+def delete_the_issue(fake: FakeGitHub) -> None:
     fake.delete_issue(1)
 
 
-def forbidden(fake: FakeGitHub) -> None:
+def restrict_token(fake: FakeGitHub) -> None:
     fake.add_token(fake.token, "github-actions[bot]", {"contents": "write", "issues": "read"})
 
 
-def unknown(fake: FakeGitHub) -> None:
+def forget_tokens(fake: FakeGitHub) -> None:
     fake.world.tokens.clear()
 
 
-def expired(fake: FakeGitHub) -> None:
+def expire_token(fake: FakeGitHub) -> None:
     fake.add_token(fake.token, "github-actions[bot]", expires_at=fake.clock.now)
 
 
 @pytest.mark.parametrize(
-    ("happen", "status", "message"),
+    ("change", "status", "message"),
     [
-        (locked, 403, "Unable to create comment because issue is locked."),
-        (archived, 403, "Repository was archived so is read-only."),
-        (deleted, 410, "This issue was deleted"),
-        (forbidden, 403, "Resource not accessible by integration"),
-        (unknown, 401, "Bad credentials"),
-        (expired, 401, "Bad credentials"),
+        (lock_issue, 403, "Unable to create comment because issue is locked."),
+        (archive_repository, 403, "Repository was archived so is read-only."),
+        (delete_the_issue, 410, "This issue was deleted"),
+        (restrict_token, 403, "Resource not accessible by integration"),
+        (forget_tokens, 401, "Bad credentials"),
+        (expire_token, 401, "Bad credentials"),
     ],
 )
-def test_a_comment_that_may_not_be_is_refused_in_githubs_words(
-    github: FakeGitHub, repo: Repository, happen: Callable[[FakeGitHub], None], status: int, message: str
+def test_a_forbidden_comment_is_refused_in_githubs_words(
+    github: FakeGitHub, repo: Repository, change: Callable[[FakeGitHub], None], status: int, message: str
 ) -> None:
     github.open_issue("octocat", "Crash")
     issue = repo.get_issue(1)
-    happen(github)
+    change(github)
     with pytest.raises(GithubException) as refused:
         issue.create_comment("hello")
 
@@ -301,19 +299,19 @@ def test_releases_tags_commits_labels_and_permissions_are_read(github: FakeGitHu
     assert repo.get_collaborator_permission("octocat") == "admin"
 
 
-def test_reactions_are_counted_and_the_second_same_one_is_the_first(github: FakeGitHub, repo: Repository) -> None:
+def test_reactions_are_counted_and_a_repeated_one_returns_the_first(github: FakeGitHub, repo: Repository) -> None:
     number = github.open_issue("octocat", "Crash")
-    said = github.comment(number, "monalisa", "Fixed.")
-    comment = repo.get_issue(number).get_comment(said)
-    github.react(number, "hubot", "+1", comment_id=said)
+    comment_id = github.comment(number, "monalisa", "Fixed.")
+    comment = repo.get_issue(number).get_comment(comment_id)
+    github.react(number, "hubot", "+1", comment_id=comment_id)
 
     assert comment.create_reaction("eyes").id == comment.create_reaction("eyes").id
     assert comment.reactions["eyes"] == 0  # as it was when it was read
     assert [reaction.content for reaction in comment.get_reactions()] == ["+1", "eyes"]
-    assert repo.get_issue(number).get_comment(said).reactions["total_count"] == 2
+    assert repo.get_issue(number).get_comment(comment_id).reactions["total_count"] == 2
 
 
-def test_who_may_write_marks_a_duplicate_by_saying_so(github: FakeGitHub) -> None:
+def test_a_comment_by_a_writer_marks_a_duplicate(github: FakeGitHub) -> None:
     github.set_permission("monalisa", "write")
     for title in ("First", "Second"):
         github.open_issue("octocat", title)
@@ -324,7 +322,7 @@ def test_who_may_write_marks_a_duplicate_by_saying_so(github: FakeGitHub) -> Non
     assert "marked_as_duplicate" in [event.kind for event in github.issue(2).events]
 
 
-def test_a_link_leaves_a_backlink_unless_it_goes_over_redirect_or_stands_in_code(github: FakeGitHub) -> None:
+def test_a_link_makes_a_backlink_unless_it_is_in_code_or_goes_over_redirect(github: FakeGitHub) -> None:
     for _ in range(5):
         github.open_issue("octocat", "Issue")
     github.comment(
@@ -351,7 +349,7 @@ def test_every_request_is_recorded_and_counted_since_the_mark(github: FakeGitHub
     assert len(github.requests) == 4
 
 
-def test_the_same_api_stands_under_a_companys_prefix(github: FakeGitHub) -> None:
+def test_the_api_is_also_served_under_the_enterprise_prefix(github: FakeGitHub) -> None:
     github.open_issue("octocat", "Crash")
     with connect_pygithub(github, base_url=github.enterprise_url) as client:
         issue = client.get_repo("octocat/hello-world").get_issue(1)
@@ -360,7 +358,7 @@ def test_the_same_api_stands_under_a_companys_prefix(github: FakeGitHub) -> None
     assert issue.url == f"{github.url}/api/v3/repos/octocat/hello-world/issues/1"
 
 
-def test_a_person_edits_their_own_words_and_no_others(github: FakeGitHub) -> None:
+def test_people_can_edit_only_their_own_comments(github: FakeGitHub) -> None:
     github.add_token("gho_hubot", "hubot")
     number = github.open_issue("octocat", "Crash")
     own, foreign = github.comment(number, "hubot", "mine"), github.comment(number, "octocat", "theirs")
@@ -374,7 +372,7 @@ def test_a_person_edits_their_own_words_and_no_others(github: FakeGitHub) -> Non
     assert github.comment_by_id(foreign).body == "theirs"
 
 
-def test_commits_are_compared_by_what_they_build_on(github: FakeGitHub, repo: Repository) -> None:
+def test_commits_are_compared_by_their_history(github: FakeGitHub, repo: Repository) -> None:
     base = github.add_commit("Begin", "octocat")
     github.add_branch("1.x")
     pull = github.add_pull("hubot", "Fix", files=["a.py"])
@@ -382,9 +380,11 @@ def test_commits_are_compared_by_what_they_build_on(github: FakeGitHub, repo: Re
     merge = repo.get_pull(pull).merge_commit_sha
     github.add_commit("Backport", "octocat", branch="1.x")
     github.add_tag("v2.0", merge)
-    found = {(a, b): repo.compare(a, b) for a, b in ((base, "v2.0"), ("v2.0", base), (base, base), (merge, "1.x"))}
-    assert [one.status for one in found.values()] == ["ahead", "behind", "identical", "diverged"]
-    ahead = found[base, "v2.0"]
+    comparisons = {
+        (a, b): repo.compare(a, b) for a, b in ((base, "v2.0"), ("v2.0", base), (base, base), (merge, "1.x"))
+    }
+    assert [comparison.status for comparison in comparisons.values()] == ["ahead", "behind", "identical", "diverged"]
+    ahead = comparisons[base, "v2.0"]
     assert (ahead.ahead_by, ahead.behind_by, [file.filename for file in ahead.files]) == (1, 0, ["a.py"])
     assert repo.get_commit(merge).parents[0].sha == base
     with pytest.raises(UnknownObjectException):
@@ -404,7 +404,7 @@ def test_a_pull_may_be_a_draft_and_for_another_branch(github: FakeGitHub, repo: 
     assert repo.get_commit("main").sha != repo.get_pull(number).merge_commit_sha
 
 
-def test_a_draft_of_a_release_is_shown_to_those_who_may_write(github: FakeGitHub, repo: Repository) -> None:
+def test_draft_releases_are_shown_only_to_writers(github: FakeGitHub, repo: Repository) -> None:
     github.add_release("v1", draft=True)
     (draft,) = repo.get_releases()
     assert (draft.draft, draft.published_at) == (True, None)

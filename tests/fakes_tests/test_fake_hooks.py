@@ -22,10 +22,10 @@ from githubkit.webhooks import parse_obj
 from tests.fakes.github import FakeGitHub
 
 
-def test_the_payload_of_a_comment_is_what_a_strict_parser_accepts(github: FakeGitHub) -> None:
+def test_a_strict_parser_accepts_the_payload_of_a_comment(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
-    said = github.comment(number, "hubot", "Me too")
-    payload = github.payload("issue_comment", "created", number, said)
+    comment_id = github.comment(number, "hubot", "Me too")
+    payload = github.payload("issue_comment", "created", number, comment_id)
     event = parse_obj("issue_comment", payload)
 
     assert (event.action, event.comment.body, event.sender.login) == ("created", "Me too", "hubot")
@@ -33,10 +33,10 @@ def test_the_payload_of_a_comment_is_what_a_strict_parser_accepts(github: FakeGi
 
 
 @pytest.mark.parametrize("action", ["created", "answered", "closed", "deleted", "transferred"])
-def test_the_payload_of_a_discussion_is_what_a_strict_parser_accepts(github: FakeGitHub, action: str) -> None:
+def test_a_strict_parser_accepts_the_payload_of_a_discussion(github: FakeGitHub, action: str) -> None:
     number = github.discuss("hubot", "How?", "Like this?", labels=["help"])
-    said = github.say(number, "octocat", "Like that.")
-    github.mark_answer(number, said, "hubot")
+    comment_id = github.say(number, "octocat", "Like that.")
+    github.mark_answer(number, comment_id, "hubot")
     match action:
         case "closed":
             github.close_discussion(number)
@@ -49,9 +49,7 @@ def test_the_payload_of_a_discussion_is_what_a_strict_parser_accepts(github: Fak
 
 
 @pytest.mark.parametrize("action", ["created", "edited", "deleted"])
-def test_the_payload_of_a_comment_in_a_discussion_is_what_a_strict_parser_accepts(
-    github: FakeGitHub, action: str
-) -> None:
+def test_a_strict_parser_accepts_the_payload_of_a_discussion_comment(github: FakeGitHub, action: str) -> None:
     number = github.discuss("hubot", "How?")
     top = github.say(number, "octocat", "Like that.")
     reply = github.say(number, "hubot", "Thanks!", to=top)
@@ -60,25 +58,25 @@ def test_the_payload_of_a_comment_in_a_discussion_is_what_a_strict_parser_accept
     assert (event.comment.body, event.comment.parent_id, event.discussion.comments) == ("Thanks!", top, 2)
 
 
-def test_the_payload_of_an_edit_tells_what_it_was(github: FakeGitHub) -> None:
+def test_the_payload_of_an_edit_shows_the_old_title(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.")
     github.edit_issue(number, title="Crash on start")
 
     assert github.payload("issues", "edited", number)["changes"] == {"title": {"from": "Crash"}}
 
 
-def test_what_is_deleted_or_gone_still_has_its_payload(github: FakeGitHub) -> None:
+def test_deleted_and_transferred_issues_still_have_payloads(github: FakeGitHub) -> None:
     other = github.add_project("octocat/other")
     for title in ("Deleted", "Moved", "Commented"):
         github.open_issue("octocat", title)
-    said = github.comment(3, "hubot", "oops")
-    github.delete_comment(said)
+    comment_id = github.comment(3, "hubot", "oops")
+    github.delete_comment(comment_id)
     github.delete_issue(1)
     github.transfer(2, other)
 
     assert github.payload("issues", "deleted", 1)["issue"]["title"] == "Deleted"
     assert github.payload("issues", "transferred", 2)["changes"]["new_repository"]["full_name"] == "octocat/other"
-    assert github.payload("issue_comment", "deleted", 3, said)["comment"]["body"] == "oops"
+    assert github.payload("issue_comment", "deleted", 3, comment_id)["comment"]["body"] == "oops"
 
 
 def test_an_event_file_is_the_payload(github: FakeGitHub, tmp_path: Path) -> None:
@@ -91,14 +89,14 @@ def test_an_event_file_is_the_payload(github: FakeGitHub, tmp_path: Path) -> Non
 
 
 class Receiver(HTTPServer):
-    """Keeps what it is sent."""
+    """Keeps what it receives."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Keep)
+        super().__init__(("127.0.0.1", 0), _ReceiverHandler)
         self.received: list[tuple[Message, bytes]] = []
 
 
-class _Keep(BaseHTTPRequestHandler):
+class _ReceiverHandler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
@@ -170,12 +168,12 @@ def test_githubkit_gets_a_token_for_an_installation_and_acts_as_the_app(
     github.add_app(77, "precedent", {"issues": "write", "metadata": "read"}, public_pem(key))
     github.open_issue("octocat", "Crash")
     with GitHub(AppAuthStrategy(77, private_pem(key)), base_url=github.url, auto_retry=False) as app:
-        found = app.rest.apps.get_repo_installation("octocat", "hello-world").parsed_data
-        with app.with_auth(app.auth.as_installation(found.id)) as client:
-            made = client.rest.issues.create_comment("octocat", "hello-world", 1, body="hello").parsed_data
+        installation = app.rest.apps.get_repo_installation("octocat", "hello-world").parsed_data
+        with app.with_auth(app.auth.as_installation(installation.id)) as client:
+            comment = client.rest.issues.create_comment("octocat", "hello-world", 1, body="hello").parsed_data
 
-    assert made.user is not None
-    assert made.user.login == "precedent[bot]"
+    assert comment.user is not None
+    assert comment.user.login == "precedent[bot]"
     assert github.issue(1).comments[0].app == "precedent"
 
 
@@ -189,7 +187,7 @@ def test_a_bad_app_token_is_refused(github: FakeGitHub, key: rsa.RSAPrivateKey, 
     assert answer.status_code == 401
 
 
-def test_a_foreign_key_signs_for_nobody(github: FakeGitHub, key: rsa.RSAPrivateKey) -> None:
+def test_a_token_signed_with_a_foreign_key_is_refused(github: FakeGitHub, key: rsa.RSAPrivateKey) -> None:
     github.add_app(77, "precedent", None, public_pem(key))
     foreign = app_token(rsa.generate_private_key(65537, 2048), 77)
     with httpx.Client() as client:
@@ -198,7 +196,7 @@ def test_a_foreign_key_signs_for_nobody(github: FakeGitHub, key: rsa.RSAPrivateK
     assert answer.json()["message"] == "A JSON web token could not be decoded"
 
 
-def test_a_token_asks_for_no_more_than_the_app_has(github: FakeGitHub, key: rsa.RSAPrivateKey) -> None:
+def test_a_token_gets_no_more_permissions_than_the_app(github: FakeGitHub, key: rsa.RSAPrivateKey) -> None:
     github.add_app(77, "precedent", {"issues": "read"})
     headers = {"Authorization": f"Bearer {app_token(key, 77)}"}
     with httpx.Client(base_url=github.url, headers=headers) as client:

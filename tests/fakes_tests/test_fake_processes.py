@@ -1,4 +1,4 @@
-"""The fakes as processes of their own: they print where they are, count, and stop when told to."""
+"""The fakes as separate processes: they print their URL, count requests, and stop on a signal."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def stop(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def test_the_fake_github_serves_an_archive_and_tells_what_it_counted(tmp_path: Path) -> None:
+def test_the_fake_github_serves_an_archive_and_reports_its_counts(tmp_path: Path) -> None:
     thread = {
         "id": 5,
         "title": "Crash",

@@ -1,1 +1,1 @@
-"""Every call to GitHub and every exchange with git, times all that can go wrong there."""
+"""Every call to GitHub and every exchange with git, combined with everything that can go wrong there."""

@@ -13,12 +13,14 @@ def main() -> int:
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", action="store_true")
     group.add_argument("--check", action="store_true")
-    is_to_write = parser.parse_args().write
-    made = pages()
-    stale = [page for page, text in made.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
-    if is_to_write:
+    should_write = parser.parse_args().write
+    texts_by_page = pages()
+    stale = [
+        page for page, text in texts_by_page.items() if not page.exists() or page.read_text(encoding="utf-8") != text
+    ]
+    if should_write:
         for page in stale:
-            page.write_text(made[page], encoding="utf-8")
+            page.write_text(texts_by_page[page], encoding="utf-8")
         return 0
     for page in stale:
         print(f"{page} is not what the tables say: python -m tests.faults --write", file=sys.stderr)

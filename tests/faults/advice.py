@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a piece of advice is a row
-"""What a maintainer is told about a run: what to do, and what happens by itself. The cells of the tables say the rest."""
+"""What the docs tell a maintainer about a run: what to do, and what happens by itself. The tables have the rest."""
 
 from __future__ import annotations
 
@@ -32,79 +32,79 @@ CANCELLED = (
     "| nothing: the run is cancelled | grey | Nothing. | A newer run in the queue does its work. "
     "Only a deletion or transfer [may be missed](security.md#what-is-not-promised). |"
 )
-"""GitHub's queue is not simulated: of the runs waiting in a concurrency group it keeps the newest."""
+"""GitHub's queue is not simulated: in a concurrency group, it keeps only the newest waiting run."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """``sees`` is the line of the log, ``does`` what to do. ``cells`` are pairs of a call and a fault, ``git`` and
-    ``rebuild`` rows of those tables: all of one colour and one kind of ending, and ``sees`` has what each must say.
-    ``once`` is what has to be so before anything comes by itself, ``more`` follows it."""
+    """``log_line`` is what the maintainer sees, ``remedy`` what to do. ``cells`` are pairs of a call and a fault, ``git``
+    and ``rebuild`` rows of those tables: all must end alike, and ``log_line`` must contain what each of them says.
+    ``condition`` must hold before anything happens by itself, ``extra`` follows it."""
 
-    sees: str
-    does: str
+    log_line: str
+    remedy: str
     cells: tuple[tuple[str, str], ...] = ()
     git: tuple[str, ...] = ()
     rebuild: tuple[str, ...] = ()
-    once: str = ""
-    more: str = ""
+    condition: str = ""
+    extra: str = ""
 
 
-def each(calls: tuple[str, ...], faults: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def pairs_of(calls: tuple[str, ...], faults: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((call, fault) for call in calls for fault in faults)
 
 
-OUT = ("5xx", "dropped")
+OUTAGES = ("5xx", "dropped")
 LIMITS = ("primary limit", "secondary limit")
 ALL = (
     Advice("`GitHub refused the token (401)`; `git fetch: …` or `git push: …; check the token`",
            "Renew your own token; with the job's token, start the run again.",
-           each((LIST, OWN, CREATE, CHANGE, REPLY), ("401",)), ("fetch: 401", "push: 401"), once=" with a valid token"),
+           pairs_of((LIST, OWN, CREATE, CHANGE, REPLY), ("401",)), ("fetch: 401", "push: 401"), condition=" with a valid token"),
     Advice("`the token may not do this (403 …): give the job 'issues: write'`; `git push: …; give the job` … `contents: write`",
            "Give the job the permission named in the line.",
-           each((LIST, OWN, PROMISED, CREATE, CHANGE, REPLY), ("permission",)), ("fetch: 403", "push: 403"), once=" with the permission"),
+           pairs_of((LIST, OWN, PROMISED, CREATE, CHANGE, REPLY), ("permission",)), ("fetch: 403", "push: 403"), condition=" with the permission"),
     Advice("`GitHub's rate limit is exhausted until 13:00 UTC`", "Nothing.",
-           (*each((LIST, OWN, MENTIONED, CREATE, CHANGE, REPLY), LIMITS), *each((LIST, CREATE), SECONDARY_KINDS),
+           (*pairs_of((LIST, OWN, MENTIONED, CREATE, CHANGE, REPLY), LIMITS), *pairs_of((LIST, CREATE), SECONDARY_KINDS),
             (HISTORY, "secondary limit")), rebuild=("primary limit", "limit with status 200", "secondary limit of an hour"),
-           more="Whatever was read is kept."),
+           extra="Whatever was read is kept."),
     Advice("`GitHub answered 502: the next run catches up`; `GitHub did not answer …`; `git fetch: …` or `git push: …; check the network …`",
            "Nothing; see githubstatus.com.",
-           (*each((LIST, OWN, CHANGE, REPLY, CREATE), OUT), (THREAD, "5xx")), ("fetch: 5xx", "fetch: dropped", "push: 5xx", "push: 429")),
+           (*pairs_of((LIST, OWN, CHANGE, REPLY, CREATE), OUTAGES), (THREAD, "5xx")), ("fetch: 5xx", "fetch: dropped", "push: 5xx", "push: 429")),
     Advice("nothing: GitHub did the work, but its answer was lost", "Nothing.",
-           each((CREATE, REPLY, FOLD), ("lost reply",)), ("push: lost reply",),
-           more="It looks for the comment first, so none is posted twice."),
+           pairs_of((CREATE, REPLY, FOLD), ("lost reply",)), ("push: lost reply",),
+           extra="It looks for the comment first, so none is posted twice."),
     Advice("`git push: … GH006 …` or `… GH013 …`: a rule protects the branch",
            "Exclude `precedent` from the rule, let an App bypass it, or set `branch`.", git=("protected branch (GH006)", "ruleset (GH013)"),
-           once=" that may push"),
+           condition=" that may push"),
     Advice("`git push: … was archived …`: the repository is archived", "Nothing, or unarchive it.", git=("archived repository",),
-           once=" after it is unarchived"),
-    Advice("`GitHub takes no comment here`: the conversation is locked, or comments are limited", "Nothing.",
-           (*each((CREATE,), ("archived", "locked", "interaction limit", "2,500 comments")), (REPLY, "locked"))),
+           condition=" after it is unarchived"),
+    Advice("`GitHub accepts no comment here`: the conversation is locked, or comments are limited", "Nothing.",
+           (*pairs_of((CREATE,), ("archived", "locked", "interaction limit", "2,500 comments")), (REPLY, "locked"))),
     Advice("`issues are switched off in this repository`", "Switch them on, or remove the workflow.",
-           each((LIST, HISTORY), ("issues switched off",)), rebuild=("issues switched off",),
-           once=" after they are on", more="Nothing is treated as deleted."),
+           pairs_of((LIST, HISTORY), ("issues switched off",)), rebuild=("issues switched off",),
+           condition=" after they are on", extra="Nothing is treated as deleted."),
     Advice("`the memory has format … which a newer Precedent wrote`", "Raise the version in the `uses:` of the workflow ([upgrades](upgrades.md)).", git=("newer format",),
-           once=" after the update", more="The branch is not changed."),
+           condition=" after the update", extra="The branch is not changed."),
     Advice("`There was no memory to continue from, …`, or nothing: the memory branch was deleted or reset",
            "Nothing; on a large repository start `rebuild`.", git=("branch deleted before", "branch deleted in the run", "branch set back before"),
-           more="Existing comments are found. A comment that somebody had deleted may be posted again."),
+           extra="Existing comments are found. A comment that somebody had deleted may be posted again."),
     Advice("`… was damaged …`, `… it was rebuilt …`", "Nothing.", git=("manifest missing", "index file cut", "record cut"),
-           more="It reads the lost part from GitHub or rebuilds it from the records."),
+           extra="It reads the lost part from GitHub or rebuilds it from the records."),
     Advice("`the place for the memory has … but no memory: choose another branch or folder`",
-           "Set `branch`, or delete that branch.", git=("branch of another project",), once=" after that"),
+           "Set `branch`, or delete that branch.", git=("branch of another project",), condition=" after that"),
     Advice("``The history could not be read …: … Start `rebuild` again later``: a rebuild by hand", "Start it again later.", rebuild=("503", "dropped"),
-           more="Whatever was read is kept; if the line says so, scheduled runs continue."),
-    Advice("`GitHub rejected the request (422 …)`", "Report it: this is a bug.", each((CREATE, CHANGE, REPLY), ("422",))),
+           extra="Whatever was read is kept; if the line says so, scheduled runs continue."),
+    Advice("`GitHub rejected the request (422 …)`", "Report it: this is a bug.", pairs_of((CREATE, CHANGE, REPLY), ("422",))),
 )  # fmt: skip
 
 
 def outcomes(advice: Advice) -> Iterator[tuple[str, Outcome | rebuilds.Row]]:
-    """What comes of all that the advice is about, each with its name."""
-    found = {pair: rule for _, rule in rules() for pair in rule.pairs}
+    """The named outcomes of everything that the advice covers."""
+    rules_by_pair = {pair: rule for _, rule in rules() for pair in rule.pairs}
     for call, fault in advice.cells:
-        rule = found[call, fault]
+        rule = rules_by_pair[call, fault]
         while rule.like:
-            rule = found[call, rule.like]
+            rule = rules_by_pair[call, rule.like]
         assert rule.outcome, f"{call} x {fault} cannot happen"
         yield f"{call} x {fault}", rule.outcome
     git = {row.name: row.outcome for row in exchanges.ROWS}
@@ -113,15 +113,15 @@ def outcomes(advice: Advice) -> Iterator[tuple[str, Outcome | rebuilds.Row]]:
     yield from ((f"rebuild x {name}", rebuild[name]) for name in advice.rebuild)
 
 
-def faults(advice: Advice) -> Iterator[str]:
-    """Where the advice says otherwise than the tables."""
-    known = list(outcomes(advice))
-    first = known[0][1]
-    for name, one in known:
-        if (one.code, one.done) != (first.code, first.done):
-            yield f"{name} ends with {one.code}, {one.done}, and {known[0][0]} with {first.code}, {first.done}"
-        if one.says not in advice.sees:
-            yield f"{name} says {one.says!r}, which is not in {advice.sees!r}"
+def check_advice(advice: Advice) -> Iterator[str]:
+    """Where the advice contradicts the tables."""
+    named_outcomes = list(outcomes(advice))
+    first = named_outcomes[0][1]
+    for name, outcome in named_outcomes:
+        if (outcome.code, outcome.done) != (first.code, first.done):
+            yield f"{name} ends with {outcome.code}, {outcome.done}, and {named_outcomes[0][0]} with {first.code}, {first.done}"
+        if outcome.says not in advice.log_line:
+            yield f"{name} says {outcome.says!r}, which is not in {advice.log_line!r}"
 
 
 def chapter() -> Iterator[str]:
@@ -129,8 +129,10 @@ def chapter() -> Iterator[str]:
     yield "| what the log says | the run is | what you do | what happens by itself |"
     yield "|---|---|---|---|"
     for advice in ALL:
-        one = next(outcome for _, outcome in outcomes(advice))
-        comes = " ".join([AFTER[one.done].format(advice.once), *([advice.more] if advice.more else [])])
-        yield f"| {advice.sees} | {'red' if one.code else 'green'} | {advice.does} | {comes} |"
+        outcome = next(outcome for _, outcome in outcomes(advice))
+        consequence = " ".join(
+            [AFTER[outcome.done].format(advice.condition), *([advice.extra] if advice.extra else [])]
+        )
+        yield f"| {advice.log_line} | {'red' if outcome.code else 'green'} | {advice.remedy} | {consequence} |"
     yield CANCELLED
     yield ""

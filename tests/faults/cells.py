@@ -1,4 +1,4 @@
-"""One cell of the table: a call, a fault that it meets, and what came of it."""
+"""One cell of the table: a call, a fault that it meets, and the outcome."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fakes.exchange import Recorded
+from tests.fakes.exchange import RecordedRequest
 from tests.faults.scenes import SCENES, Event, Scene
 from tests.faults.theatre import Theatre
 
-ENOUGH = ("401", "primary403", "secondary403", "429", "limit200", "secondary200")
-"""Faults after which a run asks GitHub for nothing more of that kind."""
+STOPPING_FAULTS = ("401", "primary403", "secondary403", "429", "limit200", "secondary200")
+"""Faults after which a run sends no more requests of that kind."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request that the product makes: what it is for, in which scene, and which requests are it."""
+    """A request of the product: its purpose, the scene that makes it, and the pattern it matches."""
 
     name: str
     scene: str
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault as the table names it. ``times`` None: it lasts through the run."""
+    """A fault as the table names it. With ``times`` None, it lasts for the whole run."""
 
     name: str
     kind: str
@@ -47,9 +47,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. ``code`` and ``says`` are of the disturbed run, ``done`` tells when what was due came about: in
-    this run (``now``), in the next one (``later``), or ``never``; ``remembers``: whether memory had
-    the event's issue as it is after the disturbed run already; ``buried``: memory took an issue for gone in the end."""
+    """The outcome. ``code`` and ``says`` describe the disturbed run, ``done`` when the due work was done: in this run
+    (``now``), in the next one (``later``), or ``never``. ``remembers``: whether memory had the event's current issue
+    right after the disturbed run. ``buried``: memory considered an issue gone in the end."""
 
     code: int
     says: str
@@ -59,32 +59,32 @@ class Outcome:
 
 
 @dataclass
-class Played:
-    """A cell that was played: what came of it, and what must never be."""
+class CellResult:
+    """The result of playing a cell: its outcome, and problems that must never occur."""
 
     outcome: Outcome
     log: str
-    wrong: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
 
-class Stages:
-    """A theatre for each scene, told once, open until `close`."""
+class TheatrePool:
+    """A theatre for each scene, set up once, open until `close`."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="precedent-faults-")
         self._open: dict[str, tuple[Theatre, Event]] = {}
 
-    def at(self, scene: Scene) -> tuple[Theatre, Event]:
+    def theatre_for(self, scene: Scene) -> tuple[Theatre, Event]:
         if scene.name not in self._open:
             folder = Path(self._folder.name) / scene.name.replace(" ", "-")
             folder.mkdir()
             theatre = Theatre(folder)
             theatre.github.add_project("octo-org/other")
-            event = scene.tell(theatre)
-            theatre.keep()
+            event = scene.set_up(theatre)
+            theatre.save_state()
             self._open[scene.name] = theatre, event
         theatre, event = self._open[scene.name]
-        theatre.set_back()
+        theatre.reset()
         return theatre, event
 
     def close(self) -> None:
@@ -94,48 +94,48 @@ class Stages:
 
 
 @contextmanager
-def stages() -> Iterator[Stages]:
-    opened = Stages()
+def open_theatres() -> Iterator[TheatrePool]:
+    pool = TheatrePool()
     try:
-        yield opened
+        yield pool
     finally:
-        opened.close()
+        pool.close()
 
 
-def play(call: Call, fault: Fault, on: Stages) -> Played:
-    """The run that meets the fault, and the next one, which meets none."""
+def play(call: Call, fault: Fault, theatres: TheatrePool) -> CellResult:
+    """Run the Action with the fault, and then once without it."""
     scene = SCENES[call.scene]
-    theatre, event = on.at(scene)
+    theatre, event = theatres.theatre_for(scene)
     github = theatre.github
     github.faults.add(call.match, fault.kind, fault.times, seconds=fault.seconds, to=fault.to)
     code = theatre.act(*event)
-    wrong = [] if github.faults.injected else ["the call was not made"]
-    return after(code, scene, theatre, wrong + _too_much(theatre, call, fault), event[2] or scene.due)
+    problems = [] if github.faults.injected else ["the call was not made"]
+    return finish_cell(code, scene, theatre, problems + _excess_requests(theatre, call, fault), event[2] or scene.due)
 
 
-def after(
+def finish_cell(
     code: int,
     scene: Scene,
     theatre: Theatre,
-    wrong: list[str],
+    problems: list[str],
     number: int,
-    mend: Callable[[Theatre], object] = Theatre.calm,
-) -> Played:
-    """What came of the run that just ended with ``code``, and of the next one, once the trouble is over and somebody
-    mended what has to be; ``number`` is the event's issue."""
-    log, said = theatre.log, _complaints(theatre.log)
-    theatre.calm()
-    mend(theatre)
-    now = scene.done(theatre, scene.due)
-    remembers = not [line for line in theatre.lacks() if line.startswith(f"{number} ")]
+    repair: Callable[[Theatre], object] = Theatre.clear_faults,
+) -> CellResult:
+    """The result of the run that just ended with ``code`` and of the next one, after the trouble ended and ``repair``
+    was called. ``number`` is the event's issue."""
+    log, messages = theatre.log, _complaints(theatre.log)
+    theatre.clear_faults()
+    repair(theatre)
+    is_done_now = scene.done(theatre, scene.due)
+    remembers = not [line for line in theatre.memory_problems() if line.startswith(f"{number} ")]
     theatre.github.clock.advance(300)
     newest = max(issue.updated_at for issue in theatre.github.repo.issues.values())
-    wrong = wrong + _next(theatre, scene, newest)
-    then = scene.done(theatre, scene.due)
-    done = "now" if now else "later" if then else "never"
-    buried = "is buried" in str(wrong)
-    wrong = [line for line in wrong if "is buried" not in line and line != f"{scene.strange} is missing"]
-    return Played(Outcome(code, said, done, remembers, buried), log, wrong + _forbidden(log))
+    problems = problems + _run_next(theatre, scene, newest)
+    is_done_next = scene.done(theatre, scene.due)
+    done = "now" if is_done_now else "later" if is_done_next else "never"
+    buried = "is buried" in str(problems)
+    problems = [line for line in problems if "is buried" not in line and line != f"{scene.optional_issue} is missing"]
+    return CellResult(Outcome(code, messages, done, remembers, buried), log, problems + _forbidden(log))
 
 
 def _complaints(log: str) -> str:
@@ -143,38 +143,38 @@ def _complaints(log: str) -> str:
     return " | ".join(re.findall(r"^::(?:error|notice)::(.*)$", log, re.MULTILINE))
 
 
-def _too_much(theatre: Theatre, call: Call, fault: Fault) -> list[str]:
+def _excess_requests(theatre: Theatre, call: Call, fault: Fault) -> list[str]:
     """Requests that should not have been made."""
-    asked = theatre.github.recent
-    struck = len(theatre.github.faults.injected)
-    wrong = []
-    if fault.kind in ENOUGH and (more := _after_the_first(call, fault, asked)):
-        wrong.append(f"asked for more after {fault.name}: {more}")
-    if struck > (12 if call.is_read or call.scene == "first" else 2):
-        wrong.append(f"asked {struck} times in vain")
-    posted = [r for r in asked if r.method == "POST" and r.path.endswith("{issue_number}/comments")]
+    requests = theatre.github.recent
+    fault_count = len(theatre.github.faults.injected)
+    problems = []
+    if fault.kind in STOPPING_FAULTS and (more := _requests_after_fault(call, fault, requests)):
+        problems.append(f"asked for more after {fault.name}: {more}")
+    if fault_count > (12 if call.is_read or call.scene == "first" else 2):
+        problems.append(f"asked {fault_count} times in vain")
+    posted = [r for r in requests if r.method == "POST" and r.path.endswith("{issue_number}/comments")]
     if len(posted) > 2:
-        wrong.append("a comment was posted again")
-    return wrong
+        problems.append("a comment was posted again")
+    return problems
 
 
-def _after_the_first(call: Call, fault: Fault, asked: list[Recorded]) -> list[Recorded]:
-    """The requests after the one that met the fault; of an hourly limit those of the same kind."""
-    met = [r.path == "/graphql" if call.is_graphql else r.status in (401, 403, 429) for r in asked].index(True)
+def _requests_after_fault(call: Call, fault: Fault, requests: list[RecordedRequest]) -> list[RecordedRequest]:
+    """The requests after the one that met the fault; for an hourly limit, only those of the same kind."""
+    first = [r.path == "/graphql" if call.is_graphql else r.status in (401, 403, 429) for r in requests].index(True)
     is_hourly = fault.kind in ("primary403", "limit200")
-    return [r for r in asked[met + 1 :] if not is_hourly or (r.path == "/graphql") == call.is_graphql]
+    return [r for r in requests[first + 1 :] if not is_hourly or (r.path == "/graphql") == call.is_graphql]
 
 
-def _next(theatre: Theatre, scene: Scene, newest: str) -> list[str]:
-    """What is wrong after a run that nothing disturbs: all is remembered and said once, the cursor is at ``newest``."""
-    wrong = []
+def _run_next(theatre: Theatre, scene: Scene, newest: str) -> list[str]:
+    """Problems after an undisturbed run, which should remember all, comment once and move the cursor to ``newest``."""
+    problems = []
     if code := theatre.act("schedule"):
-        wrong.append(f"the next run ended with {code}: {_complaints(theatre.log)}")
-    wrong += theatre.lacks(newest)
+        problems.append(f"the next run ended with {code}: {_complaints(theatre.log)}")
+    problems += theatre.memory_problems(newest)
     seals = [text for text in theatre.stage.comments(scene.due) if "reply" not in text.splitlines()[0]]
     if len(seals) > 1:
-        wrong.append(f"{len(seals)} comments")
-    return wrong + [str(found) for found in theatre.github.violations]
+        problems.append(f"{len(seals)} comments")
+    return problems + [str(violation) for violation in theatre.github.violations]
 
 
 def _forbidden(log: str) -> list[str]:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a trouble is a row
-"""Git: what can go wrong when memory is read and written, and what is to come of it."""
+"""Git: what can go wrong when memory is read and written, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tests.acceptance.stage import REPOSITORY
 from tests.fakes.faults import Fault, FaultPlan
-from tests.faults.cells import Outcome, Played, Stages, after
+from tests.faults.cells import CellResult, Outcome, TheatrePool, finish_cell
 from tests.faults.scenes import SCENES
 from tests.faults.theatre import Theatre
 
@@ -19,97 +19,97 @@ Trouble = Callable[[Theatre], None]
 
 @dataclass(frozen=True)
 class Row:
-    """A trouble, how it is made, and what is to come of it in the scene in which an issue was opened."""
+    """A trouble, how to cause it, and the expected outcome in the scene in which an issue was opened."""
 
     name: str
-    make: Trouble
+    cause: Trouble
     outcome: Outcome
     why: str
-    mend: Trouble = Theatre.calm
+    repair: Trouble = Theatre.clear_faults
 
 
-class Meanwhile(FaultPlan):
-    """No fault, but something that somebody else does just before our first push arrives."""
+class BeforePush(FaultPlan):
+    """No fault, but an action of somebody else just before our first push arrives."""
 
-    def __init__(self, deed: Callable[[], None]) -> None:
+    def __init__(self, action: Callable[[], None]) -> None:
         super().__init__()
-        self._deed: Callable[[], None] | None = deed
+        self._action: Callable[[], None] | None = action
 
     def strike(self, request: str) -> Fault | None:
-        if self._deed and request.startswith("POST") and request.endswith("git-receive-pack"):
-            deed, self._deed = self._deed, None
-            deed()
+        if self._action and request.startswith("POST") and request.endswith("git-receive-pack"):
+            action, self._action = self._action, None
+            action()
         return super().strike(request)
 
 
-def struck(match: str, kind: str, times: int | None = None, seconds: float = 0.3) -> Trouble:
-    def make(t: Theatre) -> None:
+def git_fault(match: str, kind: str, times: int | None = None, seconds: float = 0.3) -> Trouble:
+    def cause(t: Theatre) -> None:
         t.git.faults.add(match, kind, times, seconds=seconds)
 
-    return make
+    return cause
 
 
-def meanwhile(deed: Trouble) -> Trouble:
-    def make(t: Theatre) -> None:
-        t.git.faults = Meanwhile(lambda: deed(t))
+def before_push(action: Trouble) -> Trouble:
+    def cause(t: Theatre) -> None:
+        t.git.faults = BeforePush(lambda: action(t))
 
-    return make
+    return cause
 
 
-def ruled(rule: str) -> Trouble:
+def branch_rule(rule: str) -> Trouble:
     return lambda t: t.git.protect(REPOSITORY, "precedent", rule)
 
 
-def archived(t: Theatre) -> None:
+def archive_repository(t: Theatre) -> None:
     t.refuse_pushes("This repository was archived so it is read-only.")
 
 
-def deleted(t: Theatre) -> None:
+def delete_branch(t: Theatre) -> None:
     t.run_git("update-ref", "-d", BRANCH)
 
 
-def raced(t: Theatre) -> None:
-    """Somebody else's commit on the tip, with all that is there."""
-    t.put(parents=[BRANCH])
+def push_another_commit(t: Theatre) -> None:
+    """Somebody else's commit on the tip, with the same files."""
+    t.commit_files(parents=[BRANCH])
 
 
-def foreign(t: Theatre) -> None:
-    """The same files, with another past."""
-    t.put(parents=[])
+def replace_history(t: Theatre) -> None:
+    """The same files, with another history."""
+    t.commit_files(parents=[])
 
 
-def strange(t: Theatre) -> None:
+def replace_with_other_project(t: Theatre) -> None:
     """Another project's files."""
-    t.put({"README": b"Not a memory.\n"}, parents=[], anew=True)
+    t.commit_files({"README": b"Not a memory.\n"}, parents=[], replace_all=True)
 
 
-def set_to_first(t: Theatre) -> None:
+def reset_to_first_commit(t: Theatre) -> None:
     """Back to the first commit of the branch."""
     t.run_git("update-ref", BRANCH, t.run_git("rev-list", "--max-parents=0", BRANCH))
 
 
-def newer(t: Theatre) -> None:
-    t.put({"manifest.json": b'{"format": 99}'}, parents=[BRANCH])
+def write_newer_format(t: Theatre) -> None:
+    t.commit_files({"manifest.json": b'{"format": 99}'}, parents=[BRANCH])
 
 
-def one_back(t: Theatre) -> None:
+def reset_one_commit(t: Theatre) -> None:
     t.run_git("update-ref", BRANCH, f"{BRANCH}^")
 
 
-def no_manifest(t: Theatre) -> None:
-    t.put({"manifest.json": None}, parents=[BRANCH])
+def delete_manifest(t: Theatre) -> None:
+    t.commit_files({"manifest.json": None}, parents=[BRANCH])
 
 
-def cut(folder: str) -> Trouble:
-    """The first file of a folder ends in its middle."""
+def truncate_first_file(folder: str) -> Trouble:
+    """Cut the first file of a folder in half."""
 
-    def make(t: Theatre) -> None:
+    def cause(t: Theatre) -> None:
         path = t.run_git("ls-tree", "-r", "--name-only", BRANCH, f"{folder}/").split("\n")[0]
-        whole = t.run_git("cat-file", "blob", f"{BRANCH}:{path}", raw=True)
-        assert isinstance(whole, bytes)
-        t.put({path: whole[: len(whole) // 2]}, parents=[BRANCH])
+        content = t.run_git("cat-file", "blob", f"{BRANCH}:{path}", raw=True)
+        assert isinstance(content, bytes)
+        t.commit_files({path: content[: len(content) // 2]}, parents=[BRANCH])
 
-    return make
+    return cause
 
 
 def later(code: int, says: str) -> Outcome:
@@ -120,50 +120,50 @@ FINE = Outcome(0, "", "now", True)
 NOTHING = "Nothing is written or posted."
 
 ROWS = (
-    Row("fetch: 401", struck(FETCH, "401"), later(1, "git fetch"), "The error names the remedy. " + NOTHING),
-    Row("fetch: 403", struck(FETCH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
-    Row("fetch: 404", struck(FETCH, "404"), later(1, "git fetch"), NOTHING),
-    Row("fetch: 5xx", struck(FETCH, "5xx"), later(1, "git fetch"), "Three tries with growing pauses. " + NOTHING),
-    Row("fetch: 5xx once", struck(FETCH, "5xx", 1), FINE, "The request is repeated."),
-    Row("fetch: dropped", struck(FETCH, "drop"), later(1, "git fetch"), NOTHING),
-    Row("fetch: dropped once", struck(FETCH, "drop", 1), FINE, "The request is repeated."),
-    Row("fetch: slow", struck(FETCH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
-    Row("push: 401", struck(PUSH, "401"), later(1, "git push"), "The error names the remedy. " + NOTHING),
-    Row("push: 403", struck(PUSH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
-    Row("push: 404", struck(PUSH, "404"), later(1, "git push"), NOTHING),
-    Row("push: 429", struck(PUSH, "429"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
-    Row("push: 5xx", struck(PUSH, "5xx"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
-    Row("push: 5xx once", struck(PUSH, "5xx", 1), FINE, "The request is repeated."),
-    Row("push: dropped once", struck("POST " + PUSH, "drop", 1), FINE, "The request is repeated."),
-    Row("push: lost reply", struck("POST " + PUSH, "dup", 1), FINE, "The run sees from the branch that the push arrived."),
-    Row("push: slow", struck(PUSH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
-    Row("push: page of a proxy", struck(PUSH, "html"), later(1, "git push"), NOTHING),
-    Row("protected branch (GH006)", ruled("GH006"), later(1, "GH006"), "The error names the remedy. " + NOTHING),
-    Row("ruleset (GH013)", ruled("GH013"), later(1, "GH013"), "The error names the remedy. " + NOTHING),
-    Row("archived repository", archived, later(0, "archived"), "The run succeeds with a notice, and does not try again."),
-    Row("somebody pushed first", meanwhile(raced), FINE, "The run applies its changes to the new tip and pushes again."),
-    Row("branch deleted in the run", meanwhile(deleted), FINE, "The run creates it again from what it holds."),
-    Row("branch squashed in the run", meanwhile(foreign), FINE, "The changes are applied to it; later runs read what is missing."),
-    Row("branch set back in the run", meanwhile(set_to_first), FINE, "The changes are applied to it; later runs read what is missing."),
-    Row("branch deleted before", deleted, FINE, "History is read again; existing comments are found by their marker."),
-    Row("branch set back before", set_to_first, FINE, "Its cursor is older, so the run reads more."),
-    Row("branch of another past", foreign, FINE, "Its manifest is valid, so the run continues from its cursor."),
-    Row("branch of another project", strange, later(1, "choose another branch"), "Foreign files are never overwritten.", deleted),
-    Row("manifest missing", no_manifest, FINE, "It is rebuilt from the records, and the run says so."),
-    Row("index file cut", cut("index"), FINE, "The index is rebuilt from the records, and the run says so."),
-    Row("record cut", cut("records"), FINE, "That one thread is read again from GitHub."),
-    Row("newer format", newer, later(2, "newer Precedent"),
-        "The branch is not touched and nothing is posted until you upgrade. To go back, delete the branch; history is read again.", one_back),
+    Row("fetch: 401", git_fault(FETCH, "401"), later(1, "git fetch"), "The error names the remedy. " + NOTHING),
+    Row("fetch: 403", git_fault(FETCH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
+    Row("fetch: 404", git_fault(FETCH, "404"), later(1, "git fetch"), NOTHING),
+    Row("fetch: 5xx", git_fault(FETCH, "5xx"), later(1, "git fetch"), "Three tries with growing pauses. " + NOTHING),
+    Row("fetch: 5xx once", git_fault(FETCH, "5xx", 1), FINE, "The request is repeated."),
+    Row("fetch: dropped", git_fault(FETCH, "drop"), later(1, "git fetch"), NOTHING),
+    Row("fetch: dropped once", git_fault(FETCH, "drop", 1), FINE, "The request is repeated."),
+    Row("fetch: slow", git_fault(FETCH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
+    Row("push: 401", git_fault(PUSH, "401"), later(1, "git push"), "The error names the remedy. " + NOTHING),
+    Row("push: 403", git_fault(PUSH, "permission"), later(1, "contents: write"), "The error names the remedy. " + NOTHING),
+    Row("push: 404", git_fault(PUSH, "404"), later(1, "git push"), NOTHING),
+    Row("push: 429", git_fault(PUSH, "429"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
+    Row("push: 5xx", git_fault(PUSH, "5xx"), later(1, "git push"), "Three tries with growing pauses. " + NOTHING),
+    Row("push: 5xx once", git_fault(PUSH, "5xx", 1), FINE, "The request is repeated."),
+    Row("push: dropped once", git_fault("POST " + PUSH, "drop", 1), FINE, "The request is repeated."),
+    Row("push: lost reply", git_fault("POST " + PUSH, "dup", 1), FINE, "The run sees from the branch that the push arrived."),
+    Row("push: slow", git_fault(PUSH, "slow", 2), FINE, "Allowed: up to 300 seconds, and at least 1,000 bytes per second."),
+    Row("push: page of a proxy", git_fault(PUSH, "html"), later(1, "git push"), NOTHING),
+    Row("protected branch (GH006)", branch_rule("GH006"), later(1, "GH006"), "The error names the remedy. " + NOTHING),
+    Row("ruleset (GH013)", branch_rule("GH013"), later(1, "GH013"), "The error names the remedy. " + NOTHING),
+    Row("archived repository", archive_repository, later(0, "archived"), "The run succeeds with a notice, and does not try again."),
+    Row("somebody pushed first", before_push(push_another_commit), FINE, "The run applies its changes to the new tip and pushes again."),
+    Row("branch deleted in the run", before_push(delete_branch), FINE, "The run creates it again from what it holds."),
+    Row("branch squashed in the run", before_push(replace_history), FINE, "The changes are applied to it; later runs read what is missing."),
+    Row("branch set back in the run", before_push(reset_to_first_commit), FINE, "The changes are applied to it; later runs read what is missing."),
+    Row("branch deleted before", delete_branch, FINE, "History is read again; existing comments are found by their marker."),
+    Row("branch set back before", reset_to_first_commit, FINE, "Its cursor is older, so the run reads more."),
+    Row("branch of another past", replace_history, FINE, "Its manifest is valid, so the run continues from its cursor."),
+    Row("branch of another project", replace_with_other_project, later(1, "choose another branch"), "Foreign files are never overwritten.", delete_branch),
+    Row("manifest missing", delete_manifest, FINE, "It is rebuilt from the records, and the run says so."),
+    Row("index file cut", truncate_first_file("index"), FINE, "The index is rebuilt from the records, and the run says so."),
+    Row("record cut", truncate_first_file("records"), FINE, "That one thread is read again from GitHub."),
+    Row("newer format", write_newer_format, later(2, "newer Precedent"),
+        "The branch is not touched and nothing is posted until you upgrade. To go back, delete the branch; history is read again.", reset_one_commit),
 )  # fmt: skip
 
 
-def play(row: Row, on: Stages) -> Played:
-    """The run that meets the trouble, and the next one, which meets none."""
+def play(row: Row, theatres: TheatrePool) -> CellResult:
+    """Run the Action with the trouble, and then once without it."""
     scene = SCENES["opened"]
-    theatre, event = on.at(scene)
-    row.make(theatre)
+    theatre, event = theatres.theatre_for(scene)
+    row.cause(theatre)
     code = theatre.act(*event)
-    return after(code, scene, theatre, [], scene.due, row.mend)
+    return finish_cell(code, scene, theatre, [], scene.due, row.repair)
 
 
 def chapter(when: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The table as a page, and the page of the documentation about it."""
+"""Renders the tables, and the page of the documentation about them."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ GraphQL have separate hourly limits, and a secondary limit covers both.
 
 
 def pages() -> dict[Path, str]:
-    """The pages, as Markdown: what users read, and the tables."""
+    """The pages as Markdown: the advice for users, and the tables."""
     tables = [OPENING, *_matrix(), *rebuilds.chapter(), *exchanges.chapter(WHEN), ""]
     return {PAGE: ADVICE.format(advice="\n".join(advice.chapter())), TABLES: "\n".join(tables)}
 
 
 def _matrix() -> Iterator[str]:
     """Every pair of a call and a fault; calls and faults with the same results share a column or a row."""
-    found = {pair: rule for _, rule in rules() for pair in rule.pairs}
-    signs = {(call, fault): _sign(found, call, fault) for call in CALLS for fault in FAULTS}
-    columns = _alike(CALLS, lambda call: tuple(signs[call, fault] for fault in FAULTS))
-    rows = _alike(FAULTS, lambda fault: tuple(signs[call, fault] for call in CALLS))
+    rules_by_pair = {pair: rule for _, rule in rules() for pair in rule.pairs}
+    signs = {(call, fault): _sign(rules_by_pair, call, fault) for call in CALLS for fault in FAULTS}
+    columns = _group_by_pattern(CALLS, lambda call: tuple(signs[call, fault] for fault in FAULTS))
+    rows = _group_by_pattern(FAULTS, lambda fault: tuple(signs[call, fault] for call in CALLS))
     yield "## Requests to the API\n"
     yield (
         "The letters are requests. Columns: the exit code of the run that meets the fault; **n** if the next run\n"
@@ -62,8 +62,11 @@ def _matrix() -> Iterator[str]:
     yield "| fault | " + " | ".join(SIGNS) + " |"
     yield "|---|" + "---|" * len(SIGNS)
     for faults in rows:
-        met = [signs[calls[0], faults[0]] for calls in columns]
-        cells = ("".join(letter for letter, sign in zip(LETTERS, met, strict=False) if sign == each) for each in SIGNS)
+        group_signs = [signs[calls[0], faults[0]] for calls in columns]
+        cells = (
+            "".join(letter for letter, sign in zip(LETTERS, group_signs, strict=False) if sign == each)
+            for each in SIGNS
+        )
         yield f"| {', '.join(faults)} | " + " | ".join(cells) + " |"
     yield ""
 
@@ -72,18 +75,18 @@ SIGNS = [f"{code}{note}" for code in (0, 1) for note in NOTE.values()]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUV"
 
 
-def _alike(names: Iterable[str], pattern: Callable[[str], tuple[str, ...]]) -> list[list[str]]:
-    """The names in groups of one pattern, in the order in which each group begins."""
+def _group_by_pattern(names: Iterable[str], pattern: Callable[[str], tuple[str, ...]]) -> list[list[str]]:
+    """The names grouped by pattern, in order of first appearance."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in names:
         groups.setdefault(pattern(name), []).append(name)
     return list(groups.values())
 
 
-def _sign(found: dict[tuple[str, str], Rule], call: str, fault: str) -> str:
-    rule = found[call, fault]
+def _sign(rules_by_pair: dict[tuple[str, str], Rule], call: str, fault: str) -> str:
+    rule = rules_by_pair[call, fault]
     if rule.like == SAME:
         return "0"
     if rule.like:
-        return _sign(found, call, rule.like)
+        return _sign(rules_by_pair, call, rule.like)
     return "" if rule.outcome is None else f"{rule.outcome.code}{NOTE[rule.outcome.done]}"

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a trouble is a row
-"""A rebuild: what it meets after its first fifty issues, and what is to come of it."""
+"""A rebuild: the fault that it meets after its first fifty issues, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FULL = 2 * PER_PAGE
 
 @dataclass(frozen=True)
 class Row:
-    """``kind``, ``times`` and ``seconds`` as `FaultPlan.add` takes them. ``code`` and ``says`` are of the disturbed
-    rebuild, ``done`` tells which run reads the history to its end: this one (``now``) or the schedule's (``later``)."""
+    """``kind``, ``times`` and ``seconds`` are arguments of `FaultPlan.add`. ``code`` and ``says`` describe the disturbed
+    rebuild, ``done`` is the run that finishes the history: this one (``now``) or a scheduled one (``later``)."""
 
     name: str
     kind: str
@@ -47,9 +47,9 @@ ROWS = (
 
 
 def play(row: Row, stage: Stage) -> tuple[int, str]:
-    """The rebuild that meets the trouble: its exit code, and what its summary says."""
+    """The exit code and summary of a rebuild that meets the trouble."""
     if row.seconds < 90:
-        stage.github.clock.now = None  # the pause is reckoned by real clocks
+        stage.github.clock.now = None  # the pause is measured by real clocks
     stage.github.faults.add("POST /graphql", row.kind, row.times, after=1, seconds=row.seconds)
     code = stage.act("workflow_dispatch", inputs={"run": "rebuild"})
     stage.github.faults.clear()

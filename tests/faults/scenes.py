@@ -1,4 +1,4 @@
-"""The scenes: each a repository at a moment, and an event whose run makes the calls that are to fail."""
+"""The scenes: each a repository at some moment, and an event whose run makes the calls that will fail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.faults.theatre import Theatre
 Event = tuple[str, str | None, int | None, int | None]
 
 
-def stands(t: Theatre, number: int) -> bool:
+def has_comment(t: Theatre, number: int) -> bool:
     """Whether our comment is on the issue."""
     return t.comments(number) > 0
 
 
-def says_the_new(t: Theatre, number: int) -> bool:
+def has_new_text(t: Theatre, number: int) -> bool:
     return "Dark mode" in "".join(t.stage.comments(number))
 
 
@@ -37,24 +37,24 @@ def is_counted(t: Theatre, number: int) -> bool:
 
 @dataclass(frozen=True)
 class Scene:
-    """``tell`` brings a repository to the moment and returns the event; ``done`` says whether what is due on the issue
-    ``due`` has come about; ``strange``: one that memory need not hold, as nobody could see it when it was new."""
+    """``set_up`` brings a repository to the moment and returns the event; ``done`` says whether the work due on the
+    issue ``due`` was done; ``optional_issue`` need not be in memory, as nobody could see it when it was new."""
 
     name: str
-    tell: Callable[[Theatre], Event]
+    set_up: Callable[[Theatre], Event]
     due: int = 2
-    done: Callable[[Theatre, int], bool] = stands
-    strange: int | None = None
+    done: Callable[[Theatre, int], bool] = has_comment
+    optional_issue: int | None = None
 
 
 def opened(t: Theatre) -> Event:
-    """An issue that points at a decision was opened."""
+    """An issue that refers to a decision was opened."""
     t.act("schedule")
     return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", "As in #1."), None
 
 
 def commented(t: Theatre) -> Event:
-    """An issue that nothing was known about got a comment that points at a decision."""
+    """An issue without any match got a comment that refers to a decision."""
     number = t.github.open_issue("hubot", "Zyx", "Wvu tsr.")
     t.act("issues", "opened", number)
     return "issue_comment", "created", number, t.github.comment(number, "hubot", "Is that as in #1?")
@@ -68,8 +68,8 @@ def busy(t: Theatre) -> Event:
     return event
 
 
-def unlisted(t: Theatre) -> Event:
-    """An issue that nobody could see is there again, older than all that is listed."""
+def unseen(t: Theatre) -> Event:
+    """An issue that nobody could see is back, older than everything listed."""
     number = t.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
     t.github.hide_issue(number)
     t.github.open_issue("monalisa", "Abc", "Def ghi.", at="2026-01-05T13:00:00Z")
@@ -79,7 +79,7 @@ def unlisted(t: Theatre) -> Event:
 
 
 def mentioning(t: Theatre) -> Event:
-    """An issue points at a decision, and at an issue that memory does not hold."""
+    """An issue refers to a decision, and to an issue that is not in memory."""
     other = t.github.open_issue("monalisa", "Abc", "Def ghi.")
     t.github.hide_issue(other)
     t.github.clock.advance(1200)
@@ -90,7 +90,7 @@ def mentioning(t: Theatre) -> Event:
 
 
 def closed(t: Theatre) -> Event:
-    """An issue with a comment was closed, and another was opened that points at a decision."""
+    """An issue with a comment was closed, and another was opened that refers to a decision."""
     number = t.github.open_issue("hubot", "Everybody is logged out", "Wvu tsr.")
     t.github.comment(number, "monalisa", "Me too.")
     t.act("issues", "opened", number)
@@ -98,8 +98,8 @@ def closed(t: Theatre) -> Event:
     return "issues", "opened", t.github.open_issue("hubot", "Logged out again", "As in #1."), None
 
 
-def promised(t: Theatre) -> Event:
-    """A comment was promised, and its writing got no answer."""
+def unposted(t: Theatre) -> Event:
+    """A comment is in the outbox, and posting it got no answer."""
     event = opened(t)
     t.github.faults.add("POST *", "drop", None)
     t.act(*event)
@@ -108,23 +108,23 @@ def promised(t: Theatre) -> Event:
     return "schedule", None, None, None
 
 
-def thumbs(t: Theatre) -> Event:
+def liked(t: Theatre) -> Event:
     """Somebody liked our comment."""
     t.act(*opened(t))
     t.github.clock.advance(1200)
-    (mine,) = t.github.comments_by(BOT, 2)
-    t.github.react(2, "monalisa", "+1", mine.id)
+    (own_comment,) = t.github.comments_by(BOT, 2)
+    t.github.react(2, "monalisa", "+1", own_comment.id)
     return "schedule", None, None, None
 
 
-def told_to(t: Theatre) -> Event:
-    """Somebody with the right to write asks to have the comment made anew."""
+def commanded(t: Theatre) -> Event:
+    """Somebody with write access gives a command."""
     t.act(*opened(t))
     return "issue_comment", "created", 2, t.github.comment(2, "octocat", "/precedent off")
 
 
 def edited(t: Theatre) -> Event:
-    """The issue now points at another one, so that the comment changes."""
+    """The issue now refers to another one, so the comment changes."""
     t.github.open_issue("monalisa", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
     t.act("schedule")
     number = t.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
@@ -133,8 +133,8 @@ def edited(t: Theatre) -> Event:
     return "issues", "edited", number, None
 
 
-def emptied(t: Theatre) -> Event:
-    """The issue points at nothing any more, so that the comment is taken back."""
+def reference_removed(t: Theatre) -> Event:
+    """The issue refers to nothing any more, so the comment is withdrawn."""
     t.act(*opened(t))
     t.github.edit_issue(2, title="Zyx", body="Wvu tsr.")
     return "issues", "edited", 2, None
@@ -146,12 +146,12 @@ def first(t: Theatre) -> Event:
 
 
 def fixed(t: Theatre) -> Event:
-    """Three issues that are pointed at were closed by pull requests, which are in a release."""
+    """Three referenced issues were closed by pull requests, which are in a release."""
     github = t.github
-    for what in ("Sessions", "Drafts", "Carts"):
-        number = github.open_issue("monalisa", f"{what} are lost", "On each restart.", at="2025-08-01T10:00:00Z")
-        at, files = "2025-08-02T10:00:00Z", [f"src/{what.lower()}.py"]
-        pull = github.add_pull("octocat", f"Keep {what.lower()}", at=at, files=files, closes=[number])
+    for topic in ("Sessions", "Drafts", "Carts"):
+        number = github.open_issue("monalisa", f"{topic} are lost", "On each restart.", at="2025-08-01T10:00:00Z")
+        at, files = "2025-08-02T10:00:00Z", [f"src/{topic.lower()}.py"]
+        pull = github.add_pull("octocat", f"Keep {topic.lower()}", at=at, files=files, closes=[number])
         github.merge_pull(pull, "octocat", at="2025-08-03T10:00:00Z")
     github.add_release("v1.2.0", at="2025-08-04T10:00:00Z")
     t.act("schedule")
@@ -159,7 +159,7 @@ def fixed(t: Theatre) -> Event:
 
 
 def committed(t: Theatre) -> Event:
-    """The issue that is pointed at was closed by a commit, which has a tag."""
+    """The referenced issue was closed by a commit, which has a tag."""
     github = t.github
     github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
     commit = github.add_commit("Keep sessions", "octocat", at="2025-08-03T10:00:00Z", files=["src/sessions.py"])
@@ -169,8 +169,8 @@ def committed(t: Theatre) -> Event:
     return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
 
 
-def is_open(t: Theatre) -> Event:
-    """An issue that is pointed at is open, and a pull request says that it closes it."""
+def with_open_pull(t: Theatre) -> Event:
+    """A referenced issue is open, and a pull request says that it closes it."""
     number = t.github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
     t.github.add_pull("octocat", "Keep sessions", at="2025-08-02T10:00:00Z", closes=[number])
     t.act("schedule")
@@ -187,11 +187,11 @@ def renamed(t: Theatre) -> Event:
 SCENES = {
     scene.name: scene
     for scene in (
-        Scene("opened", opened), Scene("commented", commented), Scene("busy", busy), Scene("unlisted", unlisted),
-        Scene("mentioning", mentioning, 4, strange=2), Scene("closed", closed, 3), Scene("promised", promised),
-        Scene("thumbs", thumbs, 2, is_counted), Scene("told to", told_to, 2, is_replied),
-        Scene("edited", edited, 3, says_the_new), Scene("emptied", emptied, 2, is_folded),
+        Scene("opened", opened), Scene("commented", commented), Scene("busy", busy), Scene("unlisted", unseen),
+        Scene("mentioning", mentioning, 4, optional_issue=2), Scene("closed", closed, 3), Scene("promised", unposted),
+        Scene("thumbs", liked, 2, is_counted), Scene("told to", commanded, 2, is_replied),
+        Scene("edited", edited, 3, has_new_text), Scene("emptied", reference_removed, 2, is_folded),
         Scene("first", first), Scene("fixed", fixed, 8), Scene("committed", committed, 3), Scene("renamed", renamed),
-        Scene("open", is_open, 4),
+        Scene("open", with_open_pull, 4),
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a maintainer is told of a red or green run is what the tables of the tests say."""
+"""The advice about a red or green run agrees with the tables of the tests."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.faults.advice import ALL, Advice, faults
+from tests.faults.advice import ALL, Advice, check_advice
 
 
-@pytest.mark.parametrize("advice", ALL, ids=lambda advice: advice.sees)
-def test_advice_is_true_of_every_row_that_it_is_about(advice: Advice) -> None:
-    assert list(faults(advice)) == []
+@pytest.mark.parametrize("advice", ALL, ids=lambda advice: advice.log_line)
+def test_advice_agrees_with_every_row_that_it_covers(advice: Advice) -> None:
+    assert list(check_advice(advice)) == []
 
 
-def test_advice_that_mixes_red_and_green_is_found() -> None:
+def test_advice_that_mixes_red_and_green_is_reported() -> None:
     (red,) = (advice for advice in ALL if "branch of another project" in advice.git)
-    assert list(faults(replace(red, git=(*red.git, "archived repository"))))
+    assert list(check_advice(replace(red, git=(*red.git, "archived repository"))))
 
 
-def test_advice_that_shows_another_line_than_the_log_is_found() -> None:
-    assert list(faults(replace(ALL[0], sees="`It is over`")))
+def test_advice_with_a_line_that_the_log_does_not_have_is_reported() -> None:
+    assert list(check_advice(replace(ALL[0], log_line="`It is over`")))

@@ -1,4 +1,4 @@
-"""Every trouble of a rebuild is played, and what comes of it is what the table says."""
+"""Every fault of a rebuild is played and has the outcome in the table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_a_rebuild_has_the_outcome_of_the_table(row: Row, empty_stage: Stage) ->
     assert code == row.code, summary
     assert row.says in summary
     memory = stage.memory()
-    kept = (memory.state.manifest.threads, memory.state.manifest.reading is None)
-    assert kept == ((FULL, True) if row.done == "now" else (PER_PAGE, False)), summary
+    progress = (memory.state.manifest.threads, memory.state.manifest.reading is None)
+    assert progress == ((FULL, True) if row.done == "now" else (PER_PAGE, False)), summary
     if row.done == "later":
         stage.github.clock.advance(3700)
         assert stage.act("schedule") == 0

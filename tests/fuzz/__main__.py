@@ -1,7 +1,7 @@
-"""Fuzzing of all that reads what strangers write: ``python -m tests.fuzz --minutes 30``.
+"""Fuzzes everything that reads strangers' input: ``python -m tests.fuzz --minutes 30``.
 
-A finding is an exception that no contract names, a property that does not hold, or more than a second of the
-processor's time for one input. Each is a file below ``--out``; ``--replay FILE`` shows it again.
+A finding is an exception that no contract names, a property that does not hold, or more than a second of
+processor time for one input. Each is a file below ``--out``; ``--replay FILE`` shows it again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.fuzz.findings import load
 from tests.fuzz.share import Row, share
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.watch import wrong_with
+from tests.fuzz.watch import check_input
 
 OUT = Path("build/fuzz")
 
@@ -58,16 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def replay(file: Path) -> int:
-    """Run the input of a finding; returns 1 when it is still wrong."""
+    """Run the input of a finding; returns 1 if it still fails."""
     finding = load(file)
     target = TARGETS[finding.target]
-    fault, seconds = wrong_with(target, finding.input)
+    fault, seconds = check_input(target, finding.input)
     print(f"{finding.target}: {fault.what if fault else 'nothing is wrong'} ({seconds:.2f} s)")
     if fault is None:
         return 0
     try:
         target.all(finding.input)
-    except Exception:  # noqa: BLE001 - to be looked at
+    except Exception:  # noqa: BLE001 - printed for inspection
         import traceback
 
         traceback.print_exc()
@@ -75,18 +75,18 @@ def replay(file: Path) -> int:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """The figures of all targets, in lines."""
+    """The figures of all targets as lines of a table."""
     lines = [f"{'target':14} {'inputs':>9} {'steps':>6} {'kept':>5} {'slowest':>8} {'crashes':>8} {'hangs':>6}"]
     for row in rows:
-        hangs = sum(found["key"] == "hang" for found in row["findings"])
+        hangs = sum(finding["key"] == "hang" for finding in row["findings"])
         counted = f"{len(row['findings']) - hangs:8} {hangs:6}"
         lines.append(
             f"{row['target']:14} {row['inputs']:9,} {row['steps']:6} {row['kept']:5} {row['slowest']:6.2f} s {counted}"
         )
     total = sum(row["inputs"] for row in rows)
-    found = [one for row in rows for one in row["findings"]]
-    lines.append(f"{total:,} inputs, {sum(row['seconds'] for row in rows):.0f} s, {len(found)} findings")
-    return lines + [f"  {row['target']}: {one['what']}" for row in rows for one in row["findings"]]
+    findings = [finding for row in rows for finding in row["findings"]]
+    lines.append(f"{total:,} inputs, {sum(row['seconds'] for row in rows):.0f} s, {len(findings)} findings")
+    return lines + [f"  {row['target']}: {finding['what']}" for row in rows for finding in row["findings"]]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The loop: inputs for one target after the other, those kept that take new steps, and what is wrong written down."""
+"""The loop: tries inputs for each target in turn, keeps those that take new steps, and records what is wrong."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.fuzz.findings import Finding, save, size_of, smaller
+from tests.fuzz.findings import Finding, save, shrink, size_of
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.seeds import texts
 from tests.fuzz.target import Input, Target
 from tests.fuzz.targets.index import mutate as mutate_files
-from tests.fuzz.watch import Step, steps_of, wrong_with
+from tests.fuzz.watch import Step, check_input, steps_of
 
 SLICE = 2.0
-"""Seconds for a target before it is the next one's turn."""
+"""Seconds for a target before the next one's turn."""
 
-FIRST_KEPT, MOST_KEPT = 20, 400
-"""Seeds that are kept whatever they reach, and inputs that are kept at all."""
+MIN_SEEDS, MAX_CORPUS = 20, 400
+"""Seeds that are kept whatever they reach, and the most inputs that are kept."""
 
-TRACED = 12
-"""One input in so many is run again to see which steps it takes: tracing costs several times the run."""
+TRACE_EVERY = 12
+"""One input in so many is traced in a second run, which takes several times as long."""
 
-WORTH_A_LOOK = 0.5
-"""Seconds of the processor's time from which the slowest input of a target is written down, as no finding."""
+SLOW = 0.5
+"""Seconds of processor time above which a target's slowest input is saved, though not as a finding."""
 
-SHRINKING = 20.0
-"""Seconds at most for making the input of a finding smaller."""
+MAX_SHRINKING = 20.0
+"""Seconds at most for shrinking the input of a finding."""
 
 
 @dataclass
-class Field:
-    """One target at work: its corpus, what was reached, what was found."""
+class TargetState:
+    """One target at work: its corpus, the steps it reached, its findings."""
 
     target: Target
-    chance: random.Random
+    rng: random.Random
     out: Path
     corpus: list[Input] = field(default_factory=list)
     reached: set[Step] = field(default_factory=set)
@@ -48,12 +48,12 @@ class Field:
     slowest: float = 0.0
 
     def __post_init__(self) -> None:
-        self.mutator = Mutator(self.chance, texts(), self.target.tokens)
-        self._fresh: list[Input] = list(self.target.seeds())
-        self.chance.shuffle(self._fresh)
+        self.mutator = Mutator(self.rng, texts(), self.target.tokens)
+        self._untried_seeds: list[Input] = list(self.target.seeds())
+        self.rng.shuffle(self._untried_seeds)
 
     def work(self, seconds: float) -> None:
-        """Try inputs for so long."""
+        """Try inputs for this many seconds."""
         end = time.monotonic() + seconds
         started = time.process_time()
         while time.monotonic() < end:
@@ -61,81 +61,81 @@ class Field:
         self.seconds += time.process_time() - started
 
     def step(self) -> None:
-        """Try one input: first the seeds, then neighbours of what is in the corpus."""
-        if self._fresh:
-            given = self._fresh.pop()
-            self.corpus += [given] if len(self.corpus) < FIRST_KEPT else []
-            self._try(given, traced=True)
+        """Try one input: first the seeds, then mutations of the corpus."""
+        if self._untried_seeds:
+            candidate = self._untried_seeds.pop()
+            self.corpus += [candidate] if len(self.corpus) < MIN_SEEDS else []
+            self._try(candidate, traced=True)
         else:
-            given = self._neighbour(self._chosen())
-            self._try(given, traced=self.chance.randrange(TRACED) == 0)
+            candidate = self._mutate(self._choose())
+            self._try(candidate, traced=self.rng.randrange(TRACE_EVERY) == 0)
 
-    def _chosen(self) -> Input:
-        """One of the corpus, the younger half as often as the other, small ones before large ones."""
-        half = self.corpus[len(self.corpus) // 2 :] if self.chance.random() < 0.5 else self.corpus
-        return min(self.chance.choice(half), self.chance.choice(half), key=size_of)
+    def _choose(self) -> Input:
+        """An input from the corpus; the newer half and small inputs are preferred."""
+        half = self.corpus[len(self.corpus) // 2 :] if self.rng.random() < 0.5 else self.corpus
+        return min(self.rng.choice(half), self.rng.choice(half), key=size_of)
 
-    def _neighbour(self, value: Input) -> Input:
+    def _mutate(self, value: Input) -> Input:
         if self.target.kind == "files":
-            return mutate_files(value, self.mutator.data, self.chance)
-        return self.mutator.mutated(self.target.kind, value)
+            return mutate_files(value, self.mutator.data, self.rng)
+        return self.mutator.mutate(self.target.kind, value)
 
-    def _try(self, given: Input, *, traced: bool) -> None:
+    def _try(self, candidate: Input, *, traced: bool) -> None:
         self.inputs += 1
-        fault, seconds = wrong_with(self.target, given)
+        fault, seconds = check_input(self.target, candidate)
         if seconds > self.slowest:
             self.slowest = seconds
-            if seconds > WORTH_A_LOOK and not fault:
-                save(Finding(self.target.name, "slow", f"{seconds:.2f} s", given), self.out / "slow")
+            if seconds > SLOW and not fault:
+                save(Finding(self.target.name, "slow", f"{seconds:.2f} s", candidate), self.out / "slow")
         if fault and fault.key not in self.findings:
-            self._write(given, fault.key, fault.what)
+            self._record(candidate, fault.key, fault.what)
         if traced and not fault:
-            new = steps_of(partial(self.target.all, given)) - self.reached
+            new = steps_of(partial(self.target.all, candidate)) - self.reached
             self.reached |= new
-            if new and given not in self.corpus:
-                self._keep(given)
+            if new and candidate not in self.corpus:
+                self._add_to_corpus(candidate)
 
-    def _keep(self, given: Input) -> None:
-        if len(self.corpus) >= MOST_KEPT:
-            self.corpus.pop(self.chance.randrange(MOST_KEPT // 2))
-        self.corpus.append(given)
+    def _add_to_corpus(self, candidate: Input) -> None:
+        if len(self.corpus) >= MAX_CORPUS:
+            self.corpus.pop(self.rng.randrange(MAX_CORPUS // 2))
+        self.corpus.append(candidate)
 
-    def _write(self, given: Input, key: str, what: str) -> None:
-        def stays(value: Input) -> bool:
-            fault, _ = wrong_with(self.target, value)
+    def _record(self, candidate: Input, key: str, what: str) -> None:
+        def still_fails(value: Input) -> bool:
+            fault, _ = check_input(self.target, value)
             return fault is not None and fault.key == key
 
-        until = time.monotonic() + (SHRINKING if key != "hang" else 0)
-        least = smaller(given, stays, until)
-        found = Finding(self.target.name, key, what, least)
-        self.findings[key] = found
-        save(found, self.out)
+        until = time.monotonic() + (MAX_SHRINKING if key != "hang" else 0)
+        smallest = shrink(candidate, still_fails, until)
+        finding = Finding(self.target.name, key, what, smallest)
+        self.findings[key] = finding
+        save(finding, self.out)
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """How long, how, and where findings go. The same seed tries the same inputs as far as time allows."""
+    """The time, the seed, and where findings go. The same seed tries the same inputs as far as time allows."""
 
     minutes: float
     seed: int
     out: Path
-    tell: Callable[[list[Field], float], None] = lambda fields, left: None
+    report_progress: Callable[[list[TargetState], float], None] = lambda states, left: None
 
 
-def fuzz(targets: list[Target], campaign: Campaign) -> list[Field]:
-    """Turn by turn until the time is over; returns what was done for each target."""
+def fuzz(targets: list[Target], campaign: Campaign) -> list[TargetState]:
+    """Fuzz the targets in turn until the time is over; returns the state of each."""
     end = time.monotonic() + campaign.minutes * 60
-    fields = [Field(target, random.Random(f"{campaign.seed} {target.name}"), campaign.out) for target in targets]
-    for one, left in _turns(fields, end):
-        one.work(min(SLICE, left))
-        campaign.tell(fields, end - time.monotonic())
-    return fields
+    states = [TargetState(target, random.Random(f"{campaign.seed} {target.name}"), campaign.out) for target in targets]
+    for state, left in _turns(states, end):
+        state.work(min(SLICE, left))
+        campaign.report_progress(states, end - time.monotonic())
+    return states
 
 
-def _turns(fields: list[Field], end: float) -> Iterator[tuple[Field, float]]:
+def _turns(states: list[TargetState], end: float) -> Iterator[tuple[TargetState, float]]:
     while True:
-        for one in fields:
+        for state in states:
             left = end - time.monotonic()
             if left <= 0:
                 return
-            yield one, max(left / len(fields), 0.05) if left < SLICE * len(fields) else SLICE
+            yield state, max(left / len(states), 0.05) if left < SLICE * len(states) else SLICE

@@ -1,4 +1,4 @@
-"""New inputs from old ones: texts, bytes and JSON, changed where it hurts."""
+"""Makes new inputs from old ones: texts, bytes and JSON, changed where it hurts."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ TIMES = (2, 3, 9, 40, 200, 1_000, 5_000, MAX_CHARS)
 
 
 class Mutator:
-    """Makes inputs by chance; the same ``chance`` gives the same inputs. ``pool`` are texts to splice in."""
+    """Makes random inputs; the same ``rng`` gives the same inputs. ``pool`` holds texts to splice in."""
 
-    def __init__(self, chance: random.Random, pool: Sequence[str], tokens: Sequence[str] = ()) -> None:
-        self.chance, self.pool = chance, list(pool) or [""]
+    def __init__(self, rng: random.Random, pool: Sequence[str], tokens: Sequence[str] = ()) -> None:
+        self.rng, self.pool = rng, list(pool) or [""]
         self.tokens = [*TOKENS, *tokens, *tokens]
 
-    def mutated(self, kind: str, value: Input) -> Input:
+    def mutate(self, kind: str, value: Input) -> Input:
         """A neighbour of ``value``, one to six changes away."""
-        for _ in range(self.chance.choice((1, 1, 1, 2, 3, 6))):
-            value = self._once(kind, value)
+        for _ in range(self.rng.choice((1, 1, 1, 2, 3, 6))):
+            value = self._mutate_once(kind, value)
         return value
 
-    def _once(self, kind: str, value: Input) -> Input:
+    def _mutate_once(self, kind: str, value: Input) -> Input:
         if kind == "text":
             return self.text(value)
         if kind == "bytes":
@@ -74,33 +74,33 @@ class Mutator:
         if kind == "json bytes":
             return self._json_bytes(value)
         if kind == "texts":
-            place = self.chance.randrange(len(value))
-            return [*value[:place], self.text(value[place]), *value[place + 1 :]]
+            index = self.rng.randrange(len(value))
+            return [*value[:index], self.text(value[index]), *value[index + 1 :]]
         return self.tree(value)
 
     # -- texts -----------------------------------------------------------------------------------------------------
 
     def text(self, text: str) -> str:
         """One change of a text, within MAX_CHARS."""
-        ways: list[Callable[[str], str]] = [
+        changes: list[Callable[[str], str]] = [
             self._insert, self._insert, self._insert, self._delete, self._repeat, self._splice, self._swap,
             self._prefix, self._flood, self._wrap,
         ]  # fmt: skip
-        return self.chance.choice(ways)(text)[:MAX_CHARS]
+        return self.rng.choice(changes)(text)[:MAX_CHARS]
 
-    def _place(self, text: str | bytes) -> int:
-        return self.chance.randint(0, len(text))
+    def _position(self, text: str | bytes) -> int:
+        return self.rng.randint(0, len(text))
 
     def _span(self, text: str | bytes) -> tuple[int, int]:
-        start = self._place(text)
-        return start, min(len(text), start + self.chance.choice((1, 2, 5, 20, 100, 1_000)))
+        start = self._position(text)
+        return start, min(len(text), start + self.rng.choice((1, 2, 5, 20, 100, 1_000)))
 
     def _piece(self) -> str:
-        return self.chance.choice(self.chance.choice((self.tokens, CHARACTERS)))
+        return self.rng.choice(self.rng.choice((self.tokens, CHARACTERS)))
 
     def _insert(self, text: str) -> str:
-        at = self._place(text)
-        return text[:at] + "".join(self._piece() for _ in range(self.chance.choice((1, 1, 2, 5)))) + text[at:]
+        at = self._position(text)
+        return text[:at] + "".join(self._piece() for _ in range(self.rng.choice((1, 1, 2, 5)))) + text[at:]
 
     def _delete(self, text: str) -> str:
         start, end = self._span(text)
@@ -108,23 +108,21 @@ class Mutator:
 
     def _repeat(self, text: str) -> str:
         start, end = self._span(text)
-        return text[:start] + self._many(text[start:end] or self._piece()) + text[end:]
+        return text[:start] + self._repeated(text[start:end] or self._piece()) + text[end:]
 
-    def _many(self, piece: str) -> str:
-        return piece * min(self.chance.choice(TIMES), MAX_CHARS // max(1, len(piece)))
+    def _repeated(self, piece: str) -> str:
+        return piece * min(self.rng.choice(TIMES), MAX_CHARS // max(1, len(piece)))
 
     def _splice(self, text: str) -> str:
-        other = self.chance.choice(self.pool)
+        other = self.rng.choice(self.pool)
         start, end = self._span(other)
-        at = self._place(text)
+        at = self._position(text)
         return text[:at] + other[start : max(end, start + 40)] + text[at:]
 
     def _swap(self, text: str) -> str:
         start, end = self._span(text)
         return (
-            text[:start]
-            + self.chance.choice((str.upper, str.swapcase, lambda t: t[::-1]))(text[start:end])
-            + text[end:]
+            text[:start] + self.rng.choice((str.upper, str.swapcase, lambda t: t[::-1]))(text[start:end]) + text[end:]
         )
 
     def _prefix(self, text: str) -> str:
@@ -132,13 +130,13 @@ class Mutator:
         return "\n".join(mark + line for line in text.split("\n")[:500])
 
     def _flood(self, text: str) -> str:
-        """As much of the same as fits, and something behind it."""
-        flood = self._many(self._piece() + self.chance.choice(("", self._piece())))
-        return self.chance.choice((flood, flood + text, text + flood, flood[: MAX_CHARS - 20] + self._piece()))
+        """One piece repeated as often as fits, perhaps with something behind it."""
+        flood = self._repeated(self._piece() + self.rng.choice(("", self._piece())))
+        return self.rng.choice((flood, flood + text, text + flood, flood[: MAX_CHARS - 20] + self._piece()))
 
     def _wrap(self, text: str) -> str:
         opening, closing = self._piece(), self._piece()
-        times = self.chance.choice((1, 2, 10, 100, 3_000))
+        times = self.rng.choice((1, 2, 10, 100, 3_000))
         return opening * times + text[:2_000] + closing * times
 
     # -- bytes -----------------------------------------------------------------------------------------------------
@@ -146,75 +144,84 @@ class Mutator:
     def data(self, data: bytes) -> bytes:
         """One change of some bytes."""
         start, end = self._span(data)
-        number = self.chance.choice(NUMBERS)
-        size = self.chance.choice((1, 2, 4, 8))
-        packed = (number % 256**size).to_bytes(size, self.chance.choice(("big", "little")))
-        noise = self.chance.randbytes(self.chance.choice((1, 2, 8, 64)))
-        ways = (
+        number = self.rng.choice(NUMBERS)
+        size = self.rng.choice((1, 2, 4, 8))
+        packed = (number % 256**size).to_bytes(size, self.rng.choice(("big", "little")))
+        noise = self.rng.randbytes(self.rng.choice((1, 2, 8, 64)))
+        changes = (
             lambda: data[:start] + packed + data[start + size :],
             lambda: data[:start] + packed + data[start:],
             lambda: data[:start] + noise + data[start + len(noise) :],
             lambda: (
-                data[:start] + bytes([data[start] ^ 1 << self.chance.randrange(8)]) + data[start + 1 :]
+                data[:start] + bytes([data[start] ^ 1 << self.rng.randrange(8)]) + data[start + 1 :]
                 if start < len(data)
                 else data
             ),
             lambda: data[:start] + data[end:],
             lambda: data[:start],
-            lambda: data[:start] + data[start:end] * self.chance.choice((2, 5, 50)) + data[end:],
+            lambda: data[:start] + data[start:end] * self.rng.choice((2, 5, 50)) + data[end:],
         )
-        return self.chance.choice(ways)()[: 4 * MAX_CHARS]
+        return self.rng.choice(changes)()[: 4 * MAX_CHARS]
 
     def _json_bytes(self, data: bytes) -> bytes:
-        if self.chance.random() < 0.3:
+        if self.rng.random() < 0.3:
             return self._raw_json(data)
         try:
-            return json.dumps(self.tree(json.loads(data)), ensure_ascii=self.chance.random() < 0.5).encode(
+            return json.dumps(self.tree(json.loads(data)), ensure_ascii=self.rng.random() < 0.5).encode(
                 "utf-8", "surrogatepass"
             )[: 4 * MAX_CHARS]
         except (ValueError, RecursionError):
             return self.data(data)
 
     def _raw_json(self, data: bytes) -> bytes:
-        """What no JSON writer writes: numbers and nesting beyond sense, keys that come twice, other encodings."""
-        at = self._place(data)
-        depth = self.chance.choice((10, 900, 5_000, 60_000))
-        wild = (b"1e400", b"-1e400", b"NaN", b"1" * 5_000, b"[" * depth, b'{"a":' * depth, b"\xff\xfe", b"\xef\xbb\xbf")
-        ways = (
-            lambda: data[:at] + self.chance.choice(wild) + data[at:],
-            lambda: data.replace(b": ", b": " + self.chance.choice(wild) + b" ", 1),
-            lambda: data.decode("utf-8", "replace").encode(self.chance.choice(("utf-16", "utf-32", "utf-8-sig"))),
+        """What no JSON writer writes: absurd numbers and nesting, other encodings."""
+        at = self._position(data)
+        depth = self.rng.choice((10, 900, 5_000, 60_000))
+        malformed = (
+            b"1e400",
+            b"-1e400",
+            b"NaN",
+            b"1" * 5_000,
+            b"[" * depth,
+            b'{"a":' * depth,
+            b"\xff\xfe",
+            b"\xef\xbb\xbf",
+        )
+        changes = (
+            lambda: data[:at] + self.rng.choice(malformed) + data[at:],
+            lambda: data.replace(b": ", b": " + self.rng.choice(malformed) + b" ", 1),
+            lambda: data.decode("utf-8", "replace").encode(self.rng.choice(("utf-16", "utf-32", "utf-8-sig"))),
             lambda: self.data(data),
         )
-        return self.chance.choice(ways)()[: 4 * MAX_CHARS]
+        return self.rng.choice(changes)()[: 4 * MAX_CHARS]
 
     # -- JSON ------------------------------------------------------------------------------------------------------
 
     def tree(self, value: Input) -> Input:
-        """The structure with one place changed: another value there, another text, a key more or less."""
-        places = list(_places(value))
-        path = self.chance.choice(places)
-        texts = [place for place in places if isinstance(_at(value, place), str)]
-        if texts and self.chance.random() < 0.5:
-            path = self.chance.choice(texts)
-            return _put(value, path, self.text(_at(value, path)))
-        return _put(value, path, self._other(_at(value, path), value))
+        """The structure with one change: another value or text, or one key more or less."""
+        places = list(_paths(value))
+        path = self.rng.choice(places)
+        texts = [index for index in places if isinstance(_get(value, index), str)]
+        if texts and self.rng.random() < 0.5:
+            path = self.rng.choice(texts)
+            return _replaced(value, path, self.text(_get(value, path)))
+        return _replaced(value, path, self._other(_get(value, path), value))
 
-    def _other(self, old: Input, whole: Input) -> Input:
-        chance = self.chance
-        if isinstance(old, dict) and old and chance.random() < 0.6:
-            key = chance.choice(list(old))
+    def _other(self, old: Input, root: Input) -> Input:
+        rng = self.rng
+        if isinstance(old, dict) and old and rng.random() < 0.6:
+            key = rng.choice(list(old))
             rest = {k: v for k, v in old.items() if k != key}
-            return chance.choice((rest, rest | {self._piece(): old[key]}, old | {key: chance.choice(ODD)}))
-        if isinstance(old, list) and old and chance.random() < 0.6:
-            at = chance.randrange(len(old))
-            many = old[:at] + [old[at]] * chance.choice((2, 5, 50)) + old[at + 1 :]
-            return chance.choice((old[:at] + old[at + 1 :], many[:300], old[::-1], [*old, chance.choice(ODD)]))
-        if chance.random() < 0.2:
-            return _at(whole, chance.choice(list(_places(whole))))
-        if chance.random() < 0.1:
-            return _nested(chance.choice((3, 50, 400)))
-        return chance.choice(ODD)
+            return rng.choice((rest, rest | {self._piece(): old[key]}, old | {key: rng.choice(ODD)}))
+        if isinstance(old, list) and old and rng.random() < 0.6:
+            at = rng.randrange(len(old))
+            repeated = old[:at] + [old[at]] * rng.choice((2, 5, 50)) + old[at + 1 :]
+            return rng.choice((old[:at] + old[at + 1 :], repeated[:300], old[::-1], [*old, rng.choice(ODD)]))
+        if rng.random() < 0.2:
+            return _get(root, rng.choice(list(_paths(root))))
+        if rng.random() < 0.1:
+            return _nested(rng.choice((3, 50, 400)))
+        return rng.choice(ODD)
 
 
 def _nested(depth: int) -> Input:
@@ -224,26 +231,26 @@ def _nested(depth: int) -> Input:
     return value
 
 
-def _places(value: Input, at: tuple[Any, ...] = (), left: int = 6) -> Any:
+def _paths(value: Input, at: tuple[Any, ...] = (), levels: int = 6) -> Any:
     """The paths to all parts of a structure, six levels deep."""
     yield at
-    if left and isinstance(value, dict):
+    if levels and isinstance(value, dict):
         for key in value:
-            yield from _places(value[key], (*at, key), left - 1)
-    if left and isinstance(value, list):
+            yield from _paths(value[key], (*at, key), levels - 1)
+    if levels and isinstance(value, list):
         for number, item in enumerate(value[:60]):
-            yield from _places(item, (*at, number), left - 1)
+            yield from _paths(item, (*at, number), levels - 1)
 
 
-def _at(value: Input, path: tuple[Any, ...]) -> Input:
+def _get(value: Input, path: tuple[Any, ...]) -> Input:
     for step in path:
         value = value[step]
     return value
 
 
-def _put(value: Input, path: tuple[Any, ...], new: Input) -> Input:
+def _replaced(value: Input, path: tuple[Any, ...], new: Input) -> Input:
     if not path:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = _put(value[path[0]], path[1:], new)
+    copy[path[0]] = _replaced(value[path[0]], path[1:], new)
     return copy

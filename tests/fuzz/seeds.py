@@ -1,4 +1,4 @@
-"""What fuzzing begins with: the shipped sample's texts, hostile ones, and JSON as GitHub and the memory have it."""
+"""The first inputs of the fuzzer: the sample's texts, hostile ones, and JSON like that of GitHub and the memory."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def history() -> tuple[dict[str, Any], ...]:
 
 @cache
 def texts() -> tuple[str, ...]:
-    """Texts that people write, and some that attack."""
+    """Texts as people write them, and hostile ones."""
     threads = history()
-    told = [thread.get("body") or "" for thread in threads]
-    told += [comment.get("body") or "" for thread in threads for comment in thread.get("comments") or ()]
+    bodies = [thread.get("body") or "" for thread in threads]
+    bodies += [comment.get("body") or "" for thread in threads for comment in thread.get("comments") or ()]
     pages = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))[:4]]
     commands = ["/precedent search cookie path", "> q\n/precedent wrong #4", "What did we decide about caching in #4?"]
-    return (*(text[:4_000] for text in told if text), *PAYLOADS, *(page[:4_000] for page in pages), *commands)
+    return (*(text[:4_000] for text in bodies if text), *PAYLOADS, *(page[:4_000] for page in pages), *commands)
 
 
 def threads() -> Sequence[Any]:
-    """Threads as an archive has them, the longest ones of the sample among them."""
+    """The longest threads of the sample, as an archive has them."""
     return sorted(history(), key=lambda thread: -len(json.dumps(thread)))[:12]
 
 
@@ -108,7 +108,7 @@ def graph_nodes() -> Sequence[Any]:
 def payloads() -> Sequence[bytes]:
     """Events as GitHub delivers them."""
     repository = {"full_name": "octo-org/linkbarn", "id": 1}
-    found = [
+    events = [
         {"action": "opened", "issue": _issue(), "repository": repository, "sender": _user()},
         {"action": "created", "issue": _issue(), "comment": _comment(10, "See #3."), "repository": repository},
         {
@@ -119,4 +119,4 @@ def payloads() -> Sequence[bytes]:
         {"inputs": {"run": "answer", "issue": "7", "mode": None}, "ref": "refs/heads/main"},
         {"schedule": "17 3 * * *"},
     ]
-    return [json.dumps(one).encode() for one in found]
+    return [json.dumps(event).encode() for event in events]

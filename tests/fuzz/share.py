@@ -1,4 +1,4 @@
-"""One process's share of the targets: a module of its own, as a spawned process does not load ``__main__``."""
+"""One process's share of the targets; a separate module, as a spawned process does not load ``__main__``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.engine import Campaign, Field, fuzz
+from tests.fuzz.engine import Campaign, TargetState, fuzz
 from tests.fuzz.targets import TARGETS
 
 PAUSE = 30.0
@@ -18,36 +18,36 @@ Row = dict[str, Any]
 
 def share(names: Sequence[str], *, minutes: float, seed: int, out: Path) -> list[Row]:
     campaign = Campaign(minutes, seed, out, _Progress())
-    return [_row(one) for one in fuzz([TARGETS[name] for name in names], campaign)]
+    return [_row(state) for state in fuzz([TARGETS[name] for name in names], campaign)]
 
 
-def _row(one: Field) -> Row:
+def _row(state: TargetState) -> Row:
     return {
-        "target": one.target.name,
-        "inputs": one.inputs,
-        "steps": len(one.reached),
-        "kept": len(one.corpus),
-        "slowest": round(one.slowest, 3),
-        "seconds": round(one.seconds, 1),
-        "findings": [{"key": found.key, "what": found.what} for found in one.findings.values()],
+        "target": state.target.name,
+        "inputs": state.inputs,
+        "steps": len(state.reached),
+        "kept": len(state.corpus),
+        "slowest": round(state.slowest, 3),
+        "seconds": round(state.seconds, 1),
+        "findings": [{"key": finding.key, "what": finding.what} for finding in state.findings.values()],
     }
 
 
 class _Progress:
-    """A line now and then, and each finding at once."""
+    """Prints a line of progress now and then, and each finding at once."""
 
     def __init__(self) -> None:
-        self._last, self._known = time.monotonic(), 0
+        self._last, self._reported = time.monotonic(), 0
 
-    def __call__(self, fields: list[Field], left: float) -> None:
-        found = [finding for one in fields for finding in one.findings.values()]
-        for finding in found[self._known :] if len(found) > self._known else ():
+    def __call__(self, states: list[TargetState], left: float) -> None:
+        all_findings = [finding for state in states for finding in state.findings.values()]
+        for finding in all_findings[self._reported :] if len(all_findings) > self._reported else ():
             print(f"  found in {finding.target}: {finding.what:.300}", flush=True)
-        is_new, self._known = len(found) > self._known, len(found)
+        is_new, self._reported = len(all_findings) > self._reported, len(all_findings)
         if is_new or time.monotonic() - self._last > PAUSE:
             self._last = time.monotonic()
-            inputs, steps = sum(one.inputs for one in fields), sum(len(one.reached) for one in fields)
+            inputs, steps = sum(state.inputs for state in states), sum(len(state.reached) for state in states)
             print(
-                f"{max(0.0, left) / 60:.1f} min left: {inputs:,} inputs, {steps:,} steps, {len(found)} findings",
+                f"{max(0.0, left) / 60:.1f} min left: {inputs:,} inputs, {steps:,} steps, {len(all_findings)} findings",
                 flush=True,
             )

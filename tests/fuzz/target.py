@@ -1,4 +1,4 @@
-"""What a fuzzer needs to know of a part: what inputs are like, what is done with one, which errors it may raise."""
+"""What the fuzzer needs to know about a target: its inputs, what to do with one, and which errors are allowed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 Input = Any
-"""A text, bytes, or JSON: lists, objects, texts, numbers, of which texts may hold lone surrogates."""
+"""A text, bytes, or JSON (lists, objects, texts, numbers); texts may hold lone surrogates."""
 
 MAX_CHARS = 65_536
-"""Characters (or bytes) of one text: what GitHub takes for a comment."""
+"""Characters (or bytes) of one text: GitHub's limit for a comment."""
 
 
 class Violated(Exception):
-    """A property does not hold of what came out; the message says which."""
+    """A property does not hold for a result; the message says which."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """``run`` does something with an input, and each of ``more`` something else that is timed by itself; what is in
-    ``allowed`` is their contract's way to refuse one.
+    """``run`` uses an input; each of ``more`` does so too and is timed separately. By contract, they refuse an input
+    with one of the ``allowed`` exceptions.
 
     ``kind`` says how inputs are mutated: ``text``, ``bytes``, ``json`` (any part of the structure, wrong types
     included), ``texts`` (a list of texts), or ``json bytes`` (bytes that mostly stay JSON).
@@ -38,10 +38,10 @@ class Target:
     def steps(self) -> tuple[Callable[[Input], object], ...]:
         return (self.run, *self.more)
 
-    def all(self, given: Input) -> None:
-        """Everything with this input; the first error ends it."""
+    def all(self, value: Input) -> None:
+        """Run all steps with this input; the first error ends it."""
         for step in self.steps:
-            step(given)
+            step(value)
 
 
 def require(holds: object, what: str) -> None:
@@ -50,7 +50,7 @@ def require(holds: object, what: str) -> None:
         raise Violated(what)
 
 
-def storable(value: object) -> None:
+def require_storable(value: object) -> None:
     """Every text in ``value`` can be written as UTF-8."""
     try:
         repr(value).encode("utf-8")

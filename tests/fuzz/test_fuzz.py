@@ -1,4 +1,4 @@
-"""Each target for a moment, and that the fuzzer sees what it is there to see."""
+"""Runs each target for a moment, and checks that the fuzzer finds what it should."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from tests.examples import THOROUGH
 from tests.fuzz.__main__ import main, replay, table
-from tests.fuzz.engine import Campaign, Field, fuzz
-from tests.fuzz.findings import load, save, smaller
+from tests.fuzz.engine import Campaign, TargetState, fuzz
+from tests.fuzz.findings import load, save, shrink
 from tests.fuzz.mutate import Mutator
-from tests.fuzz.target import MAX_CHARS, Target, Violated, require, storable
+from tests.fuzz.target import MAX_CHARS, Target, Violated, require, require_storable
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.targets.comment import harmless
+from tests.fuzz.targets.comment import require_harmless
 from tests.fuzz.watch import Fault, fault_of, steps_of
 
 SEED = 5
@@ -27,9 +27,9 @@ MOMENT = (2 if THOROUGH else 0.5) / 60
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_moment_of_fuzzing_finds_nothing(name: str, tmp_path: Path) -> None:
-    (field,) = fuzz([TARGETS[name]], Campaign(MOMENT, SEED, tmp_path))
-    assert field.inputs
-    assert {key: found.what for key, found in field.findings.items()} == {}
+    (state,) = fuzz([TARGETS[name]], Campaign(MOMENT, SEED, tmp_path))
+    assert state.inputs
+    assert {key: finding.what for key, finding in state.findings.items()} == {}
 
 
 def crash(text: str) -> None:
@@ -39,22 +39,20 @@ def crash(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_wrong_is_found_made_small_written_down_and_shown_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_is_found_shrunk_saved_and_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = Target("crash", "text", lambda: ["some words"], crash)
-    field = Field(target, random.Random(SEED), tmp_path)
+    state = TargetState(target, random.Random(SEED), tmp_path)
     for _ in range(300):
-        field.step()
-    found = {key.partition(" ")[0]: finding.input for key, finding in field.findings.items()}
-    assert found["IndexError"] in ("\0", "\n")
-    assert set(found) == {"IndexError", "Violated"}
+        state.step()
+    inputs = {key.partition(" ")[0]: finding.input for key, finding in state.findings.items()}
+    assert inputs["IndexError"] in ("\0", "\n")
+    assert set(inputs) == {"IndexError", "Violated"}
     (file, *_) = sorted(tmp_path.glob("crash-*.json"))
     monkeypatch.setitem(TARGETS, "crash", target)
     assert replay(file) == 1
 
 
-def test_an_error_that_the_contract_names_is_none_and_another_one_is() -> None:
+def test_only_an_error_that_the_contract_does_not_name_is_a_fault() -> None:
     def refuse() -> None:
         raise ValueError("no")
 
@@ -65,12 +63,12 @@ def test_an_error_that_the_contract_names_is_none_and_another_one_is() -> None:
 
 
 @pytest.mark.slow
-def test_a_hang_is_told_by_the_time_of_the_processor_and_nobody_can_catch_it() -> None:
+def test_a_hang_is_detected_by_processor_time_and_cannot_be_caught() -> None:
     def spin() -> None:
         try:
             while True:
                 pass
-        except Exception:  # noqa: BLE001 - as the product has it where bytes of strangers are read
+        except Exception:  # noqa: BLE001 - as the product does when it reads strangers' bytes
             return
 
     assert fault_of(lambda: time.sleep(0.1), (), limit=0.05)[0] is None
@@ -79,7 +77,7 @@ def test_a_hang_is_told_by_the_time_of_the_processor_and_nobody_can_catch_it() -
     assert fault.key == "hang"
 
 
-def test_no_end_of_recursion_is_told_by_where_it_began() -> None:
+def test_endless_recursion_is_reported_with_the_place_where_it_began() -> None:
     def deeper() -> None:
         deeper()
 
@@ -96,66 +94,66 @@ def test_the_same_seed_gives_the_same_inputs_within_bounds(kind: str) -> None:
 
     def inputs(seed: int) -> list[object]:
         mutator = Mutator(random.Random(seed), ["other words"])
-        return [mutator.mutated(kind, start) for _ in range(200)]
+        return [mutator.mutate(kind, start) for _ in range(200)]
 
     assert repr(inputs(1)) == repr(inputs(1)) != repr(inputs(2))
     if kind in ("text", "bytes"):
-        assert all(len(given) <= 4 * MAX_CHARS for given in inputs(3))  # type: ignore[arg-type]
-    assert len({repr(given) for given in inputs(1)}) > 100
+        assert all(len(value) <= 4 * MAX_CHARS for value in inputs(3))  # type: ignore[arg-type]
+    assert len({repr(value) for value in inputs(1)}) > 100
 
 
 def test_an_input_that_takes_new_steps_joins_the_corpus(tmp_path: Path) -> None:
     target = TARGETS["references"]
     assert steps_of(lambda: target.run("see #1")) - steps_of(lambda: target.run("nothing"))
-    field = Field(replace(target, seeds=lambda: ["see #1"] * 3), random.Random(SEED), tmp_path)
-    field.step()
-    assert field.reached
-    before = list(field.corpus)
-    field.corpus.clear()
-    field.reached.clear()
-    field._try("fixes octo-org/linkbarn#3", traced=True)
-    field._try("fixes octo-org/linkbarn#4", traced=True)
-    assert (before, field.corpus) == (["see #1"], ["fixes octo-org/linkbarn#3"])
+    state = TargetState(replace(target, seeds=lambda: ["see #1"] * 3), random.Random(SEED), tmp_path)
+    state.step()
+    assert state.reached
+    before = list(state.corpus)
+    state.corpus.clear()
+    state.reached.clear()
+    state._try("fixes octo-org/linkbarn#3", traced=True)
+    state._try("fixes octo-org/linkbarn#4", traced=True)
+    assert (before, state.corpus) == (["see #1"], ["fixes octo-org/linkbarn#3"])
 
 
-def test_a_finding_comes_back_from_its_file_whatever_is_in_it(tmp_path: Path) -> None:
+def test_any_finding_survives_the_round_trip_through_its_file(tmp_path: Path) -> None:
     from tests.fuzz.findings import Finding
 
-    for given in ("\ud800\0", b"\xff\0", {"a": [1e400, None, 10**40, "\udfff"]}):
-        found = Finding("markdown", "key", "what", given)
-        assert load(save(found, tmp_path)) == found
+    for value in ("\ud800\0", b"\xff\0", {"a": [1e400, None, 10**40, "\udfff"]}):
+        finding = Finding("markdown", "key", "what", value)
+        assert load(save(finding, tmp_path)) == finding
 
 
-def test_a_smaller_input_still_shows_the_same() -> None:
+def test_a_shrunk_input_still_shows_the_fault() -> None:
     until = time.monotonic() + 5
-    assert smaller("a" * 500 + "!" + "b" * 500, lambda text: "!" in text, until) == "!"
-    assert smaller({"a": ["xx!", 1], "b": 2}, lambda value: "!" in repr(value), until) in ({"a": ["!"]}, ["!"])
+    assert shrink("a" * 500 + "!" + "b" * 500, lambda text: "!" in text, until) == "!"
+    assert shrink({"a": ["xx!", 1], "b": 2}, lambda value: "!" in repr(value), until) in ({"a": ["!"]}, ["!"])
 
 
 @pytest.mark.parametrize("text", ["@octocat", "see #1", "[x](https://evil.example)", "![](i)", "# x", "<h1>x</h1>"])
-def test_a_comment_that_reaches_out_is_not_harmless(text: str) -> None:
+def test_a_comment_with_a_mention_link_image_or_heading_is_not_harmless(text: str) -> None:
     with pytest.raises(Violated):
-        harmless(f"x\n\n{text}\n")
+        require_harmless(f"x\n\n{text}\n")
 
 
-def test_a_text_that_cannot_be_stored_is_seen_wherever_it_is() -> None:
-    storable(("a", {"b": ["c"]}))
+def test_a_text_that_cannot_be_stored_is_found_at_any_depth() -> None:
+    require_storable(("a", {"b": ["c"]}))
     with pytest.raises(Violated):
-        storable(("a", {"b": ["\ud800"]}))
+        require_storable(("a", {"b": ["\ud800"]}))
 
 
-def test_the_program_says_how_it_went(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_program_reports_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["--minutes", "0.01", "--seed", "1", "--target", "growth", "--out", str(tmp_path)])
     assert code == 0
-    told = capsys.readouterr().out
-    assert told.startswith("seed 1, 0.01 minutes, 1 targets")
-    assert "0 findings" in told
+    output = capsys.readouterr().out
+    assert output.startswith("seed 1, 0.01 minutes, 1 targets")
+    assert "0 findings" in output
     row = {"target": "x", "inputs": 3, "steps": 1, "kept": 1, "slowest": 0.1, "seconds": 1.0}
     assert "  x: bad" in table([row | {"findings": [{"key": "hang", "what": "bad"}]}])
 
 
 @pytest.mark.slow
-def test_targets_are_shared_out_among_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    chosen = ["--target", "defang", "--target", "wording", "--processes", "2"]
-    assert main(["--minutes", "0.01", "--seed", str(SEED), "--out", str(tmp_path), *chosen]) == 0
+def test_targets_are_divided_among_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    options = ["--target", "defang", "--target", "wording", "--processes", "2"]
+    assert main(["--minutes", "0.01", "--seed", str(SEED), "--out", str(tmp_path), *options]) == 0
     assert {line.split()[0] for line in capfd.readouterr().out.splitlines() if " s " in line} == {"defang", "wording"}

@@ -1,4 +1,4 @@
-"""One input, watched: a limit for the time of the processor, and which steps from line to line it takes."""
+"""Runs one input with a limit on processor time, and records which steps from line to line it takes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.fuzz.target import Input, Target
 
 BOT = str(Path(__file__).resolve().parents[2] / "bot")
 LIMIT = 1.0
-"""Seconds of the processor's time for one input; a machine that is busy otherwise does not count."""
+"""Seconds of processor time for one input; other work on the machine does not count."""
 
-AGAIN = 3
+RERUNS = 3
 """Times that a slow input is run again before it counts."""
 
 
 Step = tuple[str, int, int]
-"""A file, the line that ran before, whichever file it is in, and the line."""
+"""A file, the line that ran before (in any file), and the line."""
 
 
 class Hang(BaseException):
-    """The time is up. No `except Exception` may take it for its own."""
+    """The time is up. Not an Exception, so that no `except Exception` catches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Fault:
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raises Hang in the body when it has used so much time of the processor."""
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raises Hang in the body after this much processor time."""
 
     def stop(*_: object) -> None:
         raise Hang
@@ -55,11 +55,11 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def wrong_with(target: Target, given: Input) -> tuple[Fault | None, float]:
-    """What is wrong with an input, None for nothing, and the seconds that the slowest step took."""
+def check_input(target: Target, value: Input) -> tuple[Fault | None, float]:
+    """The fault that an input causes, if any, and the seconds that the slowest step took."""
     slowest = 0.0
     for step in target.steps:
-        fault, seconds = fault_of(partial(step, given), target.allowed)
+        fault, seconds = fault_of(partial(step, value), target.allowed)
         slowest = max(slowest, seconds)
         if fault:
             return fault, slowest
@@ -69,32 +69,34 @@ def wrong_with(target: Target, given: Input) -> tuple[Fault | None, float]:
 def fault_of(
     action: Callable[[], object], allowed: tuple[type[Exception], ...], limit: float = LIMIT
 ) -> tuple[Fault | None, float]:
-    """What is wrong with it, None for nothing, and the seconds it took. A hang is more than ``limit`` seconds."""
-    fault, seconds = _once(action, allowed, limit)
+    """The fault that ``action`` causes, if any, and the seconds it took. A hang is more than ``limit`` seconds."""
+    fault, seconds = _run_once(action, allowed, limit)
     if fault and fault.key == "hang":
-        runs = [_once(action, allowed, limit) for _ in range(AGAIN)]
+        runs = [_run_once(action, allowed, limit) for _ in range(RERUNS)]
         seconds = min(seconds, *(taken for _, taken in runs))
-        fault = next((one for one, _ in runs if one is None or one.key != "hang"), fault)
+        fault = next(
+            (rerun_fault for rerun_fault, _ in runs if rerun_fault is None or rerun_fault.key != "hang"), fault
+        )
     return fault, seconds
 
 
-def _once(
+def _run_once(
     action: Callable[[], object], allowed: tuple[type[Exception], ...], limit: float
 ) -> tuple[Fault | None, float]:
-    """What is wrong with this run of it. It is stopped later than it is too late: the timer counts coarsely."""
+    """The same for one run. It is stopped well after the limit, as the timer is coarse."""
     started = time.process_time()
     fault = None
     try:
-        with limited(3 * limit):
+        with cpu_limit(3 * limit):
             action()
     except allowed:
         pass
     except Hang as error:
-        fault = Fault("hang", f"more than {3 * limit:g} s, last seen at {_where(error)}")
+        fault = Fault("hang", f"more than {3 * limit:g} s, last seen at {_innermost_line(error)}")
     except RecursionError as error:
-        fault = Fault(f"RecursionError in {_first_own(error)}", f"RecursionError from {_first_own(error)}")
+        fault = Fault(f"RecursionError in {_outermost_line(error)}", f"RecursionError from {_outermost_line(error)}")
     except Exception as error:  # noqa: BLE001 - whatever it is, no contract names it
-        key = f"{type(error).__name__} at {_where(error)}"
+        key = f"{type(error).__name__} at {_innermost_line(error)}"
         fault = Fault(key, f"{key}: {error!s:.300}")
     taken = time.process_time() - started
     if fault is None and taken > limit:
@@ -103,14 +105,14 @@ def _once(
 
 
 def steps_of(action: Callable[[], object]) -> set[Step]:
-    """The steps from line to line of the product that it takes; however it ends."""
-    seen: set[Step] = set()
+    """The steps from line to line that ``action`` takes in the product, however it ends."""
+    steps_taken: set[Step] = set()
     last = 0
 
     def watch_lines(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal last
         if event == "line":
-            seen.add((frame.f_code.co_filename, last, frame.f_lineno))
+            steps_taken.add((frame.f_code.co_filename, last, frame.f_lineno))
             last = frame.f_lineno
         return watch_lines
 
@@ -119,29 +121,29 @@ def steps_of(action: Callable[[], object]) -> set[Step]:
 
     sys.settrace(watch_calls)
     try:
-        with limited(30 * LIMIT):
+        with cpu_limit(30 * LIMIT):
             action()
-    except (Exception, Hang):  # noqa: BLE001 - what went wrong was told before
+    except (Exception, Hang):  # noqa: BLE001 - the fault was reported before
         pass
     finally:
         sys.settrace(None)
-    return seen
+    return steps_taken
 
 
 def _frames(error: BaseException) -> list[str]:
-    found, trace = [], error.__traceback__
+    frames, trace = [], error.__traceback__
     while trace:
         code = trace.tb_frame.f_code
         if code.co_filename.startswith(BOT):
-            found.append(f"{Path(code.co_filename).relative_to(Path(BOT).parent)}:{trace.tb_lineno}")
+            frames.append(f"{Path(code.co_filename).relative_to(Path(BOT).parent)}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return found
+    return frames
 
 
-def _where(error: BaseException) -> str:
+def _innermost_line(error: BaseException) -> str:
     """The innermost line of the product."""
     return (_frames(error) or ["the target itself"])[-1]
 
 
-def _first_own(error: BaseException) -> str:
+def _outermost_line(error: BaseException) -> str:
     return (_frames(error) or ["the target itself"])[0]

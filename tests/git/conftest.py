@@ -1,4 +1,4 @@
-"""The git server of these tests."""
+"""The git server for these tests."""
 
 from tests.memory.conftest import hosted
 

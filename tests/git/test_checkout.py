@@ -1,4 +1,4 @@
-"""What a checkout tells, in real repositories of every shape; and that a stranger's runs nothing."""
+"""Reading checkouts: real repositories of every shape, and foreign ones whose programs must not run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bot.domain.card import Worktree
 from bot.git.checkout import read_worktree
 
-PERSON = {
+GIT_ENVIRONMENT = {
     "GIT_AUTHOR_NAME": "octocat",
     "GIT_AUTHOR_EMAIL": "octocat@example.org",
     "GIT_COMMITTER_NAME": "octocat",
@@ -23,9 +23,9 @@ PERSON = {
 
 
 def git(folder: Path, *args: str | bytes) -> str:
-    environment = PERSON | {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    done = subprocess.run(("git", *args), cwd=folder, env=environment, capture_output=True, check=True)
-    return done.stdout.decode("utf-8", "replace").strip()
+    environment = GIT_ENVIRONMENT | {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    process = subprocess.run(("git", *args), cwd=folder, env=environment, capture_output=True, check=True)
+    return process.stdout.decode("utf-8", "replace").strip()
 
 
 def commit(folder: Path, message: str, *names: str) -> None:
@@ -46,7 +46,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_branch_tells_its_name_its_commits_and_its_files(checkout: Path) -> None:
+def test_a_branch_is_read_with_its_name_commits_and_files(checkout: Path) -> None:
     git(checkout, "switch", "--quiet", "--create", "fix/42-session-timeout")
     commit(checkout, "Expire sessions\n\nSee #42", "store/expiry.py")
     (checkout / "store" / "session.py").write_text("changed\n")
@@ -65,20 +65,20 @@ def test_a_branch_tells_its_name_its_commits_and_its_files(checkout: Path) -> No
     )
 
 
-def test_a_branch_without_commits_of_its_own_tells_those_that_it_began_at(checkout: Path) -> None:
+def test_a_branch_without_commits_has_those_it_began_at(checkout: Path) -> None:
     git(checkout, "switch", "--quiet", "--create", "fix/42")
-    found = read_worktree(checkout)
-    assert (found.messages, found.is_own) == (("Begin",), False)
+    worktree = read_worktree(checkout)
+    assert (worktree.messages, worktree.is_own) == (("Begin",), False)
 
 
 @pytest.mark.parametrize("name", ["main", "master"])
-def test_a_main_branch_is_no_signal_and_its_commits_are_nobodys_own(checkout: Path, name: str) -> None:
+def test_a_main_branch_is_not_a_signal_and_its_commits_are_not_the_persons_own(checkout: Path, name: str) -> None:
     git(checkout, "branch", "--move", name)
-    found = read_worktree(checkout)
-    assert (found.branch, found.is_own, found.messages, found.unused) == ("", False, ("Begin",), ())
+    worktree = read_worktree(checkout)
+    assert (worktree.branch, worktree.is_own, worktree.messages, worktree.unused) == ("", False, ("Begin",), ())
 
 
-def test_the_main_branch_of_the_remote_is_none_either(checkout: Path) -> None:
+def test_the_default_branch_of_the_remote_is_not_a_signal_either(checkout: Path) -> None:
     git(checkout, "branch", "--move", "develop")
     git(checkout.parent, "clone", "--quiet", str(checkout), "clone")
     clone = checkout.parent / "clone"
@@ -90,17 +90,21 @@ def test_the_main_branch_of_the_remote_is_none_either(checkout: Path) -> None:
 
 @pytest.fixture
 def trunk(checkout: Path) -> Path:
-    """A clone on its main branch, all of which was pushed."""
+    """A clone on its main branch, with everything pushed."""
     git(checkout.parent, "clone", "--quiet", str(checkout), "clone")
     return checkout.parent / "clone"
 
 
-def test_on_a_main_branch_the_commits_that_are_not_pushed_are_ones_own(trunk: Path) -> None:
+def test_unpushed_commits_on_a_main_branch_are_the_persons_own(trunk: Path) -> None:
     assert (read_worktree(trunk).messages, read_worktree(trunk).is_own) == (("Begin",), False)
     commit(trunk, "Expire sessions\n\nSee #42", "store/expiry.py")
-    found = read_worktree(trunk)
-    assert (found.branch, found.messages, found.recent) == ("", ("Expire sessions\n\nSee #42",), ("store/expiry.py",))
-    assert found.is_own
+    worktree = read_worktree(trunk)
+    assert (worktree.branch, worktree.messages, worktree.recent) == (
+        "",
+        ("Expire sessions\n\nSee #42",),
+        ("store/expiry.py",),
+    )
+    assert worktree.is_own
     git(trunk, "push", "--quiet", "origin", "HEAD:refs/heads/elsewhere")
     assert not read_worktree(trunk).is_own
 
@@ -111,12 +115,12 @@ def test_a_detached_head_has_no_commits_of_its_own(trunk: Path) -> None:
     assert not read_worktree(trunk).is_own
 
 
-def test_without_a_remote_nothing_tells_what_was_pushed(checkout: Path) -> None:
+def test_without_a_remote_commits_on_a_main_branch_are_not_the_persons_own(checkout: Path) -> None:
     commit(checkout, "Second")
     assert not read_worktree(checkout).is_own
 
 
-def test_five_commits_are_told_the_newest_first_and_no_merges(checkout: Path) -> None:
+def test_the_five_newest_commits_are_read_without_merges(checkout: Path) -> None:
     git(checkout, "switch", "--quiet", "--create", "feature")
     for number in range(7):
         commit(checkout, f"Step {number}")
@@ -133,16 +137,24 @@ def test_it_reads_the_same_from_a_folder_inside(checkout: Path) -> None:
     assert read_worktree(checkout).modified == ("store/session.py",)
 
 
-def test_names_of_files_may_hold_anything(checkout: Path) -> None:
-    odd = [b"line\nbreak.py", b"tab\t.py", b"caf\xe9.py", b'"quoted".py', b"1 M fake.py", b"-x", "日本.py".encode()]
-    for name in odd:
+def test_file_names_may_contain_anything(checkout: Path) -> None:
+    odd_names = [
+        b"line\nbreak.py",
+        b"tab\t.py",
+        b"caf\xe9.py",
+        b'"quoted".py',
+        b"1 M fake.py",
+        b"-x",
+        "日本.py".encode(),
+    ]
+    for name in odd_names:
         (checkout / os.fsdecode(name)).write_text("x")
-    told = {name.decode("utf-8", "replace") for name in odd}
-    assert set(read_worktree(checkout).modified) == told
+    expected = {name.decode("utf-8", "replace") for name in odd_names}
+    assert set(read_worktree(checkout).modified) == expected
     git(checkout, "add", "--all")
-    assert set(read_worktree(checkout).staged) == told
+    assert set(read_worktree(checkout).staged) == expected
     commit(checkout, "Odd")
-    assert told <= set(read_worktree(checkout).recent)
+    assert expected <= set(read_worktree(checkout).recent)
 
 
 def test_a_renamed_file_has_both_names_and_a_deleted_one_its_own(checkout: Path) -> None:
@@ -163,21 +175,21 @@ def test_a_file_in_conflict_is_modified(checkout: Path) -> None:
     assert read_worktree(checkout).modified == ("store/session.py",)
 
 
-def test_outside_a_checkout_nothing_is_told(tmp_path: Path) -> None:
+def test_outside_a_checkout_nothing_is_read(tmp_path: Path) -> None:
     assert read_worktree(tmp_path) == Worktree(unused=("git: not inside a checkout",))
     assert read_worktree(tmp_path / "missing") == Worktree(unused=("git: not inside a checkout",))
 
 
-def test_a_bare_repository_is_no_checkout(tmp_path: Path) -> None:
+def test_a_bare_repository_is_not_a_checkout(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "bare.git")
     assert read_worktree(tmp_path / "bare.git") == Worktree(unused=("git: not inside a checkout",))
 
 
-def test_an_empty_repository_tells_its_branch_and_files(tmp_path: Path) -> None:
+def test_an_empty_repository_has_a_branch_and_files(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=fix/42", "fresh")
     (tmp_path / "fresh" / "a.py").write_text("x")
-    found = read_worktree(tmp_path / "fresh")
-    assert found == Worktree("fix/42", modified=("a.py",), project="fresh", unused=("commits: none yet",))
+    worktree = read_worktree(tmp_path / "fresh")
+    assert worktree == Worktree("fix/42", modified=("a.py",), project="fresh", unused=("commits: none yet",))
 
 
 def test_a_detached_head_has_no_branch(checkout: Path) -> None:
@@ -190,11 +202,13 @@ def test_a_shallow_clone_and_a_second_worktree_are_checkouts(checkout: Path) -> 
     git(checkout.parent, "clone", "--quiet", "--depth=1", f"file://{checkout}", "shallow")
     assert read_worktree(checkout.parent / "shallow").messages == ("Second",)
     git(checkout, "worktree", "add", "--quiet", "-b", "fix/7", "../second")
-    found = read_worktree(checkout.parent / "second")
-    assert (found.branch, found.messages, found.unused) == ("fix/7", ("Second", "Begin"), ())
+    worktree = read_worktree(checkout.parent / "second")
+    assert (worktree.branch, worktree.messages, worktree.unused) == ("fix/7", ("Second", "Begin"), ())
 
 
-def test_a_submodule_is_a_checkout_and_what_changed_inside_is_not_looked_at(checkout: Path, tmp_path: Path) -> None:
+def test_a_submodule_is_its_own_checkout_and_its_changes_are_not_counted_outside(
+    checkout: Path, tmp_path: Path
+) -> None:
     git(tmp_path, "init", "--quiet", "--initial-branch=main", "inner")
     commit(tmp_path / "inner", "Inner", "a.c")
     git(checkout, "submodule", "--quiet", "add", f"{tmp_path / 'inner'}", "vendor")
@@ -207,31 +221,31 @@ def test_a_submodule_is_a_checkout_and_what_changed_inside_is_not_looked_at(chec
     )
 
 
-def test_thousands_of_changes_are_cut(checkout: Path) -> None:
+def test_thousands_of_changes_are_cut_off(checkout: Path) -> None:
     for number in range(1_400):
         (checkout / f"{number}.{'x' * 200}").write_text("")
-    found = read_worktree(checkout)
-    assert (len(found.modified), found.unused) == (200, ())
+    worktree = read_worktree(checkout)
+    assert (len(worktree.modified), worktree.unused) == (200, ())
     git(checkout, "add", "--all")
     git(checkout, "commit", "--quiet", "-m", "m" * 10_000)
-    found = read_worktree(checkout)
-    assert len(found.recent) <= 200
-    assert found.messages[0] == "m" * 2_000
+    worktree = read_worktree(checkout)
+    assert len(worktree.recent) <= 200
+    assert worktree.messages[0] == "m" * 2_000
 
 
-def test_without_git_the_project_is_all_that_is_told(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_only_the_project_is_known(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(checkout))
     assert read_worktree(checkout) == Worktree(
         project="linkbarn", language="python", unused=("git: git is not installed",)
     )
 
 
-def test_a_broken_repository_is_told(checkout: Path) -> None:
+def test_a_broken_repository_is_reported(checkout: Path) -> None:
     (checkout / ".git" / "HEAD").write_text("nonsense")
-    found = read_worktree(checkout)
-    assert found._replace(unused=()) == Worktree(project="linkbarn", language="python")
-    assert all("\n" not in told for told in found.unused)
-    assert found.unused
+    worktree = read_worktree(checkout)
+    assert worktree._replace(unused=()) == Worktree(project="linkbarn", language="python")
+    assert all("\n" not in note for note in worktree.unused)
+    assert worktree.unused
 
 
 def test_a_git_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,19 +254,21 @@ def test_a_git_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.Monkey
     slow.write_text('#!/bin/sh\ncase "$*" in *" status "*|*" log "*) exec sleep 60;; esac\nexit 1\n')
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    found = read_worktree(checkout, patience=0.2)
-    assert found.unused == ("new files: timed out after 0.2 s", "changed files: timed out after 0.2 s")
-    assert (found.project, found.language) == ("linkbarn", "python")
+    worktree = read_worktree(checkout, patience=0.2)
+    assert worktree.unused == ("new files: timed out after 0.2 s", "changed files: timed out after 0.2 s")
+    assert (worktree.project, worktree.language) == ("linkbarn", "python")
 
 
-def test_variables_that_point_git_elsewhere_are_not_followed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_that_point_git_elsewhere_are_ignored(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     git(checkout.parent, "init", "--quiet", "--initial-branch=other", "elsewhere")
     monkeypatch.setenv("GIT_DIR", str(checkout.parent / "elsewhere" / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(checkout.parent / "elsewhere"))
     assert read_worktree(checkout).messages == ("Begin",)
 
 
-HOSTILE = (
+HOSTILE_SETTINGS = (
     "core.fsmonitor",
     "core.pager",
     "pager.status",
@@ -272,15 +288,15 @@ HOSTILE = (
 )
 
 
-def trapped(checkout: Path) -> Path:
-    """Make every setting of the checkout that names a program name one that leaves a mark, and say where."""
+def set_traps(checkout: Path) -> Path:
+    """Point every setting that names a program to one that leaves a mark. Returns the path of the mark."""
     mark, trap = checkout.parent / "mark", checkout.parent / "trap"
     trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{mark}'\ncat\n")
     trap.chmod(0o755)
     commit(checkout, "Attributes", "a.py", "b.py")
     (checkout / ".gitattributes").write_text("a.py filter=trap diff=trap\nb.py filter=With.Dots\n")
     (checkout / ".git" / "info" / "attributes").write_text("store/* filter=trap diff=trap\n")
-    for key in HOSTILE:
+    for key in HOSTILE_SETTINGS:
         git(checkout, "config", key, f"!{trap}" if key.startswith("alias") else str(trap))
     for key, value in (
         ("log.showSignature", "true"),
@@ -302,28 +318,28 @@ def trapped(checkout: Path) -> Path:
     return mark
 
 
-def test_nothing_that_a_strangers_checkout_names_is_run(checkout: Path) -> None:
-    mark = trapped(checkout)
-    found = read_worktree(checkout)
+def test_no_program_named_by_a_foreign_checkout_is_run(checkout: Path) -> None:
+    mark = set_traps(checkout)
+    worktree = read_worktree(checkout)
     assert not mark.exists()
-    assert found.messages == ("Attributes", "Begin")
+    assert worktree.messages == ("Attributes", "Begin")
     subprocess.run(("git", "status"), cwd=checkout, capture_output=True, check=False)
     assert mark.exists(), "the trap would have been heard"
 
 
-def test_what_a_clone_without_all_objects_misses_is_not_fetched(checkout: Path) -> None:
+def test_missing_objects_of_a_partial_clone_are_not_fetched(checkout: Path) -> None:
     git(checkout, "config", "uploadpack.allowFilter", "true")
     commit(checkout, "Second", "a.py")
     git(checkout.parent, "clone", "--quiet", "--filter=tree:0", "--no-checkout", f"file://{checkout}", "partial")
     clone, mark = checkout.parent / "partial", checkout.parent / "mark"
     git(clone, "config", "remote.origin.url", f"ext::touch {mark}")
     git(clone, "config", "protocol.ext.allow", "always")
-    found = read_worktree(clone)
+    worktree = read_worktree(clone)
     assert not mark.exists()
-    assert found.unused
+    assert worktree.unused
 
 
-def test_looking_changes_nothing(checkout: Path) -> None:
+def test_reading_a_checkout_changes_nothing(checkout: Path) -> None:
     os.utime(checkout / "store" / "session.py", (1, 1))
     before = {path: path.stat().st_mtime_ns for path in checkout.rglob("*")}
     read_worktree(checkout)

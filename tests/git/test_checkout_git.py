@@ -1,4 +1,4 @@
-"""No command runs or fetches what a stranger's checkout names, and every command goes by the same remote."""
+"""No command runs programs or fetches objects that a foreign checkout names, and all commands use the same remote."""
 
 from __future__ import annotations
 
@@ -32,31 +32,33 @@ LINES = (
 )
 
 
-class Hostile(NamedTuple):
-    """A checkout at ``top``, and the file that is there once anything that it names was run."""
+class HostileCheckout(NamedTuple):
+    """A checkout at ``top``; the file ``mark`` exists once any program that the checkout names has run."""
 
     top: Path
     mark: Path
 
-    def is_sprung(self) -> bool:
-        there = self.mark.exists()
+    def check_sprung(self) -> bool:
+        has_mark = self.mark.exists()
         self.mark.unlink(missing_ok=True)
-        return there
+        return has_mark
 
 
 @pytest.fixture
-def hostile(trapped: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hostile:
-    """A checkout with a sparse index that lacks the tree ``out``, and a promisor remote that has its own program."""
+def hostile(trapped_checkout: HostileCheckout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileCheckout:
+    """A checkout with a sparse index that lacks the tree ``out``, and a promisor remote with its own program."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "home").mkdir()
-    trapped.mark.unlink(missing_ok=True)
-    return Hostile(Path(shutil.copytree(trapped.top, tmp_path / "checkout", symlinks=True)), trapped.mark)
+    trapped_checkout.mark.unlink(missing_ok=True)
+    return HostileCheckout(
+        Path(shutil.copytree(trapped_checkout.top, tmp_path / "checkout", symlinks=True)), trapped_checkout.mark
+    )
 
 
 @pytest.fixture(scope="module")
-def trapped(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
-    """The checkout that each test has a copy of."""
+def trapped_checkout(tmp_path_factory: pytest.TempPathFactory) -> HostileCheckout:
+    """The checkout that each test copies."""
     folder = tmp_path_factory.mktemp("trapped")
     top, mark, trap = folder / "checkout", folder / "mark", folder / "trap"
     trap.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{mark}'\nexit 1\n")
@@ -80,11 +82,11 @@ def trapped(tmp_path_factory: pytest.TempPathFactory) -> Hostile:
         (top / ".git/hooks" / hook).write_text(trap.read_text())
         (top / ".git/hooks" / hook).chmod(0o755)
     os.utime(top / "in/a.py", (1, 1))
-    return Hostile(top, mark)
+    return HostileCheckout(top, mark)
 
 
 def transcribe(top: Path) -> None:
-    """A session on issue 48, in the folder that the index has as a tree."""
+    """Write a session about issue 48 into the folder that the index has as a tree."""
     (top / ".github").mkdir()
     (top / ".github/precedent.yml").write_text("sources: {sessions: [out]}\n")
     (top / "out/issues").mkdir(parents=True)
@@ -97,14 +99,14 @@ def store(sample_store: Path) -> Path:
     return sample_store
 
 
-def run_by_hand(top: Path, *words: str) -> None:
-    subprocess.run(("git", *words), cwd=top, capture_output=True, check=False)
+def run_by_hand(top: Path, *arguments: str) -> None:
+    subprocess.run(("git", *arguments), cwd=top, capture_output=True, check=False)
 
 
-def test_the_traps_of_the_checkout_would_spring(hostile: Hostile) -> None:
-    for words in (("ls-files", "--", "out/s9.jsonl"), ("status",), ("log", "--name-only"), ("fetch", "far")):
-        run_by_hand(hostile.top, *words)
-        assert hostile.is_sprung(), words
+def test_the_traps_in_the_checkout_do_spring_for_plain_git(hostile: HostileCheckout) -> None:
+    for arguments in (("ls-files", "--", "out/s9.jsonl"), ("status",), ("log", "--name-only"), ("fetch", "far")):
+        run_by_hand(hostile.top, *arguments)
+        assert hostile.check_sprung(), arguments
 
 
 @pytest.mark.parametrize(
@@ -126,13 +128,13 @@ def test_the_traps_of_the_checkout_would_spring(hostile: Hostile) -> None:
         "doctor",
     ],
 )
-def test_no_command_runs_what_the_checkout_names(
-    hostile: Hostile, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
+def test_no_command_runs_programs_named_by_the_checkout(
+    hostile: HostileCheckout, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(hostile.top / "in")
-    done = call(*command.split(), "--store", store)
-    assert "Traceback" not in done.err
-    assert not hostile.is_sprung()
+    result = call(*command.split(), "--store", store)
+    assert "Traceback" not in result.err
+    assert not hostile.check_sprung()
 
 
 @pytest.mark.slow
@@ -144,17 +146,17 @@ def test_no_command_runs_what_the_checkout_names(
         *("skill install --dry-run", "try octo-org/hello --offline"),
     ],
 )
-def test_no_command_runs_it_that_looks_for_the_remote(
-    hostile: Hostile, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
+def test_no_command_that_looks_for_the_remote_runs_them(
+    hostile: HostileCheckout, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(hostile.top)
-    done = call(*command.split())
-    assert "Traceback" not in done.err
-    assert not hostile.is_sprung()
+    result = call(*command.split())
+    assert "Traceback" not in result.err
+    assert not hostile.check_sprung()
 
 
 @pytest.mark.parametrize(
-    ("tool", "given"),
+    ("tool", "tool_arguments"),
     [
         ("issue_context", {"number": 48}),
         ("get_conversation", {"id": 48}),
@@ -165,49 +167,51 @@ def test_no_command_runs_it_that_looks_for_the_remote(
         ("memory_what", {}),
     ],
 )
-def test_no_tool_runs_it(hostile: Hostile, store: Path, tool: str, given: dict[str, object]) -> None:
-    answer(ToolContext(MemoryOptions(hostile.top, store=store)), tool, given)
-    assert not hostile.is_sprung()
+def test_no_tool_runs_programs_named_by_the_checkout(
+    hostile: HostileCheckout, store: Path, tool: str, tool_arguments: dict[str, object]
+) -> None:
+    answer(ToolContext(MemoryOptions(hostile.top, store=store)), tool, tool_arguments)
+    assert not hostile.check_sprung()
 
 
 @pytest.mark.parametrize("name", [".", "../checkout", "evil.git"])
-def test_a_remote_inside_the_checkout_is_fetched_from_without_running_its_programs(
-    hostile: Hostile, call: Run, monkeypatch: pytest.MonkeyPatch, name: str
+def test_fetching_from_a_remote_inside_the_checkout_runs_none_of_its_programs(
+    hostile: HostileCheckout, call: Run, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     (hostile.top / "evil.git").symlink_to(hostile.top / ".git")
     refs = hostile.top / ".git/refs/heads"
     (refs / "precedent").write_bytes((refs / "main").read_bytes())
     git(hostile.top, "config", "remote.origin.url", name)
     monkeypatch.chdir(hostile.top)
-    hostile.is_sprung()
+    hostile.check_sprung()
     call("search", "login", "--refresh")
-    assert not hostile.is_sprung()
+    assert not hostile.check_sprung()
 
 
-def test_settings_that_are_too_long_to_be_read_hide_no_filter(hostile: Hostile) -> None:
+def test_git_is_refused_if_its_settings_are_too_long_to_check(hostile: HostileCheckout) -> None:
     with (hostile.top / ".git/config").open("a", encoding="ascii") as config:
         config.write("".join(f'[remote "r{n}"]\n\turl = {"x" * 1_000}\n' for n in range(MOST_BYTES // 1_000 + 1)))
         config.write(f'[filter "late"]\n\tclean = touch {hostile.mark}; cat\n')
     (hostile.top / ".git/info/attributes").write_text("* filter=late\n")
     with pytest.raises(NoAnswer, match="too long"):
         CheckoutGit(hostile.top).run("status")
-    assert not hostile.is_sprung()
+    assert not hostile.check_sprung()
 
 
-def test_a_repository_inside_the_checkout_is_none(hostile: Hostile) -> None:
+def test_a_bare_repository_inside_the_checkout_is_ignored(hostile: HostileCheckout) -> None:
     inner = hostile.top / "in/inner"
     git(hostile.top, "init", "--quiet", "--bare", str(inner))
     git(inner, "config", "core.bare", "false")
     git(inner, "config", "core.worktree", str(hostile.top))
     git(inner, "config", "core.fsmonitor", str(hostile.mark.parent / "trap"))
-    hostile.is_sprung()
+    hostile.check_sprung()
     assert find_top(inner) is None
     assert find_top(inner / "refs") is None
-    answered = CheckoutGit(inner).run("status")
-    assert (answered.returncode, hostile.is_sprung()) == (128, False)
+    status = CheckoutGit(inner).run("status")
+    assert (status.returncode, hostile.check_sprung()) == (128, False)
 
 
-def test_git_works_in_the_checkout_itself_whatever_folder_its_settings_name(tmp_path: Path) -> None:
+def test_git_works_in_the_checkout_even_if_its_settings_name_another_folder(tmp_path: Path) -> None:
     top, other = tmp_path / "checkout", tmp_path / "other"
     for folder in (top, other):
         folder.mkdir()
@@ -218,7 +222,7 @@ def test_git_works_in_the_checkout_itself_whatever_folder_its_settings_name(tmp_
     assert CheckoutGit(top).run("status", "--porcelain", "-z").stdout == b"?? checkout.py\0"
 
 
-def test_a_repository_above_the_checkout_is_not_taken_for_a_broken_one(tmp_path: Path) -> None:
+def test_a_repository_above_a_broken_checkout_is_not_used_instead(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "remote", "add", "origin", "https://github.com/octocat/above.git")
     (tmp_path / "below/.git").mkdir(parents=True)
@@ -227,7 +231,7 @@ def test_a_repository_above_the_checkout_is_not_taken_for_a_broken_one(tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_the_persons_own_settings_say_which_folders_of_others_are_safe(
+def test_the_persons_own_settings_decide_which_foreign_folders_are_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -244,7 +248,7 @@ def test_the_persons_own_settings_say_which_folders_of_others_are_safe(
 
 
 @pytest.mark.parametrize("pipe", ["config", "HEAD", "index", "info/exclude"])
-def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path, pipe: str) -> None:
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, pipe: str) -> None:
     git(tmp_path, "init", "--quiet")
     (tmp_path / ".git" / pipe).unlink(missing_ok=True)
     os.mkfifo(tmp_path / ".git" / pipe)
@@ -252,19 +256,19 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path, pipe: st
     try:
         CheckoutGit(tmp_path, 0.3).run("status")
     except NoAnswer as error:
-        assert str(error) == "timed out after 0.3 s"  # noqa: PT017 - some pipes git itself does not open
+        assert str(error) == "timed out after 0.3 s"  # noqa: PT017 - git does not open all of these pipes
     assert time.monotonic() - began < 3
 
 
-def test_a_program_that_prints_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "git").write_text('#!/bin/sh\ncase "$*" in *--get-regexp*) exit 1;; esac\nyes >&2 & exec yes\n')
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    printed = CheckoutGit(tmp_path, 3).run("status")
-    assert (len(printed.stdout), printed.is_cut, len(printed.stderr) < MOST_BYTES) == (MOST_BYTES, True, True)
+    output = CheckoutGit(tmp_path, 3).run("status")
+    assert (len(output.stdout), output.is_cut, len(output.stderr) < MOST_BYTES) == (MOST_BYTES, True, True)
 
 
-def test_a_name_is_no_pattern(tmp_path: Path) -> None:
+def test_file_names_are_not_read_as_patterns(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     commit(tmp_path, "Begin", "a.py", "[b].py")
     names = {name: str(tmp_path / name) for name in ("a.py", "?.py", "[b].py", "*", ":(top)a.py")}

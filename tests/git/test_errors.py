@@ -1,4 +1,4 @@
-"""What git and GitHub say, and what it means."""
+"""Messages of git and GitHub, and their meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.git.errors import (
 
 REJECTED = "!\ta1b2:refs/heads/p\t[remote rejected] "
 NO_ACCESS = "fatal: unable to access 'https://x/y/': The requested URL returned error: "
-SAYINGS: list[tuple[type[WorldError], str]] = [
+GIT_MESSAGES: list[tuple[type[WorldError], str]] = [
     (
         PushRejected,
         (
@@ -98,8 +98,8 @@ SAYINGS: list[tuple[type[WorldError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "words"), SAYINGS)
-def test_each_complaint_is_understood_and_told_in_one_line(kind: type[WorldError], words: str) -> None:
+@pytest.mark.parametrize(("kind", "words"), GIT_MESSAGES)
+def test_each_git_message_becomes_the_right_error_in_one_line(kind: type[WorldError], words: str) -> None:
     error = parse_error("push", words)
     assert type(error) is kind
     assert isinstance(error, StoreError)
@@ -108,7 +108,7 @@ def test_each_complaint_is_understood_and_told_in_one_line(kind: type[WorldError
     assert kind is GitError or str(error).count("; ") >= 1
 
 
-def test_control_characters_and_floods_from_the_server_stay_out_of_the_message() -> None:
-    said = str(parse_error("fetch", "fatal: \x1b[31m::error::\u202e" + "x" * 100_000 + "\nremote: ::set-output::"))
-    assert len(said) < 400
-    assert said.isprintable()
+def test_control_characters_and_floods_from_the_server_stay_out_of_the_error() -> None:
+    message = str(parse_error("fetch", "fatal: \x1b[31m::error::\u202e" + "x" * 100_000 + "\nremote: ::set-output::"))
+    assert len(message) < 400
+    assert message.isprintable()

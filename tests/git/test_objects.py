@@ -1,4 +1,4 @@
-"""Objects are read through processes that stay: whatever becomes of them, an answer belongs to its question."""
+"""Objects are read through long-lived processes: whatever happens to them, each answer belongs to its request."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ ABSENT = "0" * 40
 
 @pytest.fixture
 def git(tmp_path: Path) -> Iterator[Git]:
-    with Git(tmp_path / "own.git", Remote("/nowhere")) as made:
-        made.init()
-        yield made
+    with Git(tmp_path / "own.git", Remote("/nowhere")) as own_git:
+        own_git.init()
+        yield own_git
 
 
-def blobs(git: Git, contents: list[bytes]) -> list[str]:
+def write_blobs(git: Git, contents: list[bytes]) -> list[str]:
     stream = b"".join(b"blob\nmark :%d\ndata %d\n%s\n" % (at, len(c), c) for at, c in enumerate(contents, 1))
-    asked = b"".join(b"get-mark :%d\n" % at for at in range(1, len(contents) + 1))
-    return git.run("fast-import", "--quiet", "--done", stdin=stream + asked + b"done\n").decode().split()
+    requests = b"".join(b"get-mark :%d\n" % at for at in range(1, len(contents) + 1))
+    return git.run("fast-import", "--quiet", "--done", stdin=stream + requests + b"done\n").decode().split()
 
 
-def test_more_names_than_a_pipe_holds_are_answered_in_their_order(git: Git) -> None:
+def test_more_names_than_a_pipe_holds_are_answered_in_order(git: Git) -> None:
     contents = [b"%d\n" % at * (at % 7) for at in range(1_000)]
-    oids = blobs(git, contents)
-    asked = [oid for pair in zip(oids, [ABSENT] * len(oids), strict=True) for oid in pair]
+    oids = write_blobs(git, contents)
+    mixed_oids = [oid for pair in zip(oids, [ABSENT] * len(oids), strict=True) for oid in pair]
     assert list(git.objects.read(oids)) == list(dict(zip(oids, contents, strict=True)).items())
-    assert git.objects.absent(asked) == [ABSENT] * len(oids)
+    assert git.objects.absent(mixed_oids) == [ABSENT] * len(oids)
 
 
-def test_what_came_after_the_processes_began_is_seen(git: Git) -> None:
+def test_objects_added_after_the_processes_started_are_seen(git: Git) -> None:
     assert list(git.objects.read([ABSENT])) == []
-    oids = blobs(git, [b"new"])
+    oids = write_blobs(git, [b"new"])
     assert list(git.objects.read(oids)) == [(oids[0], b"new")]
 
 
-def test_who_stops_reading_in_the_middle_leaves_nothing_to_the_next(git: Git) -> None:
-    first, second, third = blobs(git, [b"first" * 100_000, b"second", b"third"])
+def test_an_abandoned_read_leaves_nothing_for_the_next_one(git: Git) -> None:
+    first, second, third = write_blobs(git, [b"first" * 100_000, b"second", b"third"])
     reading = git.objects.read([first, second])
     assert next(reading)[0] == first
     reading.close()  # type: ignore[attr-defined]
     assert dict(git.objects.read([third])) == {third: b"third"}
 
 
-def test_what_is_too_large_is_left_out(git: Git) -> None:
-    small, large = blobs(git, [b"small", b"a much larger one"])
+def test_objects_over_the_limit_are_left_out(git: Git) -> None:
+    small, large = write_blobs(git, [b"small", b"a much larger one"])
     assert dict(git.objects.read([large, small], limit=6)) == {small: b"small"}
 
 
@@ -67,7 +67,7 @@ def test_what_is_too_large_is_left_out(git: Git) -> None:
         ("committer a", None),
     ],
 )
-def test_a_commit_says_when_it_was_written(git: Git, line: str, at: datetime | None) -> None:
+def test_a_commit_has_its_time_and_message(git: Git, line: str, at: datetime | None) -> None:
     tree = git.run("hash-object", "-t", "tree", "-w", "--stdin").decode().strip()
     words = f"tree {tree}\nauthor a <a> 1 +0000\n{line}\n\nWords\n\ncommitter b <b> 5 +0000\n"
     oid = git.run("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=words.encode()).decode().strip()
@@ -76,19 +76,19 @@ def test_a_commit_says_when_it_was_written(git: Git, line: str, at: datetime | N
     assert commit.message == "Words\n\ncommitter b <b> 5 +0000\n"
 
 
-def test_what_is_no_commit_is_refused(git: Git) -> None:
-    oids = blobs(git, [b"content"])
+def test_an_object_that_is_not_a_commit_is_refused(git: Git) -> None:
+    oids = write_blobs(git, [b"content"])
     for rev in (oids[0], ABSENT):
         with pytest.raises(GitError, match="is not a commit"):
             git.objects.commit(rev)
     assert dict(git.objects.read(oids)) == {oids[0]: b"content"}
 
 
-# Processes that do not answer.
+# Processes that do not respond.
 
 
-class Stubborn:
-    """Starts a shell instead of git, and notes how it ended and what it is blamed for."""
+class UnresponsiveGit:
+    """Starts a shell instead of git, and records how it ended and what it printed to stderr."""
 
     def __init__(self, script: str, timeout: float) -> None:
         self.script, self.processes, self.remarks = script, list[GitProcess](), list[bytes | None]()
@@ -104,29 +104,29 @@ class Stubborn:
         return RemoteUnreachable("it said no more")
 
     @property
-    def ended(self) -> list[tuple[int | None, bytes | None]]:
-        return [(one.returncode, told) for one, told in zip(self.processes, self.remarks, strict=True)]
+    def endings(self) -> list[tuple[int | None, bytes | None]]:
+        return [(process.returncode, remark) for process, remark in zip(self.processes, self.remarks, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("script", "timeout", "ended"),
+    ("script", "timeout", "ending"),
     [
         ("exec sleep 60", 0.05, (-signal.SIGKILL, None)),
         ("read name; printf 'half of a line'; echo why >&2; exit 3", 10, (3, b"why\n")),
     ],
 )
-def test_one_that_stops_in_the_middle_of_an_answer_is_ended_and_started_again(
-    script: str, timeout: float, ended: tuple[int, bytes | None]
+def test_a_process_that_stops_responding_is_killed_and_restarted(
+    script: str, timeout: float, ending: tuple[int, bytes | None]
 ) -> None:
-    stubborn = Stubborn(script, timeout)
+    unresponsive = UnresponsiveGit(script, timeout)
     for _ in range(2):
         with pytest.raises(RemoteUnreachable):
-            stubborn.objects.absent([ABSENT])
-    assert stubborn.ended == [ended, ended]
+            unresponsive.objects.absent([ABSENT])
+    assert unresponsive.endings == [ending, ending]
 
 
-def test_closing_ends_them_and_they_start_again(git: Git) -> None:
-    oids = blobs(git, [b"content"])
+def test_processes_end_on_close_and_start_again_when_needed(git: Git) -> None:
+    oids = write_blobs(git, [b"content"])
     for _ in range(2):
         assert dict(git.objects.read(oids)) == {oids[0]: b"content"}
         git.close()

@@ -9,9 +9,9 @@ import pytest
 from bot.errors import StoreError
 from bot.git.errors import AuthFailed
 from bot.git.remote_files import open_head, read_head
-from tests.memory.remotes import Hosted, bare_repository, commit, git
+from tests.memory.remotes import HostedRepository, bare_repository, commit, git
 
-WANTED = [".github/precedent.yml", ".github/precedent/*.j2"]
+PATTERNS = [".github/precedent.yml", ".github/precedent/*.j2"]
 FILE = "100644"
 PROJECT = {
     "README.md": (FILE, b"x" * 200_000),
@@ -23,47 +23,47 @@ PROJECT = {
     ".github/precedent/notes.txt": (FILE, b"notes"),
     ".github/precedent/deep/other.md.j2": (FILE, b"too deep"),
 }
-FOUND = {".github/precedent.yml": b"limit: 3\n", ".github/precedent/context.md.j2": b"{{ x }}"}
+EXPECTED = {".github/precedent.yml": b"limit: 3\n", ".github/precedent/context.md.j2": b"{{ x }}"}
 
 
-def test_the_wanted_files_come_in_three_exchanges_and_nothing_large(hosted: Hosted) -> None:
+def test_the_wanted_files_take_three_exchanges_and_nothing_large_is_sent(hosted: HostedRepository) -> None:
     commit(hosted.repository, PROJECT, "refs/heads/main")
-    assert read_head(hosted.url, hosted.token, WANTED)[1] == FOUND
-    assert len(hosted.asked) == 7
+    assert read_head(hosted.url, hosted.token, PATTERNS)[1] == EXPECTED
+    assert len(hosted.request_lines) == 7
     assert hosted.server.bytes_out < 5_000
 
 
-def test_a_project_without_settings_costs_two_exchanges(hosted: Hosted) -> None:
+def test_a_project_without_settings_takes_two_exchanges(hosted: HostedRepository) -> None:
     commit(hosted.repository, {"README.md": (FILE, b"x" * 200_000)}, "refs/heads/main")
-    assert read_head(hosted.url, hosted.token, WANTED)[1] == {}
-    assert len(hosted.asked) == 5
+    assert read_head(hosted.url, hosted.token, PATTERNS)[1] == {}
+    assert len(hosted.request_lines) == 5
     assert hosted.server.bytes_out < 5_000
 
 
-def test_an_empty_repository_has_no_files(hosted: Hosted) -> None:
-    assert read_head(hosted.url, hosted.token, WANTED) == ("", {})
+def test_an_empty_repository_has_no_files(hosted: HostedRepository) -> None:
+    assert read_head(hosted.url, hosted.token, PATTERNS) == ("", {})
 
 
-def test_where_it_stood_when_its_files_were_read_is_not_asked_again(hosted: Hosted) -> None:
-    made = commit(hosted.repository, PROJECT, "refs/heads/main")
-    tip, files = read_head(hosted.url, hosted.token, WANTED)
-    assert (tip, files) == (made, FOUND)
-    before = len(hosted.asked)
+def test_a_known_tip_is_not_requested_again(hosted: HostedRepository) -> None:
+    commit_id = commit(hosted.repository, PROJECT, "refs/heads/main")
+    tip, files = read_head(hosted.url, hosted.token, PATTERNS)
+    assert (tip, files) == (commit_id, EXPECTED)
+    before = len(hosted.request_lines)
     with open_head(hosted.url, hosted.token, tip) as head:
-        assert head.tip() == made
-        assert len(hosted.asked) == before
+        assert head.tip() == commit_id
+        assert len(hosted.request_lines) == before
         commit(hosted.repository, PROJECT | {"new": (FILE, b"new")}, "refs/heads/main")
-        assert head.tip() == made
+        assert head.tip() == commit_id
     with open_head(hosted.url, hosted.token) as head:
-        assert head.tip() != made
+        assert head.tip() != commit_id
 
 
 @pytest.mark.parametrize("filters", [True, False])
-def test_servers_that_refuse_or_ignore_partial_clones_give_the_same(tmp_path: Path, filters: bool) -> None:
+def test_servers_that_refuse_or_ignore_partial_clones_return_the_same(tmp_path: Path, filters: bool) -> None:
     remote = bare_repository(tmp_path / "remote.git", filters=filters)
     commit(remote, PROJECT, "refs/heads/main")
     git(remote, "config", "uploadpackfilter.tree.allow", "false")
-    assert read_head(str(remote), None, WANTED)[1] == FOUND
+    assert read_head(str(remote), None, PATTERNS)[1] == EXPECTED
     assert read_head(str(remote), None, ["README.md"], limit=200_000)[1] == {"README.md": b"x" * 200_000}
 
 
@@ -78,14 +78,14 @@ def test_servers_that_refuse_or_ignore_partial_clones_give_the_same(tmp_path: Pa
         (".github", "160000"),
     ],
 )
-def test_a_symlink_or_submodule_on_the_way_is_refused(hosted: Hosted, path: str, mode: str) -> None:
+def test_a_symlink_or_submodule_on_the_way_is_refused(hosted: HostedRepository, path: str, mode: str) -> None:
     commit(hosted.repository, {path: (mode, b"/etc/passwd"), "z": (FILE, b"z")}, "refs/heads/main")
     with pytest.raises(StoreError, match="is a symlink or a submodule"):
-        read_head(hosted.url, hosted.token, WANTED)
+        read_head(hosted.url, hosted.token, PATTERNS)
 
 
 @pytest.mark.parametrize("name", [".github/precedent.yml", "settings.yml"])
-def test_a_file_over_the_limit_is_refused(hosted: Hosted, name: str) -> None:
+def test_a_file_over_the_limit_is_refused(hosted: HostedRepository, name: str) -> None:
     commit(hosted.repository, {name: (FILE, b"x" * 65_537)}, "refs/heads/main")
     with pytest.raises(StoreError, match="more than 65,536 bytes"):
         read_head(hosted.url, hosted.token, [name])
@@ -93,37 +93,37 @@ def test_a_file_over_the_limit_is_refused(hosted: Hosted, name: str) -> None:
     assert len(read_head(hosted.url, hosted.token, [name])[1][name]) == 65_536
 
 
-def test_a_wrong_token_is_told(hosted: Hosted) -> None:
+def test_a_wrong_token_raises_auth_failed(hosted: HostedRepository) -> None:
     with pytest.raises(AuthFailed):
-        read_head(hosted.url, "wrong", WANTED)
+        read_head(hosted.url, "wrong", PATTERNS)
 
 
-def markdown(path: str) -> bool:
+def is_markdown(path: str) -> bool:
     return path.endswith(".md")
 
 
-def test_the_default_branch_is_walked_without_its_files(hosted: Hosted) -> None:
-    made = commit(hosted.repository, PROJECT | {"docs/a/b.md": (FILE, b"# B\n")}, "refs/heads/main")
+def test_the_default_branch_is_listed_without_fetching_its_files(hosted: HostedRepository) -> None:
+    commit_id = commit(hosted.repository, PROJECT | {"docs/a/b.md": (FILE, b"# B\n")}, "refs/heads/main")
     with open_head(hosted.url, hosted.token) as head:
-        assert head.tip() == made
-        assert head.fetch()[0] == made
-        files, left_out = head.files(markdown, lambda folder: folder.startswith("docs"))
+        assert head.tip() == commit_id
+        assert head.fetch()[0] == commit_id
+        files, left_out = head.files(is_markdown, lambda folder: folder.startswith("docs"))
         assert (sorted(files), left_out) == (["README.md", "docs/a/b.md"], [])
         assert head.contents([*files.values()], 1_000) == {files["docs/a/b.md"]: b"# B\n"}
 
 
-def test_a_folder_that_leads_nowhere_is_not_looked_into(hosted: Hosted) -> None:
+def test_an_unwanted_folder_is_not_entered(hosted: HostedRepository) -> None:
     commit(hosted.repository, {"docs/a.md": (FILE, b"a"), "src/b.md": (FILE, b"b")}, "refs/heads/main")
-    asked: list[str] = []
+    folders: list[str] = []
     with open_head(hosted.url, hosted.token) as head:
         head.fetch()
-        assert list(head.files(markdown, lambda folder: bool(asked.append(folder)) or folder == "docs")[0]) == [
+        assert list(head.files(is_markdown, lambda folder: bool(folders.append(folder)) or folder == "docs")[0]) == [
             "docs/a.md"
         ]
-    assert asked == ["docs", "src"]
+    assert folders == ["docs", "src"]
 
 
-def test_the_tip_costs_next_to_nothing(hosted: Hosted) -> None:
+def test_reading_the_tip_costs_next_to_nothing(hosted: HostedRepository) -> None:
     commit(hosted.repository, PROJECT, "refs/heads/main")
     with open_head(hosted.url, hosted.token) as head:
         head.tip()
@@ -132,28 +132,28 @@ def test_the_tip_costs_next_to_nothing(hosted: Hosted) -> None:
 
 
 @pytest.mark.parametrize("name", ["octocat/hello", "octocat/hello.wiki"])
-def test_nothing_and_no_repository_have_no_tip(hosted: Hosted, name: str) -> None:
+def test_an_empty_or_absent_repository_has_no_tip(hosted: HostedRepository, name: str) -> None:
     with open_head(f"{hosted.server.url}/{name}.git", hosted.token) as head:
         assert head.tip() == ""
 
 
-def test_a_wrong_token_is_not_taken_for_an_absent_repository(hosted: Hosted) -> None:
+def test_a_wrong_token_is_not_mistaken_for_an_absent_repository(hosted: HostedRepository) -> None:
     with open_head(hosted.url, "wrong") as head, pytest.raises(AuthFailed):
         head.tip()
 
 
-def test_a_server_that_sends_everything_gives_the_same_files(tmp_path: Path) -> None:
+def test_a_server_that_sends_everything_returns_the_same_files(tmp_path: Path) -> None:
     remote = bare_repository(tmp_path / "remote.git", filters=False)
     commit(remote, {"docs/a.md": (FILE, b"a"), "b.txt": (FILE, b"b")}, "refs/heads/main")
     with open_head(str(remote), None) as head:
         head.fetch()
-        files, _ = head.files(markdown, lambda _: True)
+        files, _ = head.files(is_markdown, lambda _: True)
         assert head.contents([*files.values()], 10) == {files["docs/a.md"]: b"a"}
 
 
-def test_folders_below_folders_come_to_an_end(hosted: Hosted) -> None:
+def test_too_deeply_nested_folders_are_left_out(hosted: HostedRepository) -> None:
     deep = "/".join(["docs"] * 40)
     commit(hosted.repository, {f"{deep}/a.md": (FILE, b"a"), "docs/b.md": (FILE, b"b")}, "refs/heads/main")
     with open_head(hosted.url, hosted.token) as head:
         head.fetch()
-        assert list(head.files(markdown, lambda _: True)[0]) == ["docs/b.md"]
+        assert list(head.files(is_markdown, lambda _: True)[0]) == ["docs/b.md"]

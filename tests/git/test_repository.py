@@ -21,45 +21,45 @@ from bot.git.errors import AuthFailed, GitError, RefMissing, RemoteUnreachable
 from bot.git.remote import Remote, checked_branch
 from bot.git.repository import TIP, Git
 from tests.examples import examples
-from tests.memory.remotes import Hosted, bare_repository, git
+from tests.memory.remotes import HostedRepository, bare_repository, git
 
 CANARY = "ghs_canaryCANARYcanary0123456789abcdef"
 ENCODED = base64.b64encode(f"x-access-token:{CANARY}".encode()).decode()
 
-_listening: list[list[list[str]]] = []
+_recorders: list[list[list[str]]] = []
 
 
-def _watch(event: str, args: tuple[Any, ...]) -> None:
-    if event == "subprocess.Popen" and _listening:
-        _listening[-1].append([str(word) for word in args[1]])
+def _record_program(event: str, args: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen" and _recorders:
+        _recorders[-1].append([str(word) for word in args[1]])
 
 
-sys.addaudithook(_watch)
+sys.addaudithook(_record_program)
 
 
 @contextmanager
 def started_programs() -> Iterator[list[list[str]]]:
-    """The argument list of every program that this process starts meanwhile."""
-    _listening.append([])
+    """Collect the arguments of every program that this process starts in the block."""
+    _recorders.append([])
     try:
-        yield _listening[-1]
+        yield _recorders[-1]
     finally:
-        _listening.pop()
+        _recorders.pop()
 
 
-def is_of_the_server(words: list[str]) -> bool:
-    """Whether the git server of the tests started this, which runs in the same process."""
-    return "--stateless-rpc" in words or words[1:] == ["--exec-path"]
+def is_from_test_server(arguments: list[str]) -> bool:
+    """Whether this was started by the tests' git server, which runs in the same process."""
+    return "--stateless-rpc" in arguments or arguments[1:] == ["--exec-path"]
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[Git]:
-    with Git(tmp_path / "own.git", Remote(str(bare_repository(tmp_path / "remote.git"))), tries=1) as made:
-        made.init()
-        yield made
+    with Git(tmp_path / "own.git", Remote(str(bare_repository(tmp_path / "remote.git"))), tries=1) as own_git:
+        own_git.init()
+        yield own_git
 
 
-def test_nothing_of_the_users_own_git_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_own_git_configuration_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, trace = tmp_path / "home", tmp_path / "trace"
     home.mkdir()
     (home / ".gitconfig").write_text(
@@ -100,22 +100,24 @@ def test_nothing_of_the_users_own_git_is_heard(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "own.git" / "hooks").exists()
 
 
-def test_the_token_travels_only_in_the_environment_of_git(hosted: Hosted, tmp_path: Path) -> None:
+def test_the_token_is_passed_only_in_the_environment_of_git(hosted: HostedRepository, tmp_path: Path) -> None:
     own = Git(tmp_path / "own.git", Remote(hosted.url, hosted.token), tries=1)
     with started_programs() as programs:
         own.init()
         assert own.remote_tip("refs/heads/precedent") == ""
     encoded = base64.b64encode(f"x-access-token:{hosted.token}".encode()).decode()
-    programs = [words for words in programs if not is_of_the_server(words)]
-    assert [words[0] for words in programs] == ["git"]
-    assert not any(secret in word for words in programs for word in words for secret in (hosted.token, encoded))
+    programs = [arguments for arguments in programs if not is_from_test_server(arguments)]
+    assert [arguments[0] for arguments in programs] == ["git"]
+    assert not any(secret in word for arguments in programs for word in arguments for secret in (hosted.token, encoded))
     files = [file.read_bytes() for file in (tmp_path / "own.git").rglob("*") if file.is_file()]
     assert files
     assert not any(secret.encode() in content for content in files for secret in (hosted.token, encoded))
 
 
 @pytest.mark.parametrize("token", [CANARY, None])
-def test_a_wrong_token_is_named_as_the_reason_and_not_shown(hosted: Hosted, tmp_path: Path, token: str | None) -> None:
+def test_a_wrong_token_is_named_as_the_reason_but_not_shown(
+    hosted: HostedRepository, tmp_path: Path, token: str | None
+) -> None:
     own = Git(tmp_path / "own.git", Remote(hosted.url, token), tries=1)
     own.init()
     with pytest.raises(AuthFailed, match="contents: write") as caught:
@@ -124,10 +126,10 @@ def test_a_wrong_token_is_named_as_the_reason_and_not_shown(hosted: Hosted, tmp_
     assert ENCODED not in str(caught.value)
 
 
-def test_secrets_are_cut_out_of_anything_that_git_says() -> None:
+def test_secrets_are_redacted_from_any_output_of_git() -> None:
     remote = Remote("https://github.com/octocat/hello", CANARY)
-    said = remote.redact(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
-    assert said == "fatal: *** *** https://***@github.com/"
+    message = remote.redact(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
+    assert message == "fatal: *** *** https://***@github.com/"
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,8 @@ def test_other_addresses_are_refused_without_repeating_a_password(url: str) -> N
     assert "secret" not in str(caught.value)
 
 
-FINE = ["precedent", "a/b", "memory/v1.2", "x" * 200, "日本", "a-b_c+d", "feature/@home", "a@b", "{x}", "a.b"]
-UNFIT = [
+VALID_NAMES = ["precedent", "a/b", "memory/v1.2", "x" * 200, "日本", "a-b_c+d", "feature/@home", "a@b", "{x}", "a.b"]
+INVALID_NAMES = [
     "",
     "HEAD",
     "-x",
@@ -187,14 +189,14 @@ UNFIT = [
 ]
 
 
-@pytest.mark.parametrize("name", FINE)
-def test_a_usual_branch_name_is_taken(name: str) -> None:
+@pytest.mark.parametrize("name", VALID_NAMES)
+def test_a_valid_branch_name_is_accepted(name: str) -> None:
     assert checked_branch(name) == name
     subprocess.run(["git", "check-ref-format", f"refs/heads/{name}"], check=True)
 
 
-@pytest.mark.parametrize("name", UNFIT)
-def test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", INVALID_NAMES)
+def test_an_invalid_branch_name_or_one_like_an_option_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="branch"):
         checked_branch(name)
 
@@ -205,7 +207,7 @@ def test_a_name_that_is_no_branch_or_looks_like_an_option_is_refused(name: str) 
         st.sampled_from([*"ab./-@{}~^:?*[\\ \x01\x7fé", ".lock", "..", "@{", "HEAD"]), min_size=1, max_size=6
     ).map("".join)
 )
-def test_git_agrees_with_every_name_that_is_taken(name: str) -> None:
+def test_git_agrees_with_every_accepted_name(name: str) -> None:
     try:
         checked_branch(name)
     except UserError:
@@ -215,18 +217,18 @@ def test_git_agrees_with_every_name_that_is_taken(name: str) -> None:
     )
 
 
-def test_a_closed_port_is_a_remote_that_cannot_be_reached(tmp_path: Path) -> None:
+def test_a_closed_port_raises_remote_unreachable(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         own = Git(tmp_path / "own.git", Remote(f"http://127.0.0.1:{probe.getsockname()[1]}/x.git", CANARY), tries=2)
         own.init()
-        begun = time.monotonic()
+        started = time.monotonic()
         with pytest.raises(RemoteUnreachable):
             own.remote_tip("refs/heads/precedent")
-        assert time.monotonic() - begun >= 0.25  # it paused, and tried once more
+        assert time.monotonic() - started >= 0.25  # it paused and retried once
 
 
-def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
+def test_a_server_that_never_responds_is_given_up(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         own = Git(
             tmp_path / "own.git", Remote(f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"), timeout=0.5, tries=1
@@ -236,21 +238,23 @@ def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
             own.remote_tip("refs/heads/precedent")
 
 
-def test_without_git_on_the_path_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_on_the_path_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="install git"):
         Git(tmp_path, Remote("/nowhere")).run("--version")
 
 
-def test_a_branch_that_is_not_there_is_missing(repository: Git) -> None:
+def test_an_absent_branch_raises_ref_missing(repository: Git) -> None:
     with pytest.raises(RefMissing):
         repository.fetch_tip("refs/heads/precedent", ["blob:none"])
 
 
-def test_no_object_is_ever_fetched_unasked(repository: Git, tmp_path: Path) -> None:
+def test_no_object_is_fetched_implicitly(repository: Git, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
-    blob = git(remote, "hash-object", "-w", "--stdin", given=b"content")
-    tree = git(remote, "mktree", given=f"100644 blob {blob}\tfile\n".encode())
+    blob = git(remote, "hash-object", "-w", "--stdin", stdin=b"content")
+    tree = git(remote, "mktree", stdin=f"100644 blob {blob}\tfile\n".encode())
     commit = git(remote, "commit-tree", "-m", "x", tree)
     git(remote, "update-ref", "refs/heads/precedent", commit)
     assert repository.fetch_tip("refs/heads/precedent", ["blob:none"])

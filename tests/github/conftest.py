@@ -1,4 +1,4 @@
-"""The fake forge, and our client on it."""
+"""The fake GitHub and a client for it."""
 
 import pytest
 
@@ -15,7 +15,7 @@ REPOSITORY = "octocat/hello-world"
 
 @pytest.fixture
 def client(github: FakeGitHub) -> GitHubClient:
-    """Our client as the workflow's token, without the pause between writes."""
+    """A client with the workflow's token, without the pause between writes."""
     return GitHubClient(github.url, github.token, REPOSITORY, write_gap=0)
 
 

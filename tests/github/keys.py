@@ -1,4 +1,4 @@
-"""Keys of Apps, made anew for each run of the tests."""
+"""Key pairs of Apps, generated once per test run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 @functools.cache
 def key_pair(name: str = "first") -> tuple[str, str]:
-    """A private key as GitHub gives it out, and its public half, both in PEM; another one for another name."""
+    """A private key in GitHub's format and its public half, both in PEM; each name has its own pair."""
     key = rsa.generate_private_key(65537, 2048)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()

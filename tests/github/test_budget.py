@@ -1,4 +1,4 @@
-"""What is left of GitHub's limits, from the headers of several workers, and what history leaves of it."""
+"""The rest of GitHub's rate limits, from response headers of several workers, and the reserve that history keeps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.github.history import GraphQLHistory, HistorySource, RestHistory
 from bot.github.threads import OwnCommentRule
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 END = NOW + timedelta(minutes=40)
@@ -40,20 +40,20 @@ def budget(reserve: float = RESERVE, known: Mapping[str, Rate] | None = None) ->
     return RequestBudget(known, reserve=reserve)
 
 
-def test_within_one_window_the_lowest_counts_and_the_newest_window_wins() -> None:
+def test_the_lowest_value_in_a_window_counts_and_the_newest_window_wins() -> None:
     later = END + timedelta(hours=1)
-    answers = [
+    responses = [
         (headers(900), 900),
-        (headers(950), 900),  # a late one
+        (headers(950), 900),  # arrived late
         (headers(800, ends=END + timedelta(seconds=1)), 800),  # the end varies by a second
         (headers(850, ends=END - timedelta(seconds=1)), 800),
         (headers(4990, ends=later), 4990),
-        (headers(10), 4990),  # a very late one, of the window before
+        (headers(10), 4990),  # arrived very late, from the previous window
     ]
-    found = budget()
-    for told, expected in answers:
-        found.note(told)
-        assert found.rates[CORE].left == expected
+    request_budget = budget()
+    for response_headers, expected in responses:
+        request_budget.note(response_headers)
+        assert request_budget.rates[CORE].left == expected
 
 
 RATES = st.builds(
@@ -65,22 +65,22 @@ RATES = st.builds(
 
 
 @given(st.lists(RATES, min_size=1))
-def test_the_order_of_answers_does_not_matter(rates: list[Rate]) -> None:
-    def together(each: list[Rate]) -> Rate:
-        known = None
-        for rate in each:
-            known = merge_rates(known, rate)
-        assert known is not None
-        return known
+def test_the_order_of_responses_does_not_matter(rates: list[Rate]) -> None:
+    def merge_all(reported: list[Rate]) -> Rate:
+        merged = None
+        for rate in reported:
+            merged = merge_rates(merged, rate)
+        assert merged is not None
+        return merged
 
     last = max(rate.ends for rate in rates if rate.ends)
     window = [rate for rate in rates if rate.ends and last - rate.ends < SAME_WINDOW]
     expected = Rate(min(rate.left for rate in window), 5000, last)
-    assert together(rates) == together(rates[::-1]) == expected
+    assert merge_all(rates) == merge_all(rates[::-1]) == expected
 
 
 @pytest.mark.parametrize(
-    "told",
+    "response_headers",
     [
         {},
         headers("-1"),
@@ -92,23 +92,23 @@ def test_the_order_of_answers_does_not_matter(rates: list[Rate]) -> None:
         headers(5, resource="core\x00"),
     ],
 )
-def test_what_is_no_limit_of_ours_is_left_out(told: dict[str, str]) -> None:
-    found = budget()
-    found.note(told)
-    assert found.rates == {}
+def test_malformed_and_unrelated_limits_are_ignored(response_headers: dict[str, str]) -> None:
+    request_budget = budget()
+    request_budget.note(response_headers)
+    assert request_budget.rates == {}
 
 
 @pytest.mark.parametrize("ends", ["", "soon", "99999999999", NOW + LONGEST + timedelta(seconds=1)])
-def test_an_end_that_is_none_is_not_waited_for(ends: datetime | str) -> None:
-    found = budget()
-    found.note(headers(5, ends=ends))
-    assert found.rates[CORE] == Rate(5, 5000, None)
-    found.note(headers(4000))
-    assert found.rates[CORE].left == 4000
+def test_an_implausible_reset_time_is_ignored(ends: datetime | str) -> None:
+    request_budget = budget()
+    request_budget.note(headers(5, ends=ends))
+    assert request_budget.rates[CORE] == Rate(5, 5000, None)
+    request_budget.note(headers(4000))
+    assert request_budget.rates[CORE].left == 4000
 
 
 @pytest.mark.parametrize(
-    ("left", "limit", "reserve", "least", "rests"),
+    ("left", "limit", "reserve", "minimum", "must_pause"),
     [
         (1500, 5000, 0.3, 0, False),
         (1499, 5000, 0.3, 0, True),
@@ -120,96 +120,98 @@ def test_an_end_that_is_none_is_not_waited_for(ends: datetime | str) -> None:
         (0, 5000, 0.0, 0, False),
     ],
 )
-def test_history_leaves_the_reserve(left: int, limit: int, reserve: float, least: int, *, rests: bool) -> None:
-    found = budget(reserve)
-    found.note(headers(left, limit))
-    if not rests:
-        found.keep_reserve(CORE, least)
+def test_history_leaves_the_reserve(left: int, limit: int, reserve: float, minimum: int, *, must_pause: bool) -> None:
+    request_budget = budget(reserve)
+    request_budget.note(headers(left, limit))
+    if not must_pause:
+        request_budget.keep_reserve(CORE, minimum)
         return
     with pytest.raises(RateLimited) as error:
-        found.keep_reserve(CORE, least)
+        request_budget.keep_reserve(CORE, minimum)
     assert (error.value.resource, error.value.until) == (HISTORY, END)
     assert error.value.resource in OF_HISTORY
-    found.keep_reserve(GRAPHQL, least)
+    request_budget.keep_reserve(GRAPHQL, minimum)
 
 
-def test_the_numbers_are_passed_on_now_and_then() -> None:
-    told: list[int] = []
-    found = RequestBudget(report=lambda rates: told.append(rates[CORE].left))
+def test_the_remaining_requests_are_reported_from_time_to_time() -> None:
+    reported: list[int] = []
+    request_budget = RequestBudget(report=lambda rates: reported.append(rates[CORE].left))
     for left in range(2 * REPORTED + 1):
-        found.note(headers(4000 - left))
-    assert told == [4001 - REPORTED, 4001 - 2 * REPORTED]
+        request_budget.note(headers(4000 - left))
+    assert reported == [4001 - REPORTED, 4001 - 2 * REPORTED]
 
 
 @pytest.mark.parametrize("resource", [CORE, GRAPHQL])
-def test_no_request_of_history_is_sent_once_others_used_all_but_the_reserve(github: FakeGitHub, resource: str) -> None:
+def test_history_sends_no_request_once_only_the_reserve_is_left(github: FakeGitHub, resource: str) -> None:
     github.open_issue("octocat", "Crash")
     github.comment(1, "hubot", "Here too.")
     known = {resource: Rate(1499, 5000, datetime.now(UTC) + timedelta(minutes=9))}
     client = GitHubClient(github.url, github.token, REPOSITORY, budget=RequestBudget(known, reserve=RESERVE))
-    ways: dict[str, HistorySource] = {
+    histories: dict[str, HistorySource] = {
         CORE: RestHistory(OWN, client),
         GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client),
     }
     with pytest.raises(RateLimited) as limit:
-        list(ways[resource].since(None))
+        list(histories[resource].since(None))
     client.apply_limit(limit.value)
-    assert not [each for each in github.requests if "timeline" in each.path or "graphql" in each.path]
+    assert not [request for request in github.requests if "timeline" in request.path or "graphql" in request.path]
     assert client.issue(1)["number"] == 1
     assert client.troubles == ()
 
 
 @pytest.fixture
-def answers() -> Iterator[tuple[Listener, list[dict[str, str]], list[Sent]]]:
-    """A server that answers with what is in the second list, and notes the headers that it was asked with."""
-    asked: list[dict[str, str]] = []
-    told: list[Sent] = []
+def scripted_server() -> Iterator[tuple[Listener, list[dict[str, str]], list[SentReply]]]:
+    """A server that records request headers in the first list and responds from the second."""
+    requests: list[dict[str, str]] = []
+    responses: list[SentReply] = []
 
-    def answer(method: str, target: str, given: dict[str, str], body: bytes) -> Sent:
-        asked.append(given)
-        return told.pop(0)
+    def answer(method: str, target: str, headers_sent: dict[str, str], body: bytes) -> SentReply:
+        requests.append(headers_sent)
+        return responses.pop(0)
 
     listener = Listener(answer)
-    yield listener, asked, told
+    yield listener, requests, responses
     listener.stop()
 
 
-LISTED = b'[{"number": 1, "updated_at": "2026-01-05T11:00:00Z"}]'
-CHANGED = datetime(2026, 1, 5, 11, tzinfo=UTC)
+ISSUE_LIST = b'[{"number": 1, "updated_at": "2026-01-05T11:00:00Z"}]'
+CHANGED_AT = datetime(2026, 1, 5, 11, tzinfo=UTC)
 
 
-def test_the_newest_change_is_not_sent_again(github: FakeGitHub) -> None:
+def test_an_unchanged_etag_costs_no_request_quota(github: FakeGitHub) -> None:
     client = GitHubClient(github.url, github.token, REPOSITORY)
-    none = client.newest_change()
-    assert none is not None
-    assert none.at is None
+    initial = client.newest_change()
+    assert initial is not None
+    assert initial.at is None
     github.open_issue("octocat", "Crash", at="2026-01-05T12:00:00Z")
-    first = client.newest_change(none.etag)
+    first = client.newest_change(initial.etag)
     assert first is not None
     assert first.at == NOW
     left = client.rate
     assert client.newest_change(first.etag) is None
     assert client.rate == left
     github.comment(1, "hubot", "news", at="2026-01-05T13:00:00Z")
-    again = client.newest_change(first.etag)
-    assert again is not None
-    assert again.at == NOW + timedelta(hours=1)
+    second = client.newest_change(first.etag)
+    assert second is not None
+    assert second.at == NOW + timedelta(hours=1)
 
 
-def test_a_304_counts_only_if_there_was_an_etag(answers: tuple[Listener, list[dict[str, str]], list[Sent]]) -> None:
-    listener, asked, told = answers
+def test_a_304_counts_only_if_there_was_an_etag(
+    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]],
+) -> None:
+    listener, requests, responses = scripted_server
     client = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0)
-    told.append(Sent(304, {}, b""))
+    responses.append(SentReply(304, {}, b""))
     with pytest.raises(ForgeError, match="304"):
         client.newest_change()
-    assert "If-None-Match" not in asked[0]
-    told.append(Sent(304, {}, b""))
+    assert "If-None-Match" not in requests[0]
+    responses.append(SentReply(304, {}, b""))
     assert client.newest_change('"a"') is None
-    assert asked[1]["If-None-Match"] == '"a"'
+    assert requests[1]["If-None-Match"] == '"a"'
 
 
 @pytest.mark.parametrize(
-    ("header", "kept"),
+    ("header", "etag"),
     [
         ('W/"abc"', 'W/"abc"'),
         ('"abc"', '"abc"'),
@@ -221,20 +223,20 @@ def test_a_304_counts_only_if_there_was_an_etag(answers: tuple[Listener, list[di
         ('"\xe9"', ""),
     ],
 )
-def test_only_what_is_an_etag_is_sent_back(
-    answers: tuple[Listener, list[dict[str, str]], list[Sent]], header: str, kept: str
+def test_only_a_valid_etag_is_sent_back(
+    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]], header: str, etag: str
 ) -> None:
-    listener, _, told = answers
-    told.append(Sent(200, {"ETag": header} if header else {}, LISTED))
-    found = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()
-    assert found == (CHANGED, kept)
+    listener, _, responses = scripted_server
+    responses.append(SentReply(200, {"ETag": header} if header else {}, ISSUE_LIST))
+    change = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()
+    assert change == (CHANGED_AT, etag)
 
 
 @pytest.mark.parametrize("body", [b"{}", b'[{"updated_at": 5}]', b'[{"updated_at": "soon"}]', b"[{}]"])
-def test_what_was_not_asked_for_is_no_change(
-    answers: tuple[Listener, list[dict[str, str]], list[Sent]], body: bytes
+def test_an_unexpected_response_is_not_a_change(
+    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]], body: bytes
 ) -> None:
-    listener, _, told = answers
-    told.append(Sent(200, {}, body))
+    listener, _, responses = scripted_server
+    responses.append(SentReply(200, {}, body))
     with pytest.raises(ForgeError, match="an unexpected answer"):
         GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()

@@ -1,4 +1,4 @@
-"""Our comments in discussions by GraphQL: found, written, changed and deleted, and what GitHub refuses."""
+"""Our comments in discussions by GraphQL: finding, writing, changing and deleting them, and GitHub's refusals."""
 
 from __future__ import annotations
 
@@ -22,87 +22,97 @@ from tests.github.conftest import REPOSITORY
 
 
 @pytest.fixture
-def talks(client: GitHubClient) -> DiscussionComments:
+def comments_api(client: GitHubClient) -> DiscussionComments:
     return DiscussionComments(client, REPOSITORY)
 
 
 @pytest.mark.parametrize("query", [ADD, COMMENTS, COUNT, DELETE, UPDATE])
-def test_githubs_schema_takes_each_query(query: str) -> None:
+def test_each_query_is_valid_in_githubs_schema(query: str) -> None:
     assert validate_query(query) == []
 
 
-def test_a_comment_is_written_found_changed_and_deleted(
-    github: FakeGitHub, talks: DiscussionComments, own: OwnCommentRule
+def test_a_comment_can_be_written_found_changed_and_deleted(
+    github: FakeGitHub, comments_api: DiscussionComments, own: OwnCommentRule
 ) -> None:
     number = github.discuss("hubot", "How?")
     github.say(number, "octocat", "Like that.")
-    made = talks.create_comment(number, f"{own.marker}\nSeen before")
-    assert made.url.endswith(f"/discussions/{number}#discussioncomment-{made.id}")
-    found = talks.comments(number)
-    assert [own.is_answer(comment) for comment in found] == [False, True]
-    assert (found[1]["id"], found[1]["node_id"], found[1]["html_url"]) == (made.id, made.node_id, made.url)
-    assert talks.timeline(number)[1]["event"] == "commented"
-    assert talks.update_comment(made.id, f"{own.marker}\nOpen now").id == made.id
+    created = comments_api.create_comment(number, f"{own.marker}\nSeen before")
+    assert created.url.endswith(f"/discussions/{number}#discussioncomment-{created.id}")
+    comments = comments_api.comments(number)
+    assert [own.is_answer(comment) for comment in comments] == [False, True]
+    assert (comments[1]["id"], comments[1]["node_id"], comments[1]["html_url"]) == (
+        created.id,
+        created.node_id,
+        created.url,
+    )
+    assert comments_api.timeline(number)[1]["event"] == "commented"
+    assert comments_api.update_comment(created.id, f"{own.marker}\nOpen now").id == created.id
     assert github.discussion(number).comments[1].body.endswith("Open now")
-    talks.fold(made.node_id, folded=True)
+    comments_api.fold(created.node_id, folded=True)
     assert github.discussion(number).comments[1].minimized == "OUTDATED"
-    talks.delete_comment(made.id)
-    assert [comment["body"] for comment in talks.comments(number)] == ["Like that."]
+    comments_api.delete_comment(created.id)
+    assert [comment["body"] for comment in comments_api.comments(number)] == ["Like that."]
     assert github.writes == 4
 
 
-def test_all_comments_are_read_and_replies_are_not(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_all_comments_are_read_but_not_their_replies(github: FakeGitHub, comments_api: DiscussionComments) -> None:
     number = github.discuss("hubot", "How?")
-    said = [github.say(number, "octocat", f"Comment {n}") for n in range(101)]
-    github.say(number, "hubot", "Thanks!", to=said[0])
-    assert [comment["id"] for comment in talks.comments(number)] == said
+    comment_ids = [github.say(number, "octocat", f"Comment {n}") for n in range(101)]
+    github.say(number, "hubot", "Thanks!", to=comment_ids[0])
+    assert [comment["id"] for comment in comments_api.comments(number)] == comment_ids
 
 
-def test_a_comment_without_a_number_is_passed_over(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_a_comment_without_an_id_is_skipped(github: FakeGitHub, comments_api: DiscussionComments) -> None:
     number = github.discuss("hubot", "How?")
     github.say(number, "octocat", "Like that.")
-    said = github.say(number, "octocat", "Or so.")
-    github.discussion(number).comments[0].id = 0  # GitHub's schema lets it be null
-    assert [comment["id"] for comment in talks.comments(number)] == [said]
+    comment_id = github.say(number, "octocat", "Or so.")
+    github.discussion(number).comments[0].id = 0  # GitHub's schema allows null
+    assert [comment["id"] for comment in comments_api.comments(number)] == [comment_id]
 
 
-def test_what_is_no_discussion_is_gone_and_never_certainly(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_a_number_that_is_not_a_discussion_is_gone_but_not_certainly(
+    github: FakeGitHub, comments_api: DiscussionComments
+) -> None:
     issue = github.open_issue("hubot", "Crash")
-    for asked in (lambda: talks.comments(issue), lambda: talks.create_comment(issue, "Hello")):
+    for call in (lambda: comments_api.comments(issue), lambda: comments_api.create_comment(issue, "Hello")):
         with pytest.raises(Gone) as caught:
-            asked()
+            call()
         assert not caught.value.certain
-    assert not talks.has_listed(issue)
+    assert not comments_api.has_listed(issue)
 
 
-def test_a_comment_that_was_deleted_or_never_listed_is_gone(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_a_comment_that_was_deleted_or_never_listed_is_gone(
+    github: FakeGitHub, comments_api: DiscussionComments
+) -> None:
     number = github.discuss("hubot", "How?")
-    made = talks.create_comment(number, "Hello")
-    github.delete_said(number, made.id)
-    for key in (made.id, 4711):
+    created = comments_api.create_comment(number, "Hello")
+    github.delete_discussion_comment(number, created.id)
+    for key in (created.id, 4711):
         with pytest.raises(Gone):
-            talks.update_comment(key, "Hello again")
+            comments_api.update_comment(key, "Hello again")
 
 
-def test_a_token_that_may_only_read_is_told_what_it_lacks(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_a_read_only_token_is_refused_with_the_missing_permission(
+    github: FakeGitHub, comments_api: DiscussionComments
+) -> None:
     number = github.discuss("hubot", "How?")
     github.world.tokens[github.token].permissions = {"issues": "write", "discussions": "read"}
     with pytest.raises(NotPermitted, match="discussions: write"):
-        talks.create_comment(number, "Hello")
+        comments_api.create_comment(number, "Hello")
     assert github.discussion(number).comments == []
 
 
-def test_a_lost_answer_is_not_asked_for_again(github: FakeGitHub, talks: DiscussionComments) -> None:
+def test_a_write_whose_response_was_lost_is_not_repeated(github: FakeGitHub, comments_api: DiscussionComments) -> None:
     number = github.discuss("hubot", "How?")
-    talks.comments(number)
+    comments_api.comments(number)
     github.faults.add("POST /graphql", "drop", None)
     github.mark()
     with pytest.raises(Unreachable):
-        talks.create_comment(number, "Hello")
+        comments_api.create_comment(number, "Hello")
     assert len(github.recent) == 1
 
 
-def test_discussions_are_counted_where_the_token_may_see_them(github: FakeGitHub, client: GitHubClient) -> None:
+def test_discussions_are_counted_if_the_token_may_read_them(github: FakeGitHub, client: GitHubClient) -> None:
     assert count_discussions(client, REPOSITORY) == 0
     github.discuss("hubot", "How?")
     assert count_discussions(client, REPOSITORY) == 1

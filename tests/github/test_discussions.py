@@ -1,4 +1,4 @@
-"""Discussions by GraphQL: every field, long ones, those that are gone, and what a server or a token refuses."""
+"""Discussions by GraphQL: every field, long and deleted ones, and refusals by the server or for lack of permission."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_everything_that_memory_needs_is_read(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_everything_that_memory_needs_is_read_from_a_discussion(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss("hubot", "How?", "Like this?", at=at(1), labels=["help"])
-    comment = github.say(number, "octocat", "Like that.", at=at(2))
-    reply = github.say(number, "hubot", "Thanks!", at=at(3), to=comment)
-    github.mark_answer(number, comment, "hubot", at=at(4))
+    comment_id = github.say(number, "octocat", "Like that.", at=at(2))
+    reply = github.say(number, "hubot", "Thanks!", at=at(3), to=comment_id)
+    github.mark_answer(number, comment_id, "hubot", at=at(4))
     (thread,) = reader.page("").threads
     assert (thread.id, thread.kind, thread.title, thread.body) == (number, Kind.DISCUSSION, "How?", "Like this?")
     assert (thread.author, thread.role, thread.labels) == ("hubot", "NONE", ("Q&A", "help"))
-    assert [(said.id, said.author, said.role, said.text) for said in thread.comments] == [
-        (comment, "octocat", "OWNER", "Like that."),
+    assert [(comment.id, comment.author, comment.role, comment.text) for comment in thread.comments] == [
+        (comment_id, "octocat", "OWNER", "Like that."),
         (reply, "hubot", "NONE", "Thanks!"),
     ]
     assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "answered", "hubot")
     assert (thread.closed_at, thread.updated_at) == (moment(at(4)), moment(at(4)))
-    assert thread.events == (TimelineEvent("answered", moment(at(4)), "hubot", comment=comment),)
+    assert thread.events == (TimelineEvent("answered", moment(at(4)), "hubot", comment=comment_id),)
     assert thread_from_archive(archive_fields(thread)) == thread
     assert reader.read_one(number) == thread
 
 
-def test_one_that_was_closed_without_an_answer_says_why(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_a_discussion_closed_without_an_answer_says_why(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss(None, "An idea", category="Ideas", at=at(1))
     github.close_discussion(number, "outdated", at=at(2))
     thread = reader.read_one(number)
@@ -67,7 +67,7 @@ def test_a_reply_may_be_the_answer(github: FakeGitHub, reader: DiscussionReader)
     replies = [github.say(number, "octocat", f"Reply {n}", to=top) for n in range(12)]
     github.mark_answer(number, replies[-1], "hubot")
     (thread,) = reader.page("").threads
-    assert [said.id for said in thread.comments] == [top, *replies]
+    assert [comment.id for comment in thread.comments] == [top, *replies]
     assert thread.events[0].comment == replies[-1]
 
 
@@ -75,11 +75,11 @@ def test_a_deleted_comment_leaves_its_replies(github: FakeGitHub, reader: Discus
     number = github.discuss("hubot", "How?")
     top = github.say(number, "octocat", "My password is 1234.")
     reply = github.say(number, "hubot", "Delete that!", to=top)
-    github.delete_said(number, top)
-    assert [said.id for said in reader.read_one(number).comments] == [reply]
+    github.delete_discussion_comment(number, top)
+    assert [comment.id for comment in reader.read_one(number).comments] == [reply]
 
 
-def test_our_own_comments_are_no_part_of_it(github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule) -> None:
+def test_our_own_comments_are_left_out(github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule) -> None:
     number = github.discuss("hubot", "How?")
     github.say(number, own.login, f"{own.marker}\nSeen before")
     assert reader.read_one(number).comments == ()
@@ -88,23 +88,23 @@ def test_our_own_comments_are_no_part_of_it(github: FakeGitHub, reader: Discussi
 def test_a_person_with_the_name_of_our_app_is_not_us(
     github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule
 ) -> None:
-    """GraphQL calls both by the same login."""
+    """GraphQL gives both the same login."""
     person = own.login.removesuffix("[bot]")
     number = github.discuss("hubot", "How?")
-    said = github.say(number, person, f"{own.marker}\nSeen before")
+    comment_id = github.say(number, person, f"{own.marker}\nSeen before")
     (comment,) = reader.read_one(number).comments
-    assert (comment.id, comment.author, comment.is_bot) == (said, person, False)
+    assert (comment.id, comment.author, comment.is_bot) == (comment_id, person, False)
 
 
-def test_long_ones_are_read_to_their_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_long_discussions_are_read_to_their_end(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss("hubot", "How?")
-    said = [github.say(number, "octocat", f"Comment {n}") for n in range(120)]
+    comment_ids = [github.say(number, "octocat", f"Comment {n}") for n in range(120)]
     (thread,) = reader.page("").threads
-    assert [one.id for one in thread.comments] == said
-    assert [one.id for one in reader.read_one(number).comments] == said
+    assert [comment.id for comment in thread.comments] == comment_ids
+    assert [comment.id for comment in reader.read_one(number).comments] == comment_ids
 
 
-def test_the_list_goes_on_where_it_was_left_and_what_changes_meanwhile_comes_last(
+def test_the_list_resumes_at_the_cursor_and_later_changes_come_last(
     github: FakeGitHub, reader: DiscussionReader
 ) -> None:
     numbers = [github.discuss("hubot", f"Question {n}", at=at(1, n)) for n in range(22)]
@@ -123,7 +123,7 @@ def test_the_newest_changes_come_first(github: FakeGitHub, reader: DiscussionRea
     assert [thread.id for thread in changed_since(pages[0], moment(at(1, 20)))] == numbers[:19:-1]
 
 
-def test_only_what_changed_is_read_to_its_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_only_changed_discussions_are_read_to_their_end(github: FakeGitHub, reader: DiscussionReader) -> None:
     old, new = (github.discuss("hubot", name, at=at(day)) for name, day in (("Old", 1), ("New", 3)))
     for number, day in ((old, 1), (new, 3)):
         for _ in range(60):
@@ -131,10 +131,12 @@ def test_only_what_changed_is_read_to_its_end(github: FakeGitHub, reader: Discus
     before = len(github.requests)
     (page,) = reader.newest(moment(at(2)))
     assert [len(changed.comments) for changed in changed_since(page, moment(at(2)))] == [60]
-    assert len(github.requests) - before == 3  # the list, and two parts of the new one
+    assert len(github.requests) - before == 3  # the list, and two pages of the new one
 
 
-def test_what_is_no_discussion_is_gone_but_not_certainly(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_a_number_that_is_not_a_discussion_is_gone_but_not_certainly(
+    github: FakeGitHub, reader: DiscussionReader
+) -> None:
     number = github.open_issue("hubot", "Crash")
     github.discuss("hubot", "How?")
     with pytest.raises(Gone) as caught:
@@ -142,19 +144,21 @@ def test_what_is_no_discussion_is_gone_but_not_certainly(github: FakeGitHub, rea
     assert not caught.value.certain
 
 
-def test_where_they_are_switched_off_that_is_said(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_a_repository_without_discussions_is_reported_as_such(github: FakeGitHub, reader: DiscussionReader) -> None:
     github.open_issue("hubot", "Crash")
     assert reader.page("") == ((), "", False)
 
 
-def test_a_token_without_the_permission_is_told_which(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_a_token_without_the_permission_gets_its_name_in_the_error(
+    github: FakeGitHub, reader: DiscussionReader
+) -> None:
     github.discuss("hubot", "How?")
     github.world.tokens[github.token].permissions = {"issues": "write"}
     with pytest.raises(NotPermitted, match="the token may not read discussions: give the job 'discussions: read'"):
         reader.page("")
 
 
-def test_what_is_too_much_for_the_server_is_asked_for_in_smaller_parts(
+def test_smaller_pages_are_requested_if_the_server_drops_a_large_one(
     github: FakeGitHub, reader: DiscussionReader
 ) -> None:
     numbers = [github.discuss("hubot", f"Question {n}") for n in range(7)]
@@ -163,14 +167,14 @@ def test_what_is_too_much_for_the_server_is_asked_for_in_smaller_parts(
     assert [thread.id for thread in page.threads] == numbers[: SIZES[1]]
 
 
-def test_a_place_that_github_does_not_know_is_no_end(github: FakeGitHub, reader: DiscussionReader) -> None:
+def test_an_unknown_cursor_is_an_error_and_not_the_end(github: FakeGitHub, reader: DiscussionReader) -> None:
     github.discuss("hubot", "How?")
     with pytest.raises(Unreachable, match="cursor"):
         reader.page("a")
 
 
 @pytest.mark.parametrize("query", [LISTED, ONE])
-def test_the_queries_are_as_the_published_schema_has_them_and_cost_what_they_say(query: str) -> None:
+def test_the_queries_match_the_published_schema_and_stay_within_their_cost(query: str) -> None:
     assert validate_query(query) == []
     nodes, requests = measure(parse(query), {"first": SIZES[0], "comments": 30, "replies": 10})
     assert nodes < 10_000

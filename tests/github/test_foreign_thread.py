@@ -1,4 +1,4 @@
-"""How a repository and one of its threads are read for another repository: what is there, and for whom."""
+"""Reading a repository and one of its threads for another repository: what exists and who may see it."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def test_a_closed_issue_is_read_with_its_repository_in_one_request(github: FakeG
     github.open_issue("octocat", "Crash at night", at="2025-03-01T00:00:00Z")
     github.close(1, "octocat", "not_planned", at="2025-04-01T00:00:00Z")
     api = client(github)
-    found = read_repository(api, REPO, 1)
-    assert (found.id, found.name, found.visibility) == (github.repo.id, REPO, Visibility.PUBLIC)
-    assert found.thread == ForeignThread("Crash at night", "closed", AT, "not_planned", LATER)
+    repository = read_repository(api, REPO, 1)
+    assert (repository.id, repository.name, repository.visibility) == (github.repo.id, REPO, Visibility.PUBLIC)
+    assert repository.thread == ForeignThread("Crash at night", "closed", AT, "not_planned", LATER)
     assert (api.queries, api.reads) == (1, 0)
 
 
-def test_a_repository_is_read_alone(github: FakeGitHub) -> None:
+def test_a_repository_is_read_without_a_thread(github: FakeGitHub) -> None:
     for visibility in Visibility:
         github.repo.private, github.repo.internal = visibility != "public", visibility == "internal"
-        found = read_repository(client(github), REPO)
-        assert (found.visibility, found.thread) == (visibility, None)
+        repository = read_repository(client(github), REPO)
+        assert (repository.visibility, repository.thread) == (visibility, None)
 
 
 def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGitHub) -> None:
     github.repo.has_discussions = True
     number = github.discuss("octocat", "Which store?", "Files?", at="2025-03-01T00:00:00Z")
-    asked = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
-    assert asked == ForeignThread("Which store?", "open", AT)
+    unanswered = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
+    assert unanswered == ForeignThread("Which store?", "open", AT)
     answer = github.say(number, "hubot", "PostgreSQL.")
     github.mark_answer(number, answer, "octocat")
     answered = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
@@ -54,7 +54,7 @@ def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGi
     assert (answered.state, answered.closed_at is None) == ("closed", False)
 
 
-def test_what_is_deleted_moved_or_a_pull_request_is_not_there(github: FakeGitHub) -> None:
+def test_deleted_and_moved_issues_and_pull_requests_are_not_read(github: FakeGitHub) -> None:
     other = github.add_project("octocat/other")
     for _ in range(2):
         github.open_issue("octocat", "Crash")
@@ -65,13 +65,13 @@ def test_what_is_deleted_moved_or_a_pull_request_is_not_there(github: FakeGitHub
         assert read_repository(client(github), REPO, number).thread is None
 
 
-def test_a_repository_out_of_sight_is_gone(github: FakeGitHub) -> None:
+def test_an_invisible_repository_is_gone(github: FakeGitHub) -> None:
     with pytest.raises(Gone):
         read_repository(client(github, "octocat/unknown"), "octocat/unknown", 1)
 
 
-class Answering:
-    """A client that gets this answer."""
+class CannedClient:
+    """A client whose queries return this repository."""
 
     def __init__(self, repository: Any) -> None:
         self.answer = {"repository": repository}
@@ -80,28 +80,28 @@ class Answering:
         return self.answer
 
 
-def told(**changed: Any) -> dict[str, Any]:
+def make_answer(**changes: Any) -> dict[str, Any]:
     thread = {"number": 1, "title": "Crash", "state": "OPEN", "createdAt": "2025-03-01T00:00:00Z"}
     thread |= {"repository": {"databaseId": 5}}
-    whole = {"databaseId": 5, "nameWithOwner": REPO, "isPrivate": False, "visibility": "PUBLIC", "thread": thread}
-    return whole | changed
+    fields = {"databaseId": 5, "nameWithOwner": REPO, "isPrivate": False, "visibility": "PUBLIC", "thread": thread}
+    return fields | changes
 
 
 def read(answer: Any) -> Any:
-    return read_repository(Answering(answer), REPO, 1)  # type: ignore[arg-type]
+    return read_repository(CannedClient(answer), REPO, 1)  # type: ignore[arg-type]
 
 
-def test_a_thread_that_is_in_another_repository_by_now_is_not_there() -> None:
-    elsewhere = told()["thread"] | {"repository": {"databaseId": 6}}
-    assert read(told()).thread is not None
-    assert read(told(thread=elsewhere)).thread is None
-    assert read(told(thread=told()["thread"] | {"number": 2})).thread is None
+def test_a_thread_that_moved_to_another_repository_is_not_read() -> None:
+    elsewhere = make_answer()["thread"] | {"repository": {"databaseId": 6}}
+    assert read(make_answer()).thread is not None
+    assert read(make_answer(thread=elsewhere)).thread is None
+    assert read(make_answer(thread=make_answer()["thread"] | {"number": 2})).thread is None
 
 
-@pytest.mark.parametrize("changed", [{"databaseId": None}, {"databaseId": "5"}, {"nameWithOwner": "?"}])
-def test_an_answer_without_what_identifies_the_repository_is_no_answer(changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"databaseId": None}, {"databaseId": "5"}, {"nameWithOwner": "?"}])
+def test_an_answer_without_the_repository_identity_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(Unreachable):
-        read(told(**changed))
+        read(make_answer(**changes))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ _JSON = st.sampled_from([None, False, True, 5, -1, "", "PRIVATE", "9999-01-01", 
 
 
 @given(
-    st.dictionaries(st.sampled_from(list(told())), _JSON, max_size=3),
-    st.dictionaries(st.sampled_from(list(told()["thread"])), _JSON, max_size=3),
+    st.dictionaries(st.sampled_from(list(make_answer())), _JSON, max_size=3),
+    st.dictionaries(st.sampled_from(list(make_answer()["thread"])), _JSON, max_size=3),
 )
-def test_an_answer_of_any_shape_is_read_or_refused(changed: dict[str, Any], thread: dict[str, Any]) -> None:
+def test_an_answer_of_any_shape_is_read_or_refused(changes: dict[str, Any], thread: dict[str, Any]) -> None:
     try:
-        found = read(told(thread=told()["thread"] | thread) | changed)
+        repository = read(make_answer(thread=make_answer()["thread"] | thread) | changes)
     except ForgeError:
         return
-    assert found.visibility in list(Visibility)
-    is_open = changed.get("isPrivate", False) is False and changed.get("visibility", "PUBLIC") == "PUBLIC"
-    assert found.visibility != "public" or is_open or str(changed.get("visibility")).lower() in ("public", "none")
+    assert repository.visibility in list(Visibility)
+    is_open = changes.get("isPrivate", False) is False and changes.get("visibility", "PUBLIC") == "PUBLIC"
+    assert repository.visibility != "public" or is_open or str(changes.get("visibility")).lower() in ("public", "none")

@@ -1,4 +1,4 @@
-"""Whoever observes is told of each request: both clients, refusals and repeats, and nobody else's."""
+"""An observer sees each request of both clients, with refusals and retries, and nobody else's."""
 
 from __future__ import annotations
 
@@ -20,86 +20,86 @@ from tests.github.keys import key_pair
 NAME = contextvars.ContextVar("name", default="")
 
 
-class Notes:
-    """What an observer was told: verb, path, and the status or the class of the error."""
+class RecordingObserver:
+    """Records each request: verb, path, and the status or the class of the error."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str, int | str]] = []
-        self.left: list[str] = []
+        self.requests: list[tuple[str, str, int | str]] = []
+        self.requests_left: list[str] = []
 
     @contextmanager
     def __call__(self, verb: str, path: str) -> Iterator[TellAnswer]:
-        told: list[int] = []
+        statuses: list[int] = []
 
         def tell(status: int, headers: Mapping[str, str]) -> None:
-            told.append(status)
-            self.left.append(headers.get("x-ratelimit-remaining", ""))
+            statuses.append(status)
+            self.requests_left.append(headers.get("x-ratelimit-remaining", ""))
 
         try:
             yield tell
         except Exception as error:
-            self.heard.append((verb, path, type(error).__name__))
+            self.requests.append((verb, path, type(error).__name__))
             raise
-        self.heard += [(verb, path, status) for status in told]
+        self.requests += [(verb, path, status) for status in statuses]
 
 
 @pytest.fixture
 def app(github: FakeGitHub) -> Iterator[App]:
     github.add_app(77, "helper", public_key=key_pair()[1])
-    with App(77, key_pair()[0], github.url) as made:
-        yield made
+    with App(77, key_pair()[0], github.url) as client:
+        yield client
 
 
-def test_each_request_is_told_with_its_answer(github: FakeGitHub, client: GitHubClient) -> None:
-    number, notes = github.open_issue("octocat", "Sesame", "Open."), Notes()
-    with observed_by(notes):
+def test_the_observer_sees_each_request_with_its_response(github: FakeGitHub, client: GitHubClient) -> None:
+    number, recorder = github.open_issue("octocat", "Sesame", "Open."), RecordingObserver()
+    with observed_by(recorder):
         client.issue(number)
         with pytest.raises(Gone):
             client.issue(99)
     client.issue(number)
     home = "/repos/octocat/hello-world/issues"
-    assert notes.heard == [("GET", f"{home}/{number}", 200), ("GET", f"{home}/99", 404)]
-    assert [int(left) for left in notes.left] == [999, 998]
+    assert recorder.requests == [("GET", f"{home}/{number}", 200), ("GET", f"{home}/99", 404)]
+    assert [int(requests_left) for requests_left in recorder.requests_left] == [999, 998]
 
 
-def test_requests_of_the_app_are_told_too(app: App, github: FakeGitHub) -> None:
-    notes = Notes()
-    with observed_by(notes):
+def test_the_observer_sees_requests_of_the_app_too(app: App, github: FakeGitHub) -> None:
+    recorder = RecordingObserver()
+    with observed_by(recorder):
         app.about()
         with pytest.raises(PrecedentError):
             app.create_token(12345, 17)
-    assert notes.heard == [("GET", "/app", 200), ("GET", "/app/installations/12345", 404)]
+    assert recorder.requests == [("GET", "/app", 200), ("GET", "/app/installations/12345", 404)]
 
 
-def test_a_request_without_an_answer_is_told_by_its_error() -> None:
-    notes = Notes()
-    with observed_by(notes), pytest.raises(Unreachable):
+def test_the_observer_sees_the_error_of_a_failed_request() -> None:
+    recorder = RecordingObserver()
+    with observed_by(recorder), pytest.raises(Unreachable):
         GitHubClient("http://127.0.0.1:9", "", "octocat/hello-world", write_gap=0).issue(1)
-    assert notes.heard
-    assert {(verb, error) for verb, _, error in notes.heard} == {("GET", "ConnectionError")}
+    assert recorder.requests
+    assert {(verb, error) for verb, _, error in recorder.requests} == {("GET", "ConnectionError")}
 
 
-def test_the_caller_is_known_while_the_app_asks(app: App, github: FakeGitHub) -> None:
-    """So lines that a library writes meanwhile name the delivery."""
-    seen: list[str] = []
+def test_the_callers_context_is_kept_during_requests_of_the_app(app: App, github: FakeGitHub) -> None:
+    """So log lines that a library writes meanwhile name the delivery."""
+    names: list[str] = []
 
-    class Ear(logging.Handler):
+    class ContextHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            seen.append(NAME.get())
+            names.append(NAME.get())
 
-    ear, logger = Ear(), logging.getLogger("httpx")
+    handler, logger = ContextHandler(), logging.getLogger("httpx")
     level = logger.level
-    logger.addHandler(ear)
+    logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
         token = NAME.set("a delivery")
         app.about()
         NAME.reset(token)
     finally:
-        logger.removeHandler(ear)
+        logger.removeHandler(handler)
         logger.setLevel(level)
-    assert set(seen) == {"a delivery"}
+    assert set(names) == {"a delivery"}
 
 
-def test_without_an_observer_nothing_is_made() -> None:
+def test_without_an_observer_all_requests_share_one_context() -> None:
     assert observe_request("GET", "/app") is observe_request("POST", "/graphql")

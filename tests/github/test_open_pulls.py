@@ -1,4 +1,4 @@
-"""Which open pull requests GitHub names for some issues, and what is made of answers of any shape."""
+"""The open pull requests that GitHub names for some issues, and answers of any shape."""
 
 from __future__ import annotations
 
@@ -44,14 +44,16 @@ def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_re
     assert (api.queries, api.reads, api.writes, len(github.recent)) == (1, 0, 0, 1)
 
 
-def test_no_more_issues_are_asked_for_than_one_request_bears(github: FakeGitHub) -> None:
-    for number in range(MAX_ASKED + 5):
+def test_one_request_asks_for_as_many_issues_as_a_run_may_show(github: FakeGitHub) -> None:
+    for number in range(MAX_ASKED):
         github.open_issue("octocat", f"Crash {number}")
-    assert find_open_pulls(client(github), REPO, range(1, MAX_ASKED + 6), NOW) == []
-    assert github.violations == []
+    github.add_pull("hubot", "Fix it", f"Fixes #{MAX_ASKED}.", closes=[MAX_ASKED])
+    api = client(github)
+    assert [pull.about for pull in find_open_pulls(api, REPO, range(1, MAX_ASKED + 1), NOW)] == [MAX_ASKED]
+    assert (api.queries, github.violations) == (1, [])
 
 
-def test_a_query_that_is_not_sent_does_not_count(github: FakeGitHub) -> None:
+def test_a_query_that_is_not_sent_is_not_counted(github: FakeGitHub) -> None:
     github.open_issue("octocat", "Crash")
     github.faults.add("POST /graphql", "limit200", None)
     api = client(github)
@@ -61,8 +63,8 @@ def test_a_query_that_is_not_sent_does_not_count(github: FakeGitHub) -> None:
     assert (api.queries, api.reads, api.writes) == (1, 0, 0)
 
 
-def pull(number: object = 4, home: str = REPO, **rest: object) -> dict[str, Any]:
-    return {"number": number, "title": "T", "state": "OPEN", "repository": {"nameWithOwner": home}} | rest
+def pull(number: object = 4, home: str = REPO, **fields: object) -> dict[str, Any]:
+    return {"number": number, "title": "T", "state": "OPEN", "repository": {"nameWithOwner": home}} | fields
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def pull(number: object = 4, home: str = REPO, **rest: object) -> dict[str, Any]
 )
 def test_only_open_pull_requests_of_the_repository_count(node: object, numbers: list[int]) -> None:
     issue = {"state": "OPEN", "closedByPullRequestsReferences": {"nodes": [node, node]}}
-    assert [one.id for one in read_pulls(issue, 1, REPO, NOW)] == numbers
+    assert [open_pull.id for open_pull in read_pulls(issue, 1, REPO, NOW)] == numbers
 
 
 JSON = st.recursive(
@@ -89,10 +91,16 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(pull())), inner, max_size=4),
     max_leaves=9,
 )
+PULLS = st.builds(
+    lambda number, changes: pull(number) | changes,
+    st.integers() | JSON,
+    st.dictionaries(st.sampled_from(sorted(pull())), JSON, max_size=1),
+)
+NODES = st.fixed_dictionaries({"nodes": st.lists(JSON | PULLS | st.fixed_dictionaries({"source": PULLS}), max_size=3)})
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(JSON, JSON)
+@given(JSON | NODES, JSON | NODES)
 def test_an_answer_of_any_shape_is_read(closing: object, events: object) -> None:
     issue = {"state": "OPEN", "closedByPullRequestsReferences": closing, "timelineItems": {"nodes": events}}
-    assert all(type(one.id) is int for one in read_pulls(issue, 1, REPO, NOW))
+    assert all(type(open_pull.id) is int for open_pull in read_pulls(issue, 1, REPO, NOW))

@@ -1,4 +1,4 @@
-"""Which release is the first with a commit, found without asking all of them."""
+"""Finding the first release with a commit without checking all of them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,59 +17,61 @@ def release(tag: str, at: int = 0) -> Release:
     return Release(tag, version, START + timedelta(days=at))
 
 
-class Asked:
-    """Answers from a set, and remembers what it was asked."""
+class RecordingCheck:
+    """Says which tags are in a set, and records the tags it was asked about."""
 
-    def __init__(self, having: set[str]) -> None:
-        self.having, self.tags = having, list[str]()
+    def __init__(self, tags_with_commit: set[str]) -> None:
+        self.tags_with_commit, self.tags = tags_with_commit, list[str]()
 
     def __call__(self, tag: str) -> bool:
         self.tags.append(tag)
-        return tag in self.having
+        return tag in self.tags_with_commit
 
 
 LINES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=5)
-"""For each line of releases how many there are, and which is the first with the commit (none where beyond them)."""
+"""For each line of releases: how many there are, and the first with the commit (beyond the last: none)."""
 
 
 @given(LINES, st.randoms(use_true_random=False))
-def test_the_first_by_date_is_the_one_that_asking_all_would_find(lines: list[tuple[int, int]], chance: object) -> None:
+def test_the_first_release_by_date_is_the_one_that_checking_all_would_find(
+    lines: list[tuple[int, int]], rng: object
+) -> None:
     tags = [(f"v{line}.0.{patch}", patch >= first) for line, (size, first) in enumerate(lines) for patch in range(size)]
     order = list(range(len(tags)))
-    chance.shuffle(order)  # type: ignore[attr-defined]
-    placed = sorted(tags, key=lambda tag: (order[tags.index(tag)] // 2, tag))
-    in_time = sorted(placed, key=lambda tag: _place(tag[0], placed))
-    releases = [release(tag, at) for at, (tag, _) in enumerate(in_time)]
-    has = Asked({tag for tag, having in tags if having})
-    found = first_by_date(releases, has)
-    assert (found.tag if found else None) == next((tag for tag, having in in_time if having), None)
+    rng.shuffle(order)  # type: ignore[attr-defined]
+    shuffled = sorted(tags, key=lambda tag: (order[tags.index(tag)] // 2, tag))
+    by_time = sorted(shuffled, key=lambda tag: _position(tag[0], shuffled))
+    releases = [release(tag, at) for at, (tag, _) in enumerate(by_time)]
+    contains_commit = RecordingCheck({tag for tag, is_fixed in tags if is_fixed})
+    first_release = first_by_date(releases, contains_commit)
+    assert (first_release.tag if first_release else None) == next((tag for tag, is_fixed in by_time if is_fixed), None)
 
 
-def _place(tag: str, placed: list[tuple[str, bool]]) -> float:
-    """The releases of a line come in the order of their numbers, whatever stands between them."""
+def _position(tag: str, shuffled: list[tuple[str, bool]]) -> float:
+    """The position of a tag, such that the releases of a line are in the order of their numbers."""
     line, patch = tag.rsplit(".", 1)
-    places = sorted(at for at, (other, _) in enumerate(placed) if other.rsplit(".", 1)[0] == line)
-    return places[int(patch)]
+    positions = sorted(at for at, (other, _) in enumerate(shuffled) if other.rsplit(".", 1)[0] == line)
+    return positions[int(patch)]
 
 
-def test_a_branch_without_the_commit_is_out_with_two_questions() -> None:
+def test_a_branch_without_the_commit_is_ruled_out_with_two_checks() -> None:
     old = [release(f"v1.9.{patch}", patch) for patch in range(20)]
-    has = Asked({"v2.0.0"})
-    found = first_by_date([*old, release("v2.0.0", 30)], has)
-    assert found is not None
-    assert (found.tag, has.tags) == ("v2.0.0", ["v1.9.0", "v1.9.19", "v2.0.0"])
+    contains_commit = RecordingCheck({"v2.0.0"})
+    first_release = first_by_date([*old, release("v2.0.0", 30)], contains_commit)
+    assert first_release is not None
+    assert (first_release.tag, contains_commit.tags) == ("v2.0.0", ["v1.9.0", "v1.9.19", "v2.0.0"])
 
 
 @given(st.integers(0, 63), st.integers(0, 63))
-def test_the_first_by_version_is_found_by_halves(size: int, first: int) -> None:
+def test_the_first_release_by_version_is_found_by_bisection(size: int, first: int) -> None:
     tags = [release(f"v1.{number}.0") for number in range(size)]
-    has = Asked({tag.tag for tag in tags[first:]})
-    found = first_by_version(tags, has)
-    assert found is (tags[first] if first < size else None)
-    assert len(has.tags) <= 7
+    contains_commit = RecordingCheck({tag.tag for tag in tags[first:]})
+    first_release = first_by_version(tags, contains_commit)
+    assert first_release is (tags[first] if first < size else None)
+    assert len(contains_commit.tags) <= 7
 
 
-def test_a_release_or_tag_that_is_no_version_is_none() -> None:
+def test_a_release_or_tag_that_is_not_a_version_is_skipped() -> None:
     at = "2026-01-01T00:00:00Z"
     assert read_release({"tag_name": "latest", "published_at": at}) is None
     assert read_release({"tag_name": "2026-01-01", "published_at": at}) is None
@@ -81,8 +83,8 @@ def test_a_release_or_tag_that_is_no_version_is_none() -> None:
     assert read_tag({"name": "v1.0", "commit": None}) is None
 
 
-def test_of_several_projects_in_one_repository_only_its_own_is_looked_at() -> None:
+def test_only_the_main_project_of_a_repository_with_several_counts() -> None:
     tags = [release(tag) for tag in ("v1.0", "plugin-v2.0", "hello-v3.0")]
-    assert [one.tag for one in main_releases(tags, "hello")] == ["v1.0", "hello-v3.0"]
-    assert [one.tag for one in main_releases(tags[1:2], "hello")] == ["plugin-v2.0"]
+    assert [item.tag for item in main_releases(tags, "hello")] == ["v1.0", "hello-v3.0"]
+    assert [item.tag for item in main_releases(tags[1:2], "hello")] == ["plugin-v2.0"]
     assert main_releases([*tags[1:2], release("other-v1.0")], "hello") == []

@@ -1,4 +1,4 @@
-"""Whether a fix still stands, by what its timeline names later."""
+"""Whether a fix was reverted, according to later references in its timeline."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MERGED = datetime(2026, 1, 3, tzinfo=UTC)
 COMMITS = f"/repos/{REPOSITORY}/commits"
 
 
-def named_by(title: Any, day: int = 4, *, is_merged: bool = True) -> dict[str, Any]:
+def cross_reference(title: Any, day: int = 4, *, is_merged: bool = True) -> dict[str, Any]:
     merged_at = f"2026-01-{day:02d}T10:00:00Z" if is_merged else None
     source = {"number": 60, "title": title, "pull_request": {"merged_at": merged_at}}
     return {"event": "cross-referenced", "source": {"issue": source}, "created_at": "2026-01-04T09:00:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("titles", "reverted"),
+    ("titles", "expected"),
     [
         ([], False),
         (['Revert "Keep sessions"'], True),
@@ -36,19 +36,17 @@ def named_by(title: Any, day: int = 4, *, is_merged: bool = True) -> dict[str, A
         (["Do not revert the fix", "Reverse the list", None, 7], False),
     ],
 )
-def test_the_last_change_that_takes_it_back_or_makes_it_again_counts(
-    client: GitHubClient, titles: list[Any], reverted: bool
-) -> None:
-    timeline = [named_by(title, 4 + place) for place, title in enumerate(titles)]
-    assert was_reverted(reversed(timeline), MERGED, client, COMMITS) is reverted
+def test_the_last_revert_or_reapplication_counts(client: GitHubClient, titles: list[Any], expected: bool) -> None:
+    timeline = [cross_reference(title, 4 + offset) for offset, title in enumerate(titles)]
+    assert was_reverted(reversed(timeline), MERGED, client, COMMITS) is expected
     assert client.reads == 0
 
 
 @pytest.mark.parametrize(
     "item",
     [
-        named_by("Revert it", 2),
-        named_by("Revert it", is_merged=False),
+        cross_reference("Revert it", 2),
+        cross_reference("Revert it", is_merged=False),
         {"event": "cross-referenced", "source": None},
         {"event": "cross-referenced", "source": {"issue": {"title": "Revert it"}}},
         {"event": "referenced", "commit_id": "abcdef1", "commit_url": None, "created_at": "2026-01-04T10:00:00Z"},
@@ -56,14 +54,12 @@ def test_the_last_change_that_takes_it_back_or_makes_it_again_counts(
         {},
     ],
 )
-def test_what_came_before_was_not_merged_or_is_no_change_takes_nothing_back(
-    client: GitHubClient, item: dict[str, Any]
-) -> None:
+def test_earlier_unmerged_and_unrelated_references_revert_nothing(client: GitHubClient, item: dict[str, Any]) -> None:
     assert not was_reverted([item], MERGED, client, COMMITS)
     assert client.reads == 0
 
 
-def test_of_many_later_commits_only_the_last_are_read(client: GitHubClient, github: FakeGitHub) -> None:
+def test_only_the_last_of_many_later_commits_are_read(client: GitHubClient, github: FakeGitHub) -> None:
     number = github.open_issue("hubot", "Sessions are lost", at="2026-01-01T10:00:00Z")
     for day in range(4, 12):
         at = f"2026-01-{day:02d}T10:00:00Z"
@@ -75,7 +71,7 @@ def test_of_many_later_commits_only_the_last_are_read(client: GitHubClient, gith
 
 
 @pytest.mark.parametrize("kind", ["404", "422"])
-def test_a_commit_that_github_has_no_more_is_passed_over(client: GitHubClient, github: FakeGitHub, kind: str) -> None:
+def test_a_commit_missing_on_github_is_skipped(client: GitHubClient, github: FakeGitHub, kind: str) -> None:
     number = github.open_issue("hubot", "Sessions are lost", at="2026-01-01T10:00:00Z")
     shas = []
     for day, title in ((4, 'Revert "Keep sessions"'), (5, 'Reapply "Keep sessions"')):

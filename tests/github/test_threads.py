@@ -1,4 +1,4 @@
-"""GitHub's JSON as threads of ours, and our own comments among it."""
+"""Turning GitHub's JSON into threads, and recognising our own comments in it."""
 
 from datetime import UTC, datetime
 
@@ -26,27 +26,27 @@ def comment(login: str | None, body: str | None, number: int = 1) -> dict[str, o
     return {"id": number, "user": {"login": login} if login else None, "body": body, "created_at": WHEN}
 
 
-def test_an_issue_with_nothing_in_it_is_a_thread_of_a_ghost() -> None:
+def test_an_empty_issue_becomes_a_thread_by_ghost() -> None:
     thread = thread_of(ISSUE, [comment(None, None)])
     assert (thread.title, thread.body, thread.author, thread.role, thread.state) == ("", "", GHOST, "NONE", "open")
     assert (thread.comments[0].author, thread.comments[0].text) == (GHOST, "")
 
 
-def test_an_issue_as_the_fake_shows_it_is_the_thread_that_it_was_made_of(github: FakeGitHub) -> None:
+def test_an_issue_becomes_a_thread_with_all_its_fields(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
     github.comment(number, "hubot", "Me too")
     github.react(number, "hubot", "+1")
     github.lock(number)
     github.close(number, "octocat", "not_planned")
     issue = github.issue(number)
-    thread = thread_of(github.shapes.issue(issue), [github.shapes.comment(each) for each in issue.comments])
+    thread = thread_of(github.shapes.issue(issue), [github.shapes.comment(item) for item in issue.comments])
     assert (thread.title, thread.body, thread.author, thread.role) == ("Crash", "It crashes.", "octocat", "OWNER")
     assert (thread.labels, thread.reactions, thread.locked) == (("bug",), (("+1", 1),), True)
     assert (thread.state, thread.state_reason, thread.closed_by) == ("closed", "not_planned", "octocat")
-    assert [(each.author, each.text) for each in thread.comments] == [("hubot", "Me too")]
+    assert [(item.author, item.text) for item in thread.comments] == [("hubot", "Me too")]
 
 
-def test_a_pull_request_is_a_thread_of_its_kind() -> None:
+def test_a_pull_request_becomes_a_thread_of_its_own_kind() -> None:
     assert thread_of(ISSUE | {"pull_request": {}}, []).kind is Kind.ISSUE
     assert thread_of(ISSUE | {"pull_request": {"url": "x"}}, []).kind is Kind.PULL
 
@@ -73,15 +73,15 @@ def test_a_comment_is_ours_by_its_author_and_its_first_line(login: str, body: st
     assert OWN.is_answer(comment(login, body)) is is_ours
 
 
-def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
+def test_the_oldest_of_several_own_comments_comes_first() -> None:
     mine = [comment("github-actions[bot]", MARKER, number) for number in (9, 3)]
     others, ours = split_own([*mine, comment("octocat", "Hi", 5)], OWN)
-    assert [each["id"] for each in others] == [5]
-    assert [each.id for each in ours] == [3, 9]
+    assert [item["id"] for item in others] == [5]
+    assert [item.id for item in ours] == [3, 9]
 
 
 @pytest.mark.parametrize(
-    ("login", "first", "answers"),
+    ("login", "first", "target"),
     [
         ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", 77),
         ("github-actions[bot]", "\ufeff\n<!-- precedent:v1 id=action reply=77 -->\t", 77),
@@ -96,12 +96,12 @@ def test_of_several_comments_of_ours_the_oldest_comes_first() -> None:
         ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action reply=77 -->", None),
     ],
 )
-def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, first: str, answers: int | None) -> None:
-    said = comment(login, f"{first}\n> what?")
-    assert OWN.reply_target(said) == answers
-    assert not OWN.is_answer(said) or first == MARKER
-    others, ours = split_own([said], OWN)
-    assert (len(others), len(ours)) == (int(answers is None and first != MARKER), int(first == MARKER))
+def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, first: str, target: int | None) -> None:
+    reply = comment(login, f"{first}\n> what?")
+    assert OWN.reply_target(reply) == target
+    assert not OWN.is_answer(reply) or first == MARKER
+    others, ours = split_own([reply], OWN)
+    assert (len(others), len(ours)) == (int(target is None and first != MARKER), int(first == MARKER))
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,19 @@ def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, fir
     ],
 )
 def test_a_release_notice_is_ours_by_its_author_and_its_first_line(login: str, first: str, key: str) -> None:
-    said = comment(login, f"{first}\nReleased.")
-    assert OWN.notice_key(said) == key
-    others, ours = split_own([said], OWN)
+    notice = comment(login, f"{first}\nReleased.")
+    assert OWN.notice_key(notice) == key
+    others, ours = split_own([notice], OWN)
     if key:
-        assert (others, ours, OWN.is_answer(said), OWN.reply_target(said)) == ([], [], False, None)
+        assert (others, ours, OWN.is_answer(notice), OWN.reply_target(notice)) == ([], [], False, None)
 
 
-def test_a_comment_of_ours_keeps_what_is_needed_to_change_it() -> None:
-    shown = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
-    assert own_comment(shown) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")
+def test_an_own_comment_keeps_what_is_needed_to_change_it() -> None:
+    api_comment = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
+    assert own_comment(api_comment) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")
 
 
-def test_a_remembered_comment_goes_through_the_shape_of_the_api_unchanged() -> None:
+def test_a_stored_comment_round_trips_through_the_shape_of_the_api() -> None:
     at = datetime(2026, 1, 5, 12, tzinfo=UTC)
     message = Message("octocat", "MEMBER", at, "Hi", 5, at.replace(hour=13), (("+1", 2),), is_bot=True)
     thread = thread_of(ISSUE, [archive_message(message)])
@@ -143,8 +143,8 @@ def test_references_from_other_repositories_are_left_out() -> None:
     closed = {"state": "closed", "closed_at": WHEN, "repository_url": home}
     events = [
         {"event": "cross-referenced", "created_at": WHEN, "actor": None,
-         "source": {"issue": {"number": number, "repository_url": where, "pull_request": pull}}}
-        for number, where, pull in ((1, home, {"url": "x"}), (2, "https://api.example/repos/o/other", None))
+         "source": {"issue": {"number": number, "repository_url": repository, "pull_request": pull}}}
+        for number, repository, pull in ((1, home, {"url": "x"}), (2, "https://api.example/repos/o/other", None))
     ] + [{"event": "closed", "created_at": WHEN, "commit_id": "abc", "actor": {"login": "octocat"}}]  # fmt: skip
     thread = thread_of(ISSUE | closed, [], events)
     assert [(e.name, e.source, e.source_kind, e.commit) for e in thread.events] == [
@@ -154,8 +154,8 @@ def test_references_from_other_repositories_are_left_out() -> None:
     ]
 
 
-def test_the_reactions_that_we_give_ourselves_are_no_opinion_of_a_comment() -> None:
-    """They change nothing in memory: a run after the one that reacted finds the thread as it was."""
+def test_our_own_reactions_are_not_counted() -> None:
+    """They change nothing in memory: the run after the one that reacted finds the thread unchanged."""
     comment = {
         "id": 1,
         "user": {"login": "octocat"},

@@ -1,4 +1,4 @@
-"""One request and its answer: bounded in time and tries, followed where the repository went, and none too many."""
+"""One request and its response: bounded in time and attempts, following renames, never more than needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Reque
 from bot.github.transport import STRIKES
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 from tests.github.conftest import REPOSITORY
 
 JSON = {"Content-Type": "application/json"}
@@ -28,28 +28,28 @@ def number(github: FakeGitHub) -> int:
     return github.open_issue("octocat", "Crash", "It crashes.")
 
 
-def paths(github: FakeGitHub) -> list[str]:
+def request_lines(github: FakeGitHub) -> list[str]:
     return [f"{request.method} {request.path} {request.status}" for request in github.requests]
 
 
-# -- what is left of the hour --------------------------------------------------------------------------------------
+# -- rate limits ---------------------------------------------------------------------------------------------------
 
 
-def test_what_is_left_of_the_hour_is_known_after_the_first_answer(
+def test_the_rate_limit_is_known_after_the_first_response(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     assert client.rate is None
     client.issue(number)
     assert client.rate is not None
-    left, limit, anew = client.rate
-    assert (left, limit, anew) == (999, 1000, datetime.fromisoformat("2026-01-05T13:00:00Z"))
+    left, limit, resets_at = client.rate
+    assert (left, limit, resets_at) == (999, 1000, datetime.fromisoformat("2026-01-05T13:00:00Z"))
 
 
-# -- enough is enough ----------------------------------------------------------------------------------------------
+# -- giving up -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["primary403", "secondary403", "429", "401"])
-def test_after_a_limit_or_with_a_dead_token_nothing_more_is_asked_for(
+def test_no_request_is_sent_after_a_rate_limit_or_with_a_dead_token(
     github: FakeGitHub, client: GitHubClient, number: int, kind: str
 ) -> None:
     github.faults.add("GET *", kind, 1)
@@ -65,48 +65,46 @@ def test_after_a_limit_or_with_a_dead_token_nothing_more_is_asked_for(
     assert len(client.troubles) == 1
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("primary403", 2), ("secondary403", 1)])
-def test_the_hourly_limit_is_of_one_kind_and_a_secondary_one_of_all(
-    github: FakeGitHub, client: GitHubClient, number: int, kind: str, asked: int
+@pytest.mark.parametrize(("kind", "request_count"), [("primary403", 2), ("secondary403", 1)])
+def test_an_hourly_limit_stops_one_resource_and_a_secondary_limit_stops_all(
+    github: FakeGitHub, client: GitHubClient, number: int, kind: str, request_count: int
 ) -> None:
-    made = client.create_comment(number, "One")
+    created = client.create_comment(number, "One")
     github.mark()
     github.faults.add("GET *", kind)
     with pytest.raises(RateLimited):
         client.issue(number)
     try:
-        client.fold(made.node_id, folded=True)
+        client.fold(created.node_id, folded=True)
     except RateLimited:
         assert kind == "secondary403"
-    assert len(github.recent) == asked
+    assert len(github.recent) == request_count
 
 
 @pytest.mark.parametrize("kind", ["limit200", "secondary200"])
-def test_graphql_says_with_a_status_of_200_that_it_has_had_enough(
+def test_a_graphql_limit_with_status_200_is_recognised(
     github: FakeGitHub, client: GitHubClient, number: int, kind: str
 ) -> None:
-    made = client.create_comment(number, "One")
+    created = client.create_comment(number, "One")
     github.faults.add("POST /graphql", kind, None, seconds=90)
     for _ in range(2):
-        with pytest.raises(RateLimited, match="until") as limited:
-            client.fold(made.node_id, folded=True)
-    assert limited.value.is_secondary is (kind == "secondary200")
-    assert limited.value.resource == ("secondary" if kind == "secondary200" else "graphql")
+        with pytest.raises(RateLimited, match="until") as caught:
+            client.fold(created.node_id, folded=True)
+    assert caught.value.is_secondary is (kind == "secondary200")
+    assert caught.value.resource == ("secondary" if kind == "secondary200" else "graphql")
     assert len(github.faults.injected) == 1
 
 
-def test_a_secondary_limit_that_names_no_time_lasts_a_minute(
-    github: FakeGitHub, client: GitHubClient, number: int
-) -> None:
+def test_a_secondary_limit_without_a_time_lasts_a_minute(github: FakeGitHub, client: GitHubClient, number: int) -> None:
     github.faults.add("GET *", "secondary403", seconds=0)
     begun = datetime.now().astimezone()
-    with pytest.raises(RateLimited) as limited:
+    with pytest.raises(RateLimited) as caught:
         client.issue(number)
-    assert limited.value.until is not None
-    assert 58 <= (limited.value.until - begun).total_seconds() <= 75
+    assert caught.value.until is not None
+    assert 58 <= (caught.value.until - begun).total_seconds() <= 75
 
 
-def test_a_server_that_is_down_is_asked_a_few_times_and_then_left_alone(
+def test_a_server_that_is_down_is_tried_a_few_times_and_then_left_alone(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("*", "5xx", None)
@@ -116,7 +114,9 @@ def test_a_server_that_is_down_is_asked_a_few_times_and_then_left_alone(
     assert len(github.requests) == 4 * STRIKES
 
 
-def test_one_answer_in_between_and_the_count_begins_anew(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+def test_a_success_in_between_resets_the_count_of_failures(
+    github: FakeGitHub, client: GitHubClient, number: int
+) -> None:
     github.faults.add("GET */comments", "5xx", None)
     for _ in range(STRIKES + 2):
         with pytest.raises(Unreachable):
@@ -125,18 +125,18 @@ def test_one_answer_in_between_and_the_count_begins_anew(github: FakeGitHub, cli
     assert client.troubles == ()
 
 
-def test_what_a_run_can_do_without_costs_nothing_else_when_it_fails(
+def test_failing_optional_requests_do_not_stop_the_others(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
-    made = client.create_comment(number, "One")
+    created = client.create_comment(number, "One")
     github.mark()
     for path in ("GET */compare/*", "GET */issues/comments/*", "POST */reactions", "POST /graphql"):
         github.faults.add(path, "5xx", None)
     calls: list[Callable[[], object]] = [
         lambda: client.get(f"/repos/{REPOSITORY}/compare/a...b", {}),
-        lambda: client.comment(made.id),
-        lambda: client.react(made.id, "eyes"),
-        lambda: client.fold(made.node_id, folded=True),
+        lambda: client.comment(created.id),
+        lambda: client.react(created.id, "eyes"),
+        lambda: client.fold(created.node_id, folded=True),
     ]
     for call in calls * STRIKES:
         with pytest.raises(Unreachable):
@@ -148,7 +148,7 @@ def test_what_a_run_can_do_without_costs_nothing_else_when_it_fails(
     assert client.troubles == ()
 
 
-def test_where_nothing_is_answered_it_does_without_what_it_can_do_without(
+def test_optional_requests_are_skipped_if_the_server_is_down(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("*", "5xx", None)
@@ -161,23 +161,23 @@ def test_where_nothing_is_answered_it_does_without_what_it_can_do_without(
     assert (github.recent, len(client.troubles)) == ([], 1)
 
 
-@pytest.mark.parametrize(("seconds", "asks"), [(29, False), (31, True)])
-def test_a_limit_that_was_sat_out_counts_no_more(
-    github: FakeGitHub, client: GitHubClient, number: int, seconds: float, asks: bool
+@pytest.mark.parametrize(("seconds", "can_ask"), [(29, False), (31, True)])
+def test_a_limit_no_longer_counts_once_its_time_has_passed(
+    github: FakeGitHub, client: GitHubClient, number: int, seconds: float, can_ask: bool
 ) -> None:
     github.faults.add("GET *", "secondary403", seconds=30)
     with pytest.raises(RateLimited):
         client.issue(number)
     client.pause_requests(seconds)
-    if asks:
+    if can_ask:
         assert client.issue(number)["number"] == number
     else:
         with pytest.raises(RateLimited):
             client.issue(number)
-    assert len(client.troubles) == (not asks)
+    assert len(client.troubles) == (not can_ask)
 
 
-def test_a_dead_token_cannot_be_sat_out(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+def test_waiting_does_not_revive_a_dead_token(github: FakeGitHub, client: GitHubClient, number: int) -> None:
     github.faults.add("GET *", "401", 1)
     for _ in range(2):
         with pytest.raises(Unauthorised):
@@ -190,14 +190,14 @@ def test_a_dead_token_cannot_be_sat_out(github: FakeGitHub, client: GitHubClient
 
 
 @pytest.mark.slow
-def test_no_call_waits_longer_than_it_may(github: FakeGitHub, number: int) -> None:
-    made = github.comment(number, "hubot", "Me too")
+def test_no_call_waits_longer_than_its_timeout(github: FakeGitHub, number: int) -> None:
+    note = github.comment(number, "hubot", "Me too")
     github.faults.add("*", "slow", None, seconds=1.0)
     calls: list[Callable[[GitHubClient], object]] = [
         lambda c: c.issues_since(None, 1), lambda c: c.comments_since(EPOCH, 1), lambda c: c.issue(number),
-        lambda c: c.comments(number), lambda c: c.timeline(number), lambda c: c.comment(made),
+        lambda c: c.comments(number), lambda c: c.timeline(number), lambda c: c.comment(note),
         lambda c: c.permission("hubot"), lambda c: c.get(f"/repos/{REPOSITORY}/releases", {}),
-        lambda c: c.create_comment(number, "x"), lambda c: c.update_comment(made, "x"), lambda c: c.react(made, "eyes"),
+        lambda c: c.create_comment(number, "x"), lambda c: c.update_comment(note, "x"), lambda c: c.react(note, "eyes"),
         lambda c: c.fold("IC_1", folded=True),
     ]  # fmt: skip
     for call in calls:
@@ -209,12 +209,12 @@ def test_no_call_waits_longer_than_it_may(github: FakeGitHub, number: int) -> No
 
 @pytest.fixture
 def trickle() -> Iterator[str]:
-    """A server that never stops answering, a byte at a time."""
+    """A server that responds one byte at a time, forever."""
     server = socket.create_server(("127.0.0.1", 0))
-    over = threading.Event()
+    stopped = threading.Event()
 
     def serve() -> None:
-        while not over.is_set():
+        while not stopped.is_set():
             try:
                 connection, _ = server.accept()
             except OSError:
@@ -223,7 +223,7 @@ def trickle() -> Iterator[str]:
                 connection.recv(65_536)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
                 try:
-                    while not over.is_set():
+                    while not stopped.is_set():
                         connection.sendall(b" ")
                         time.sleep(0.02)
                 except OSError:
@@ -232,12 +232,12 @@ def trickle() -> Iterator[str]:
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.getsockname()[1]}"
-    over.set()
+    stopped.set()
     server.close()
     thread.join(2)
 
 
-def test_an_answer_that_comes_a_byte_at_a_time_has_an_end(trickle: str) -> None:
+def test_a_response_that_trickles_in_byte_by_byte_is_cut_off(trickle: str) -> None:
     client = GitHubClient(trickle, "token", REPOSITORY, write_gap=0, timeout=0.1)
     started = time.monotonic()
     with pytest.raises(Unreachable):
@@ -246,78 +246,82 @@ def test_an_answer_that_comes_a_byte_at_a_time_has_an_end(trickle: str) -> None:
 
 
 @pytest.fixture
-def strange() -> Iterator[tuple[Listener, list[Sent]]]:
-    answers: list[Sent] = []
+def scripted_server() -> Iterator[tuple[Listener, list[SentReply]]]:
+    answers: list[SentReply] = []
     listener = Listener(lambda *_: answers.pop(0) if len(answers) > 1 else answers[0])
     yield listener, answers
     listener.stop()
 
 
-def test_what_is_not_ready_yet_is_not_waited_for_without_end(strange: tuple[Listener, list[Sent]]) -> None:
-    listener, answers = strange
-    answers.append(Sent(202, JSON, b"{}"))
+def test_a_202_response_is_not_awaited_forever(scripted_server: tuple[Listener, list[SentReply]]) -> None:
+    listener, answers = scripted_server
+    answers.append(SentReply(202, JSON, b"{}"))
     started = time.monotonic()
     with pytest.raises(Unreachable):
         GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).issue(1)
     assert time.monotonic() - started < 3
 
 
-def test_packed_answers_are_unpacked(strange: tuple[Listener, list[Sent]]) -> None:
-    listener, answers = strange
+def test_compressed_responses_are_decompressed(scripted_server: tuple[Listener, list[SentReply]]) -> None:
+    listener, answers = scripted_server
     text = b'[{"number": 1, "body": "' + b"x" * 200_000 + b'"}]'
-    answers.append(Sent(200, {**JSON, "Content-Encoding": "gzip"}, gzip.compress(text)))
-    (found,) = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).comments(1)
-    assert len(found["body"]) == 200_000
+    answers.append(SentReply(200, {**JSON, "Content-Encoding": "gzip"}, gzip.compress(text)))
+    (comment,) = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).comments(1)
+    assert len(comment["body"]) == 200_000
 
 
-# -- where it went -------------------------------------------------------------------------------------------------
+# -- redirects -----------------------------------------------------------------------------------------------------
 
 
-def test_a_renamed_repository_is_followed_with_all_that_was_asked_for(github: FakeGitHub, client: GitHubClient) -> None:
+def test_a_redirect_to_a_renamed_repository_keeps_the_query_and_the_body(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
     for hour in (9, 10, 11):
         github.open_issue("octocat", "Crash", at=f"2026-01-01T{hour:02d}:00:00Z")
     github.close(1, "octocat", at="2026-01-01T12:00:00Z")
     github.rename_repo("octocat/hello-new-world")
-    found, _ = client.issues_since(datetime.fromisoformat("2026-01-01T10:00:00Z"), 1)
-    assert [issue["number"] for issue in found] == [2, 3, 1]
-    made = client.create_comment(2, "One")
-    client.update_comment(made.id, "Two")
-    assert github.comment_by_id(made.id).body == "Two"
-    assert sum(line.endswith((" 301", " 307")) for line in paths(github)) == 2
+    issues, _ = client.issues_since(datetime.fromisoformat("2026-01-01T10:00:00Z"), 1)
+    assert [issue["number"] for issue in issues] == [2, 3, 1]
+    created = client.create_comment(2, "One")
+    client.update_comment(created.id, "Two")
+    assert github.comment_by_id(created.id).body == "Two"
+    assert sum(line.endswith((" 301", " 307")) for line in request_lines(github)) == 2
 
 
-def test_what_moved_to_another_repository_is_neither_read_there_nor_written_to(
+def test_an_issue_moved_to_another_repository_is_neither_read_nor_written_there(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.comment(number, "hubot", "Secret words")
-    there = github.transfer(number, github.add_project("octocat/other"))
+    new_number = github.transfer(number, github.add_project("octocat/other"))
     calls: list[Callable[[], object]] = [
         lambda: client.comments(number),
         lambda: client.timeline(number),
         lambda: client.create_comment(number, "One"),
     ]
     for call in calls:
-        with pytest.raises(Gone) as gone:
+        with pytest.raises(Gone) as caught:
             call()
-        assert (gone.value.certain, gone.value.moved_to) == (True, f"octocat/other#{there}")
-    assert "comments 200" not in " ".join(paths(github))
+        assert (caught.value.certain, caught.value.moved_to) == (True, f"octocat/other#{new_number}")
+    assert "comments 200" not in " ".join(request_lines(github))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_to_another_server_or_in_circles_is_no_answer(
-    strange: tuple[Listener, list[Sent]], status: int
+def test_redirects_to_another_server_or_in_circles_are_refused(
+    scripted_server: tuple[Listener, list[SentReply]], status: int
 ) -> None:
-    listener, answers = strange
-    for where in ("https://elsewhere.example/repos/octocat/hello-world", f"/repos/{REPOSITORY}", "", "http://["):
-        answers[:] = [Sent(status, {"Location": where}, b"")]
+    listener, answers = scripted_server
+    for location in ("https://elsewhere.example/repos/octocat/hello-world", f"/repos/{REPOSITORY}", "", "http://["):
+        answers[:] = [SentReply(status, {"Location": location}, b"")]
         with pytest.raises(Unreachable):
             GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).issue(1)
 
 
-# -- what is not there yet, and what may not be seen ---------------------------------------------------------------
+# -- missing and forbidden resources -------------------------------------------------------------------------------
 
 
-def test_what_was_opened_a_moment_ago_is_asked_for_again(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+def test_a_fresh_issue_that_is_not_found_is_requested_again(
+    github: FakeGitHub, client: GitHubClient, number: int
+) -> None:
     github.faults.add("GET *", "404", 2)
     assert client.issue(number, fresh=True)["number"] == number
     github.faults.add("GET *", "404", None)
@@ -326,7 +330,9 @@ def test_what_was_opened_a_moment_ago_is_asked_for_again(github: FakeGitHub, cli
     assert len(github.requests) == 3 + 4
 
 
-def test_what_was_not_is_asked_for_once(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+def test_an_older_or_deleted_issue_is_requested_only_once(
+    github: FakeGitHub, client: GitHubClient, number: int
+) -> None:
     github.faults.add("GET *", "404", None)
     with pytest.raises(Gone):
         client.issue(number)
@@ -337,7 +343,7 @@ def test_what_was_not_is_asked_for_once(github: FakeGitHub, client: GitHubClient
     assert len(github.requests) == 2
 
 
-def test_the_permission_that_is_missing_is_named(github: FakeGitHub, client: GitHubClient, number: int) -> None:
+def test_the_missing_permission_is_named(github: FakeGitHub, client: GitHubClient, number: int) -> None:
     github.faults.add("POST *", "permission", None)
     github.faults.add("GET *", "permission", None)
     calls: list[tuple[Callable[[], object], str]] = [
@@ -352,7 +358,7 @@ def test_the_permission_that_is_missing_is_named(github: FakeGitHub, client: Git
     assert len(client.lacking) == 4
 
 
-def test_a_list_of_issues_that_is_not_there_is_out_of_sight(github: FakeGitHub, client: GitHubClient) -> None:
+def test_a_missing_list_of_issues_means_the_repository_is_invisible(github: FakeGitHub, client: GitHubClient) -> None:
     github.faults.add("GET *", "404", None)
     with pytest.raises(ForgeError, match="cannot see"):
         client.issues_since(None, 1)

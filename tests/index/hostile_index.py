@@ -31,7 +31,7 @@ PLACES = (
 
 
 class Poison:
-    """Unpickled, it makes a folder."""
+    """Makes a folder when it is unpickled."""
 
     def __init__(self, canary: str) -> None:
         self.canary = canary
@@ -96,10 +96,10 @@ def poison_toc(place: str, folder: Path, poison: Poison) -> None:
 
 
 def read(folder: Path) -> None:
-    found = index.open_dir(str(folder))
-    with found.searcher() as searcher:
+    opened = index.open_dir(str(folder))
+    with opened.searcher() as searcher:
         print([dict(hit) for hit in searcher.search(query.Term("title", WORD))])
-    found.optimize()
+    opened.optimize()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lists as arrays: unpacked, counted, the best and the strongest of them."""
+"""Lists as arrays: unpacking, counting, and choosing the best and the strongest."""
 
 from array import array
 from collections import Counter
@@ -46,13 +46,13 @@ def test_bytes_that_are_no_gaps_are_refused() -> None:
         arrays.document_numbers(b"abc", 2)
 
 
-def test_what_was_gained_is_told_for_chosen_documents() -> None:
+def test_gains_are_looked_up_for_the_given_documents() -> None:
     at, gains = numbers([1, 4, 6]), np.array([0.0, 0.25, 0.5])
-    found = arrays.gains_for(at, np.array([1, 2, 1], np.uint8), gains, numbers([0, 1, 4, 5, 9]))
-    assert found.tolist() == [0.0, 0.25, 0.5, 0.0, 0.0]
+    result = arrays.gains_for(at, np.array([1, 2, 1], np.uint8), gains, numbers([0, 1, 4, 5, 9]))
+    assert result.tolist() == [0.0, 0.25, 0.5, 0.0, 0.0]
 
 
-def test_the_best_come_with_all_that_equal_the_last_of_them() -> None:
+def test_the_best_include_all_that_tie_with_the_last() -> None:
     values = np.array([1.0, 3.0, 2.0, 2.0, 0.0, 5.0])
     assert arrays.best(values, 2) == [5, 1]
     assert arrays.best(values, 3) == [5, 1, 2, 3]
@@ -62,9 +62,13 @@ def test_the_best_come_with_all_that_equal_the_last_of_them() -> None:
 
 @given(st.lists(FINITE), st.integers(0, 20), FINITE)
 def test_the_best_are_those_that_sorting_gives(values: list[float], count: int, above: float) -> None:
-    good = sorted((place for place, value in enumerate(values) if value > above), key=lambda place: -values[place])
+    good = sorted(
+        (position for position, value in enumerate(values) if value > above), key=lambda position: -values[position]
+    )
     floor = values[good[:count][-1]] if count and good else float("inf")
-    assert arrays.best(np.array(values, float), count, above) == [place for place in good if values[place] >= floor]
+    assert arrays.best(np.array(values, float), count, above) == [
+        position for position in good if values[position] >= floor
+    ]
 
 
 @given(st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=3, max_size=3), max_size=12))
@@ -79,7 +83,7 @@ def test_the_strongest_rows_of_each_column_are_those_that_sorting_gives(rows: li
     assert arrays.strongest(shares, 4) == expected
 
 
-def test_nothing_is_strongest_where_there_is_nothing() -> None:
+def test_an_empty_matrix_has_no_strongest_rows() -> None:
     assert arrays.strongest(np.zeros((0, 2)), 3) == [[], []]
     assert arrays.strongest(np.zeros((2, 0)), 3) == []
 
@@ -88,8 +92,8 @@ def test_nothing_is_strongest_where_there_is_nothing() -> None:
 @given(st.lists(st.lists(st.integers(-3, 3))), st.lists(st.lists(st.integers(-3, 3))))
 def test_occurrences_are_counted_over_all_parts(keys: list[list[int]], within: list[list[int]]) -> None:
     counted = Counter(number for part in within for number in part)
-    found = arrays.occurrences([*map(numbers, keys)], [*map(numbers, within)])
-    assert found.tolist() == [counted[key] for part in keys for key in part]
+    result = arrays.occurrences([*map(numbers, keys)], [*map(numbers, within)])
+    assert result.tolist() == [counted[key] for part in keys for key in part]
 
 
 def test_numbers_are_read_as_they_are_written() -> None:
@@ -106,41 +110,43 @@ def steps(*documents: list[int]) -> list[arrays.Numbers]:
     return [numbers(column) for column in zip(*documents, strict=True)]
 
 
-def test_after_an_odd_step_its_time_is_known_and_after_an_even_one_nothing() -> None:
-    found = {until: arrays.last_odd(steps([2, 5, 7, 0], [0, 0, 0, 0]), until).tolist() for until in range(9)}
-    assert {until: first for until, [first, _] in found.items()} == {
+def test_the_last_step_is_returned_if_it_is_odd_and_zero_if_it_is_even() -> None:
+    result = {until: arrays.last_odd(steps([2, 5, 7, 0], [0, 0, 0, 0]), until).tolist() for until in range(9)}
+    assert {until: first for until, [first, _] in result.items()} == {
         **dict.fromkeys((0, 1), 0),
         **dict.fromkeys((2, 3, 4), 2),
         **dict.fromkeys((5, 6), 0),
         **dict.fromkeys((7, 8), 7),
     }
-    assert {second for _, second in found.values()} == {0}
+    assert {second for _, second in result.values()} == {0}
 
 
-def test_what_happens_at_the_moment_has_happened_and_what_comes_within_its_second_has_not() -> None:
+def test_a_step_at_the_moment_counts_and_one_later_in_its_second_does_not() -> None:
     assert arrays.last_odd(steps([4, 0, 0, 0]), 4.0).tolist() == [4]
     assert arrays.last_odd(steps([4, 0, 0, 0]), 3.999).tolist() == [0]
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=4).map(sorted)), st.integers(0, 10))
 def test_the_last_odd_step_is_the_one_that_counting_finds(documents: list[list[int]], until: int) -> None:
-    passed = [[step for step in taken if step <= until] for taken in documents]
-    found = arrays.last_odd(steps(*(taken + [0] * (4 - len(taken)) for taken in documents), [0] * 4), until)
-    assert found.tolist() == [*(taken[-1] if len(taken) % 2 else 0 for taken in passed), 0]
+    passed = [[step for step in document_steps if step <= until] for document_steps in documents]
+    result = arrays.last_odd(
+        steps(*(document_steps + [0] * (4 - len(document_steps)) for document_steps in documents), [0] * 4), until
+    )
+    assert result.tolist() == [*(document_steps[-1] if len(document_steps) % 2 else 0 for document_steps in passed), 0]
 
 
 @given(STEPS, st.integers(0, 10), st.integers(1, 9))
-def test_later_steps_change_nothing(taken: list[int], until: int, later: int) -> None:
-    first = sorted(step for step in taken if step and step <= until)
+def test_later_steps_change_nothing(document_steps: list[int], until: int, later: int) -> None:
+    first = sorted(step for step in document_steps if step and step <= until)
     then = first + [0] * (4 - len(first))
     now = (first + [until + later] * 4)[:4]
     assert arrays.last_odd(steps(then), until).tolist() == arrays.last_odd(steps(now), until).tolist()
 
 
-def test_steps_of_any_value_and_order_are_answered() -> None:
+def test_steps_of_any_value_and_order_give_an_answer() -> None:
     lowest, highest = -(1 << 63), (1 << 63) - 1
-    found = arrays.last_odd(steps([lowest, highest, 3, 1], [-1, 0, 0, 0], [highest] * 4), 5)
-    assert found.tolist() == [3, 0, 0]
+    result = arrays.last_odd(steps([lowest, highest, 3, 1], [-1, 0, 0, 0], [highest] * 4), 5)
+    assert result.tolist() == [3, 0, 0]
 
 
 def test_parts_are_joined_in_their_order() -> None:

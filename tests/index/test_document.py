@@ -15,13 +15,13 @@ from tests.memory.samples import START, at, issue
 
 def closed(*events: tuple[str, float], **fields: object) -> Thread:
     """An issue that was closed after five hours."""
-    happened = tuple(TimelineEvent(name, at(hours)) for name, hours in events)
-    thread = issue(7, 9, "The login crashes", state="closed", closed_at=at(5), closed_by="hubot", events=happened)
+    timeline = tuple(TimelineEvent(name, at(hours)) for name, hours in events)
+    thread = issue(7, 9, "The login crashes", state="closed", closed_at=at(5), closed_by="hubot", events=timeline)
     return replace(thread, **fields)  # type: ignore[arg-type]
 
 
-def stated(of: int | str | None, when: datetime | None = None) -> Outcome:
-    return Outcome(OutcomeKind.DUPLICATE, at=when, duplicate_of=of)
+def stated(original: int | str | None, moment: datetime | None = None) -> Outcome:
+    return Outcome(OutcomeKind.DUPLICATE, at=moment, duplicate_of=original)
 
 
 def test_an_entry_holds_what_ranking_needs() -> None:
@@ -41,37 +41,39 @@ def test_an_entry_holds_when_the_thread_was_closed_and_reopened() -> None:
     assert entry_of(issue(7), Outcome()).flips == ()
 
 
-@pytest.mark.parametrize(("said", "known"), [(None, 5), (3, 5), (5, 5), (8, 8)])
-def test_a_duplicate_is_known_once_it_was_said_and_the_thread_was_closed(said: float | None, known: float) -> None:
-    entry = entry_of(closed(), stated(3, None if said is None else at(said)))
-    assert (entry.duplicate_of, entry.duplicate_at) == (3, at(known))
-    assert [entry.duplicate_of_at(at(known - 0.1)), entry.duplicate_of_at(at(known))] == [None, 3]
+@pytest.mark.parametrize(("stated_hours", "known_hours"), [(None, 5), (3, 5), (5, 5), (8, 8)])
+def test_a_duplicate_is_known_once_it_was_stated_and_the_thread_was_closed(
+    stated_hours: float | None, known_hours: float
+) -> None:
+    entry = entry_of(closed(), stated(3, None if stated_hours is None else at(stated_hours)))
+    assert (entry.duplicate_of, entry.duplicate_at) == (3, at(known_hours))
+    assert [entry.duplicate_of_at(at(known_hours - 0.1)), entry.duplicate_of_at(at(known_hours))] == [None, 3]
 
 
-def test_nobody_knows_since_when_an_open_thread_is_a_duplicate() -> None:
+def test_an_open_duplicate_has_no_moment_since_which_it_is_known() -> None:
     entry = entry_of(issue(7, role="MEMBER"), stated(3, at(2)))
     assert (entry.duplicate_of, entry.duplicate_at) == (3, None)
 
 
-def test_an_ending_that_names_no_thread_makes_no_duplicate() -> None:
+def test_an_outcome_that_names_no_thread_makes_no_duplicate() -> None:
     assert entry_of(closed(), stated(None, at(2))).duplicate_at is None
 
 
-def test_the_ending_is_read_where_none_is_given() -> None:
-    said = Message("hubot", "MEMBER", at(5), "Duplicate of #3.", id=1)
-    entry = bare_document(closed(comments=(said,))).entry
+def test_the_outcome_is_read_from_the_thread_if_none_is_given() -> None:
+    comment = Message("hubot", "MEMBER", at(5), "Duplicate of #3.", id=1)
+    entry = bare_document(closed(comments=(comment,))).entry
     assert (entry.duplicate_of, entry.duplicate_at) == (3, at(5))
 
 
 @pytest.mark.parametrize(("role", "has_role"), [("", False), ("NONE", True), ("MEMBER", True)])
-def test_a_document_tells_whether_its_author_has_a_role(role: str, has_role: bool) -> None:
+def test_a_document_records_whether_its_author_has_a_role(role: str, has_role: bool) -> None:
     assert bare_document(issue(7, role=role)).has_role is has_role
 
 
-@pytest.mark.parametrize(("role", "known"), [("NONE", None), ("", None), ("MEMBER", 3)])
-def test_a_stranger_alone_makes_no_duplicate(role: str, known: int | None) -> None:
+@pytest.mark.parametrize(("role", "original"), [("NONE", None), ("", None), ("MEMBER", 3)])
+def test_an_unknown_author_alone_makes_no_duplicate(role: str, original: int | None) -> None:
     entry = entry_of(closed(role=role, closed_by="octocat", comments=(), events=()), stated(3))
-    assert (entry.duplicate_of, entry.duplicate_of_at(at(9)), entry.duplicate_of_at(None)) == (3, known, known)
+    assert (entry.duplicate_of, entry.duplicate_of_at(at(9)), entry.duplicate_of_at(None)) == (3, original, original)
 
 
 def test_a_bare_document_is_the_document_without_notes() -> None:

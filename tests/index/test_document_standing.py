@@ -1,4 +1,4 @@
-"""Who stands behind a thread: its author where they are known, else the first other person who takes part."""
+"""Who vouches for a thread: its author if known, else the first other person who takes part."""
 
 from typing import Any
 
@@ -7,25 +7,25 @@ import pytest
 from bot.domain.digest import FOREVER
 from bot.domain.thread import Kind, TimelineEvent
 from bot.index.document import unvouched_until
-from tests.recall.samples import at, closed, said, thread
+from tests.recall.samples import at, closed, message, thread
 
 ALONE = {"after": 1, "closed_by": "monalisa", "days": 0}
 
 
 @pytest.mark.parametrize("role", ["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR"])
-def test_an_author_who_is_known_stands_behind_it_from_the_beginning(role: str) -> None:
+def test_a_known_author_vouches_for_a_thread_from_the_beginning(role: str) -> None:
     assert unvouched_until(thread(1, role=role, days=0)) is None
 
 
 @pytest.mark.parametrize("role", ["NONE", "FIRST_TIMER", "FIRST_TIME_CONTRIBUTOR", "MANNEQUIN", ""])
-def test_a_stranger_does_not(role: str) -> None:
+def test_an_unknown_author_does_not_vouch_for_a_thread(role: str) -> None:
     assert unvouched_until(thread(1, role=role, days=0)) == FOREVER
 
 
 @pytest.mark.parametrize(
-    "happened",
+    "activity",
     [
-        {"comments": (said("Me too.", 3, "octocat"), said("And me.", 2, "hubot"))},
+        {"comments": (message("Me too.", 3, "octocat"), message("And me.", 2, "hubot"))},
         {"after": 2, "closed_by": "octocat"},
         {
             "events": (TimelineEvent("closed", at(1), "monalisa"), TimelineEvent("reopened", at(2), "octocat")),
@@ -35,22 +35,22 @@ def test_a_stranger_does_not(role: str) -> None:
     ],
     ids=["wrote", "closed it", "reopened it", "marked it"],
 )
-def test_the_first_other_person_does(happened: dict[str, Any]) -> None:
-    assert unvouched_until(closed(1, **(ALONE | happened))) == at(2)
+def test_the_first_other_person_vouches_for_a_thread(activity: dict[str, Any]) -> None:
+    assert unvouched_until(closed(1, **(ALONE | activity))) == at(2)
 
 
 @pytest.mark.parametrize(
-    "happened",
+    "activity",
     [
         {},
-        {"comments": (said("Any news?", 2, "monalisa"), said("Solved.", 3, "MonaLisa"))},
-        {"comments": (said("Seen before: …", 2, "precedent[bot]", is_bot=True),)},
+        {"comments": (message("Any news?", 2, "monalisa"), message("Solved.", 3, "MonaLisa"))},
+        {"comments": (message("Seen before: …", 2, "precedent[bot]", is_bot=True),)},
         {"after": 2, "closed_by": "stale[bot]"},
         {"after": 2, "closed_by": None},
         {"events": (TimelineEvent("closed", at(2)), TimelineEvent("referenced", at(2), "octocat", commit="abc1234"))},
         {"after": 2, "closed_by": "octocat", "state_reason": "not_planned"},
         {"labels": ("bug",), "reactions": (("+1", 500),)},
-        {"author": "ghost", "closed_by": "ghost", "comments": (said("Solved.", 2, "ghost"),)},
+        {"author": "ghost", "closed_by": "ghost", "comments": (message("Solved.", 2, "ghost"),)},
     ],
     ids=[
         "nothing",
@@ -64,10 +64,10 @@ def test_the_first_other_person_does(happened: dict[str, Any]) -> None:
         "lost accounts",
     ],
 )
-def test_nobody_else_does(happened: dict[str, Any]) -> None:
-    assert unvouched_until(closed(1, **({"author": "monalisa"} | ALONE | happened))) == FOREVER
+def test_nobody_else_vouches_for_a_thread(activity: dict[str, Any]) -> None:
+    assert unvouched_until(closed(1, **({"author": "monalisa"} | ALONE | activity))) == FOREVER
 
 
-def test_only_issues_are_alone() -> None:
+def test_only_issues_need_somebody_to_vouch_for_them() -> None:
     assert unvouched_until(thread(1, kind=Kind.PAGE)) is None
     assert unvouched_until(thread(1, kind=Kind.PULL)) is None

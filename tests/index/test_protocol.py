@@ -1,4 +1,4 @@
-"""The number of the index's layout is raised with every change of what an index holds."""
+"""The number of the index's layout is raised with every change to the contents of an index."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ LAYOUTS = {
     3: "157cce3bc35432f3",
     4: "157cce3bc35432f3",
     5: "99ce84edebb8e494",
+    6: "99ce84edebb8e494",
 }
-"""Each number that there was, and the fingerprint of its fields. A change of them is a new line here, with a new number
-in `bot/index/protocol.py`: a line that is here stands for indexes that lie on branches, and stays as it is. The index
-of 2 has the fields of 1; the digests beside it tell endings and summaries otherwise. So has that of 3, beside which
-they tell what is only claimed to be a fix. Entries of 4 have a role, which messages use. 5 knows discussions."""
+"""Every layout number so far, with the fingerprint of its fields. Changed fields need a new line here and a new
+number in `bot/index/protocol.py`; old lines stand for indexes on existing branches and never change. 2 has the fields
+of 1, but its digests have other outcomes and summaries. 3 has them too, but its digests mark fixes that are only
+claimed. Entries of 4 have a role, which messages use. 5 supports discussions. Digests of 6 keep errors that
+begin with ``Error:``."""
 
 
 def fingerprint() -> str:
-    """Of the names and types of all fields, the order of those in parts, and what letters and kinds stand for."""
+    """A hash of the names and types of all fields, their order in parts, and the meaning of letters and kinds."""
     columns = [("entry", "Pieces"), *((name, "Rows") for name in (*NUMBERS, *VECTOR_FIELDS))]
     fields = sorted(
         [
@@ -29,14 +31,14 @@ def fingerprint() -> str:
             *((name, "TermsField", "NoneType") for name in LETTERS),
         ]
     )
-    told = (
+    layout = (
         fields,
         NUMBERS,
         VECTOR_FIELDS,
         sorted(LETTERS.items()),
         sorted((kind.value, code) for kind, code in KINDS.items()),
     )
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
 
 
 def test_an_index_with_other_fields_has_another_number() -> None:

@@ -1,4 +1,4 @@
-"""An index in parts from a stranger, who can name any part: whatever its bytes are, it is refused or answers."""
+"""A hostile index in parts, which may name any part: whatever its bytes, it is refused or answers."""
 
 import hashlib
 import json
@@ -15,8 +15,8 @@ import pytest
 from bot.index import build_index, open_index, vectors
 from bot.index.protocol import IndexCorrupt
 from bot.index.whoosh.segment_parts import Core, PostingLayout, decode_core, encode_core
-from tests.index.test_segment_parts import SMALL, many, use
-from tests.index.test_whoosh_attacks import records, toc_with
+from tests.index.test_segment_parts import SMALL, many_threads, use
+from tests.index.test_whoosh_attacks import records, write_toc
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ COUNT = 60
 
 @pytest.fixture
 def honest(tmp_path: Path) -> Path:
-    build_index(tmp_path / "index", many(COUNT, vectors=True), sizes=SMALL)
+    build_index(tmp_path / "index", many_threads(COUNT, vectors=True), sizes=SMALL)
     return tmp_path / "index"
 
 
@@ -38,34 +38,34 @@ def core_bytes(folder: Path) -> bytes:
     return path.read_bytes()
 
 
-def with_core(folder: Path, data: bytes) -> None:
-    """The index with another core, which its table of contents names."""
+def replace_core(folder: Path, data: bytes) -> None:
+    """Give the index another core, and name it in its table of contents."""
     [path] = folder.glob("*.core")
     path.unlink()
     name = hashlib.sha256(data).hexdigest()[:16]
     (folder / f"MAIN_{name}.core").write_bytes(data)
-    toc_with(folder, [record | {"id": name} for record in records(folder)])
+    write_toc(folder, [record | {"id": name} for record in records(folder)])
 
 
-def with_part(folder: Path, name: str, data: bytes) -> None:
-    """The index with other content in place of a part, whose name the core gives as it now is."""
+def replace_part(folder: Path, name: str, data: bytes) -> None:
+    """Give a part other content, and its new name to the core."""
     digest = hashlib.sha256(data).digest()[:16]
     (folder / "parts" / digest.hex()).write_bytes(data)
-    with_core(folder, core_bytes(folder).replace(bytes.fromhex(name), digest))
+    replace_core(folder, core_bytes(folder).replace(bytes.fromhex(name), digest))
 
 
-def described(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
-    """The index with another description in its core."""
+def change_description(folder: Path, change: Callable[[dict[str, object]], object]) -> None:
+    """Change the description in the core of the index."""
     data = core_bytes(folder)
     magic, documents, size = struct.unpack_from("<4sII", data)
-    told = json.loads(data[12 : 12 + size])
-    change(told)
-    text = json.dumps(told).encode()
-    with_core(folder, struct.pack("<4sII", magic, documents, len(text)) + text + data[12 + size :])
+    description = json.loads(data[12 : 12 + size])
+    change(description)
+    text = json.dumps(description).encode()
+    replace_core(folder, struct.pack("<4sII", magic, documents, len(text)) + text + data[12 + size :])
 
 
 def is_refused(folder: Path) -> bool:
-    """Whether it is refused; anything but that or an answer is an error."""
+    """Whether the index is refused; it must either be refused or answer."""
     try:
         use(open_index(folder, sizes=SMALL))
     except IndexCorrupt:
@@ -79,18 +79,18 @@ def test_an_honest_index_is_not_refused(honest: Path) -> None:
 
 def test_any_flipped_byte_of_the_core_is_refused_or_does_no_harm(honest: Path, tmp_path: Path) -> None:
     data, refused = core_bytes(honest), 0
-    places = [*range(0, 250, 3), *range(250, len(data), 97)]
-    for at in places:
+    positions = [*range(0, 250, 3), *range(250, len(data), 97)]
+    for at in positions:
         copy = shutil.copytree(honest, tmp_path / f"flipped {at}")
-        with_core(copy, data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
+        replace_core(copy, data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
         refused += is_refused(copy)
         shutil.rmtree(copy)
-    assert refused > 0.8 * len(places)
+    assert refused > 0.8 * len(positions)
 
 
 @pytest.mark.parametrize("cut", [0, 3, 11, 12, 40, -17, -16, -1])
-def test_a_core_that_is_cut_is_refused(honest: Path, cut: int) -> None:
-    with_core(honest, core_bytes(honest)[:cut])
+def test_a_truncated_core_is_refused(honest: Path, cut: int) -> None:
+    replace_core(honest, core_bytes(honest)[:cut])
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
@@ -98,7 +98,7 @@ def test_a_core_that_is_cut_is_refused(honest: Path, cut: int) -> None:
 @pytest.mark.parametrize("key", ["rows", "block"])
 @pytest.mark.parametrize("value", [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []])
 def test_blocks_of_other_sizes_are_refused(honest: Path, key: str, value: object) -> None:
-    described(honest, lambda told: told.update({key: value}))
+    change_description(honest, lambda description: description.update({key: value}))
     assert is_refused(honest)
 
 
@@ -116,8 +116,8 @@ def test_blocks_of_other_sizes_are_refused(honest: Path, key: str, value: object
         None,
     ],
 )
-def test_arms_of_other_lengths_are_refused(honest: Path, arms: object) -> None:
-    described(honest, lambda told: told.update({"arms": arms}))
+def test_vector_fields_of_other_lengths_are_refused(honest: Path, arms: object) -> None:
+    change_description(honest, lambda description: description.update({"arms": arms}))
     assert is_refused(honest)
 
 
@@ -139,7 +139,7 @@ def test_arms_of_other_lengths_are_refused(honest: Path, arms: object) -> None:
     ],
 )
 def test_lists_of_another_shape_are_refused(honest: Path, lists: object) -> None:
-    described(honest, lambda told: told.update({"lists": {"t": lists, "n": lists}}))
+    change_description(honest, lambda description: description.update({"lists": {"t": lists, "n": lists}}))
     assert is_refused(honest)
 
 
@@ -147,7 +147,7 @@ def test_lists_of_another_shape_are_refused(honest: Path, lists: object) -> None
 def test_descriptions_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
     data = core_bytes(honest)
     magic, documents, size = struct.unpack_from("<4sII", data)
-    with_core(honest, struct.pack("<4sII", magic, documents, len(content)) + content + data[12 + size :])
+    replace_core(honest, struct.pack("<4sII", magic, documents, len(content)) + content + data[12 + size :])
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
@@ -155,17 +155,17 @@ def test_descriptions_of_another_shape_are_refused(honest: Path, content: bytes)
 @pytest.mark.parametrize("documents", [COUNT - 1, COUNT + 1, 1 << 20])
 def test_another_number_of_documents_is_refused(honest: Path, documents: int) -> None:
     data = core_bytes(honest)
-    with_core(honest, data[:4] + struct.pack("<I", documents) + data[8:])
-    toc_with(honest, [record | {"documents": documents} for record in records(honest)])
+    replace_core(honest, data[:4] + struct.pack("<I", documents) + data[8:])
+    write_toc(honest, [record | {"documents": documents} for record in records(honest)])
     assert is_refused(honest)
 
 
-def test_one_part_in_the_place_of_all_takes_no_more_memory_than_the_documents_do(honest: Path) -> None:
+def test_one_part_repeated_for_all_takes_no_more_memory_than_its_documents(honest: Path) -> None:
     core, large = core_of(honest), 1 << 18
     claimed = Core(large, core.vector_fields, 1 << 16, 1 << 16, dict.fromkeys("tn", PostingLayout(1, ())), [])
     names = [core.numbers()[0]] * sum(claimed.sizes().values())
-    with_core(honest, encode_core(replace(claimed, names=names)))
-    toc_with(honest, [record | {"documents": large} for record in records(honest)])
+    replace_core(honest, encode_core(replace(claimed, names=names)))
+    write_toc(honest, [record | {"documents": large} for record in records(honest)])
     tracemalloc.start()
     assert is_refused(honest)
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
@@ -173,8 +173,8 @@ def test_one_part_in_the_place_of_all_takes_no_more_memory_than_the_documents_do
 
 
 @pytest.mark.parametrize("flag", [1, "yes", None, []])
-def test_a_record_that_says_oddly_that_it_is_in_parts_is_refused(honest: Path, flag: object) -> None:
-    toc_with(honest, [record | {"parts": flag} for record in records(honest)])
+def test_a_record_with_an_odd_parts_flag_is_refused(honest: Path, flag: object) -> None:
+    write_toc(honest, [record | {"parts": flag} for record in records(honest)])
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
@@ -184,7 +184,7 @@ def test_a_core_where_a_segment_should_be_is_refused(honest: Path) -> None:
     path.rename(path.with_suffix(".seg"))
     with pytest.raises(IndexCorrupt):
         open_index(honest)
-    toc_with(honest, [record | {"parts": False} for record in records(honest)])
+    write_toc(honest, [record | {"parts": False} for record in records(honest)])
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
@@ -203,25 +203,25 @@ def sections(core: Core) -> dict[str, str]:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["numbers", "book", "codes", "entries", "list", "notes"])
-def test_parts_of_noise_under_right_names_are_refused_or_do_no_harm(honest: Path, tmp_path: Path, kind: str) -> None:
+def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, tmp_path: Path, kind: str) -> None:
     name = sections(core_of(honest))[kind]
-    data, chance = (honest / "parts" / name).read_bytes(), Random(5)
-    spoilt = [b"", data[:-1], data + b"\0", data[: len(data) // 2], bytes(len(data)), b"\xff" * len(data)]
-    spoilt += [chance.randbytes(len(data)) for _ in range(3)]
+    data, rng = (honest / "parts" / name).read_bytes(), Random(5)
+    contents = [b"", data[:-1], data + b"\0", data[: len(data) // 2], bytes(len(data)), b"\xff" * len(data)]
+    contents += [rng.randbytes(len(data)) for _ in range(3)]
     for _ in range(25):
-        at = chance.randrange(len(data))
-        spoilt.append(data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :])
-    for number, content in enumerate(spoilt):
+        at = rng.randrange(len(data))
+        contents.append(data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :])
+    for number, content in enumerate(contents):
         copy = shutil.copytree(honest, tmp_path / f"{kind} {number}")
-        with_part(copy, name, content)
+        replace_part(copy, name, content)
         refused = is_refused(copy)
         assert refused or len(content) >= len(data)
         shutil.rmtree(copy)
 
 
-def test_codes_of_noise_are_near_within_bounds(honest: Path) -> None:
+def test_random_codes_give_cosines_within_bounds(honest: Path) -> None:
     core = core_of(honest)
-    with_part(honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.SIZE * vectors.WIDTH * 2))
+    replace_part(honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.SIZE * vectors.WIDTH * 2))
     for hit in use(open_index(honest, sizes=SMALL)):
         assert -1 <= hit.near["trained"] <= 1
 
@@ -253,7 +253,7 @@ def test_a_link_in_place_of_the_folder_of_parts_is_refused(honest: Path, tmp_pat
         open_index(honest)
 
 
-def test_a_part_larger_than_any_is_refused_unread(honest: Path) -> None:
+def test_an_oversized_part_is_refused_without_reading_it(honest: Path) -> None:
     with (honest / "parts" / core_of(honest).numbers()[0]).open("r+b") as file:
         file.truncate((16 << 20) + 1)
     with pytest.raises(IndexCorrupt, match="bytes"):

@@ -1,4 +1,4 @@
-"""The index on Whoosh: what it finds, in which order, as of when, and what stays on disk."""
+"""The index on Whoosh: which threads it finds, in which order and as of which moment, and what is on disk."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -37,9 +37,9 @@ def index_of(folder: Path, documents: Iterable[IndexDocument]) -> Index:
     return open_index(folder)
 
 
-def ask(index: Index, words: str, **options: object) -> list[ThreadId]:
-    found = index.search(Query(dict.fromkeys(words.split(), 1.0)), **options)  # type: ignore[arg-type]
-    return [hit.entry.id for hit in found]
+def search_ids(index: Index, words: str, **options: object) -> list[ThreadId]:
+    hits = index.search(Query(dict.fromkeys(words.split(), 1.0)), **options)  # type: ignore[arg-type]
+    return [hit.entry.id for hit in hits]
 
 
 def names(folder: Path) -> set[str]:
@@ -48,8 +48,8 @@ def names(folder: Path) -> set[str]:
 
 def test_a_thread_is_found_by_any_of_its_terms(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "crash login"), document(2, "slow", "crash"), document(3, "other")])
-    assert ask(index, "crash login") == [1, 2]
-    assert ask(index, "absent") == []
+    assert search_ids(index, "crash login") == [1, 2]
+    assert search_ids(index, "absent") == []
     assert len(index) == 3
 
 
@@ -74,11 +74,11 @@ def test_a_term_that_no_thread_holds_lowers_the_share_and_not_the_score(tmp_path
 def test_equal_scores_are_ordered_by_id_numbers_first(tmp_path: Path) -> None:
     keys: list[ThreadId] = ["B-1", 20, 3, "A-1", 100]
     index = index_of(tmp_path, [document(key, "same words") for key in keys])
-    assert ask(index, "same") == [3, 20, 100, "A-1", "B-1"]
-    assert ask(index, "same", limit=2) == [3, 20]
+    assert search_ids(index, "same") == [3, 20, 100, "A-1", "B-1"]
+    assert search_ids(index, "same", limit=2) == [3, 20]
 
 
-def test_hits_name_the_terms_that_they_share_strongest_first(tmp_path: Path) -> None:
+def test_hits_list_the_shared_terms_strongest_first(tmp_path: Path) -> None:
     others = [document(number, "common", "frequent") for number in range(2, 30)]
     index = index_of(tmp_path, [document(1, "rare common", "frequent"), *others])
     assert index.search(Query({"frequent": 1.0, "common": 1.0, "rare": 1.0}))[0].terms == ("rare", "common", "frequent")
@@ -93,12 +93,12 @@ def test_at_most_eight_terms_are_named(tmp_path: Path) -> None:
 def test_notes_are_searched_only_when_asked_for(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "title", decisions="postgres"), document(2, "title", summary="postgres")])
     assert index.search(Query({"postgres": 1.0})) == []
-    found = index.search(Query({"postgres": 1.0}, {TEXT: 1.0, NOTES: 0.5}))
-    assert [hit.entry.id for hit in found] == [1, 2]
-    assert found[0].score > found[1].score
+    hits = index.search(Query({"postgres": 1.0}, {TEXT: 1.0, NOTES: 0.5}))
+    assert [hit.entry.id for hit in hits] == [1, 2]
+    assert hits[0].score > hits[1].score
 
 
-def test_weights_of_nothing_find_nothing(tmp_path: Path) -> None:
+def test_zero_weights_find_nothing(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "crash")])
     assert index.search(Query({"crash": 0.0})) == []
     assert index.search(Query({"crash": 1.0}, {TEXT: 0.0})) == []
@@ -111,65 +111,70 @@ def test_before_a_moment_later_threads_are_neither_found_nor_counted(tmp_path: P
     if order == "shuffled":
         Random(7).shuffle(documents)
     moment = START + timedelta(days=20)
-    then = [found for found in documents if found.entry.created_at < moment]
+    earlier = [candidate for candidate in documents if candidate.entry.created_at < moment]
     query = Query({"crash": 1.0, "word1": 3.0, "x": 1.0})
-    whole, part = index_of(tmp_path / "whole", documents), index_of(tmp_path / "part", then)
-    assert whole.search(query, before=moment) == part.search(query)
-    assert len(part) == 19
+    full_index, partial_index = index_of(tmp_path / "whole", documents), index_of(tmp_path / "part", earlier)
+    assert full_index.search(query, before=moment) == partial_index.search(query)
+    assert len(partial_index) == 19
 
 
-def test_before_leaves_out_the_moment_itself(tmp_path: Path) -> None:
+def test_before_excludes_the_moment_itself(tmp_path: Path) -> None:
     index = index_of(
         tmp_path, [document(1, "crash", day=1), document(2, "crash", day=2), document(3, "crash", day=2.00001)]
     )
-    assert ask(index, "crash", before=START + timedelta(days=2)) == [1]
+    assert search_ids(index, "crash", before=START + timedelta(days=2)) == [1]
 
 
 def test_a_filter_leaves_hits_out_and_still_fills_the_limit(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(number, "crash", "x " * number) for number in range(1, 200)])
-    assert ask(index, "crash", limit=3, keep=lambda found: int(found.id) % 50 == 0) == [50, 100, 150]
-    assert ask(index, "crash", limit=5, keep=lambda found: found.id == 199) == [199]
-    assert ask(index, "crash", keep=lambda _: False) == []
+    assert search_ids(index, "crash", limit=3, keep=lambda candidate: int(candidate.id) % 50 == 0) == [50, 100, 150]
+    assert search_ids(index, "crash", limit=5, keep=lambda candidate: candidate.id == 199) == [199]
+    assert search_ids(index, "crash", keep=lambda _: False) == []
 
 
 def test_an_error_of_the_filter_is_not_taken_for_damage(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "crash")])
     with pytest.raises(ZeroDivisionError):
-        index.search(Query({"crash": 1.0}), keep=lambda found: bool(1 / 0))
+        index.search(Query({"crash": 1.0}), keep=lambda candidate: bool(1 / 0))
 
 
-def test_an_update_takes_the_place_of_what_was_there(tmp_path: Path) -> None:
+def test_an_update_replaces_the_old_document(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "old"), document(2, "other")])
     index.update([document(1, "new"), document(3, "new other")])
-    for seen in (index, open_index(tmp_path)):
-        assert ask(seen, "old") == []
-        assert ask(seen, "new") == [1, 3]
-        assert len(seen) == 3
+    for opened in (index, open_index(tmp_path)):
+        assert search_ids(opened, "old") == []
+        assert search_ids(opened, "new") == [1, 3]
+        assert len(opened) == 3
 
 
 def test_removed_threads_are_gone_and_not_counted(tmp_path: Path) -> None:
-    kept = [document(number, "crash" if number % 2 else "other") for number in range(1, 20)]
-    index = index_of(tmp_path / "index", [*kept, *(document(number, "crash") for number in range(100, 120))])
+    remaining = [document(number, "crash" if number % 2 else "other") for number in range(1, 20)]
+    index = index_of(tmp_path / "index", [*remaining, *(document(number, "crash") for number in range(100, 120))])
     index.update([], remove=[*range(100, 120), 4711])
-    fresh = index_of(tmp_path / "fresh", kept)
+    fresh = index_of(tmp_path / "fresh", remaining)
     assert index.search(Query({"crash": 1.0})) == fresh.search(Query({"crash": 1.0}))
     assert len(index) == 19
 
 
-def test_of_one_id_twice_in_a_batch_the_later_stays(tmp_path: Path) -> None:
+def test_the_later_of_two_documents_with_one_id_wins(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(1, "first"), document(2, "other"), document(1, "second")])
-    assert (len(index), ask(index, "first"), ask(index, "second")) == (2, [], [1])
+    assert (len(index), search_ids(index, "first"), search_ids(index, "second")) == (2, [], [1])
     index.update([document(2, "third"), document(2, "fourth"), document(3, "x")], remove=[3])
-    assert (len(index), ask(index, "other third"), ask(index, "fourth"), ask(index, "x")) == (3, [], [2], [3])
+    assert (len(index), search_ids(index, "other third"), search_ids(index, "fourth"), search_ids(index, "x")) == (
+        3,
+        [],
+        [2],
+        [3],
+    )
 
 
 def test_numbers_and_strings_are_different_ids(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(7, "crash"), document("7", "crash"), document("#7", "crash")])
     index.update([], remove=["7"])
-    assert ask(index, "crash") == [7, "#7"]
+    assert search_ids(index, "crash") == [7, "#7"]
 
 
-def test_entries_come_back_as_they_were_given(tmp_path: Path) -> None:
+def test_entries_survive_the_round_trip_through_the_index(tmp_path: Path) -> None:
     full = entry(
         "ABC-1",
         closed_at=START + timedelta(days=3, milliseconds=250),
@@ -193,60 +198,60 @@ def test_any_string_can_be_a_term(tmp_path: Path, term: str) -> None:
 
 def test_an_empty_index_answers(tmp_path: Path) -> None:
     index = index_of(tmp_path, [])
-    assert (len(index), ask(index, "crash"), index.entries([1])) == (0, [], {})
+    assert (len(index), search_ids(index, "crash"), index.entries([1])) == (0, [], {})
     index.update([document(1, "crash")])
-    assert ask(index, "crash") == [1]
+    assert search_ids(index, "crash") == [1]
     index.update([], remove=[1])
-    assert (len(open_index(tmp_path)), ask(index, "crash")) == (0, [])
+    assert (len(open_index(tmp_path)), search_ids(index, "crash")) == (0, [])
 
 
 def test_only_the_most_frequent_terms_of_a_very_long_body_are_kept(tmp_path: Path) -> None:
     words = " ".join(f"word{number}" for number in range(1000))
     index = index_of(tmp_path, [document(1, "title", "often often " + words), document(2, "other")])
-    assert ask(index, "often") == [1]
-    assert ask(index, "word10") == [1]
-    assert ask(index, "word999") == []
+    assert search_ids(index, "often") == [1]
+    assert search_ids(index, "word10") == [1]
+    assert search_ids(index, "word999") == []
 
 
 def test_the_folder_holds_segments_and_a_table_of_contents_only(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(number, "crash") for number in range(50)])
     for number in range(30):
         index.update([document(number, f"again {number}")])
-        found = sorted(path.suffix for path in tmp_path.iterdir())
-        assert found == [".seg"] * (len(found) - 1) + [".toc"]
-        assert len(found) <= 10
+        suffixes = sorted(path.suffix for path in tmp_path.iterdir())
+        assert suffixes == [".seg"] * (len(suffixes) - 1) + [".toc"]
+        assert len(suffixes) <= 10
 
 
-def test_segments_of_which_most_is_deleted_are_written_anew(tmp_path: Path) -> None:
+def test_segments_that_are_mostly_deleted_are_rewritten(tmp_path: Path) -> None:
     index = index_of(tmp_path, [document(number, f"word{number}", "long " * 50) for number in range(300)])
-    [whole] = names(tmp_path) - {path.name for path in tmp_path.glob("*.toc")}
+    [first_segment] = names(tmp_path) - {path.name for path in tmp_path.glob("*.toc")}
     for start in range(0, 300, 50):
         index.update([document(number, f"word{number} again") for number in range(start, start + 50)])
-    assert whole not in names(tmp_path)
+    assert first_segment not in names(tmp_path)
     assert len(index) == 300
-    assert sorted(int(key) for key in ask(index, "again", limit=1000)) == list(range(300))
-    assert ask(index, "long") == []
+    assert sorted(int(key) for key in search_ids(index, "again", limit=1000)) == list(range(300))
+    assert search_ids(index, "long") == []
 
 
 def test_the_same_documents_give_the_same_files(tmp_path: Path) -> None:
-    def written(folder: Path) -> dict[str, bytes]:
+    def write_index(folder: Path) -> dict[str, bytes]:
         index = index_of(folder, [document(number, f"crash word{number}", day=number) for number in range(60)])
         for number in range(12):
             index.update([document(number, "again", day=number)], remove=[number + 20])
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    assert written(tmp_path / "one") == written(tmp_path / "two")
+    assert write_index(tmp_path / "one") == write_index(tmp_path / "two")
 
 
-def test_a_file_name_never_means_two_contents(tmp_path: Path) -> None:
-    seen: dict[str, bytes] = {}
+def test_a_file_name_never_stands_for_two_contents(tmp_path: Path) -> None:
+    contents: dict[str, bytes] = {}
     for attempt in range(5):
         folder = tmp_path / str(attempt)
         index = index_of(folder, [document(number, f"crash {attempt} {number}") for number in range(5)])
         for number in range(6):
             index.update([document(number, f"again {attempt}")])
             for path in folder.iterdir():
-                assert seen.setdefault(path.name, path.read_bytes()) == path.read_bytes()
+                assert contents.setdefault(path.name, path.read_bytes()) == path.read_bytes()
 
 
 def test_an_update_that_fails_changes_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -263,7 +268,7 @@ def test_an_update_that_fails_changes_nothing_and_leaves_nothing_behind(tmp_path
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert not names(tmp_path / "other")
     index.update([document(1, "new")])
-    assert ask(index, "new") == [1]
+    assert search_ids(index, "new") == [1]
 
 
 def test_an_update_sees_what_another_run_wrote_to_the_folder(tmp_path: Path) -> None:
@@ -271,7 +276,7 @@ def test_an_update_sees_what_another_run_wrote_to_the_folder(tmp_path: Path) -> 
     second = open_index(tmp_path)
     second.update([document(1, "new")])
     first.update([document(1, "newest")])
-    assert (len(first), ask(first, "old new"), ask(first, "newest")) == (3, [], [1])
+    assert (len(first), search_ids(first, "old new"), search_ids(first, "newest")) == (3, [], [1])
 
 
 Drawn = tuple[int, list[str], list[str]]
@@ -291,9 +296,9 @@ def test_any_history_of_updates_equals_one_build_of_its_result(
         index.update(documents, remove)
         for key in remove:
             state.pop(key, None)
-        state |= {key: found for (key, _, _), found in zip(batch, documents, strict=True)}
+        state |= {key: latest for (key, _, _), latest in zip(batch, documents, strict=True)}
     fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
-    asked = Query(dict.fromkeys(query, 1.0))
+    final_query = Query(dict.fromkeys(query, 1.0))
     for before in (None, START + timedelta(days=6)):
-        assert index.search(asked, before=before) == fresh.search(asked, before=before)
-    assert index.entries(range(1, 13)) == {key: found.entry for key, found in state.items()}
+        assert index.search(final_query, before=before) == fresh.search(final_query, before=before)
+    assert index.entries(range(1, 13)) == {key: latest.entry for key, latest in state.items()}

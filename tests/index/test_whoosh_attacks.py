@@ -1,4 +1,4 @@
-"""An index from a stranger: whatever its bytes are, it is refused or answers, and runs nothing."""
+"""A hostile index: whatever its bytes, it is refused or answers, and runs nothing."""
 
 import json
 import pickle
@@ -60,20 +60,20 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
-def plain(place: str, folder: Path, canary: Path) -> Path:
-    """An index that plain Whoosh wrote, poisoned at one place."""
+def write_poisoned(place: str, folder: Path, canary: Path) -> Path:
+    """Write an index with plain Whoosh, poisoned at one place."""
     folder.mkdir(exist_ok=True)
-    written = run(place, folder, canary)
-    assert (written.returncode, written.stderr) == (0, "")
+    process = run(place, folder, canary)
+    assert (process.returncode, process.stderr) == (0, "")
     assert not canary.exists()
     return folder
 
 
 def use(folder: Path) -> None:
-    """Everything that reads: opening, searching, entries, and an update that merges every segment."""
+    """Every kind of read: opening, searching, entries, and an update that merges every segment."""
     index = open_index(folder)
-    for asked, before in ((replace(QUERY, blend=None), None), (QUERY, NOW), (QUERY, LATER)):
-        index.search(asked, before=before)
+    for query, before in ((replace(QUERY, blend=None), None), (QUERY, NOW), (QUERY, LATER)):
+        index.search(query, before=before)
         index.rarity(["crash", "absent"], before=before)
         index.joint_frequency([frozenset({"crash", "absent"})], before=before)
     index.entries(range(1, 50))
@@ -88,25 +88,25 @@ def parts(segment: Path) -> dict[str, bytes]:
     data = segment.read_bytes()
     at = int.from_bytes(data[:8], "big")
     directory = json.loads(data[at + 4 : at + 4 + int.from_bytes(data[at : at + 4], "big")])
-    return {name: data[place["offset"] : place["offset"] + place["length"]] for name, place in directory.items()}
+    return {name: data[extent["offset"] : extent["offset"] + extent["length"]] for name, extent in directory.items()}
 
 
-def assemble(segment: Path, files: dict[str, bytes], directory: object = None) -> None:
-    """A segment of these files, with an honest directory unless another is given."""
-    body, places = bytearray(12), {}
+def write_segment(segment: Path, files: dict[str, bytes], directory: object = None) -> None:
+    """Write a segment with these files, with an honest directory unless another is given."""
+    body, extents = bytearray(12), {}
     for name, data in files.items():
-        places[name] = {"offset": len(body), "length": len(data), "modified": 0}
+        extents[name] = {"offset": len(body), "length": len(data), "modified": 0}
         body += data
     at = len(body)
-    for record in (places if directory is None else directory, {}):
+    for record in (extents if directory is None else directory, {}):
         text = record if isinstance(record, bytes) else json.dumps(record).encode()
         body += len(text).to_bytes(4, "big") + text
     body[:12] = at.to_bytes(8, "big") + (len(body) - at).to_bytes(4, "big")
     segment.write_bytes(body)
 
 
-def toc_with(folder: Path, records: object) -> None:
-    """The table of contents with other records of segments."""
+def write_toc(folder: Path, records: object) -> None:
+    """Replace the records of segments in the table of contents."""
     [toc] = folder.glob("*.toc")
     data = toc.read_bytes()
     head = data[: data.index(b'[{"id"') - 4]
@@ -119,20 +119,22 @@ def column(name: str) -> str:
 
 
 def pieces(packed: bytes, count: int) -> bytes:
-    """A column that has the same bytes for every document."""
+    """A column with the same bytes for every document."""
     return packed * count + struct.pack("<I", len(packed)) * count
 
 
 def records(folder: Path) -> list[dict[str, object]]:
     [toc] = folder.glob("*.toc")
     data = toc.read_bytes()
-    found: list[dict[str, object]] = json.loads(data[data.index(b'[{"id"') :])
-    return found
+    parsed: list[dict[str, object]] = json.loads(data[data.index(b'[{"id"') :])
+    return parsed
 
 
 @pytest.mark.parametrize("place", hostile_index.PLACES)
-def test_a_poisoned_index_runs_with_plain_whoosh_and_is_refused_here(place: str, tmp_path: Path, canary: Path) -> None:
-    folder = plain(place, tmp_path / "index", canary)
+def test_a_poisoned_index_runs_code_in_plain_whoosh_and_is_refused_here(
+    place: str, tmp_path: Path, canary: Path
+) -> None:
+    folder = write_poisoned(place, tmp_path / "index", canary)
     with pytest.raises(IndexCorrupt):
         open_index(folder)
     assert not canary.exists()
@@ -144,7 +146,7 @@ def test_a_link_in_place_of_the_temporary_folder_is_refused(honest: Path, tmp_pa
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "precious").write_text("kept")
-    plain_folder = plain("nowhere", tmp_path / "plain", tmp_path / "unused")
+    plain_folder = write_poisoned("nowhere", tmp_path / "plain", tmp_path / "unused")
     for folder in (honest, plain_folder):
         (folder / "MAIN.tmp").symlink_to(victim)
     with pytest.raises(IndexCorrupt, match="unexpected file"):
@@ -184,32 +186,34 @@ def test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing(
     place: str, honest: Path, tmp_path: Path, canary: Path
 ) -> None:
     poison = pickle.dumps(hostile_index.Poison(str(canary)))
-    hostile = plain(place, tmp_path / "hostile", canary)
+    hostile = write_poisoned(place, tmp_path / "hostile", canary)
     [toc], [hostile_toc] = honest.glob("*.toc"), hostile.glob("*.toc")
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
     if place in ("schema", "legacy schema"):
         toc.write_bytes(hostile_toc.read_bytes())
     elif place == "segments":
-        toc_with(honest, poison)
+        write_toc(honest, poison)
     elif place == "directory":
-        assemble(victim, parts(victim), poison)
+        write_segment(victim, parts(victim), poison)
     else:
         files = parts(victim)
         packed = zlib.compress(poison)
         stored = packed * 39 + bytes([len(packed)] * 39) + b"B"
         files |= {column("_stored"): stored, "MAIN_0000000000000000.trm": poison * 9}
-        assemble(victim, {name: data for name, data in files.items() if place != "stored fields" or ".trm" not in name})
+        write_segment(
+            victim, {name: data for name, data in files.items() if place != "stored fields" or ".trm" not in name}
+        )
     with pytest.raises(IndexCorrupt):
         use(honest)
     assert not canary.exists()
 
 
-def test_poisoned_stored_fields_are_never_looked_at(honest: Path, canary: Path) -> None:
+def test_poisoned_stored_fields_are_never_read(honest: Path, canary: Path) -> None:
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
     packed = zlib.compress(pickle.dumps(hostile_index.Poison(str(canary))))
     files = parts(victim)
     files[column("_stored")] = packed * 39 + bytes([len(packed)] * 39) + b"B"
-    assemble(victim, files)
+    write_segment(victim, files)
     use(honest)
     assert not canary.exists()
 
@@ -229,23 +233,23 @@ pickle.loads(pickle.dumps(Path("x")))
 print(len(loaded) > 0)
 """
     command = [sys.executable, "-c", program, str(tmp_path / "index")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=SCRIPT.parents[2])
-    assert done.stdout.split() == ["0", "True"]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=SCRIPT.parents[2])
+    assert process.stdout.split() == ["0", "True"]
 
 
 def mutations(folder: Path) -> Iterator[tuple[str, bytes]]:
-    chance = Random(1)
+    rng = Random(1)
     for path in sorted(folder.iterdir()):
         data = path.read_bytes()
         yield path.name, b""
         for _ in range(25):
-            at = chance.randrange(len(data))
+            at = rng.randrange(len(data))
             flipped = bytearray(data)
-            flipped[at] ^= 1 << chance.randrange(8)
+            flipped[at] ^= 1 << rng.randrange(8)
             yield path.name, bytes(flipped)
             yield path.name, data[:at]
             yield path.name, data[:at] + bytes(min(64, len(data) - at)) + data[at + 64 :]
-            yield path.name, data[:at] + chance.randbytes(16) + data[at + 16 :]
+            yield path.name, data[:at] + rng.randbytes(16) + data[at + 16 :]
 
 
 @pytest.mark.slow
@@ -288,33 +292,33 @@ def test_a_missing_file_is_refused(honest: Path) -> None:
         {"id": None},
     ],
 )
-def test_segment_records_that_cannot_be_are_refused(honest: Path, change: dict[str, object]) -> None:
-    toc_with(honest, [record | change for record in records(honest)])
+def test_impossible_segment_records_are_refused(honest: Path, change: dict[str, object]) -> None:
+    write_toc(honest, [record | change for record in records(honest)])
     with pytest.raises(IndexCorrupt):
         use(honest)
 
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b'"x"', b"[[]]", b"NaN", b"[1e999]"])
 def test_records_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
-    toc_with(honest, content)
+    write_toc(honest, content)
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
 
 def test_too_many_segments_are_refused(honest: Path) -> None:
-    toc_with(honest, records(honest) * MAX_SEGMENTS)
+    write_toc(honest, records(honest) * MAX_SEGMENTS)
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
 
-def test_numbers_without_end_are_refused_at_once(honest: Path) -> None:
+def test_endless_numbers_are_refused_at_once(honest: Path) -> None:
     [toc] = honest.glob("*.toc")
     toc.write_bytes(b"\xff" * (8 << 20))
     with pytest.raises(IndexCorrupt):
         open_index(honest)
 
 
-def test_files_larger_than_any_index_are_refused_unread(honest: Path) -> None:
+def test_oversized_files_are_refused_without_reading_them(honest: Path) -> None:
     with next(honest.glob("*.seg")).open("r+b") as file:
         file.truncate((512 << 20) + 1)
     with pytest.raises(IndexCorrupt, match="bytes"):
@@ -329,7 +333,7 @@ def test_a_bomb_is_not_unpacked(honest: Path) -> None:
         shutil.copytree(honest, folder)
         victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
         files = parts(victim)
-        assemble(victim, files | {f"MAIN_0000000000000000.{name}": bomb + b"B"})
+        write_segment(victim, files | {f"MAIN_0000000000000000.{name}": bomb + b"B"})
         tracemalloc.start()
         with suppress(IndexCorrupt):
             use(folder)
@@ -361,23 +365,23 @@ def test_entries_of_another_shape_with_absurd_counts_or_odd_lists_are_refused(
 ) -> None:
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
     entry = [*ENTRY[:position], value, *ENTRY[position + 1 :]]
-    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
+    write_segment(victim, parts(victim) | {column("entry"): pieces(json.dumps(entry).encode(), 39)})
     with pytest.raises(IndexCorrupt):
         open_index(honest).search(Query({"crash": 1.0}))
 
 
 def test_an_entry_of_the_right_shape_is_read(honest: Path) -> None:
     victim = max(honest.glob("*.seg"), key=lambda path: path.stat().st_size)
-    assemble(victim, parts(victim) | {column("entry"): pieces(json.dumps(ENTRY).encode(), 39)})
+    write_segment(victim, parts(victim) | {column("entry"): pieces(json.dumps(ENTRY).encode(), 39)})
     assert open_index(honest).search(Query({"crash": 1.0}))
 
 
 def with_column(folder: Path, name: str, data: bytes | None) -> None:
-    """The larger segment with another column; None: without it."""
+    """Replace a column of the larger segment; None removes it."""
     victim = max(folder.glob("*.seg"), key=lambda path: path.stat().st_size)
     files = parts(victim)
     assert files.pop(column(name))
-    assemble(victim, files if data is None else files | {column(name): data})
+    write_segment(victim, files if data is None else files | {column(name): data})
 
 
 def rows(width: int, count: int) -> bytes:
@@ -419,42 +423,42 @@ def numbers(values: Sequence[int]) -> bytes:
 
 
 def search_all(folder: Path) -> list[Hit]:
-    """What a search finds that leaves nothing out."""
+    """The hits of a search that leaves nothing out."""
     index = open_index(folder)
-    found = index.search(QUERY, limit=1000, before=LATER)
+    hits = index.search(QUERY, limit=1000, before=LATER)
     index.close()
-    return found
+    return hits
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("number", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_that_cannot_be_do_no_harm(honest: Path, name: str, number: int) -> None:
+def test_impossible_numbers_do_no_harm(honest: Path, name: str, number: int) -> None:
     before = [hit.entry.id for hit in search_all(honest)]
     with_column(honest, name, numbers([number] * 39))
     after = [hit.entry.id for hit in search_all(honest)]
     is_hidden = name in ("created", "alone") and number > LATER.timestamp()
-    assert after == ([3, 99] if is_hidden else before)  # of the other segment, which is as it was
+    assert after == ([3, 99] if is_hidden else before)  # from the other segment, which is unchanged
     use(honest)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("seed", range(20))
-def test_all_columns_full_of_noise_do_no_harm(honest: Path, seed: int) -> None:
-    chance = Random(seed)
+def test_columns_of_random_numbers_do_no_harm(honest: Path, seed: int) -> None:
+    rng = Random(seed)
     likely = int(NOW.timestamp())
     usual = (0, 1, -1, likely, likely + 86_400, -(1 << 63), (1 << 63) - 1)
-    for name in (name for name in NUMBERS[1:] if name != "alone"):  # which hides
-        with_column(honest, name, numbers([chance.choice((*usual, chance.getrandbits(62))) for _ in range(39)]))
-    found = search_all(honest)
-    assert sorted(int(hit.entry.id) for hit in found) == [*range(1, 40), 99]
-    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-    assert all(hit.duplicates >= 0 and abs(hit.near["trained"]) <= 1 + 1e-15 for hit in found)
+    for name in (name for name in NUMBERS[1:] if name != "alone"):  # which hides documents
+        with_column(honest, name, numbers([rng.choice((*usual, rng.getrandbits(62))) for _ in range(39)]))
+    hits = search_all(honest)
+    assert sorted(int(hit.entry.id) for hit in hits) == [*range(1, 40), 99]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(hit.duplicates >= 0 and abs(hit.near["trained"]) <= 1 + 1e-15 for hit in hits)
     use(honest)
 
 
 @pytest.mark.filterwarnings("error")
-def test_flips_that_do_not_ascend_are_answered_the_same_each_time(honest: Path) -> None:
+def test_unsorted_flips_give_the_same_answer_each_time(honest: Path) -> None:
     at = int(NOW.timestamp())
     for name, moment in zip(FLIPS, (at + 300, at + 100, 0, at + 200), strict=True):
         with_column(honest, name, numbers([moment] * 39))
@@ -464,7 +468,7 @@ def test_flips_that_do_not_ascend_are_answered_the_same_each_time(honest: Path) 
 
 
 @pytest.mark.parametrize("lengths", [[0] * 39, [1 << 31] * 39, [0xFFFFFFFF] * 39, [100] * 38, [100] * 40, []])
-def test_entries_of_other_lengths_than_they_have_are_refused(honest: Path, lengths: list[int]) -> None:
+def test_entries_with_wrong_lengths_are_refused(honest: Path, lengths: list[int]) -> None:
     with_column(honest, "entry", b"x" * 3900 + struct.pack(f"<{len(lengths)}I", *lengths))
     with pytest.raises(IndexCorrupt):
         open_index(honest)
@@ -474,9 +478,9 @@ def test_entries_of_other_lengths_than_they_have_are_refused(honest: Path, lengt
     "packed",
     [b"\1" + bytes(22), b"\1\x0a\1", b"\3" + bytes(8), b"\0\1", b"\xff" * 9, b"\2\0\0", b"\4" + bytes(7), b"\1"],
 )
-def test_a_list_that_is_longer_than_the_segment_or_no_list_is_refused(packed: bytes) -> None:
+def test_a_posting_list_that_is_malformed_or_too_long_for_the_segment_is_refused(packed: bytes) -> None:
     head = struct.pack("<4sII", b"PTF1", 1, 3) + struct.pack("<III", 0, 0, len(packed))
     terms = TermFile(memoryview(head + b"\0k\0" + packed), 10)
-    for look in (lambda: terms.get(b"k"), lambda: list(terms.items())):
+    for read in (lambda: terms.get(b"k"), lambda: list(terms.items())):
         with pytest.raises((ValueError, KeyError, IndexError)):
-            look()
+            read()

@@ -1,4 +1,4 @@
-"""Threads in other languages than English are found again, in a real index."""
+"""Threads in languages other than English are found in a real index."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -147,18 +147,18 @@ def threads(archives: Mapping[str, Mapping[str, tuple[str, str]]]) -> Iterator[T
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """All archives in one index: a repository where people write in the language that they speak."""
+    """All archives in one index: a repository where people write in their own languages."""
     folder = tmp_path_factory.mktemp("index")
     build_index(folder, map(document_of, threads(ARCHIVES)))
-    opened = open_index(folder)
-    yield opened
-    opened.close()
+    opened_index = open_index(folder)
+    yield opened_index
+    opened_index.close()
 
 
 @pytest.mark.parametrize(("expected", "title", "body"), REPHRASED)
 def test_the_same_problem_in_other_words_is_the_first_hit(index: Index, expected: str, title: str, body: str) -> None:
-    asked = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
-    assert index.search(similar_query(asked))[0].entry.id == expected
+    question = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
+    assert index.search(similar_query(question))[0].entry.id == expected
 
 
 @pytest.mark.parametrize(("expected", "words"), SEARCHED)
@@ -167,14 +167,14 @@ def test_a_search_finds_another_inflection_spelling_or_case(index: Index, expect
 
 
 @pytest.mark.parametrize(("expected", "title", "body"), [case for case in REPHRASED if case[0][:2] in ("zh", "ja")])
-def test_what_is_shown_of_a_sentence_without_spaces_stands_in_both_threads(
+def test_words_shown_of_a_sentence_without_spaces_are_in_both_threads(
     index: Index, expected: str, title: str, body: str
 ) -> None:
-    asked = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
-    found = "\n".join(next((there.title, there.body) for there in threads(ARCHIVES) if there.id == expected))
-    shown = surface_forms(f"{title}\n{body}", index.search(similar_query(asked))[0].terms).values()
-    assert shown
-    assert all(word in found for word in shown)
+    question = Thread("NEW-1", title, body, "hubot", START + timedelta(days=999))
+    stored_text = "\n".join(next((stored.title, stored.body) for stored in threads(ARCHIVES) if stored.id == expected))
+    shown_words = surface_forms(f"{title}\n{body}", index.search(similar_query(question))[0].terms).values()
+    assert shown_words
+    assert all(word in stored_text for word in shown_words)
 
 
 def test_a_sentence_without_an_end_is_read_in_linear_time() -> None:

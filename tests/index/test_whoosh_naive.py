@@ -1,4 +1,4 @@
-"""The index on Whoosh beside a scorer that is too simple to be wrong: the same hits, numbers and order."""
+"""The index on Whoosh compared with a scorer too simple to be wrong: the same hits, numbers and order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,45 +22,45 @@ from tests.index.test_whoosh import START, document, entry, index_of
 LEVELS_OF = {TEXT: text_impacts, NOTES: note_impacts}
 
 
-def cosine(one: bytes, other: bytes) -> float:
-    """0 where there is nothing to compare."""
-    first, second = ([byte - 256 if byte > 127 else byte for byte in vector] for vector in (one, other))
+def cosine(left: bytes, right: bytes) -> float:
+    """The cosine, or 0 if there is nothing to compare."""
+    first, second = ([byte - 256 if byte > 127 else byte for byte in vector] for vector in (left, right))
     lengths = sum(x * x for x in first) * sum(x * x for x in second)
     if not lengths or len(first) != len(second):
         return 0.0
     return sum(x * y for x, y in zip(first, second, strict=True)) / sqrt(lengths)
 
 
-def naive(documents: Sequence[IndexDocument], query: Query, before: datetime | None = None) -> list[Hit]:
+def naive_search(documents: Sequence[IndexDocument], query: Query, before: datetime | None = None) -> list[Hit]:
     """All threads as hits, in the order of their documents."""
-    there = [found for found in documents if before is None or found.entry.created_at < before]
-    gains: list[dict[str, float]] = [{} for _ in there]
-    most = 0.0
+    visible = [candidate for candidate in documents if before is None or candidate.entry.created_at < before]
+    gains: list[dict[str, float]] = [{} for _ in visible]
+    max_score = 0.0
     terms = sorted(query.terms, key=lambda term: (-query.terms[term], term))[:MAX_LOOKED_UP]
     for field, importance in sorted(query.fields.items()):
-        levels = [LEVELS_OF[field](found) for found in there]
+        impacts_by_document = [LEVELS_OF[field](candidate) for candidate in visible]
         for term in (term for term in terms if query.terms[term] > 0 and importance > 0):
-            frequency = sum(term in held for held in levels)
-            full = importance * query.terms[term] * smoothed_idf(frequency, len(there)) * (K1 + 1)
-            most += full
-            for held, gained in zip(levels, gains, strict=True):
-                if term in held:
-                    gained[term] = gained.get(term, 0.0) + full * LEVELS[held[term]]
+            frequency = sum(term in impacts for impacts in impacts_by_document)
+            full = importance * query.terms[term] * smoothed_idf(frequency, len(visible)) * (K1 + 1)
+            max_score += full
+            for impacts, term_gains in zip(impacts_by_document, gains, strict=True):
+                if term in impacts:
+                    term_gains[term] = term_gains.get(term, 0.0) + full * LEVELS[impacts[term]]
     return [
         Hit(
-            found.entry,
-            score := sum(gained.values()),
-            tuple(sorted(gained, key=lambda term: (-gained[term], term))[:8]),
-            score / most if most else 0.0,
-            {arm: cosine(vector, found.vectors.get(arm, b"")) for arm, vector in query.vectors.items()},
-            sum(other.entry.duplicate_of_at(before) == found.entry.id for other in there),
+            candidate.entry,
+            score := sum(term_gains.values()),
+            tuple(sorted(term_gains, key=lambda term: (-term_gains[term], term))[:8]),
+            score / max_score if max_score else 0.0,
+            {name: cosine(vector, candidate.vectors.get(name, b"")) for name, vector in query.vectors.items()},
+            sum(other.entry.duplicate_of_at(before) == candidate.entry.id for other in visible),
         )
-        for found, gained in zip(there, gains, strict=True)
+        for candidate, term_gains in zip(visible, gains, strict=True)
     ]
 
 
-def blended(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime) -> dict[ThreadId, float]:
-    """The sum of the blend for each thread, from what is known of it at the moment."""
+def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime) -> dict[ThreadId, float]:
+    """The sum of the blend for each thread, as of the moment."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.entry.id: _sum(hit, blend, moment, best) for hit in hits}
 
@@ -83,43 +83,43 @@ def log_days(since: datetime, until: datetime) -> float:
     return log1p(max(0.0, until.timestamp() - ceil(since.timestamp())) / 86_400)
 
 
-def in_order(hits: Sequence[Hit]) -> list[Hit]:
+def sorted_hits(hits: Sequence[Hit]) -> list[Hit]:
     return sorted(hits, key=lambda hit: (-hit.score, int(hit.entry.id)))
 
 
-def assert_alike(found: Sequence[Hit], expected: Mapping[ThreadId, Hit]) -> None:
-    """That each of these hits says what the naive one says, and that they come in their order."""
-    for hit in found:
+def assert_equal_hits(hits: Sequence[Hit], expected: Mapping[ThreadId, Hit]) -> None:
+    """Assert that each hit equals the naive one, and that they are sorted."""
+    for hit in hits:
         other = expected[hit.entry.id]
         assert replace(hit, score=0, share=0) == replace(other, score=0, share=0)
         assert (hit.score, hit.share) == pytest.approx((other.score, other.share))
-    assert list(found) == in_order(found)
+    assert list(hits) == sorted_hits(hits)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a thread is made of; days count from START."""
+    """The parts of a random thread; days count from START."""
 
     title: list[str]
     body: list[str]
-    noted: list[str]
+    notes: list[str]
     vector: bytes | None
     duplicate: tuple[int, float] | None
     flips: list[float]
     length: int
 
     def document(self, key: int) -> IndexDocument:
-        of, known = self.duplicate or (None, None)
-        described = entry(
+        of, known_day = self.duplicate or (None, None)
+        index_entry = entry(
             key,
             key / 2,
             duplicate_of=of,
-            duplicate_at=None if known is None else START + timedelta(days=known),
+            duplicate_at=None if known_day is None else START + timedelta(days=known_day),
             flips=tuple(START + timedelta(days=day) for day in sorted(set(self.flips))),
             length=self.length,
         )
         vectors = {} if self.vector is None else {"trained": self.vector}
-        return IndexDocument(described, self.title, self.body, {"keywords": self.noted}, vectors)
+        return IndexDocument(index_entry, self.title, self.body, {"keywords": self.notes}, vectors)
 
 
 WORDS = [f"w{number}" for number in range(10)]
@@ -162,10 +162,10 @@ def test_hits_are_those_of_the_naive_scorer(
     index.update(documents[1::2])
     query = Query(weights, fields, {"trained": vector, "semantic": vector})
     for before in (None, START + timedelta(days=3)):
-        expected = [hit for hit in naive(documents, query, before) if hit.score]
-        found = index.search(query, limit=limit, before=before)
-        assert [hit.entry.id for hit in found] == [hit.entry.id for hit in in_order(expected)[:limit]]
-        assert_alike(found, {hit.entry.id: hit for hit in expected})
+        expected = [hit for hit in naive_search(documents, query, before) if hit.score]
+        hits = index.search(query, limit=limit, before=before)
+        assert [hit.entry.id for hit in hits] == [hit.entry.id for hit in sorted_hits(expected)[:limit]]
+        assert_equal_hits(hits, {hit.entry.id: hit for hit in expected})
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_hits_are_those_of_the_naive_scorer(
     weights=WEIGHTS,
     blend=BLEND,
     vector=VECTOR,
-    asked=st.tuples(st.integers(0, 8), DAY),
+    limit_and_day=st.tuples(st.integers(0, 8), DAY),
 )
 def test_with_a_blend_the_best_are_those_of_the_naive_sum(
     tmp_path_factory: pytest.TempPathFactory,
@@ -183,19 +183,19 @@ def test_with_a_blend_the_best_are_those_of_the_naive_sum(
     weights: dict[str, float],
     blend: Mapping[str, float],
     vector: bytes,
-    asked: tuple[int, float],
+    limit_and_day: tuple[int, float],
 ) -> None:
     documents = [drawn.document(key) for key, drawn in enumerate(threads)]
     index = index_of(tmp_path_factory.mktemp("index"), documents[::2])
     index.update(documents[1::2])
-    limit, before = asked[0], START + timedelta(days=asked[1])
+    limit, before = limit_and_day[0], START + timedelta(days=limit_and_day[1])
     query = Query(weights, vectors={"trained": vector, "semantic": vector}, blend=blend)
-    expected = {hit.entry.id: hit for hit in naive(documents, query, before)}
-    sums = blended(list(expected.values()), blend, before)
-    found = index.search(query, limit=limit, before=before)
-    assert_alike(found, expected)
-    chosen = {hit.entry.id for hit in found}
-    assert len(chosen) == len(found) == min(limit, len(expected))
+    expected = {hit.entry.id: hit for hit in naive_search(documents, query, before)}
+    sums = blend_sums(list(expected.values()), blend, before)
+    hits = index.search(query, limit=limit, before=before)
+    assert_equal_hits(hits, expected)
+    chosen = {hit.entry.id for hit in hits}
+    assert len(chosen) == len(hits) == min(limit, len(expected))
     left_out = max((sums[key] for key in sums.keys() - chosen), default=float("-inf"))
     assert all(sums[key] >= left_out - 1e-9 for key in chosen)
 
@@ -209,7 +209,7 @@ def test_every_term_of_a_long_query_counts(tmp_path: Path) -> None:
     ]
     query = Query(dict.fromkeys(words, 1.0))
     [first, second] = index_of(tmp_path, documents).search(query)
-    expected = in_order(naive(documents, query))[:2]
+    expected = sorted_hits(naive_search(documents, query))[:2]
     assert [(hit.entry.id, hit.terms) for hit in (first, second)] == [(hit.entry.id, hit.terms) for hit in expected]
     assert [hit.score for hit in (first, second)] == pytest.approx([hit.score for hit in expected])
     assert first.share < 0.5

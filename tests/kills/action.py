@@ -1,4 +1,4 @@
-"""The Action as `python -m bot action` starts it, at a time that is given: ``python -m tests.kills.action TIME``."""
+"""Runs the Action as `python -m bot action` does, but at a given time: ``python -m tests.kills.action TIME``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One kill after the other: a fresh repository, a run that is killed, the runs that follow, and the verdict."""
+"""Performs kills one by one: a fresh repository, a run that is killed, the runs that follow, and the verdict."""
 
 from __future__ import annotations
 
@@ -12,189 +12,199 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.kills.points import Hit, Length, Point, place_of
+from tests.kills.points import KillResult, Point, UndisturbedRun, place_of
 from tests.kills.process import ActionProcess
 from tests.kills.repository import SCENARIOS, STATES, Event, Prepared, Repository
-from tests.kills.verdict import branch_faults, incomplete, owed_later, said, too_many
+from tests.kills.verdict import branch_faults, duplicate_comments, memory_differences, postponement_rule, read_answer
 
 SOON, LATER = 30, 180
-"""Seconds of the fake's clock to the next run: within ``POSTING_WINDOW`` of a promise, and past it."""
+"""Seconds on the fake's clock until the next run: within ``POSTING_WINDOW`` of an outbox entry, and after it."""
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 TRIES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
-    """What all kills of a campaign have in common: the prepared states, and what each scenario is undisturbed."""
+class Baseline:
+    """What all kills of a campaign share: the prepared states, and each scenario's run without a kill."""
 
     prepared: Prepared
-    lengths: Mapping[str, Length]
-    schedule: float
-    """Seconds of a run of the schedule, which follow most kills: they tell how busy the machine is."""
+    undisturbed_runs: Mapping[str, UndisturbedRun]
+    schedule_seconds: float
+    """Seconds of a scheduled run. One follows most kills, so its length shows how busy the machine is."""
 
 
 @dataclass
-class _Pace:
-    """How much slower runs are at this moment than they were when they were measured."""
+class _Slowdown:
+    """How much slower runs are now than when they were measured."""
 
     factor: float = 1.0
 
 
-_PACE = _Pace()
+_SLOWDOWN = _Slowdown()
 
 
-def measure(prepared: Prepared, folder: Path, scenarios: Iterable[str] = SCENARIOS) -> Grounds:
-    """Run each scenario undisturbed, with a second run after it."""
-    lengths, schedule = {}, 0.0
+def measure_baseline(prepared: Prepared, folder: Path, scenarios: Iterable[str] = SCENARIOS) -> Baseline:
+    """Run each scenario without a kill, followed by a scheduled run."""
+    undisturbed_runs, schedule_seconds = {}, 0.0
     for scenario in scenarios:
         with _fresh(prepared, folder, scenario) as repository:
-            event = repository.happen(scenario)
+            event = repository.trigger(scenario)
             repository.gate.begin()
             started = time.monotonic()
-            code = repository.start(event).wait(PATIENCE)
+            code = repository.start(event).wait(TIMEOUT)
             seconds = time.monotonic() - started
-            asked = tuple(step.name for step in repository.gate.steps)
-            told, replies = said(repository, event.comment)
+            requests = tuple(step.name for step in repository.gate.steps)
+            seals, replies = read_answer(repository, event.comment)
             faults = _faults(repository, event)
-            if code or faults or not told or replies != (scenario == "command"):
-                raise SystemExit(f"the scenario {scenario} fails without any kill: {code} {faults} {told} {replies}")
-            lengths[scenario] = Length(seconds, asked, told, replies)
+            if code or faults or not seals or replies != (scenario == "command"):
+                raise SystemExit(f"the scenario {scenario} fails without any kill: {code} {faults} {seals} {replies}")
+            undisturbed_runs[scenario] = UndisturbedRun(seconds, requests, seals, replies)
             started = time.monotonic()
-            repository.start(Event("schedule")).wait(PATIENCE)
-            schedule = time.monotonic() - started
-    return Grounds(prepared, lengths, schedule)
+            repository.start(Event("schedule")).wait(TIMEOUT)
+            schedule_seconds = time.monotonic() - started
+    return Baseline(prepared, undisturbed_runs, schedule_seconds)
 
 
-def strike_all(points: list[Point], grounds: Grounds, folder: Path, processes: int = 1) -> Iterator[Hit]:
-    """Each kill with what came of it, as they are done."""
-    strike = partial(strike_one, grounds=grounds, folder=folder)
+def perform_kills(points: list[Point], baseline: Baseline, folder: Path, processes: int = 1) -> Iterator[KillResult]:
+    """Yields the result of each kill as soon as it is there."""
+    perform = partial(perform_kill, baseline=baseline, folder=folder)
     if processes == 1:
-        yield from map(strike, points)
+        yield from map(perform, points)
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(strike, points)
+        yield from pool.map(perform, points)
 
 
-def strike_one(point: Point, grounds: Grounds, folder: Path) -> Hit:
-    """One kill. A run that was over before it was hit is no kill: it is tried again, a little earlier."""
-    for turn in range(TRIES):
-        aimed = replace(point, share=point.share * (1 - 0.15 * turn))
-        with _fresh(grounds.prepared, folder, point.scenario) as repository:
-            hit = _Kill(aimed, repository, grounds).carry_out()
-        if hit:
-            return hit
-    return Hit(point, place="the run was over", faults=["no kill: the run was over before it each time"])
+def perform_kill(point: Point, baseline: Baseline, folder: Path) -> KillResult:
+    """One kill. If the run ends before it is killed, the kill is repeated after half the time."""
+    for attempt in range(TRIES):
+        aimed = replace(point, share=point.share / 2**attempt)
+        with _fresh(baseline.prepared, folder, point.scenario) as repository:
+            result = _Kill(aimed, repository, baseline).carry_out()
+        if result:
+            return result
+    return KillResult(point, place="the run was over", faults=["no kill: the run was over before it each time"])
 
 
 class _Kill:
     """One kill on one fresh repository."""
 
-    def __init__(self, point: Point, repository: Repository, grounds: Grounds) -> None:
-        self.point, self.repository, self.grounds = point, repository, grounds
-        self.length = grounds.lengths[point.scenario]
-        self.hit = Hit(point)
-        self.event = repository.happen(point.scenario)
+    def __init__(self, point: Point, repository: Repository, baseline: Baseline) -> None:
+        self.point, self.repository, self.baseline = point, repository, baseline
+        self.undisturbed_run = baseline.undisturbed_runs[point.scenario]
+        self.result = KillResult(point)
+        self.event = repository.trigger(point.scenario)
 
-    def carry_out(self) -> Hit | None:
+    def carry_out(self) -> KillResult | None:
         started = time.monotonic()
-        victim = self._killed()
+        victim = self._run_until_killed()
         if victim is None:
             return None
         try:
-            self._look_after_death()
-            self._go_on()
+            self._inspect_after_kill()
+            self._run_follow_ups()
         finally:
-            victim.mark_dead()
-        self.hit.seconds = time.monotonic() - started
-        return self.hit
+            victim.kill_survivors()
+        self.result.seconds = time.monotonic() - started
+        return self.result
 
-    def _killed(self) -> ActionProcess | None:
-        """The run, dead; None when it was over before."""
+    def _run_until_killed(self) -> ActionProcess | None:
+        """The killed run; None if it ended before the kill."""
         point, gate = self.point, self.repository.gate
-        struck: list[bool] = []
-        born: list[ActionProcess] = []
+        were_running: list[bool] = []
+        processes: list[ActionProcess] = []
 
-        def strike() -> None:
-            struck.append(not born[0].is_over)
-            born[0].kill(alone=point.alone)
+        def kill_run() -> None:
+            were_running.append(not processes[0].is_over)
+            processes[0].kill(alone=point.alone)
 
-        gate.look = self._watch
-        gate.begin(point.request if point.moment else 0, point.moment, strike)
-        born.append(self.repository.start(self.event))
+        gate.after_request = self._watch
+        gate.begin(point.request if point.moment else 0, point.moment, kill_run)
+        started = time.monotonic()
+        processes.append(self.repository.start(self.event))
         if point.moment:
-            born[0].wait(PATIENCE)
+            processes[0].wait(TIMEOUT)
         else:
             if point.request:
-                gate.wait_for(point.request, lambda: born[0].is_over, PATIENCE)
-            born[0].wait(point.share * (1 if point.request else self.length.seconds * _PACE.factor))
-            strike()
-            born[0].wait(PATIENCE)
-        if not gate.rest():
-            self.hit.faults.append("the servers did not come to rest")
-        return born[0] if any(struck) else None
+                gate.wait_for(point.request, lambda: processes[0].is_over, TIMEOUT)
+            processes[0].wait(point.share * (1 if point.request else self.undisturbed_run.seconds * _SLOWDOWN.factor))
+            if processes[0].is_over and not point.request:
+                _SLOWDOWN.factor = (time.monotonic() - started) / self.undisturbed_run.seconds
+            kill_run()
+            processes[0].wait(TIMEOUT)
+        if not gate.wait_until_idle():
+            self.result.faults.append("the servers did not come to rest")
+        return processes[0] if any(were_running) else None
 
     def _watch(self) -> None:
-        """At every moment: no issue has two comments of ours."""
-        self._note("at once", too_many(self.repository, self.event.comment))
+        """After each request: no issue has two comments of ours."""
+        self._add_faults("at once", duplicate_comments(self.repository, self.event.comment))
 
-    def _look_after_death(self) -> None:
+    def _inspect_after_kill(self) -> None:
         gate, repository = self.repository.gate, self.repository
-        self.hit.place, self.hit.requests = place_of(gate.steps, self.length), len(gate.steps)
-        left = repository.left()
-        self.hit.left, self.hit.left_folders = sum(left.values()), len(left)
-        self._note("after the kill", [*too_many(repository, self.event.comment), *branch_faults(repository)])
+        self.result.place, self.result.requests = place_of(gate.steps, self.undisturbed_run), len(gate.steps)
+        leftovers = repository.temporary_files()
+        self.result.left, self.result.left_folders = sum(leftovers.values()), len(leftovers)
+        self._add_faults(
+            "after the kill", [*duplicate_comments(repository, self.event.comment), *branch_faults(repository)]
+        )
 
-    def _go_on(self) -> None:
-        """The runs that follow, until the comment has to stand, and what holds then."""
+    def _run_follow_ups(self) -> None:
+        """The runs that follow until the comment must be there, and the checks after them."""
         repository = self.repository
         pauses = [SOON, LATER] if self.point.soon else [LATER]
-        for turn, pause in enumerate(pauses):
+        for index, pause in enumerate(pauses):
             repository.github.clock.advance(pause)
-            rule = owed_later(repository, self.event.comment)
-            self._run_next("schedule" if turn else self.point.next)
-            if self._stands():
+            rule = postponement_rule(repository, self.event.comment)
+            self._run_next("schedule" if index else self.point.next)
+            if self._has_expected_answer():
                 break
-            if rule and turn + 1 < len(pauses):
-                self.hit.waited.append(rule)
+            if rule and index + 1 < len(pauses):
+                self.result.waited.append(rule)
                 continue
-            wanted = f"{self.length.told} and {self.length.replies} replies"
-            found = " and ".join(map(str, said(repository, self.event.comment)))
-            self._note(f"after run {self.hit.runs}", [f"{found} replies stand instead of {wanted}"])
-        self._note("at the end", _faults(repository, self.event))
-        self.hit.comments = sum(map(len, repository.comments().values()))
+            expected = f"{self.undisturbed_run.seals} and {self.undisturbed_run.replies} replies"
+            actual = " and ".join(map(str, read_answer(repository, self.event.comment)))
+            self._add_faults(f"after run {self.result.runs}", [f"{actual} replies stand instead of {expected}"])
+        self._add_faults("at the end", _faults(repository, self.event))
+        self.result.comments = sum(map(len, repository.comments().values()))
 
-    def _run_next(self, what: str) -> None:
-        repository, before = self.repository, set(self.repository.left())
-        event = repository.open_another() if what == "another" else Event("schedule")
+    def _run_next(self, purpose: str) -> None:
+        repository, before = self.repository, set(self.repository.temporary_files())
+        event = repository.open_unrelated_issue() if purpose == "another" else Event("schedule")
         repository.gate.begin()
         started = time.monotonic()
         process = repository.start(event)
-        code = process.wait(PATIENCE)
-        if what == "schedule":
-            _PACE.factor = (time.monotonic() - started) / self.grounds.schedule
-        self.hit.runs += 1
+        code = process.wait(TIMEOUT)
+        if purpose == "schedule":
+            _SLOWDOWN.factor = (time.monotonic() - started) / self.baseline.schedule_seconds
+        self.result.runs += 1
         if code is None:
             process.kill()
         if code:
-            said_last = repository.log.read_text(encoding="utf-8", errors="replace")[-300:]
-            self._note(f"run {self.hit.runs}", [f"exit code {code}: {said_last}"])
-        self._note(f"run {self.hit.runs}", [f"it left {name}" for name in set(repository.left()) - before])
+            log_tail = repository.log.read_text(encoding="utf-8", errors="replace")[-300:]
+            self._add_faults(f"run {self.result.runs}", [f"exit code {code}: {log_tail}"])
+        self._add_faults(
+            f"run {self.result.runs}", [f"it left {name}" for name in set(repository.temporary_files()) - before]
+        )
 
-    def _stands(self) -> bool:
-        return said(self.repository, self.event.comment) == (self.length.told, self.length.replies)
+    def _has_expected_answer(self) -> bool:
+        return read_answer(self.repository, self.event.comment) == (
+            self.undisturbed_run.seals,
+            self.undisturbed_run.replies,
+        )
 
-    def _note(self, when: str, faults: Iterable[str]) -> None:
-        self.hit.faults += [f"{when}: {fault}" for fault in faults]
+    def _add_faults(self, when: str, faults: Iterable[str]) -> None:
+        self.result.faults += [f"{when}: {fault}" for fault in faults]
 
 
 def _faults(repository: Repository, event: Event) -> list[str]:
-    return [*too_many(repository, event.comment), *branch_faults(repository), *incomplete(repository)]
+    return [*duplicate_comments(repository, event.comment), *branch_faults(repository), *memory_differences(repository)]
 
 
 @contextmanager
 def _fresh(prepared: Prepared, folder: Path, scenario: str) -> Iterator[Repository]:
-    """A fresh repository in a folder of its own, gone afterwards."""
+    """A fresh repository in its own folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix=f"{scenario}-", dir=folder, ignore_cleanup_errors=True) as own:
         repository = Repository(Path(own), prepared, STATES[scenario])
         try:

@@ -1,4 +1,4 @@
-"""Where the kills are: spread over the length of a run, and at each request, before it is served and after it."""
+"""When to kill: at moments spread over the length of a run, and at each request, before and after it is served."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tests.kills.watched import ANSWERED, ARRIVES, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
-    """What a run of a scenario is when nobody kills it: its seconds, and what it asks the servers."""
+class UndisturbedRun:
+    """A scenario's run without a kill: its seconds and requests, the seals of our comment, the number of replies."""
 
     seconds: float
     requests: tuple[str, ...]
-    told: str
+    seals: str
     replies: int
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One kill. ``request`` 0: ``share`` of a whole run's length after its start.
+    """One kill. With ``request`` 0 it comes at ``share`` of an undisturbed run's length.
 
-    Else at that request, when it ``arrives`` or is ``answered``; or, without a ``moment``, ``share`` seconds after its
-    answer. ``alone``: the git programs that the run has started live on. ``soon``: the next run begins after thirty
-    seconds, else after three minutes. ``next``: what the next run is for.
+    Otherwise it comes at that request, when it ``arrives`` or is ``answered``; without a ``moment``, ``share`` seconds
+    after its answer. ``alone``: the git programs that the run started live on. ``soon``: the next run begins after
+    thirty seconds instead of three minutes. ``next``: what the next run is for.
     """
 
     case: int
@@ -39,15 +39,18 @@ class Point:
     next: str = "schedule"
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         if not self.request:
             return f"{self.share:.0%} of a run"
         return f"request {self.request}, {self.moment}" if self.moment else f"{self.share:.2f} s after {self.request}"
 
 
 @dataclass(slots=True)
-class Hit:
-    """What came of one kill. ``place``: where it struck; ``waited``: the rules by which runs put the comment off."""
+class KillResult:
+    """The result of one kill. ``place``: how far the run had got. ``waited``: the rules by which later runs waited.
+
+    ``left``: bytes in the temporary folder after the kill.
+    """
 
     point: Point
     place: str = ""
@@ -61,29 +64,29 @@ class Hit:
     seconds: float = 0.0
 
 
-def points(times: int, seed: int, lengths: Mapping[str, Length]) -> list[Point]:
-    """The kills of a seed: half of them spread over the time of a run, the others over its requests."""
+def choose_points(times: int, seed: int, undisturbed_runs: Mapping[str, UndisturbedRun]) -> list[Point]:
+    """The kills of a seed: half of them spread over the length of a run, the others over its requests."""
     chance = random.Random(seed)
     order = [scenario for scenario in SCENARIOS for _ in range(3 if scenario == "opened" else 2)]
-    of: dict[str, list[int]] = {}
+    cases_of: dict[str, list[int]] = {}
     for case in range(times):
-        of.setdefault(order[case % len(order)], []).append(case)
-    found = []
-    for scenario, cases in of.items():
+        cases_of.setdefault(order[case % len(order)], []).append(case)
+    chosen = []
+    for scenario, cases in cases_of.items():
         by_time, by_request = cases[::2], cases[1::2]
-        for place, case in enumerate(by_time):
-            share = (place + chance.random()) / len(by_time)
-            found.append(_varied(Point(case, scenario, share=share), chance))
-        moments = _moments(len(lengths[scenario].requests), chance)
-        for place, case in enumerate(by_request):
-            request, moment = moments[place % len(moments)]
+        for index, case in enumerate(by_time):
+            share = (index + chance.random()) / len(by_time)
+            chosen.append(_varied(Point(case, scenario, share=share), chance))
+        moments = _moments(len(undisturbed_runs[scenario].requests), chance)
+        for index, case in enumerate(by_request):
+            request, moment = moments[index % len(moments)]
             share = 0.0 if moment else chance.uniform(0, 0.3)
-            found.append(_varied(Point(case, scenario, request, moment, share), chance))
-    return sorted(found, key=lambda point: point.case)
+            chosen.append(_varied(Point(case, scenario, request, moment, share), chance))
+    return sorted(chosen, key=lambda point: point.case)
 
 
 def _moments(requests: int, chance: random.Random) -> list[tuple[int, str]]:
-    """Each request in each way, in an order of chance: the last ones, of push and comment, come first."""
+    """Each request with each moment, shuffled; the last requests (push and comment) come first."""
     every = [(number, moment) for number in range(1, requests + 1) for moment in (ARRIVES, ANSWERED, "")]
     chance.shuffle(every)
     return sorted(every, key=lambda pair: pair[0] <= requests - 3)
@@ -103,8 +106,8 @@ def _varied(point: Point, chance: random.Random) -> Point:
     )
 
 
-def place_of(steps: Sequence[Step], length: Length) -> str:
-    """Where in its work a run was that had asked this much."""
+def place_of(steps: Sequence[Step], undisturbed_run: UndisturbedRun) -> str:
+    """How far a run had got after these requests."""
     if not steps:
         return "before the first request"
     comments, pushes = [step for step in steps if step.is_comment], [step for step in steps if step.is_push]
@@ -112,7 +115,7 @@ def place_of(steps: Sequence[Step], length: Length) -> str:
         return "after the comment" if comments[-1].done else "in the comment"
     if pushes and not pushes[-1].done:
         return "in a push"
-    whole = sum(Step(name).is_push for name in length.requests)
-    if len(pushes) >= whole:
+    push_count = sum(Step(name).is_push for name in undisturbed_run.requests)
+    if len(pushes) >= push_count:
         return "between the push and the comment"
     return "between two pushes" if pushes else "before the push"

@@ -1,4 +1,4 @@
-"""A handful of kills, so that the program itself stays right: each at a point where it matters."""
+"""A few kills at the points that matter most, so that the kill program itself keeps working."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from tests.examples import share
 from tests.kills.__main__ import summary
-from tests.kills.campaign import Grounds, measure, strike_one
-from tests.kills.points import Hit, Length, Point, place_of, points
+from tests.kills.campaign import Baseline, measure_baseline, perform_kill
+from tests.kills.points import KillResult, Point, UndisturbedRun, choose_points, place_of
 from tests.kills.repository import prepare
 from tests.kills.watched import ANSWERED, ARRIVES, Step
 
@@ -25,13 +25,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def grounds(folder: Path) -> Grounds:
-    return measure(prepare(folder / "prepared"), folder, ["opened"])
+def baseline(folder: Path) -> Baseline:
+    return measure_baseline(prepare(folder / "prepared"), folder, ["opened"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("at", "place", "waited"),
+    ("target", "place", "waited"),
     share(
         (
             (("", "", False), "before the first request", []),
@@ -43,23 +43,23 @@ def grounds(folder: Path) -> Grounds:
         2,
     ),
 )
-def test_a_killed_run_leaves_one_comment_and_a_whole_memory(
-    grounds: Grounds, folder: Path, at: tuple[str, str, bool], place: str, waited: list[str]
+def test_a_killed_run_leaves_one_comment_and_a_complete_memory(
+    baseline: Baseline, folder: Path, target: tuple[str, str, bool], place: str, waited: list[str]
 ) -> None:
-    name, moment, soon = at
-    number = grounds.lengths["opened"].requests.index(name) + 1 if name else 0
-    hit = strike_one(Point(0, "opened", number, moment, share=0.02, soon=soon), grounds, folder)
-    assert (hit.faults, hit.place, hit.waited, hit.comments) == ([], place, waited, 1)
+    name, moment, soon = target
+    number = baseline.undisturbed_runs["opened"].requests.index(name) + 1 if name else 0
+    result = perform_kill(Point(0, "opened", number, moment, share=0.02, soon=soon), baseline, folder)
+    assert (result.faults, result.place, result.waited, result.comments) == ([], place, waited, 1)
 
 
-def test_the_same_seed_gives_the_same_kills_and_half_of_them_are_spread_over_a_run() -> None:
-    length = Length(2.0, (READ, PUSH, COMMENT), "", 0)
-    lengths = dict.fromkeys(("opened", "comment", "command", "first"), length)
-    found = points(90, SEED, lengths)
-    assert found == points(90, SEED, lengths) != points(90, SEED + 1, lengths)
-    opened = [point.share for point in found if point.scenario == "opened" and not point.request]
+def test_a_seed_always_gives_the_same_kills_half_of_them_spread_over_the_run() -> None:
+    undisturbed_run = UndisturbedRun(2.0, (READ, PUSH, COMMENT), "", 0)
+    undisturbed_runs = dict.fromkeys(("opened", "comment", "command", "first"), undisturbed_run)
+    chosen = choose_points(90, SEED, undisturbed_runs)
+    assert chosen == choose_points(90, SEED, undisturbed_runs) != choose_points(90, SEED + 1, undisturbed_runs)
+    opened = [point.share for point in chosen if point.scenario == "opened" and not point.request]
     assert [int(share * len(opened)) for share in opened] == list(range(len(opened)))
-    exact = {(point.request, point.moment) for point in found if point.request}
+    exact = {(point.request, point.moment) for point in chosen if point.request}
     assert exact == {(number, moment) for number in (1, 2, 3) for moment in (ARRIVES, ANSWERED, "")}
 
 
@@ -74,10 +74,10 @@ def test_the_same_seed_gives_the_same_kills_and_half_of_them_are_spread_over_a_r
         ([Step(PUSH, True), Step(COMMENT, True), Step(READ)], "after the comment"),
     ],
 )
-def test_the_place_of_a_kill_is_told_by_what_was_asked(steps: list[Step], place: str) -> None:
-    assert place_of(steps, Length(1.0, (READ, PUSH, COMMENT), "", 0)) == place
+def test_the_place_of_a_kill_follows_from_the_requests_made_so_far(steps: list[Step], place: str) -> None:
+    assert place_of(steps, UndisturbedRun(1.0, (READ, PUSH, COMMENT), "", 0)) == place
 
 
-def test_a_summary_names_the_case_that_brings_a_violation_back() -> None:
-    hit = Hit(Point(7, "opened"), place="in a push", faults=["at the end: two comments"])
-    assert "  --seed 11 --only 7: at the end: two comments" in summary([hit], SEED, 1.0)
+def test_a_summary_names_the_case_that_reproduces_a_violation() -> None:
+    result = KillResult(Point(7, "opened"), place="in a push", faults=["at the end: two comments"])
+    assert "  --seed 11 --only 7: at the end: two comments" in summary([result], SEED, 1.0)

@@ -1,4 +1,4 @@
-"""The fake GitHub and the git server, with a gate at which each request is counted and may be held for a kill."""
+"""The fake GitHub and the git server behind a gate that counts each request and can hold it for a kill."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from tests.fakes.git_handler import WRITE_SERVICE, GitHandler
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 
 ARRIVES, ANSWERED = "arrives", "answered"
 
 
 @dataclass(slots=True)
 class Step:
-    """One request of a run. ``done``: it was served, whether or not anybody heard the answer."""
+    """One request of a run. ``done``: it was served, whether or not the client got the answer."""
 
     name: str
     done: bool = False
@@ -39,24 +39,24 @@ class Step:
 class Gate:
     """Counts the requests to both servers in the order of their arrival, from 1.
 
-    At request ``number``, when it ``arrives`` (it is not carried out then) or was ``answered`` (nobody hears it), the
-    server calls ``strike`` and holds its reply meanwhile. ``look`` is called after each request to GitHub.
+    When request ``number`` ``arrives`` (and is not carried out) or was ``answered`` (and the answer is lost), the
+    server calls ``kill_run`` and holds its reply meanwhile. ``after_request`` is called after each request to GitHub.
     """
 
     steps: list[Step] = field(default_factory=list)
     number: int = 0
     moment: str = ""
-    strike: Callable[[], None] = lambda: None
-    look: Callable[[], None] = lambda: None
-    passed: dict[int, float] = field(default_factory=dict)
+    kill_run: Callable[[], None] = lambda: None
+    after_request: Callable[[], None] = lambda: None
+    served_at: dict[int, float] = field(default_factory=dict)
     _serving: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def begin(self, number: int = 0, moment: str = "", strike: Callable[[], None] = lambda: None) -> None:
-        """A new run: nothing has arrived."""
+    def begin(self, number: int = 0, moment: str = "", kill_run: Callable[[], None] = lambda: None) -> None:
+        """Start counting the requests of a new run."""
         with self._changed:
-            self.steps, self.passed = [], {}
-            self.number, self.moment, self.strike = number, moment, strike
+            self.steps, self.served_at = [], {}
+            self.number, self.moment, self.kill_run = number, moment, kill_run
 
     @contextmanager
     def serving(self, name: str) -> Iterator[tuple[int, Step]]:
@@ -65,34 +65,34 @@ class Gate:
             self._serving += 1
             steps = self.steps
             steps.append(step)
-            place = len(steps)
+            index = len(steps)
         try:
-            yield place, step
+            yield index, step
         finally:
             with self._changed:
                 self._serving -= 1
                 if steps is self.steps:
-                    self.passed[place] = time.monotonic()
+                    self.served_at[index] = time.monotonic()
                 self._changed.notify_all()
 
-    def strikes(self, place: int, moment: str) -> bool:
-        """Whether this is the moment; if so, ``strike`` was called."""
-        if (place, moment) != (self.number, self.moment):
+    def kill_if_due(self, index: int, moment: str) -> bool:
+        """Call ``kill_run`` if this is the moment; returns whether it is."""
+        if (index, moment) != (self.number, self.moment):
             return False
         self.number = 0
-        self.strike()
+        self.kill_run()
         return True
 
-    def wait_for(self, place: int, until: Callable[[], bool], seconds: float) -> bool:
-        """Wait until this request was answered; False when ``until`` says that it will not be, or time is over."""
+    def wait_for(self, index: int, until: Callable[[], bool], seconds: float) -> bool:
+        """Wait until this request was answered; False if ``until`` returns true before, or after so many seconds."""
         end = time.monotonic() + seconds
         with self._changed:
-            while place not in self.passed and not until() and time.monotonic() < end:
+            while index not in self.served_at and not until() and time.monotonic() < end:
                 self._changed.wait(0.02)
-            return place in self.passed
+            return index in self.served_at
 
-    def rest(self, seconds: float = 20.0) -> bool:
-        """Wait until nothing is being served; False when that takes too long."""
+    def wait_until_idle(self, seconds: float = 20.0) -> bool:
+        """Wait until no request is being served; False if that takes too long."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._serving, seconds)
 
@@ -104,47 +104,47 @@ class WatchedGitHub(FakeGitHub):
         self.gate = gate
         super().__init__(full_name, now, validate=False, site=site)
 
-    def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
-        with self.gate.serving(f"{method} {target.partition('?')[0]}") as (place, step):
-            if self.gate.strikes(place, ARRIVES):
-                return Sent(502, {}, b"")  # nobody is there to hear it
+    def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
+        with self.gate.serving(f"{method} {target.partition('?')[0]}") as (index, step):
+            if self.gate.kill_if_due(index, ARRIVES):
+                return SentReply(502, {}, b"")  # the client is dead
             sent = super()._answer(method, target, headers, body)
             step.done = True
-            self.gate.look()
-            self.gate.strikes(place, ANSWERED)
+            self.gate.after_request()
+            self.gate.kill_if_due(index, ANSWERED)
             return sent
 
 
 class _Handler(GitHandler):
-    """Serves one request behind the gate of its server."""
+    """Serves one request through the gate of its server."""
 
     server: WatchedGit
-    _held: tuple[int, Step] | None = None
+    _current: tuple[int, Step] | None = None
 
-    def _watch(self) -> None:
+    def _serve_behind_gate(self) -> None:
         path, _, query = self.path.partition("?")
-        with self.server.gate.serving(f"{self.command} {path}{f' ({query})' if query else ''}") as (place, step):
-            if self.server.gate.strikes(place, ARRIVES):
+        with self.server.gate.serving(f"{self.command} {path}{f' ({query})' if query else ''}") as (index, step):
+            if self.server.gate.kill_if_due(index, ARRIVES):
                 self.close_connection = True
                 return
-            self._held = place, step
+            self._current = index, step
             super()._serve()
             step.done = True
-            self.server.gate.strikes(place, ANSWERED)
+            self.server.gate.kill_if_due(index, ANSWERED)
 
-    do_GET = do_POST = _watch  # noqa: N815 - the names that http.server calls
+    do_GET = do_POST = _serve_behind_gate  # noqa: N815 - the names that http.server calls
 
     def _run(self, path: str, query: str, lose: bool) -> None:
-        gate, place = self.server.gate, self._held[0] if self._held else 0
-        super()._run(path, query, lose or (place, ANSWERED) == (gate.number, gate.moment))
+        gate, index = self.server.gate, self._current[0] if self._current else 0
+        super()._run(path, query, lose or (index, ANSWERED) == (gate.number, gate.moment))
 
-    def _break_off(self) -> None:
-        if self._held:
-            place, self._held[1].done = self._held[0], True
-            self.server.gate.strikes(place, ANSWERED)
+    def _break_connection(self) -> None:
+        if self._current:
+            index, self._current[1].done = self._current[0], True
+            self.server.gate.kill_if_due(index, ANSWERED)
         self.close_connection = True
         with suppress(OSError):  # the client is dead
-            super()._break_off()
+            super()._break_connection()
 
 
 class WatchedGit(GitServer):

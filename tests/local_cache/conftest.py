@@ -1,4 +1,4 @@
-"""A glance of the sample's history."""
+"""A local cache of the sample's history."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 
 @pytest.fixture(scope="session")
-def glance(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCache]:
-    """The same as a glance."""
+def local_cache(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCache]:
+    """The same history as a local cache."""
     database = open_database(tmp_path_factory.mktemp("glance") / "glance.db", CARDS)
     fill_cache(database, memory, "1")
-    glance = LocalCache(database)
-    yield glance
-    glance.close()
+    local_cache = LocalCache(database)
+    yield local_cache
+    local_cache.close()

@@ -1,4 +1,4 @@
-"""What `bot.questions.requests.Cards` promises holds for the local cache and for the fake that other tests use."""
+"""The contract of `bot.questions.requests.Cards` holds for the local cache and for the fake of other tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.questions.related import expand
 from bot.questions.requests import Cards, WorkRequest
 from bot.questions.what import WhatAnswer, find_what
 from bot.reading.analyzer import terms
-from tests.questions.shelf import NOW, Shelf
+from tests.questions.shelf import NOW, InMemoryCards
 
 IDS: tuple[CardId, ...] = (1, 14, 17, 26, 42, 48, 49, 50, 51, 73, 999, "42")
 PATHS = ("session.py", "linkbarn/store/session.py", "auth/cookie.py", "COOKIE.py", "nothing.py", "", "/")
@@ -22,14 +22,14 @@ WORDS = ("session cookie", "login loop after the upgrade", "database is locked",
 
 
 @pytest.fixture(scope="module")
-def shelf(memory: Memory) -> Shelf:
-    return Shelf.of(one for one in memory.state.every_record() if isinstance(one, Thread))
+def in_memory_cards(memory: Memory) -> InMemoryCards:
+    return InMemoryCards.of(one for one in memory.state.every_record() if isinstance(one, Thread))
 
 
-@pytest.fixture(params=["glance", "shelf"])
+@pytest.fixture(params=["local_cache", "in_memory_cards"])
 def cards(request: pytest.FixtureRequest) -> Cards:
-    found: Cards = request.getfixturevalue(request.param)
-    return found
+    fixture_cards: Cards = request.getfixturevalue(request.param)
+    return fixture_cards
 
 
 def weights(words: str) -> dict[str, float]:
@@ -37,41 +37,45 @@ def weights(words: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("words", WORDS)
-def test_hits_hold_what_the_floor_asks_for_best_first_and_no_more_than_wanted(cards: Cards, words: str) -> None:
-    every = cards.search(weights(words), limit=100)
-    assert [one.score for one in every] == sorted((one.score for one in every), reverse=True)
-    assert all(0 < one.part <= 1.0000001 and set(one.terms) <= set(weights(words)) for one in every)
-    assert cards.search(weights(words), limit=3) == every[:3]
-    some = cards.search(weights(words), limit=100, floor=0.5, keep=lambda card: card.state == "closed")
-    assert some == [one for one in every if one.part >= 0.5 and one.card.state == "closed"]
+def test_hits_respect_the_floor_the_filter_and_the_limit_and_come_best_first(cards: Cards, words: str) -> None:
+    all_hits = cards.search(weights(words), limit=100)
+    assert [hit.score for hit in all_hits] == sorted((hit.score for hit in all_hits), reverse=True)
+    assert all(0 < hit.part <= 1.0000001 and set(hit.terms) <= set(weights(words)) for hit in all_hits)
+    assert cards.search(weights(words), limit=3) == all_hits[:3]
+    filtered_hits = cards.search(weights(words), limit=100, floor=0.5, keep=lambda card: card.state == "closed")
+    assert filtered_hits == [hit for hit in all_hits if hit.part >= 0.5 and hit.card.state == "closed"]
 
 
-def test_equal_scores_go_by_id(cards: Cards) -> None:
-    found = cards.search(weights("tags"), limit=100)
-    assert all(one.score > other.score or int(one.card.id) < int(other.card.id) for one, other in pairwise(found))
+def test_equal_scores_are_ordered_by_id(cards: Cards) -> None:
+    hits = cards.search(weights("tags"), limit=100)
+    assert all(
+        hit.score > next_hit.score or int(hit.card.id) < int(next_hit.card.id) for hit, next_hit in pairwise(hits)
+    )
 
 
-def test_links_are_each_told_once_with_both_ends(cards: Cards) -> None:
+def test_each_link_of_either_end_is_listed_once(cards: Cards) -> None:
     links = cards.links([48, 50])
     assert len(set(links)) == len(links)
     assert all({link.source, link.target} & {48, 50} for link in links)
     assert cards.links([]) == []
 
 
-def test_both_know_the_same(glance: LocalCache, shelf: Shelf) -> None:
-    ours, theirs = glance.cards(IDS), shelf.cards(IDS)
-    assert ours.keys() == theirs.keys() == set(IDS) - {999, "42"}
-    for key, card in ours.items():
-        assert card._replace(ending=theirs[key].ending) == theirs[key]
+def test_the_cache_and_the_fake_give_the_same_answers(local_cache: LocalCache, in_memory_cards: InMemoryCards) -> None:
+    cached, expected = local_cache.cards(IDS), in_memory_cards.cards(IDS)
+    assert cached.keys() == expected.keys() == set(IDS) - {999, "42"}
+    for key, card in cached.items():
+        assert card._replace(ending=expected[key].ending) == expected[key]
     for path in PATHS:
-        assert {key: set(found) for key, found in glance.file_mentions(path).items()} == {
-            key: set(found) for key, found in shelf.file_mentions(path).items()
+        assert {key: set(terms_found) for key, terms_found in local_cache.file_mentions(path).items()} == {
+            key: set(terms_found) for key, terms_found in in_memory_cards.file_mentions(path).items()
         }
-    assert sorted(glance.links([48, 14, 51])) == sorted(shelf.links([48, 14, 51]))
-    assert [card.id for card in glance.recently_decided(10)] == [card.id for card in shelf.recently_decided(10)]
-    assert glance.size == shelf.size == 73
-    hops = [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], glance)]
-    assert hops == [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], shelf)]
+    assert sorted(local_cache.links([48, 14, 51])) == sorted(in_memory_cards.links([48, 14, 51]))
+    assert [card.id for card in local_cache.recently_decided(10)] == [
+        card.id for card in in_memory_cards.recently_decided(10)
+    ]
+    assert local_cache.size == in_memory_cards.size == 73
+    hops = [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], local_cache)]
+    assert hops == [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], in_memory_cards)]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +87,14 @@ def test_both_know_the_same(glance: LocalCache, shelf: Shelf) -> None:
         Worktree(),
     ],
 )
-def test_the_work_at_hand_is_told_alike(glance: LocalCache, shelf: Shelf, checkout: Worktree) -> None:
-    def told(work: WhatAnswer) -> list[list[tuple[CardId, object]]]:
-        related = sorted((one.card.id, one.why) for one in work.related)  # the shelf's scores are simpler
-        decisions = [(one.card.id, one.why) for one in work.decisions]
-        return [related, decisions, [(one.card.id, one.why) for one in work.recent]]
+def test_the_cache_and_the_fake_find_the_same_for_the_current_work(
+    local_cache: LocalCache, in_memory_cards: InMemoryCards, checkout: Worktree
+) -> None:
+    def reasons(work: WhatAnswer) -> list[list[tuple[CardId, object]]]:
+        related = sorted((item.card.id, item.why) for item in work.related)  # the scores in memory are simpler
+        decisions = [(item.card.id, item.why) for item in work.decisions]
+        return [related, decisions, [(item.card.id, item.why) for item in work.recent]]
 
-    assert told(find_what(WorkRequest(checkout, NOW), glance)) == told(find_what(WorkRequest(checkout, NOW), shelf))
+    assert reasons(find_what(WorkRequest(checkout, NOW), local_cache)) == reasons(
+        find_what(WorkRequest(checkout, NOW), in_memory_cards)
+    )

@@ -1,4 +1,4 @@
-"""Where the memory is found: in a folder, or on the branch of the repository that somebody works in."""
+"""Where the memory is found: in a folder, or on the branch of the checkout's repository."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from bot.memory.places import CLONE
 from bot.reading.analyzer import terms
 from bot.sources.archive_file import read_archive
 from tests.fakes.git_http import GitServer
-from tests.memory.remotes import Hosted, bare_repository, commit, git, holds
+from tests.memory.remotes import HostedRepository, bare_repository, commit, files_with, git
 from tests.memory.samples import at, issue, remember
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
-OPEN = {"GIT_TERMINAL_PROMPT": "0"}
+NO_PROMPT = {"GIT_TERMINAL_PROMPT": "0"}
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person with an empty home folder and an empty cache."""
+    """The home folder of a user, empty like the cache."""
     folder = tmp_path / "home"
     folder.mkdir()
     for name in [name for name in os.environ if name.startswith("GIT_")]:
@@ -70,10 +70,10 @@ def checkout(remote: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Hosted]:
+def served(tmp_path: Path) -> Iterator[HostedRepository]:
     """A private repository with a small memory, on a server."""
     with GitServer(tmp_path / "served") as server:
-        hosted = Hosted(server, server.create("octocat/hello"))
+        hosted = HostedRepository(server, server.create("octocat/hello"))
         server.commit("octocat/hello", "README.md", "# Hello\n")
         with BranchStore(hosted.url, "precedent", hosted.token) as store:
             remember(Memory(store).open(), issue(1, 0, "zebra"))
@@ -81,19 +81,21 @@ def served(tmp_path: Path) -> Iterator[Hosted]:
 
 
 def clone(url: str, folder: Path) -> Path:
-    subprocess.run(["git", "clone", "--quiet", "--single-branch", url, str(folder)], check=True, env=os.environ | OPEN)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--single-branch", url, str(folder)], check=True, env=os.environ | NO_PROMPT
+    )
     return folder
 
 
-def ids(place: LocalMemory, words: str) -> list[object]:
+def ids(local_memory: LocalMemory, words: str) -> list[object]:
     weights = {term: float(count) for term, count in Counter(terms(words)).items()}
-    return [found.card.id for found in place.local_cache.search(weights, limit=3, floor=0.5)]
+    return [hit.card.id for hit in local_memory.local_cache.search(weights, limit=3, floor=0.5)]
 
 
 def cache_of(checkout: Path) -> Path:
-    with open_memory(MemoryOptions(checkout, offline=True)) as place:
-        assert place.cache is not None
-        return place.cache
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory:
+        assert local_memory.cache is not None
+        return local_memory.cache
 
 
 def push(remote: Path, *threads: Thread) -> None:
@@ -101,8 +103,8 @@ def push(remote: Path, *threads: Thread) -> None:
         remember(Memory(store).open(), *threads)
 
 
-def age(cache: Path, seconds: float) -> None:
-    """As if the last fetch were so long ago."""
+def age_last_fetch(cache: Path, seconds: float) -> None:
+    """Make the last fetch look so many seconds older."""
     at = (cache / FETCHED_FILE).stat().st_mtime - seconds
     os.utime(cache / FETCHED_FILE, (at, at))
 
@@ -111,56 +113,60 @@ def age(cache: Path, seconds: float) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_forgotten_leaves_this_machine_with_the_next_fetch(checkout: Path, remote: Path) -> None:
+def test_a_forgotten_thread_leaves_this_machine_with_the_next_fetch(checkout: Path, remote: Path) -> None:
     push(remote, *(issue(key) for key in range(901, 905)))
     push(remote, issue(900, 1, body="the key is zebrafinch7731, said octocat"))
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert ids(place, "zebrafinch7731") == [900]
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert ids(local_memory, "zebrafinch7731") == [900]
     cache = cache_of(checkout)
-    assert holds(cache, "zebrafinch7731")
+    assert files_with(cache, "zebrafinch7731")
     with BranchStore(str(remote), "precedent") as store:
         memory = Memory(store).open([900])
         memory.stage(Changes(records=(Tombstone(900, at(2), FORGOTTEN),)))
         memory.commit("Forget 900", squash=True)
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (ids(place, "zebrafinch7731"), place.local_cache.size) == ([], 77)
-    assert holds(cache, "zebrafinch7731") == []
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert (ids(local_memory, "zebrafinch7731"), local_memory.local_cache.size) == ([], 77)
+    assert files_with(cache, "zebrafinch7731") == []
 
 
 @pytest.mark.slow
 def test_in_a_checkout_the_branch_is_fetched_from_its_remote(checkout: Path, remote: Path) -> None:
     (checkout / "src").mkdir()
-    with open_memory(MemoryOptions(checkout / "src")) as place:
-        assert (place.missing, place.note, place.top) == ("", "", checkout)
-        assert (place.repo, place.home, place.local_cache.size) == ("", "", 73)  # a folder of this machine is no site
-        assert ids(place, "login loop cookie")[0] == 48
+    with open_memory(MemoryOptions(checkout / "src")) as local_memory:
+        assert (local_memory.missing, local_memory.note, local_memory.top) == ("", "", checkout)
+        assert (local_memory.repo, local_memory.home, local_memory.local_cache.size) == (
+            "",
+            "",
+            73,
+        )  # a local folder is no site
+        assert ids(local_memory, "login loop cookie")[0] == 48
     assert "precedent" not in git(checkout, "branch", "--all")
     assert git(checkout, "status", "--porcelain") == ""
 
 
 @pytest.mark.slow
-def test_a_fetch_shows_that_it_works(checkout: Path) -> None:
+def test_a_fetch_reports_its_progress(checkout: Path) -> None:
     labels: list[str] = []
 
     @contextmanager
-    def shown(label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
+    def show_progress(label: str, _total: int | None) -> Iterator[Callable[[int], None]]:
         labels.append(label)
         yield lambda _: None
 
-    with open_memory(MemoryOptions(checkout, progress=shown)):
+    with open_memory(MemoryOptions(checkout, progress=show_progress)):
         pass
     assert labels == ["Fetching the memory", "Reading the memory"]
 
 
-def test_within_a_minute_nobody_fetches_again_and_after_it_what_is_new_is_there(checkout: Path, remote: Path) -> None:
+def test_the_branch_is_fetched_again_only_after_a_minute(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     push(remote, issue(900, 10, "zebra"))
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert ids(place, "zebra") == []
-    age(cache_of(checkout), 61)
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert ids(place, "zebra") == [900]
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert ids(local_memory, "zebra") == []
+    age_last_fetch(cache_of(checkout), 61)
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert ids(local_memory, "zebra") == [900]
 
 
 @pytest.mark.slow
@@ -168,28 +174,28 @@ def test_refresh_fetches_at_once_and_offline_never(checkout: Path, remote: Path)
     with open_memory(MemoryOptions(checkout)):
         pass
     push(remote, issue(900, 10, "zebra"))
-    age(cache_of(checkout), 1000)
-    with open_memory(MemoryOptions(checkout, offline=True)) as place:
-        assert ids(place, "zebra") == []
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert ids(place, "zebra") == [900]
+    age_last_fetch(cache_of(checkout), 1000)
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory:
+        assert ids(local_memory, "zebra") == []
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert ids(local_memory, "zebra") == [900]
 
 
 @pytest.mark.slow
-def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Path, remote: Path) -> None:
+def test_without_a_network_the_last_fetched_memory_is_used_with_a_note(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     shutil.rmtree(remote)
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert ids(place, "login loop cookie")[0] == 48
-        assert place.note.startswith("Using the memory as last fetched: ")
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.note.startswith("Using the memory as last fetched: ")  # and it still is
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert ids(local_memory, "login loop cookie")[0] == 48
+        assert local_memory.note.startswith("Using the memory as last fetched: ")
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.note.startswith("Using the memory as last fetched: ")  # it still says so
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "ssh: connect to host git.example.com port 22: Network is unreachable",
         "ssh: connect to host git.example.com port 22: No route to host",
@@ -198,12 +204,12 @@ def test_without_a_network_the_memory_is_as_it_was_and_that_is_said(checkout: Pa
     ],
 )
 def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
-    with open_memory(MemoryOptions(checkout)) as place:
-        cache = place.cache
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        cache = local_memory.cache
     program = tmp_path / "ssh"
-    program.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 255\n')
+    program.write_text(f'#!/bin/sh\necho "{message}" >&2\nexit 255\n')
     program.chmod(0o755)
     monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
     assert cache
@@ -214,43 +220,43 @@ def test_a_fetch_that_fails_leaves_the_clone_and_says_why(
         pytest.raises(GitError) as failed,
     ):
         store.open()
-    assert said in str(failed.value) or "fatal: Could not read from remote" in str(failed.value)
-    with open_memory(MemoryOptions(checkout, offline=True)) as place, open_records(place) as memory:
+    assert message in str(failed.value) or "fatal: Could not read from remote" in str(failed.value)
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory, open_records(local_memory) as memory:
         assert memory.records([48])
 
 
-def test_offline_before_anything_was_fetched_there_is_no_memory(checkout: Path) -> None:
-    with open_memory(MemoryOptions(checkout, offline=True)) as place:
-        assert "never fetched here" in place.missing
-        assert place.local_cache.size == 0
+def test_offline_there_is_no_memory_before_the_first_fetch(checkout: Path) -> None:
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory:
+        assert "never fetched here" in local_memory.missing
+        assert local_memory.local_cache.size == 0
         with pytest.raises(UserError, match="never fetched here"):
-            place.require()
+            local_memory.require()
 
 
 @pytest.mark.slow
-def test_the_records_are_there_without_a_network(checkout: Path, remote: Path) -> None:
-    with open_memory(MemoryOptions(checkout)) as place:
+def test_the_records_can_be_read_without_a_network(checkout: Path, remote: Path) -> None:
+    with open_memory(MemoryOptions(checkout)) as local_memory:
         shutil.rmtree(remote)
-        with open_records(place) as memory:
+        with open_records(local_memory) as memory:
             record = memory.records([48])[48]
     assert isinstance(record, Thread)
     assert len(record.comments) == 6
 
 
-def test_a_repository_without_the_branch_says_what_makes_it(tmp_path: Path) -> None:
+def test_a_repository_without_the_branch_is_reported(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path / "empty.git")
     commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
-    with open_memory(MemoryOptions(clone(str(bare), tmp_path / "one"))) as place:
-        assert "there is no branch 'precedent'" in place.missing
+    with open_memory(MemoryOptions(clone(str(bare), tmp_path / "one"))) as local_memory:
+        assert "there is no branch 'precedent'" in local_memory.missing
 
 
 @pytest.mark.slow
-def test_a_branch_that_is_deleted_takes_the_memory_with_it(checkout: Path, remote: Path) -> None:
+def test_a_deleted_branch_removes_the_local_memory(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     git(remote, "update-ref", "-d", "refs/heads/precedent")
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (place.local_cache.size, "there is no branch" in place.missing) == (0, True)
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert (local_memory.local_cache.size, "there is no branch" in local_memory.missing) == (0, True)
 
 
 @pytest.mark.slow
@@ -259,19 +265,19 @@ def test_the_settings_of_the_checkout_name_the_branch(checkout: Path, remote: Pa
     git(remote, "update-ref", "-d", "refs/heads/precedent")
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text("branch: memory\n")
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.local_cache.size == 73
-    with open_memory(MemoryOptions(checkout, branch="precedent")) as place:
-        assert "there is no branch 'precedent'" in place.missing
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.local_cache.size == 73
+    with open_memory(MemoryOptions(checkout, branch="precedent")) as local_memory:
+        assert "there is no branch 'precedent'" in local_memory.missing
 
 
 @pytest.mark.slow
-def test_a_fork_takes_the_memory_of_what_it_was_forked_from(checkout: Path, remote: Path, tmp_path: Path) -> None:
+def test_a_fork_uses_the_memory_of_its_upstream(checkout: Path, remote: Path, tmp_path: Path) -> None:
     fork = bare_repository(tmp_path / "fork.git")
     git(checkout, "remote", "set-url", "origin", str(fork))
     git(checkout, "remote", "add", "upstream", "../octo-org/linkbarn.git")
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.local_cache.size == 73
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.local_cache.size == 73
 
 
 @pytest.mark.parametrize(
@@ -291,61 +297,63 @@ def test_the_address_of_a_remote_names_the_repository(tmp_path: Path, address: s
     from bot.git.checkout import RemoteRepository, remote_of_checkout
 
     git(bare_repository(tmp_path / "one/.git"), "config", "remote.origin.url", address)
-    found = remote_of_checkout(tmp_path / "one")
-    assert isinstance(found, RemoteRepository)
-    assert (found.repo, found.home, "secret" in found.url) == (repo, home, False)
+    origin = remote_of_checkout(tmp_path / "one")
+    assert isinstance(origin, RemoteRepository)
+    assert (origin.repo, origin.home, "secret" in origin.url) == (repo, home, False)
 
 
-def test_outside_of_git_and_without_a_remote_it_is_said_what_to_name(tmp_path: Path) -> None:
+def test_outside_of_git_or_without_a_remote_the_problem_is_named(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
-    with open_memory(MemoryOptions(bare)) as place:
-        assert (place.top, "--store DIR" in place.missing) == (None, True)
+    with open_memory(MemoryOptions(bare)) as local_memory:
+        assert (local_memory.top, "--store DIR" in local_memory.missing) == (None, True)
     subprocess.run(["git", "init", "--quiet", str(bare)], check=True)
-    with open_memory(MemoryOptions(bare)) as place:
-        assert (place.top, "has no remote" in place.missing) == (bare, True)
+    with open_memory(MemoryOptions(bare)) as local_memory:
+        assert (local_memory.top, "has no remote" in local_memory.missing) == (bare, True)
 
 
-def test_a_repository_is_named_from_anywhere(served: Hosted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_can_be_named_from_anywhere(
+    served: HostedRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served.server.tokens[""] = "read"
     monkeypatch.setenv("GITHUB_SERVER_URL", served.server.url)
-    helper(tmp_path, served)
-    with open_memory(MemoryOptions(tmp_path, repo="octocat/hello")) as place:
-        assert (place.repo, place.local_cache.size) == ("octocat/hello", 1)
-        assert place.home == f"{served.server.url}/octocat/hello"
+    set_credential_helper(tmp_path, served)
+    with open_memory(MemoryOptions(tmp_path, repo="octocat/hello")) as local_memory:
+        assert (local_memory.repo, local_memory.local_cache.size) == ("octocat/hello", 1)
+        assert local_memory.home == f"{served.server.url}/octocat/hello"
 
 
-# As the person's own git
+# With the user's own git
 
 
-def helper(folder: Path, served: Hosted) -> None:
-    """Let the person's git know the credentials of the server."""
-    told = f"!f() {{ echo username=x-access-token; echo password={served.token}; }}; f"
-    subprocess.run(["git", "config", "--global", "credential.helper", told], check=True)
+def set_credential_helper(folder: Path, served: HostedRepository) -> None:
+    """Give the user's git the credentials of the server."""
+    program = f"!f() {{ echo username=x-access-token; echo password={served.token}; }}; f"
+    subprocess.run(["git", "config", "--global", "credential.helper", program], check=True)
 
 
-def test_the_credentials_of_the_person_are_used(served: Hosted, tmp_path: Path) -> None:
+def test_the_users_own_credentials_are_used(served: HostedRepository, tmp_path: Path) -> None:
     checkout = tmp_path / "mine"
     git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.missing.startswith("the memory could not be fetched: ")
-    helper(tmp_path, served)
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert (place.local_cache.size, place.missing) == (1, "")
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.missing.startswith("the memory could not be fetched: ")
+    set_credential_helper(tmp_path, served)
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert (local_memory.local_cache.size, local_memory.missing) == (1, "")
 
 
-def test_a_helper_that_a_checkout_brings_is_not_run(served: Hosted, tmp_path: Path) -> None:
+def test_no_program_from_the_settings_of_a_checkout_is_run(served: HostedRepository, tmp_path: Path) -> None:
     checkout, trace = tmp_path / "theirs", tmp_path / "trace"
     git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
     for key in ("credential.helper", "core.sshCommand", "core.fsmonitor", "core.gitProxy", "core.askPass"):
         git(checkout / ".git", "config", key, f"!touch {trace}" if key.startswith("cred") else f"touch {trace}")
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.missing
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.missing
     assert not trace.exists()
 
 
 @pytest.mark.parametrize("url", ["ext::sh -c true", "-oProxyCommand=x:y", "", "a\nb:c", "host::path", "https://a b/c"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="not the address"):
         OwnRemote(url)
 
@@ -360,7 +368,9 @@ OPTIONS = ("-oProxyCommand=x", "-p", "--", "%2DoProxyCommand=x", "%2doX", "git@-
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_address_with_an_option_in_it_is_refused(form: str) -> None:
-    users = USERS if "://" in form else [user for user in USERS if ":" not in user]  # what is before is the host there
+    users = (
+        USERS if "://" in form else [user for user in USERS if ":" not in user]
+    )  # there, the host is before the colon
     for user in users:
         for option in OPTIONS:
             with pytest.raises(UserError, match="not the address"):
@@ -377,7 +387,7 @@ def test_a_path_or_port_that_is_an_option_is_refused_too(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["foo://h/a", "SSH://-oX/a", "ext://sh/a", "git+ssh://h/a", "x://-a"])
-def test_an_address_for_a_helper_of_git_is_refused(url: str) -> None:
+def test_an_address_for_a_remote_helper_of_git_is_refused(url: str) -> None:
     with pytest.raises(UserError, match="not the address"):
         OwnRemote(url)
 
@@ -392,7 +402,7 @@ def test_an_address_for_a_helper_of_git_is_refused(url: str) -> None:
         ("ssh://git%2Dhub@git.example.com/a", "git-hub@git.example.com"),
     ],
 )
-def test_what_ssh_gets_of_any_other_address_is_a_host(
+def test_ssh_gets_a_valid_address_only_as_a_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, destination: str
 ) -> None:
     program = tmp_path / "ssh"
@@ -401,16 +411,16 @@ def test_what_ssh_gets_of_any_other_address_is_a_host(
     monkeypatch.setenv("GIT_SSH_COMMAND", str(program))
     monkeypatch.setenv("GIT_SSH_VARIANT", "ssh")
     remote = OwnRemote(url)
-    asked = ("git", "ls-remote", remote.url)
-    subprocess.run(asked, env=remote.environment({}, tmp_path), cwd=tmp_path, capture_output=True, check=False)
-    words = (tmp_path / "asked").read_text().splitlines()
-    assert destination in words
-    assert [word for word in words if word.startswith("-")] in ([], ["-o"], ["-p"], ["-o", "-p"])
+    command = ("git", "ls-remote", remote.url)
+    subprocess.run(command, env=remote.environment({}, tmp_path), cwd=tmp_path, capture_output=True, check=False)
+    arguments = (tmp_path / "asked").read_text().splitlines()
+    assert destination in arguments
+    assert [argument for argument in arguments if argument.startswith("-")] in ([], ["-o"], ["-p"], ["-o", "-p"])
 
 
 @pytest.mark.slow
-def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) -> None:
-    helper(tmp_path, served)
+def test_only_new_objects_cross_the_network(served: HostedRepository, tmp_path: Path) -> None:
+    set_credential_helper(tmp_path, served)
     checkout = tmp_path / "mine"
     git(bare_repository(checkout / ".git"), "config", "remote.origin.url", served.url)
     with BranchStore(served.url, "precedent", served.token) as store:
@@ -423,14 +433,14 @@ def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) ->
     with BranchStore(served.url, "precedent", served.token) as store:
         remember(Memory(store).open(), issue(70, 2, "zebra"))
     served.mark()
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert place.local_cache.size == 60
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert local_memory.local_cache.size == 60
     served.settle()
     assert served.server.bytes_out < whole_fetch / 4
 
 
 @pytest.mark.parametrize(
-    ("address", "kept"),
+    ("address", "expected"),
     [
         ("https://octocat:p@ssw0rd@git.example.com/o/n.git", "https://octocat@git.example.com/o/n.git"),
         ("https://ghp_0123456789abcdef@github.com/o/n", "https://github.com/o/n"),
@@ -441,66 +451,66 @@ def test_only_what_is_new_crosses_the_network(served: Hosted, tmp_path: Path) ->
         ("/srv/a@b/n.git", "/srv/a@b/n.git"),
     ],
 )
-def test_no_secret_of_an_address_is_kept(address: str, kept: str) -> None:
-    assert without_secret(address) == kept
+def test_secrets_are_removed_from_an_address(address: str, expected: str) -> None:
+    assert without_secret(address) == expected
 
 
-def test_the_ssh_program_of_the_person_is_used(tmp_path: Path, home: Path) -> None:
+def test_the_users_own_ssh_program_is_used(tmp_path: Path, home: Path) -> None:
     trace = tmp_path / "trace"
     program = tmp_path / "ssh"
     program.write_text(f'#!/bin/sh\necho "$@" >> {trace}\nexit 1\n')
     program.chmod(0o755)
     subprocess.run(["git", "config", "--global", "core.sshCommand", str(program)], check=True)
     git(bare_repository(tmp_path / "mine/.git"), "config", "remote.origin.url", "git@git.example.com:o/n.git")
-    with open_memory(MemoryOptions(tmp_path / "mine")) as place:
-        assert place.missing
+    with open_memory(MemoryOptions(tmp_path / "mine")) as local_memory:
+        assert local_memory.missing
     assert "git@git.example.com" in trace.read_text()
 
 
 @pytest.mark.slow
-def test_what_was_to_be_said_of_a_fetch_is_said_until_the_next(checkout: Path, remote: Path, tmp_path: Path) -> None:
+def test_the_message_of_a_fetch_is_repeated_until_the_next_one(checkout: Path, remote: Path, tmp_path: Path) -> None:
     bare = bare_repository(tmp_path / "empty.git")
     commit(bare, {"a": ("100644", b"")}, "refs/heads/main")
     empty = clone(str(bare), tmp_path / "one")
     for _ in range(2):
-        with open_memory(MemoryOptions(empty)) as place:
-            assert "there is no branch 'precedent'" in place.missing
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert place.note == ""
+        with open_memory(MemoryOptions(empty)) as local_memory:
+            assert "there is no branch 'precedent'" in local_memory.missing
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert local_memory.note == ""
 
 
 def test_a_repository_that_is_named_does_not_depend_on_the_checkout(checkout: Path, tmp_path: Path) -> None:
     (checkout / ".github").mkdir()
     (checkout / ".github/precedent.yml").write_text("branch: [\n")
-    with open_memory(MemoryOptions(checkout, repo="octocat/none", offline=True)) as place:
-        assert "never fetched here" in place.missing
+    with open_memory(MemoryOptions(checkout, repo="octocat/none", offline=True)) as local_memory:
+        assert "never fetched here" in local_memory.missing
 
 
 @pytest.mark.slow
-def test_a_branch_that_cannot_be_read_leaves_what_is_here(checkout: Path, remote: Path) -> None:
+def test_an_unreadable_branch_leaves_the_local_memory(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     commit(remote, {"notes.txt": ("100644", b"of somebody else")})
     for _ in range(2):
-        with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-            assert ids(place, "login loop cookie")[0] == 48
-            assert "the place for the memory has 'notes.txt'" in place.note
+        with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+            assert ids(local_memory, "login loop cookie")[0] == 48
+            assert "the place for the memory has 'notes.txt'" in local_memory.note
 
 
 @pytest.mark.slow
-def test_digests_that_are_missing_are_told_of(checkout: Path, remote: Path) -> None:
+def test_missing_digests_are_reported(checkout: Path, remote: Path) -> None:
     listed = git(remote, "ls-tree", "refs/heads/precedent").splitlines()
-    kept = "".join(f"{line}\n" for line in listed if not line.endswith("\tdigests"))
-    made = git(remote, "commit-tree", "-m", "x", git(remote, "mktree", given=kept.encode()))
-    git(remote, "update-ref", "refs/heads/precedent", made)
-    with open_memory(MemoryOptions(checkout)) as place:
-        assert (place.local_cache.size, "73 threads have no digest" in place.note) == (0, True)
+    remaining = "".join(f"{line}\n" for line in listed if not line.endswith("\tdigests"))
+    commit_id = git(remote, "commit-tree", "-m", "x", git(remote, "mktree", stdin=remaining.encode()))
+    git(remote, "update-ref", "refs/heads/precedent", commit_id)
+    with open_memory(MemoryOptions(checkout)) as local_memory:
+        assert (local_memory.local_cache.size, "73 threads have no digest" in local_memory.note) == (0, True)
 
 
 # A folder
 
 
-def test_a_store_that_is_gone_does_not_answer(tmp_path: Path) -> None:
+def test_a_deleted_store_is_an_error(tmp_path: Path) -> None:
     store = tmp_path / "store"
     remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
     with open_memory(MemoryOptions(tmp_path, store=store)):
@@ -510,34 +520,34 @@ def test_a_store_that_is_gone_does_not_answer(tmp_path: Path) -> None:
         pass
 
 
-def test_a_store_is_read_again_when_it_was_written(tmp_path: Path) -> None:
+def test_a_store_is_read_again_after_a_change(tmp_path: Path) -> None:
     store = tmp_path / "store"
     memory = Memory(FolderStore(store)).open()
     remember(memory, issue(1, 0, "zebra"))
-    with open_memory(MemoryOptions(tmp_path, store=store)) as place:
-        assert (ids(place, "zebra"), place.store) == ([1], store)
-        assert place.cache is not None
-        stamp = place.local_cache.fact("stamp")
-    with open_memory(MemoryOptions(tmp_path, store=store)) as place:
-        assert place.local_cache.fact("stamp") == stamp
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory:
+        assert (ids(local_memory, "zebra"), local_memory.store) == ([1], store)
+        assert local_memory.cache is not None
+        stamp = local_memory.local_cache.fact("stamp")
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory:
+        assert local_memory.local_cache.fact("stamp") == stamp
     remember(memory, issue(2, 0, "zebra"))
-    with open_memory(MemoryOptions(tmp_path, store=store)) as place:
-        assert ids(place, "zebra") == [1, 2]
-        with open_records(place) as inside:
-            assert inside.state.manifest.threads == 2
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory:
+        assert ids(local_memory, "zebra") == [1, 2]
+        with open_records(local_memory) as records:
+            assert records.state.manifest.threads == 2
 
 
-def test_a_store_that_is_only_looked_at_stays_as_it_is(tmp_path: Path) -> None:
+def test_reading_a_store_does_not_change_it(tmp_path: Path) -> None:
     store = tmp_path / "store"
     remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
     shutil.rmtree(store / ".store")
     before = sorted(path.relative_to(store) for path in store.rglob("*"))
-    with open_memory(MemoryOptions(tmp_path, store=store)) as place, open_records(place):
-        assert ids(place, "zebra") == [1]
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory, open_records(local_memory):
+        assert ids(local_memory, "zebra") == [1]
     assert sorted(path.relative_to(store) for path in store.rglob("*")) == before
 
 
-def test_no_store_is_the_mistake_of_whoever_named_it(tmp_path: Path) -> None:
+def test_a_missing_store_is_a_user_error(tmp_path: Path) -> None:
     with (
         pytest.raises(UserError, match="no store at"),
         open_memory(MemoryOptions(tmp_path, store=tmp_path / "nothing")),
@@ -545,43 +555,43 @@ def test_no_store_is_the_mistake_of_whoever_named_it(tmp_path: Path) -> None:
         pass
 
 
-def test_a_damaged_index_is_told_of(tmp_path: Path) -> None:
+def test_a_damaged_index_is_reported(tmp_path: Path) -> None:
     store = tmp_path / "store"
     remember(Memory(FolderStore(store)).open(), issue(1, 0, "zebra"))
     for file in (store / "index").iterdir():
         file.write_bytes(b"x")
-    with open_memory(MemoryOptions(tmp_path, store=store)) as place:
-        assert ids(place, "zebra") == [1]
-        assert "rebuilt" in place.note
+    with open_memory(MemoryOptions(tmp_path, store=store)) as local_memory:
+        assert ids(local_memory, "zebra") == [1]
+        assert "rebuilt" in local_memory.note
 
 
-# What is kept
+# The cache
 
 
 @pytest.mark.slow
-def test_a_damaged_cache_is_made_anew(checkout: Path) -> None:
+def test_a_damaged_cache_is_recreated(checkout: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     cache = cache_of(checkout)
     for broken in (CACHE_FILE, "clone.git/HEAD"):
         (cache / broken).write_bytes(b"\xff" * 4096)
-        with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-            assert ids(place, "login loop cookie")[0] == 48, broken
+        with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+            assert ids(local_memory, "login loop cookie")[0] == 48, broken
 
 
 @pytest.mark.slow
-def test_several_at_once_get_the_same(checkout: Path) -> None:
-    def ask(_: int) -> list[object]:
-        with open_memory(MemoryOptions(checkout, refresh=True)) as place, open_records(place) as memory:
+def test_several_readers_at_once_get_the_same_answers(checkout: Path) -> None:
+    def read(_: int) -> list[object]:
+        with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory, open_records(local_memory) as memory:
             assert memory.records([48])
-            return ids(place, "login loop cookie")
+            return ids(local_memory, "login loop cookie")
 
     with ThreadPoolExecutor(6) as pool:
-        assert {tuple(found) for found in pool.map(ask, range(12))} == {(48, 50, 14)}
+        assert {tuple(answer) for answer in pool.map(read, range(12))} == {(48, 50, 14)}
 
 
 @pytest.mark.slow
-def test_a_clone_of_many_fetches_is_made_anew(checkout: Path, remote: Path) -> None:
+def test_a_clone_of_many_fetches_is_recreated(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass
     packs = cache_of(checkout) / "clone.git/objects/pack"
@@ -589,38 +599,38 @@ def test_a_clone_of_many_fetches_is_made_anew(checkout: Path, remote: Path) -> N
     for n in range(45):
         shutil.copy(pack, packs / f"pack-{n:040x}.pack")
         shutil.copy(pack.with_suffix(".idx"), packs / f"pack-{n:040x}.idx")
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        assert place.local_cache.size == 73
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        assert local_memory.local_cache.size == 73
     assert len(list(packs.glob("*.pack"))) < 5
 
 
-def test_where_the_cache_cannot_be_written_the_remedy_is_told(
-    checkout: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_cache_is_an_error(checkout: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "file"))
     with pytest.raises((WorldError, StoreError)), open_memory(MemoryOptions(checkout)):
         pass
 
 
-def test_the_cache_lies_where_the_desktop_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_follows_xdg_cache_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder() == home / "cache/precedent"
-    for wrong in ("", "relative/path"):
-        monkeypatch.setenv("XDG_CACHE_HOME", wrong)
+    for invalid in ("", "relative/path"):
+        monkeypatch.setenv("XDG_CACHE_HOME", invalid)
         assert cache_folder() == home / ".cache/precedent"
 
 
 def test_the_messages_of_threads_are_read_from_the_clone_without_the_network(checkout: Path, remote: Path) -> None:
-    with open_memory(MemoryOptions(checkout, refresh=True)) as place:
-        keys = [card.id for card in place.local_cache.newest(5, lambda _: True)]
+    with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
+        keys = [card.id for card in local_memory.local_cache.newest(5, lambda _: True)]
         remote.rename(remote.with_name("away"))
-        found = LocalMessages(place)(keys)
-        assert found.keys() == set(keys)
-        assert any(said[0].text for said in found.values())
+        messages_by_thread = LocalMessages(local_memory)(keys)
+        assert messages_by_thread.keys() == set(keys)
+        assert any(messages[0].text for messages in messages_by_thread.values())
         (checkout / ".github").mkdir()
-        people = json.dumps(sorted({one.author for said in found.values() for one in said}))
+        people = json.dumps(
+            sorted({message.author for messages in messages_by_thread.values() for message in messages})
+        )
         (checkout / ".github/precedent.yml").write_text(f"ignore:\n  people: {people}\n")
-        assert not any(one.text for said in LocalMessages(place)(keys).values() for one in said)
-        assert place.cache
-        (place.cache / CLONE).rename(place.cache / "gone.git")
-        assert LocalMessages(place)(keys) == {}
+        assert not any(message.text for messages in LocalMessages(local_memory)(keys).values() for message in messages)
+        assert local_memory.cache
+        (local_memory.cache / CLONE).rename(local_memory.cache / "gone.git")
+        assert LocalMessages(local_memory)(keys) == {}

@@ -27,7 +27,7 @@ GONE = Tombstone(999, at(1))
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalMemory]:
+def local_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalMemory]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     memory = Memory(FolderStore(tmp_path / "store")).open()
@@ -38,10 +38,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalMemo
         yield opened
 
 
-def test_they_are_those_of_the_records(place: LocalMemory) -> None:
-    known = [one for one in (*THREADS, NAMED) if isinstance(one, Thread)]
-    found = LocalMessages(place)([*(one.id for one in known), GONE.id, 12_345])
-    assert {key: tuple(said) for key, said in found.items()} == {one.id: messages_of(one) for one in known}
+def test_messages_are_those_of_the_records(local_memory: LocalMemory) -> None:
+    threads = [record for record in (*THREADS, NAMED) if isinstance(record, Thread)]
+    messages = LocalMessages(local_memory)([*(record.id for record in threads), GONE.id, 12_345])
+    assert {key: tuple(thread_messages) for key, thread_messages in messages.items()} == {
+        record.id: messages_of(record) for record in threads
+    }
 
 
 @pytest.mark.parametrize(
@@ -52,23 +54,23 @@ def test_they_are_those_of_the_records(place: LocalMemory) -> None:
         b'{"id": 48, "created_at": "2024-01-01T00:00:00Z", "comments": [null]}',
     ],
 )  # fmt: skip
-def test_a_damaged_record_is_left_out(place: LocalMemory, content: bytes) -> None:
-    assert place.store
-    (place.store / record_path(48)).write_bytes(content)
-    assert LocalMessages(place)([48, NAMED.id]).keys() == {NAMED.id}
+def test_a_damaged_record_is_left_out(local_memory: LocalMemory, content: bytes) -> None:
+    assert local_memory.store
+    (local_memory.store / record_path(48)).write_bytes(content)
+    assert LocalMessages(local_memory)([48, NAMED.id]).keys() == {NAMED.id}
 
 
-def test_what_is_no_file_is_left_out(place: LocalMemory, tmp_path: Path) -> None:
-    assert place.store
-    file = place.store / record_path(48)
+def test_a_link_in_place_of_a_record_is_left_out(local_memory: LocalMemory, tmp_path: Path) -> None:
+    assert local_memory.store
+    file = local_memory.store / record_path(48)
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
-    assert LocalMessages(place)([48]) == {}
+    assert LocalMessages(local_memory)([48]) == {}
 
 
-def test_fields_of_another_type_are_read_as_none(place: LocalMemory) -> None:
-    assert place.store
-    odd = {"id": 48, "created_at": "2024-01-01T00:00:00Z", "author": [], "body": 7, "author_association": {}}
-    (place.store / record_path(48)).write_text(json.dumps(odd))
-    (one,) = LocalMessages(place)([48])[48]
-    assert (one.author, one.role, one.text, one.comment_id) == ("ghost", "", "", None)
+def test_fields_of_the_wrong_type_are_read_as_missing(local_memory: LocalMemory) -> None:
+    assert local_memory.store
+    fields = {"id": 48, "created_at": "2024-01-01T00:00:00Z", "author": [], "body": 7, "author_association": {}}
+    (local_memory.store / record_path(48)).write_text(json.dumps(fields))
+    (message,) = LocalMessages(local_memory)([48])[48]
+    assert (message.author, message.role, message.text, message.comment_id) == ("ghost", "", "", None)

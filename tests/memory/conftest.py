@@ -1,4 +1,4 @@
-"""The git server of this room's tests."""
+"""The git server and the stores for the tests of memory."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.git_http import GitServer
-from tests.memory.remotes import Hosted
-from tests.memory.samples import KINDS, Place
+from tests.memory.remotes import HostedRepository
+from tests.memory.samples import KINDS, StoredMemory
 
 
 @pytest.fixture
-def hosted(tmp_path: Path) -> Iterator[Hosted]:
-    """An empty repository, served over HTTP to whoever knows the token."""
+def hosted(tmp_path: Path) -> Iterator[HostedRepository]:
+    """An empty repository, served over HTTP to clients with the token."""
     with GitServer(tmp_path / "served") as server:
-        yield Hosted(server, server.create("octocat/hello"))
+        yield HostedRepository(server, server.create("octocat/hello"))
 
 
 @pytest.fixture(params=KINDS)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Where a memory is kept: a folder, and a branch."""
-    made = Place(tmp_path, request.param)
-    yield made
-    made.close()
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoredMemory]:
+    """A memory in a folder, and one on a branch."""
+    stored_memory = StoredMemory(tmp_path, request.param)
+    yield stored_memory
+    stored_memory.close()

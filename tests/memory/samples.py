@@ -30,7 +30,7 @@ def at(hours: float) -> datetime:
 
 
 def issue(key: ThreadId, revision: float = 0, body: str = "", **fields: object) -> Thread:
-    """A thread whose words nobody else has: `word_of` its key, and ``revision`` in its title."""
+    """A thread with `word_of` its key, which is in no other thread, and ``revision`` in its title."""
     thread = Thread(
         key, f"{word_of(key)} fails, revision {revision:g}", body, "octocat", START, updated_at=at(revision)
     )
@@ -47,13 +47,13 @@ def query(text: str) -> Query:
     return Query(dict.fromkeys(terms(text), 1.0))
 
 
-def found(memory: Memory, text: str) -> list[ThreadId]:
-    """The threads that a search finds."""
+def find_threads(memory: Memory, text: str) -> list[ThreadId]:
+    """The ids of the threads that a search finds."""
     return [hit.entry.id for hit in memory.search(query(text))]
 
 
 def store_in(folder: Path, kind: str) -> Store:
-    """The store of this kind in ``folder``, as one more process would open it."""
+    """The store of this kind in ``folder``, as another process would open it."""
     if kind == "folder":
         return FolderStore(folder / "store")
     return BranchStore(str(bare_repository(folder / "remote.git")), "precedent", None)
@@ -65,8 +65,8 @@ def remember(memory: Memory, *records: Record) -> bool:
 
 
 @dataclass
-class Place:
-    """Where a memory is kept, as tests look at it and spoil it."""
+class StoredMemory:
+    """A memory in a store, for tests to inspect and damage."""
 
     folder: Path
     kind: str
@@ -77,12 +77,12 @@ class Place:
         return self.store()
 
     def store(self) -> Store:
-        """The store, as one more process would open it."""
+        """The store, as another process would open it."""
         self._open.append(store_in(self.folder, self.kind))
         return self._open[-1]
 
     def memory(self) -> Memory:
-        """The memory there, newly opened."""
+        """The stored memory, freshly opened."""
         return Memory(self.store(), sleep=lambda _: None).open()
 
     def close(self) -> None:
@@ -95,25 +95,25 @@ class Place:
         return snapshot.read(snapshot.paths(prefix))
 
     def put(self, edits: dict[str, bytes | None]) -> None:
-        """Write over files behind memory's back."""
+        """Overwrite files behind memory's back."""
         self._own.write(self._own.open(), edits, "by hand")
 
     def link(self, path: str, target: str) -> None:
         """Put a symlink there behind memory's back."""
         if self.kind == "folder":
-            place = self.folder / "store" / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(target)
+            file = self.folder / "store" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.symlink_to(target)
             return
         repository = self.folder / "remote.git"
-        oid = git(repository, "hash-object", "-w", "--stdin", given=target.encode())
+        oid = git(repository, "hash-object", "-w", "--stdin", stdin=target.encode())
         git(repository, "read-tree", "precedent")
         git(repository, "update-index", "--add", "--cacheinfo", f"120000,{oid},{path}")
-        made = git(repository, "commit-tree", "-p", "precedent", "-m", "by hand", git(repository, "write-tree"))
-        git(repository, "update-ref", "refs/heads/precedent", made)
+        commit_id = git(repository, "commit-tree", "-p", "precedent", "-m", "by hand", git(repository, "write-tree"))
+        git(repository, "update-ref", "refs/heads/precedent", commit_id)
 
     def links(self) -> list[str]:
-        """The symlinks that are there."""
+        """The paths of symlinks in the store."""
         if self.kind == "folder":
             return [path.name for path in (self.folder / "store").rglob("*") if path.is_symlink()]
         tree = git(self.folder / "remote.git", "ls-tree", "-r", "precedent")
@@ -123,19 +123,19 @@ class Place:
 NAMES = ("search", "wrong", "off", "on", "help")
 
 
-def wish(key: ThreadId, comment_id: int, name: str = "search", **rest: Any) -> Request:
-    """A wish that octocat had an hour after the comment's number."""
-    values: dict[str, Any] = {"by": "octocat", "at": at(comment_id / 100), **rest}
+def ask(key: ThreadId, comment_id: int, name: str = "search", **fields: Any) -> Request:
+    """A request by octocat, made ``comment_id`` hundredths of an hour after `START`."""
+    values: dict[str, Any] = {"by": "octocat", "at": at(comment_id / 100), **fields}
     return Request(key, comment_id, name, **values)
 
 
-def fix(key: ThreadId, hours: float = 1, **rest: Any) -> FixInfo:
-    return FixInfo(key, "#9", at(hours), **rest)
+def fix(key: ThreadId, hours: float = 1, **fields: Any) -> FixInfo:
+    return FixInfo(key, "#9", at(hours), **fields)
 
 
 def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None) -> Request:
-    """What a comment says never changes; what became of it does."""
-    return wish(
+    """A request whose text depends on the comment alone; its state does not."""
+    return ask(
         comment_id % 3 + 1,
         comment_id,
         NAMES[comment_id % 5],
@@ -148,7 +148,7 @@ def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None)
     )
 
 
-ANY_WISH = st.builds(
+ANY_REQUEST = st.builds(
     _any_wish,
     st.integers(1, 40),
     st.sampled_from(["pending", "done", "refused"]),

@@ -1,4 +1,4 @@
-"""The branch: what is asked of the server, lost races, squashes, kept clones, many writers."""
+"""The branch: requests to the server, lost races, squashes, kept clones, many writers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachabl
 from bot.memory.branch_store import CLONE, BranchStore, Growth
 from tests.bench.bench_contention import contend
 from tests.examples import THOROUGH
-from tests.memory.remotes import Hosted, bare_repository, commit, contents, git, opened
+from tests.memory.remotes import HostedRepository, bare_repository, commit, contents, git, open_store
 
 
 @pytest.mark.slow
-def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_run_fetches_the_tip_once_all_contents_once_and_pushes_once(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         files = {f"records/{number // 100:04d}/{number}.json": b"%d" % number for number in range(500)}
         store.write(store.open(), {**files, "index/toc": b"toc", "index/seg": b"seg", "manifest.json": b"{}"}, "many")
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         hosted.mark()
         snapshot = store.open(["index", "manifest.json", "records/0003/342.json"])
-        assert hosted.asked == [
+        assert hosted.request_lines == [
             "GET refs",
             "POST git-upload-pack",
             "POST git-upload-pack",
@@ -37,19 +37,19 @@ def test_a_run_asks_for_the_tip_once_for_all_contents_once_and_pushes_once(hoste
         hosted.mark()
         assert len(list(snapshot.checkout("index").iterdir())) == 2
         assert len(snapshot.read(["manifest.json", "records/0003/342.json"])) == 2
-        assert hosted.asked == []
+        assert hosted.request_lines == []
         store.write(snapshot, {"records/0003/342.json": b"new"}, "one")
-        assert hosted.asked == ["GET refs", "POST git-receive-pack"]
+        assert hosted.request_lines == ["GET refs", "POST git-receive-pack"]
         hosted.mark()
         store.open(["index"])
-        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
+        assert hosted.request_lines == ["GET refs", "POST git-upload-pack"]
         hosted.mark()
         assert len(snapshot.read(snapshot.paths("records"))) == 500
-        assert hosted.asked == ["GET refs", "POST git-upload-pack"]
+        assert hosted.request_lines == ["GET refs", "POST git-upload-pack"]
 
 
 @pytest.mark.slow
-def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
+def test_a_push_sends_little_of_a_large_branch(hosted: HostedRepository) -> None:
     rng = random.Random(7)
     words = [f"word{number}" for number in range(5000)]
     records = {
@@ -59,14 +59,14 @@ def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
         for number in range(2000)
     }
     digests = [" ".join(rng.choices(words, k=18)).encode() for _ in range(1000)]
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         store.write(
             store.open(),
             {**records, "digests/000.jsonl": b"\n".join(digests), "index/old": rng.randbytes(10_000_000)},
             "large",
         )
     digests[500] = b"changed"
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         touched = ["records/0000/42.json", "digests/000.jsonl"]
         snapshot = store.open(touched)
         hosted.settle()
@@ -86,8 +86,8 @@ def test_a_push_sends_little_of_a_large_branch(hosted: Hosted) -> None:
         assert hosted.server.bytes_in < 20_000
 
 
-def test_opening_after_somebody_elses_write_fetches_only_what_is_new(hosted: Hosted) -> None:
-    with opened(hosted) as mine, opened(hosted) as other:
+def test_opening_after_another_write_fetches_only_what_is_new(hosted: HostedRepository) -> None:
+    with open_store(hosted) as mine, open_store(hosted) as other:
         first = mine.write(
             mine.open(), {"index/large": random.Random(1).randbytes(1_000_000), "manifest.json": b"1"}, "first"
         )
@@ -99,10 +99,10 @@ def test_opening_after_somebody_elses_write_fetches_only_what_is_new(hosted: Hos
         assert newest.read(["manifest.json"]) == {"manifest.json": b"2"}
         hosted.settle()
         assert hosted.server.bytes_out < 5_000
-        assert len(hosted.asked) == 5
+        assert len(hosted.request_lines) == 5
 
 
-def test_a_server_without_partial_clones_sends_everything_and_it_is_logged(
+def test_without_partial_clones_the_server_sends_everything_which_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     remote = bare_repository(tmp_path / "remote.git", filters=False)
@@ -118,12 +118,12 @@ def test_a_server_without_partial_clones_sends_everything_and_it_is_logged(
 @pytest.mark.parametrize(
     ("mode", "kind"), [("120000", "a symlink"), ("100755", "an executable"), ("160000", "a submodule")]
 )
-def test_odd_entries_on_the_branch_are_refused(hosted: Hosted, mode: str, kind: str) -> None:
+def test_odd_entries_on_the_branch_are_refused(hosted: HostedRepository, mode: str, kind: str) -> None:
     commit(
         hosted.repository,
         {"index/toc": ("100644", b"1"), "index/odd": (mode, b"/etc/passwd"), "fine": ("100644", b"2")},
     )
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         snapshot = store.open(["index", "fine"])
         assert snapshot.paths("") == ["fine", "index/toc"]
         assert snapshot.read(["fine", "index/toc"]) == {"fine": b"2", "index/toc": b"1"}
@@ -134,10 +134,10 @@ def test_odd_entries_on_the_branch_are_refused(hosted: Hosted, mode: str, kind: 
     assert contents(hosted)["index/odd"] == b"3"
 
 
-def test_a_branch_that_was_deleted_meanwhile_is_a_move_and_starts_anew(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_branch_deleted_meanwhile_raises_tip_moved_and_starts_again(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         store.write(store.open(), {"a": b"1"}, "first")
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         snapshot = store.open()
         git(hosted.repository, "update-ref", "-d", "refs/heads/precedent")
         with pytest.raises(TipMoved):
@@ -148,8 +148,8 @@ def test_a_branch_that_was_deleted_meanwhile_is_a_move_and_starts_anew(hosted: H
     assert contents(hosted) == {"b": b"2"}
 
 
-def test_a_branch_that_was_set_to_other_history_is_a_move(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_branch_set_to_another_history_raises_tip_moved(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         snapshot = store.write(store.open(), {"a": b"1"}, "first")
         commit(hosted.repository, {"z": ("100644", b"other")})
         with pytest.raises(TipMoved):
@@ -157,8 +157,8 @@ def test_a_branch_that_was_set_to_other_history_is_a_move(hosted: Hosted) -> Non
         assert store.open().paths("") == ["z"]
 
 
-def test_a_reference_that_another_push_has_locked_is_a_move(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_reference_locked_by_another_push_raises_tip_moved(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         snapshot = store.write(store.open(), {"a": b"1"}, "first")
         lock = hosted.repository / "refs" / "heads" / "precedent.lock"
         lock.touch()
@@ -169,8 +169,8 @@ def test_a_reference_that_another_push_has_locked_is_a_move(hosted: Hosted) -> N
     assert contents(hosted) == {"a": b"2"}
 
 
-def test_two_that_create_the_branch_at_once_do_not_overwrite_each_other(hosted: Hosted) -> None:
-    with opened(hosted) as one, opened(hosted) as two:
+def test_two_writers_that_create_the_branch_at_once_do_not_overwrite_each_other(hosted: HostedRepository) -> None:
+    with open_store(hosted) as one, open_store(hosted) as two:
         first, second = one.open(), two.open()
         one.write(first, {"a": b"1"}, "one")
         with pytest.raises(TipMoved):
@@ -178,24 +178,28 @@ def test_two_that_create_the_branch_at_once_do_not_overwrite_each_other(hosted: 
     assert contents(hosted) == {"a": b"1"}
 
 
-def test_of_two_that_write_the_same_at_once_one_is_first(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.time", lambda: 1_767_614_400.0)  # the same second, so that but for chance all is equal
-    with opened(hosted) as one, opened(hosted) as other:
-        bases = one.open(), other.open()
-        one.write(bases[0], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+def test_only_one_of_two_identical_concurrent_writes_succeeds(
+    hosted: HostedRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "time.time", lambda: 1_767_614_400.0
+    )  # the same second: only the random part of the commits differs
+    with open_store(hosted) as one, open_store(hosted) as other:
+        snapshots = one.open(), other.open()
+        one.write(snapshots[0], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
         with pytest.raises(TipMoved):
-            other.write(bases[1], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
+            other.write(snapshots[1], {"answers/0000.jsonl": b"promised"}, "Remember issues opened of 1")
 
 
 @pytest.mark.parametrize("rule", ["GH006", "GH013"])
-def test_a_protected_branch_is_refused_with_the_remedy(hosted: Hosted, rule: str) -> None:
+def test_a_protected_branch_is_refused_with_the_remedy(hosted: HostedRepository, rule: str) -> None:
     hosted.server.protect("octocat/hello", "precedent", rule)
-    with opened(hosted) as store, pytest.raises(RemoteRefused, match=f"{rule}.*set `branch` to a name"):
+    with open_store(hosted) as store, pytest.raises(RemoteRefused, match=f"{rule}.*set `branch` to a name"):
         store.write(store.open(), {"a": b"1"}, "first")
 
 
-def test_a_token_that_may_only_read_reads_and_names_the_permission_when_it_writes(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_read_only_token_can_read_and_a_write_names_the_missing_permission(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         store.write(store.open(), {"a": b"1"}, "first")
     hosted.server.tokens["readonly-token"] = "read"
     with BranchStore(hosted.url, "precedent", "readonly-token") as store:
@@ -211,8 +215,8 @@ def test_a_token_that_may_only_read_reads_and_names_the_permission_when_it_write
 @pytest.mark.parametrize(
     ("kind", "match"), [("5xx", "*info/refs"), ("drop", "*git-upload-pack"), ("429", "*git-upload-pack")]
 )
-def test_a_server_that_stumbles_once_is_asked_again(hosted: Hosted, kind: str, match: str) -> None:
-    with opened(hosted) as store:
+def test_a_request_that_fails_once_is_retried(hosted: HostedRepository, kind: str, match: str) -> None:
+    with open_store(hosted) as store:
         store.write(store.open(), {"a": b"1"}, "first")
     hosted.server.faults.add(f"* {match}", kind)
     assert contents(hosted) == {"a": b"1"}
@@ -220,8 +224,8 @@ def test_a_server_that_stumbles_once_is_asked_again(hosted: Hosted, kind: str, m
 
 
 @pytest.mark.slow
-def test_a_push_whose_answer_was_lost_is_found_done(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_push_whose_response_was_lost_counts_as_done(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         first = store.write(store.open(), {"a": b"1"}, "first")
         hosted.server.faults.add("POST */git-receive-pack", "dup")
         second = store.write(first, {"a": b"2"}, "second")
@@ -231,8 +235,8 @@ def test_a_push_whose_answer_was_lost_is_found_done(hosted: Hosted) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_stays_away_is_reported_and_the_store_works_again_later(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_an_unreachable_server_is_reported_and_the_store_works_again_later(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         first = store.write(store.open(), {"a": b"1"}, "first")
         hosted.server.faults.add("* */info/refs", "5xx", times=None)
         with pytest.raises(RemoteUnreachable):
@@ -242,7 +246,7 @@ def test_a_server_that_stays_away_is_reported_and_the_store_works_again_later(ho
     assert contents(hosted) == {"a": b"2"}
 
 
-def test_a_branch_name_that_looks_like_an_option_is_refused(hosted: Hosted) -> None:
+def test_a_branch_name_that_looks_like_an_option_is_refused(hosted: HostedRepository) -> None:
     with pytest.raises(UserError, match="not a branch name"):
         BranchStore(hosted.url, "--upload-pack=touch /tmp/x", hosted.token)
 
@@ -255,7 +259,7 @@ echo "$forced $3" >> moves
 
 
 def log_moves(repository: Path) -> Path:
-    """Have the server note each move of a branch, and whether history was given up for it; where it notes them."""
+    """Have the server log each move of a branch and whether it was forced. Returns the path of the log."""
     hook = repository / "hooks" / "update"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(LOG_MOVES)
@@ -263,13 +267,13 @@ def log_moves(repository: Path) -> Path:
     return repository / "moves"
 
 
-def test_the_commit_says_who_wrote_it_and_counts_what_was_added(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_a_commit_names_its_author_and_counts_what_was_added(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         first = store.write(store.open(), {"a": random.Random(1).randbytes(10_000)}, "Remember #1")
         store.write(first, {"b": b"2"}, "Remember #2\n")
-    shown = git(hosted.repository, "log", "-1", "--format=%an <%ae> %cn%n%B", "precedent").splitlines()
-    assert shown[:3] == ["precedent <precedent@users.noreply.github.com> precedent", "Remember #2", ""]
-    growth = Growth.of("\n".join(shown))
+    commit_lines = git(hosted.repository, "log", "-1", "--format=%an <%ae> %cn%n%B", "precedent").splitlines()
+    assert commit_lines[:3] == ["precedent <precedent@users.noreply.github.com> precedent", "Remember #2", ""]
+    growth = Growth.of("\n".join(commit_lines))
     assert growth.commits == 2
     assert 10_000 < growth.bytes < 10_100
     assert git(hosted.repository, "rev-list", "--count", "precedent") == "2"
@@ -277,9 +281,9 @@ def test_the_commit_says_who_wrote_it_and_counts_what_was_added(hosted: Hosted) 
 
 
 @pytest.mark.slow
-def test_the_branch_is_squashed_by_lease_when_it_has_too_many_commits(hosted: Hosted) -> None:
+def test_the_branch_is_squashed_with_a_lease_when_it_has_too_many_commits(hosted: HostedRepository) -> None:
     moves = log_moves(hosted.repository)
-    with opened(hosted, squash_after=3) as store:
+    with open_store(hosted, squash_after=3) as store:
         snapshot = store.open()
         for turn in range(8):
             snapshot = store.write(snapshot, {f"records/{turn}": b"x", "turn": b"%d" % turn}, f"turn {turn}")
@@ -289,10 +293,10 @@ def test_the_branch_is_squashed_by_lease_when_it_has_too_many_commits(hosted: Ho
 
 
 @pytest.mark.slow
-def test_the_branch_is_squashed_when_it_took_too_many_bytes_and_little_is_sent(hosted: Hosted) -> None:
-    with opened(hosted) as store:
+def test_the_branch_is_squashed_after_too_many_bytes_and_little_is_sent(hosted: HostedRepository) -> None:
+    with open_store(hosted) as store:
         store.write(store.open(), {"large": random.Random(1).randbytes(500_000)}, "large")
-    with opened(hosted, squash_bytes=500_000) as store:
+    with open_store(hosted, squash_bytes=500_000) as store:
         snapshot = store.open()
         hosted.mark()
         squashed = store.write(snapshot, {"small": b"1"}, "small")
@@ -304,9 +308,9 @@ def test_the_branch_is_squashed_when_it_took_too_many_bytes_and_little_is_sent(h
 
 
 @pytest.mark.slow
-def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
+def test_a_squash_that_loses_its_lease_discards_nothing(hosted: HostedRepository) -> None:
     moves = log_moves(hosted.repository)
-    with opened(hosted, squash_after=1) as squasher, opened(hosted) as other:
+    with open_store(hosted, squash_after=1) as squasher, open_store(hosted) as other:
         old = squasher.write(squasher.open(), {"a": b"1"}, "first")
         other.write(other.open(), {"b": b"2"}, "second")
         with pytest.raises(TipMoved):
@@ -318,47 +322,47 @@ def test_a_squash_that_loses_its_lease_gives_nothing_up(hosted: Hosted) -> None:
 
 
 @pytest.mark.slow
-def test_where_history_may_not_be_given_up_the_write_is_an_ordinary_one(
-    hosted: Hosted, caplog: pytest.LogCaptureFixture
+def test_if_force_pushes_are_forbidden_a_write_is_not_squashed(
+    hosted: HostedRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     git(hosted.repository, "config", "receive.denyNonFastForwards", "true")
-    with opened(hosted, squash_after=2) as store:
+    with open_store(hosted, squash_after=2) as store:
         snapshot = store.open()
         for turn in range(4):
             hosted.mark()
             snapshot = store.write(snapshot, {"turn": b"%d" % turn}, "turn")
-            assert hosted.asked.count("POST git-receive-pack") == (2 if turn == 2 else 1)
+            assert hosted.request_lines.count("POST git-receive-pack") == (2 if turn == 2 else 1)
     assert "not squashed" in caplog.text
     assert git(hosted.repository, "rev-list", "--count", "precedent") == "4"
     assert contents(hosted) == {"turn": b"3"}
 
 
-def test_somebody_elses_commit_without_counts_is_built_upon(hosted: Hosted) -> None:
+def test_writes_build_on_a_foreign_commit_without_counts(hosted: HostedRepository) -> None:
     commit(hosted.repository, {"records/1": ("100644", b"by hand")})
-    with opened(hosted) as store:
+    with open_store(hosted) as store:
         store.write(store.open(), {"records/2": b"ours"}, "next")
     assert contents(hosted) == {"records/1": b"by hand", "records/2": b"ours"}
 
 
-def test_counts_that_nobody_could_have_written_are_ignored() -> None:
+def test_impossible_counts_in_a_commit_message_are_ignored() -> None:
     assert Growth.of("x\n\nPrecedent-Commits: 12\nPrecedent-Bytes: 34\n") == Growth(12, 34)
     assert Growth.of("x\n\nPrecedent-Commits: -1\nPrecedent-Bytes: " + "9" * 40) == Growth()
     assert Growth.of("Precedent-Commits: 1\n\nPrecedent-Commits: 7\nPrecedent-Bytes: ٣\n") == Growth(7, 0)
     assert Growth.of(Growth(3, 4).with_trailers("message\n")) == Growth(3, 4)
 
 
-def test_closing_leaves_nothing_behind_but_a_clone_that_is_kept(hosted: Hosted, tmp_path: Path) -> None:
+def test_closing_leaves_nothing_behind_but_the_kept_clone(hosted: HostedRepository, tmp_path: Path) -> None:
     keep = tmp_path / "kept"
     with BranchStore(hosted.url, "precedent", hosted.token, keep=keep) as store:
         store.write(store.open(), {"a": b"1"}, "first").checkout("")
         assert len(list(keep.iterdir())) == 2
-    assert [each.name for each in keep.iterdir()] == [CLONE]
+    assert [path.name for path in keep.iterdir()] == [CLONE]
 
 
-def test_nothing_of_a_clone_that_is_not_kept_is_left(hosted: Hosted, tmp_path: Path) -> None:
+def test_closing_removes_a_clone_that_is_not_kept(hosted: HostedRepository, tmp_path: Path) -> None:
     tempfile.tempdir = str(tmp_path)
     try:
-        with opened(hosted) as store:
+        with open_store(hosted) as store:
             store.write(store.open(), {"a": b"1"}, "first").checkout("")
             assert len(list(tmp_path.glob("precedent-*"))) == 1
     finally:
@@ -367,7 +371,7 @@ def test_nothing_of_a_clone_that_is_not_kept_is_left(hosted: Hosted, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_kept_clone_goes_on_where_it_was_left_also_after_a_squash(hosted: Hosted, tmp_path: Path) -> None:
+def test_a_kept_clone_is_reused_even_after_a_squash(hosted: HostedRepository, tmp_path: Path) -> None:
     for number in range(6):
         with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path, squash_after=3) as store:
             base = store.open(["a"])
@@ -376,24 +380,24 @@ def test_a_kept_clone_goes_on_where_it_was_left_also_after_a_squash(hosted: Host
     assert contents(hosted) == {"a": b"5"}
 
 
-def test_what_a_killed_git_left_in_a_kept_clone_holds_nobody_up(hosted: Hosted, tmp_path: Path) -> None:
+def test_locks_left_by_a_killed_git_in_a_kept_clone_are_removed(hosted: HostedRepository, tmp_path: Path) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
     clone = tmp_path / CLONE
-    left = [clone / "shallow.lock", clone / "refs" / "tip.lock", clone / "objects" / "pack" / "tmp_pack_x"]
-    left += [tmp_path / "precedent-left" / "checkout"]
-    for each in left:
-        each.parent.mkdir(parents=True, exist_ok=True)
-        each.write_bytes(b"")
-    with opened(hosted) as other:
+    leftovers = [clone / "shallow.lock", clone / "refs" / "tip.lock", clone / "objects" / "pack" / "tmp_pack_x"]
+    leftovers += [tmp_path / "precedent-left" / "checkout"]
+    for path in leftovers:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    with open_store(hosted) as other:
         other.write(other.open(), {"a": b"2"}, "second")
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         assert store.open(["a"]).read(["a"]) == {"a": b"2"}
-    assert not any(each.exists() for each in left)
+    assert not any(path.exists() for path in leftovers)
 
 
 @pytest.mark.parametrize("harm", ["objects", "packed away", "not a repository"])
-def test_a_kept_clone_that_was_damaged_is_made_anew(hosted: Hosted, tmp_path: Path, harm: str) -> None:
+def test_a_damaged_kept_clone_is_replaced(hosted: HostedRepository, tmp_path: Path, harm: str) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
         store.open(["a"])
@@ -413,7 +417,7 @@ def test_a_kept_clone_that_was_damaged_is_made_anew(hosted: Hosted, tmp_path: Pa
     assert contents(hosted) == {"a": b"2"}
 
 
-def test_a_server_that_is_away_costs_no_kept_clone(hosted: Hosted, tmp_path: Path) -> None:
+def test_an_unreachable_server_does_not_cost_the_kept_clone(hosted: HostedRepository, tmp_path: Path) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
     before = (tmp_path / CLONE / "HEAD").stat().st_ino
@@ -423,13 +427,13 @@ def test_a_server_that_is_away_costs_no_kept_clone(hosted: Hosted, tmp_path: Pat
     assert (tmp_path / CLONE / "HEAD").stat().st_ino == before
 
 
-def test_a_folder_to_keep_that_cannot_be_made_is_reported(hosted: Hosted) -> None:
+def test_a_clone_folder_that_cannot_be_made_is_reported(hosted: HostedRepository) -> None:
     with pytest.raises(DiskFault, match=r"cannot make a temporary folder: .*; free some space"):
         BranchStore(hosted.url, "precedent", hosted.token, keep=Path("/proc/none"))
 
 
 @pytest.mark.slow
-def test_processes_with_events_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_processes_lose_nothing(tmp_path: Path) -> None:
     processes, turns = (8, 5) if THOROUGH else (4, 4)
     outcome = contend(tmp_path, processes, turns)
     assert outcome.lost == ()

@@ -1,4 +1,4 @@
-"""Damage on the branch: it is found, said, mended by the next write, and never costs an answer that could be had."""
+"""Damage on the branch is found, reported and repaired by the next write, and never prevents a possible answer."""
 
 from __future__ import annotations
 
@@ -25,136 +25,136 @@ from bot.memory.store import ReadOnlyStore
 from bot.memory.stored_index import part_path
 from bot.reading.digest import digest
 from tests.index import hostile_index
-from tests.memory.samples import KINDS, Place, at, found, issue, remember, word_of
+from tests.memory.samples import KINDS, StoredMemory, at, find_threads, issue, remember, word_of
 
 SCRIPT = Path(hostile_index.__file__)
-HELD = range(1, 13)
+THREAD_IDS = range(1, 13)
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredMemory]:
     """A memory of twelve threads and a tombstone, written in several runs."""
-    place = Place(tmp_path_factory.mktemp("model"), request.param)
-    remember(place.memory(), *(issue(number) for number in range(1, 10)))
-    remember(place.memory(), *(issue(number, 1) for number in range(8, 13)), Tombstone(99, at(1)))
-    memory = place.memory()
+    stored = StoredMemory(tmp_path_factory.mktemp("model"), request.param)
+    remember(stored.memory(), *(issue(number) for number in range(1, 10)))
+    remember(stored.memory(), *(issue(number, 1) for number in range(8, 13)), Tombstone(99, at(1)))
+    memory = stored.memory()
     memory.stage(Changes(answers=(AnswerRecord(3, "said", at(1)), AnswerRecord(4, "silent", at(1))), cursor=at(5)))
     memory.commit("said")
-    yield place
-    place.close()
+    yield stored
+    stored.close()
 
 
 @pytest.fixture
-def full(model: Place, tmp_path: Path) -> Iterator[Place]:
-    """A copy of the model, to be spoiled."""
-    copy = Place(tmp_path / "copy", model.kind)
-    shutil.copytree(model.folder, copy.folder)
+def full(original: StoredMemory, tmp_path: Path) -> Iterator[StoredMemory]:
+    """A copy of the original, for the test to damage."""
+    copy = StoredMemory(tmp_path / "copy", original.kind)
+    shutil.copytree(original.folder, copy.folder)
     yield copy
     copy.close()
 
 
-def manifest_of(place: Place) -> dict[str, object]:
-    fields: dict[str, object] = json.loads(place.files()["manifest.json"])
+def manifest_of(stored: StoredMemory) -> dict[str, object]:
+    fields: dict[str, object] = json.loads(stored.files()["manifest.json"])
     return fields
 
 
-def vouch(place: Place) -> None:
-    """Write into the manifest the hashes of whatever index is there, as whoever can push is able to."""
-    index = {path[6:]: sha256(data).hexdigest() for path, data in place.files("index").items()}
-    place.put({"manifest.json": json.dumps(manifest_of(place) | {"index": index}).encode()})
+def write_matching_hashes(stored: StoredMemory) -> None:
+    """Put the hashes of the present index files into the manifest, as anybody with push access can."""
+    index = {path[6:]: sha256(data).hexdigest() for path, data in stored.files("index").items()}
+    stored.put({"manifest.json": json.dumps(manifest_of(stored) | {"index": index}).encode()})
 
 
-def is_whole(place: Place) -> None:
-    """Nothing is wrong any more: an index that its manifest vouches for, all threads found, nothing to say."""
-    held = {path[6:]: sha256(data).hexdigest() for path, data in place.files("index").items()}
-    assert held == manifest_of(place)["index"]
-    assert place.links() == []
-    memory = place.memory()
-    finds_all(memory)
-    assert (memory.notes, memory.state.manifest.threads) == ([], len(HELD))
+def check_intact(stored: StoredMemory) -> None:
+    """The index matches the manifest, all threads are found, and there are no notes."""
+    hashes = {path[6:]: sha256(data).hexdigest() for path, data in stored.files("index").items()}
+    assert hashes == manifest_of(stored)["index"]
+    assert stored.links() == []
+    memory = stored.memory()
+    check_all_found(memory)
+    assert (memory.notes, memory.state.manifest.threads) == ([], len(THREAD_IDS))
     assert not memory.commit("nothing to mend")
 
 
-def finds_all(memory: Memory, left_out: int = 0) -> None:
-    for number in HELD:
-        assert found(memory, word_of(number)) == ([number] if number != left_out else [])
+def check_all_found(memory: Memory, left_out: int = 0) -> None:
+    for number in THREAD_IDS:
+        assert find_threads(memory, word_of(number)) == ([number] if number != left_out else [])
 
 
-def answers_and_mends(place: Place, *said: str) -> None:
-    """A search works and says what was wrong; the next write puts all of it right."""
-    memory = place.memory()
-    finds_all(memory)
-    assert all(word in " ".join(memory.notes) for word in said)
+def check_search_and_repair(stored: StoredMemory, *expected: str) -> None:
+    """A search works and notes what was wrong; the next write repairs all of it."""
+    memory = stored.memory()
+    check_all_found(memory)
+    assert all(word in " ".join(memory.notes) for word in expected)
     assert len(memory.notes) == len(set(memory.notes)) > 0
     assert remember(memory, issue(12, 2))
-    is_whole(place)
-    assert place.memory().records([12]) == {12: issue(12, 2)}
+    check_intact(stored)
+    assert stored.memory().records([12]) == {12: issue(12, 2)}
 
 
 # -- the index -------------------------------------------------------------------------------------------------------
 
 
-def largest(place: Place) -> tuple[str, bytes]:
-    return max(place.files("index").items(), key=lambda item: len(item[1]))
+def largest(stored: StoredMemory) -> tuple[str, bytes]:
+    return max(stored.files("index").items(), key=lambda item: len(item[1]))
 
 
-def lose(place: Place) -> None:
-    place.put(dict.fromkeys(place.files("index")))
+def lose(stored: StoredMemory) -> None:
+    stored.put(dict.fromkeys(stored.files("index")))
 
 
-def truncate(place: Place) -> None:
-    path, data = largest(place)
-    place.put({path: data[: len(data) // 2]})
+def truncate(stored: StoredMemory) -> None:
+    path, data = largest(stored)
+    stored.put({path: data[: len(data) // 2]})
 
 
-def flip(place: Place) -> None:
-    path, data = largest(place)
-    at_byte = Random(1).randrange(len(data))
-    place.put({path: data[:at_byte] + bytes([data[at_byte] ^ 1]) + data[at_byte + 1 :]})
+def flip(stored: StoredMemory) -> None:
+    path, data = largest(stored)
+    position = Random(1).randrange(len(data))
+    stored.put({path: data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]})
 
 
-def flip_first(place: Place) -> None:
-    """Of all bytes one on which the structure depends; a wrong number in a column only its hash can tell."""
-    path, data = largest(place)
-    place.put({path: bytes([data[0] ^ 1]) + data[1:]})
+def flip_first(stored: StoredMemory) -> None:
+    """Flip a bit in a byte that the structure depends on. A wrong number in a column shows only in the hash."""
+    path, data = largest(stored)
+    stored.put({path: bytes([data[0] ^ 1]) + data[1:]})
 
 
-def lose_one(place: Place) -> None:
-    place.put({largest(place)[0]: None})
+def lose_one(stored: StoredMemory) -> None:
+    stored.put({largest(stored)[0]: None})
 
 
-def add_one(place: Place) -> None:
-    place.put({"index/MAIN_0123456789abcdef.seg": b"a stranger"})
+def add_one(stored: StoredMemory) -> None:
+    stored.put({"index/MAIN_0123456789abcdef.seg": b"a stranger"})
 
 
-def add_folder(place: Place) -> None:
-    place.put({"index/deep/er/MAIN.seg": b"a stranger"})
+def add_folder(stored: StoredMemory) -> None:
+    stored.put({"index/deep/er/MAIN.seg": b"a stranger"})
 
 
-def add_link(place: Place) -> None:
-    place.link("index/MAIN.tmp", "/etc")
+def add_link(stored: StoredMemory) -> None:
+    stored.link("index/MAIN.tmp", "/etc")
 
 
-def another_analyser(place: Place) -> None:
-    place.put({"manifest.json": json.dumps(manifest_of(place) | {"analyser": "another"}).encode()})
+def change_analyser(stored: StoredMemory) -> None:
+    stored.put({"manifest.json": json.dumps(manifest_of(stored) | {"analyser": "another"}).encode()})
 
 
-def another_layout(place: Place, layout: int | None) -> None:
-    """The manifest and an index file as another version may have written them."""
-    place.put({largest(place)[0]: None})
-    vouch(place)
-    fields = {name: value for name, value in manifest_of(place).items() if name != "layout"}
-    place.put({"manifest.json": json.dumps(fields | ({} if layout is None else {"layout": layout})).encode()})
+def change_layout(stored: StoredMemory, layout: int | None) -> None:
+    """Store a manifest and an index as another version may have written them."""
+    stored.put({largest(stored)[0]: None})
+    write_matching_hashes(stored)
+    fields = {name: value for name, value in manifest_of(stored).items() if name != "layout"}
+    stored.put({"manifest.json": json.dumps(fields | ({} if layout is None else {"layout": layout})).encode()})
 
 
-def unknown_hashes(place: Place) -> None:
+def write_unknown_hashes(stored: StoredMemory) -> None:
     names = {"../../evil": "x", "a\nb": "y", "": "z", "index": "x" * 10_000}
-    place.put({"manifest.json": json.dumps(manifest_of(place) | {"index": names}).encode()})
+    stored.put({"manifest.json": json.dumps(manifest_of(stored) | {"index": names}).encode()})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "expected_note"),
     [
         (lose, "damaged"),
         (truncate, "damaged"),
@@ -163,33 +163,33 @@ def unknown_hashes(place: Place) -> None:
         (add_one, "MAIN_0123456789abcdef.seg"),
         (add_folder, "deep/er/MAIN.seg"),
         (add_link, "index/MAIN.tmp"),
-        (another_analyser, "another analyser"),
-        (unknown_hashes, "damaged"),
+        (change_analyser, "another analyser"),
+        (write_unknown_hashes, "damaged"),
     ],
 )
-def test_an_index_that_is_not_as_it_should_be_is_made_anew(
-    full: Place, spoil: Callable[[Place], None], said: str
+def test_a_damaged_index_is_rebuilt(
+    full: StoredMemory, spoil: Callable[[StoredMemory], None], expected_note: str
 ) -> None:
     spoil(full)
-    answers_and_mends(full, said, "rebuilt from 12 records")
+    check_search_and_repair(full, expected_note, "rebuilt from 12 records")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoil", [truncate, flip_first, lose_one, add_one])
-def test_an_index_that_its_manifest_vouches_for_is_not_believed_for_it(
-    full: Place, spoil: Callable[[Place], None]
+def test_a_damaged_index_is_detected_even_if_the_manifest_has_its_hashes(
+    full: StoredMemory, spoil: Callable[[StoredMemory], None]
 ) -> None:
     spoil(full)
-    vouch(full)
+    write_matching_hashes(full)
     memory = full.memory()
-    finds_all(memory)
+    check_all_found(memory)
     assert "damaged" in memory.notes[0]
-    answers_and_mends(full, "damaged")
+    check_search_and_repair(full, "damaged")
 
 
 @pytest.mark.slow
-def test_digests_of_another_version_are_made_anew_with_the_index(full: Place) -> None:
-    """Those of threads that did not change, too; what is as it should be is not written again."""
+def test_digests_of_another_version_are_rebuilt_with_the_index(full: StoredMemory) -> None:
+    """Even those of unchanged threads; correct ones are not written again."""
     before = full.files("digests")
     lines, _ = read_lines(before["digests/0000.jsonl"])
     old = [json.dumps({**line, "title": "as it was made"} if key == 5 else line) for key, line in lines.items()]
@@ -198,75 +198,77 @@ def test_digests_of_another_version_are_made_anew_with_the_index(full: Place) ->
     memory.rebuild_index()
     assert memory.commit("anew")
     assert full.files("digests") == before
-    assert not any("digests" in path for path in edits_of(full))
+    assert not any("digests" in path for path in rebuild_edits(full))
 
 
-def edits_of(place: Place) -> dict[str, object]:
-    """What a memory would write that made its index anew."""
-    memory = place.memory()
+def rebuild_edits(stored: StoredMemory) -> dict[str, object]:
+    """What a memory would write after rebuilding its index."""
+    memory = stored.memory()
     memory.rebuild_index()
     return dict(memory.edits())
 
 
-def test_an_index_of_this_version_that_cannot_be_opened_is_damaged_and_nothing_else(full: Place) -> None:
+def test_an_index_of_this_version_that_cannot_be_opened_is_reported_as_damaged(full: StoredMemory) -> None:
     full.put(dict.fromkeys(full.files("index")) | {"index/MAIN_1.toc": b"of nobody"})
-    vouch(full)
+    write_matching_hashes(full)
     memory = full.memory()
-    finds_all(memory)
+    check_all_found(memory)
     assert memory.notes[0].startswith("The index was damaged (")
     assert "version" not in memory.notes[0]
-    answers_and_mends(full, "it was rebuilt from 12 records")
+    check_search_and_repair(full, "it was rebuilt from 12 records")
 
 
 @pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT + 1, "a newer version")])
-def test_an_index_of_another_version_is_made_anew_and_not_called_damaged(
-    full: Place, layout: int | None, maker: str
+def test_an_index_of_another_version_is_rebuilt_and_not_called_damaged(
+    full: StoredMemory, layout: int | None, maker: str
 ) -> None:
-    another_layout(full, layout)
-    answers_and_mends(full, f"The index was made by {maker}: it was rebuilt from 12 records.")
+    change_layout(full, layout)
+    check_search_and_repair(full, f"The index was made by {maker}: it was rebuilt from 12 records.")
     assert manifest_of(full)["layout"] == LAYOUT
 
 
-@pytest.mark.parametrize("spoil", [truncate, add_link, another_analyser])
-def test_a_dry_run_answers_in_spite_of_damage_and_leaves_it_there(full: Place, spoil: Callable[[Place], None]) -> None:
+@pytest.mark.parametrize("spoil", [truncate, add_link, change_analyser])
+def test_a_dry_run_answers_despite_damage_and_repairs_nothing(
+    full: StoredMemory, spoil: Callable[[StoredMemory], None]
+) -> None:
     spoil(full)
     before = full.files()
     dry = Memory(ReadOnlyStore(full.store())).open()
     assert remember(dry, issue(12, 3))
-    finds_all(dry)
+    check_all_found(dry)
     assert full.files() == before
 
 
-def test_a_write_without_a_search_mends_the_index_too(full: Place) -> None:
+def test_a_write_without_a_search_repairs_the_index_too(full: StoredMemory) -> None:
     truncate(full)
     memory = full.memory()
     assert remember(memory, issue(12, 2))
     assert "rebuilt from 12 records" in memory.notes[0]
-    is_whole(full)
+    check_intact(full)
 
 
 @pytest.mark.slow
-def test_an_index_of_one_segment_is_put_back_under_the_very_same_names(place: Place) -> None:
-    remember(place.memory(), *(issue(number) for number in HELD))
-    before = place.files("index")
-    flip(place)
-    assert place.files("index").keys() == before.keys()
-    finds_all(place.memory())
-    assert remember(place.memory(), issue(12, 1))
-    is_whole(place)
+def test_a_repaired_index_of_one_segment_keeps_its_file_names(stored: StoredMemory) -> None:
+    remember(stored.memory(), *(issue(number) for number in THREAD_IDS))
+    before = stored.files("index")
+    flip(stored)
+    assert stored.files("index").keys() == before.keys()
+    check_all_found(stored.memory())
+    assert remember(stored.memory(), issue(12, 1))
+    check_intact(stored)
     for _ in range(2):
-        flip(place)
-        memory = place.memory()
-        finds_all(memory)
+        flip(stored)
+        memory = stored.memory()
+        check_all_found(memory)
         assert memory.commit("mended by a run that had nothing else to write")
-        is_whole(place)
+        check_intact(stored)
 
 
 # -- the ten attacks -------------------------------------------------------------------------------------------------
 
 
 def hostile_files(where: str, tmp_path: Path) -> dict[str, bytes]:
-    """An index by plain Whoosh that runs code when it is read: it makes the folder ``canary``."""
+    """An index by plain Whoosh that runs code when it is read: the code creates the folder ``canary``."""
     folder = tmp_path / "hostile"
     folder.mkdir()
     command = [sys.executable, SCRIPT, where, str(folder), str(tmp_path / "canary")]
@@ -276,23 +278,23 @@ def hostile_files(where: str, tmp_path: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", hostile_index.PLACES)
-def test_a_hostile_index_that_its_manifest_vouches_for_is_refused_and_replaced(
-    full: Place, where: str, tmp_path: Path
+def test_a_hostile_index_with_matching_hashes_is_refused_and_replaced(
+    full: StoredMemory, where: str, tmp_path: Path
 ) -> None:
     hostile = hostile_files(where, tmp_path)
     full.put(dict.fromkeys(full.files("index")) | hostile)
-    vouch(full)
-    answers_and_mends(full, "damaged")
+    write_matching_hashes(full)
+    check_search_and_repair(full, "damaged")
     assert not hostile.keys() & full.files("index").keys()
     assert not (tmp_path / "canary").exists()
 
 
-def test_a_link_to_somebodys_files_is_refused_and_removed(full: Place, tmp_path: Path) -> None:
+def test_a_link_to_foreign_files_is_refused_and_removed(full: StoredMemory, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()
     (victim / "precious").write_text("kept")
     full.link("index/MAIN.tmp", str(victim))
-    answers_and_mends(full, "MAIN.tmp")
+    check_search_and_repair(full, "MAIN.tmp")
     assert [file.name for file in victim.iterdir()] == ["precious"]
 
 
@@ -303,20 +305,20 @@ def test_a_link_to_somebodys_files_is_refused_and_removed(full: Place, tmp_path:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"\xff", b'{"format": 1, "threads": -1}', b'{"format": 1, "threads": "many"}', None]
 )
-def test_without_its_manifest_memory_is_read_counted_and_caught_up_with(full: Place, data: bytes | None) -> None:
+def test_memory_without_a_manifest_is_read_and_counted_again(full: StoredMemory, data: bytes | None) -> None:
     full.put({"manifest.json": data})
     memory = full.memory()
     assert memory.state.manifest.cursor is None
-    finds_all(memory)
+    check_all_found(memory)
     assert "The manifest was" in memory.notes[0]
-    assert (memory.state.manifest.threads, memory.state.manifest.tombstones) == (len(HELD), 1)
+    assert (memory.state.manifest.threads, memory.state.manifest.tombstones) == (len(THREAD_IDS), 1)
     assert remember(full.memory(), issue(1, 5))
-    assert manifest_of(full)["threads"] == len(HELD)
+    assert manifest_of(full)["threads"] == len(THREAD_IDS)
     assert manifest_of(full)["tombstones"] == 1
-    is_whole(full)
+    check_intact(full)
 
 
-def test_what_a_newer_version_wrote_is_neither_read_nor_written_over(full: Place) -> None:
+def test_a_memory_of_a_newer_version_is_neither_read_nor_overwritten(full: StoredMemory) -> None:
     later = {"format": FORMAT + 1, "index": {"of": "another shape"}, "threads": ["x"], "new": "field"}
     full.put({"manifest.json": json.dumps(later).encode(), "index/new.bin": b"another index"})
     before = full.files()
@@ -325,7 +327,7 @@ def test_what_a_newer_version_wrote_is_neither_read_nor_written_over(full: Place
     assert full.files() == before
 
 
-def test_who_meets_a_newer_format_while_it_writes_writes_nothing(full: Place) -> None:
+def test_a_run_that_meets_a_newer_format_while_writing_writes_nothing(full: StoredMemory) -> None:
     memory = full.memory()
     memory.stage(Changes(records=(issue(50),)))
     full.put({"manifest.json": json.dumps({"format": FORMAT + 1}).encode()})
@@ -340,41 +342,41 @@ def test_who_meets_a_newer_format_while_it_writes_writes_nothing(full: Place) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"{", b"[" * 50_000, b"\xff", encode_record(issue(6)), b"<<<<<<< HEAD\n{}"])
-def test_a_damaged_record_is_left_out_and_comes_back_when_it_is_read_again(full: Place, data: bytes) -> None:
+def test_a_damaged_record_is_left_out_until_the_thread_is_read_again(full: StoredMemory, data: bytes) -> None:
     path = record_path(5)
     full.put({path: data})
     memory = full.memory()
     assert memory.records([5, 6]) == {6: issue(6)}
     assert [path in note for note in memory.notes] == [True]
-    finds_all(memory)
+    check_all_found(memory)
     memory.rebuild_index()
-    finds_all(memory, left_out=5)
-    assert len(list(memory.state.every_record())) == len(HELD)
+    check_all_found(memory, left_out=5)
+    assert len(list(memory.state.every_record())) == len(THREAD_IDS)
     assert len(memory.notes) == 1
     assert memory.commit("rebuilt without it")
     remember(full.memory(), issue(5, 2))
-    assert manifest_of(full)["threads"] == len(HELD)
-    is_whole(full)
+    assert manifest_of(full)["threads"] == len(THREAD_IDS)
+    check_intact(full)
 
 
-def test_a_memory_of_which_only_parts_of_its_index_are_left_is_begun_anew(place: Place) -> None:
-    place.put({part_path(PARTS, "0123456789abcdef"): b"a part"})
-    memory = place.memory()
+def test_a_memory_with_nothing_left_but_index_parts_starts_again(stored: StoredMemory) -> None:
+    stored.put({part_path(PARTS, "0123456789abcdef"): b"a part"})
+    memory = stored.memory()
     assert memory.state.manifest.cursor is None
     assert remember(memory, issue(1))
-    assert [path for path in place.files() if path.startswith(PARTS)] == []
+    assert [path for path in stored.files() if path.startswith(PARTS)] == []
 
 
-def test_files_among_the_records_that_are_none_do_no_harm(full: Place) -> None:
+def test_foreign_files_among_the_records_are_ignored(full: StoredMemory) -> None:
     full.put({"records/README.md": b"# Records", "records/0000/notes.txt": b"x", "records/0000/deep/1.json": b"{}"})
     full.put({"records/0000/1000.json": encode_record(issue(1))})
     memory = full.memory()
     memory.rebuild_index()
-    finds_all(memory)
-    assert [record.id for record in memory.state.every_record()] == [*HELD, 99]
+    check_all_found(memory)
+    assert [record.id for record in memory.state.every_record()] == [*THREAD_IDS, 99]
 
 
-def test_a_damaged_line_of_digests_is_made_anew_from_its_record(full: Place) -> None:
+def test_a_damaged_digest_line_is_rebuilt_from_its_record(full: StoredMemory) -> None:
     path = "digests/0000.jsonl"
     lines = full.files()[path].split(b"\n")
     full.put({path: b"\n".join([*lines[:4], lines[4][:-9], *lines[5:]])})
@@ -382,12 +384,12 @@ def test_a_damaged_line_of_digests_is_made_anew_from_its_record(full: Place) -> 
     remember(memory, issue(12, 2))
     assert [path in note for note in memory.notes] == [True]
     shard = full.files()[path]
-    assert list(read_lines(shard)[0]) == list(HELD)
+    assert list(read_lines(shard)[0]) == list(THREAD_IDS)
     assert shard.split(b"\n")[4] == DIGESTS.line(digest(issue(5))).encode() == lines[4]
-    is_whole(full)
+    check_intact(full)
 
 
-def test_a_damaged_line_of_answers_costs_only_that_answer(full: Place) -> None:
+def test_a_damaged_answer_line_costs_only_that_answer(full: StoredMemory) -> None:
     path = "answers/0000.jsonl"
     first, second, rest = full.files()[path].split(b"\n")
     full.put({path: b"\n".join([first[:-3], second, rest])})
@@ -397,18 +399,18 @@ def test_a_damaged_line_of_answers_costs_only_that_answer(full: Place) -> None:
     memory.stage(Changes(answers=(AnswerRecord(3, "said", at(2)),)))
     assert memory.commit("said again")
     assert set(full.memory().state.answers([3, 4])) == {3, 4}
-    assert is_quiet(full)
+    assert is_intact(full)
 
 
-def is_quiet(place: Place) -> bool:
-    memory = place.memory()
+def is_intact(stored: StoredMemory) -> bool:
+    memory = stored.memory()
     return bool(memory.state.answers([3, 4])) and memory.notes == []
 
 
 @pytest.mark.parametrize(
     "line", [b'{"id": 3, "state": "shouted"}', b'{"id": 3, "state": "said", "at": 5}', b'{"id": 3}']
 )
-def test_an_answer_of_another_shape_is_as_if_nothing_was_said(full: Place, line: bytes) -> None:
+def test_an_answer_line_with_another_shape_is_ignored(full: StoredMemory, line: bytes) -> None:
     full.put({"answers/0000.jsonl": line + b"\n"})
     assert full.memory().state.answers([3, 4]) == {}
 
@@ -417,17 +419,17 @@ def test_an_answer_of_another_shape_is_as_if_nothing_was_said(full: Place, line:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_flipped_byte_in_every_file_costs_no_run(full: Place, seed: int) -> None:
-    chance = Random(seed)
+def test_a_flipped_byte_in_every_file_fails_no_run(full: StoredMemory, seed: int) -> None:
+    rng = Random(seed)
     flipped = {path: bytearray(data) for path, data in full.files().items()}
     for data in flipped.values():
-        data[chance.randrange(len(data))] ^= 1 << chance.randrange(7)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(7)
     full.put({path: bytes(data) for path, data in flipped.items()})
     memory = full.memory()
-    found(memory, "fails")
-    memory.state.answers(HELD)
-    healed = [issue(number, 50) for number in HELD]
-    assert remember(memory, *healed)
-    again = full.memory()
-    assert again.records(HELD) == {thread.id: thread for thread in healed}
-    assert set(found(again, "fails")) >= set(HELD)
+    find_threads(memory, "fails")
+    memory.state.answers(THREAD_IDS)
+    threads = [issue(number, 50) for number in THREAD_IDS]
+    assert remember(memory, *threads)
+    reopened = full.memory()
+    assert reopened.records(THREAD_IDS) == {thread.id: thread for thread in threads}
+    assert set(find_threads(reopened, "fails")) >= set(THREAD_IDS)

@@ -1,7 +1,9 @@
-"""Whatever somebody puts on the memory branch where a file of ours belongs, the next runs go on and mend it."""
+"""Whatever somebody puts in the place of our files on the memory branch, the next runs continue and repair it."""
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -19,10 +21,10 @@ from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import shipped
 from tests.examples import share
 from tests.memory.remotes import bare_repository, commit, git
-from tests.memory.samples import at, found, issue, word_of
+from tests.memory.samples import at, find_threads, issue, word_of
 
 THREADS = tuple(issue(number) for number in (1, 2, 150))
-EVERYTHING = Changes(
+ALL_CHANGES = Changes(
     records=THREADS,
     answers=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
     requests=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
@@ -43,7 +45,7 @@ KINDS = {
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Path:
-    """A repository with a memory that has a file of every kind."""
+    """A repository whose memory has a file of every kind."""
     bare = bare_repository(tmp_path / "remote.git")
     commit(bare, {"README.md": ("100644", b"# Hello\n")}, "refs/heads/main")
     rebuild(bare)
@@ -52,49 +54,49 @@ def remote(tmp_path: Path) -> Path:
 
 
 def rebuild(remote: Path) -> list[str]:
-    """Read everything again, as `rebuild` does; what is told of it."""
+    """Read everything again, as `rebuild` does, and return the notes."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
-        memory.stage(EVERYTHING)
+        memory.stage(ALL_CHANGES)
         memory.install_model(ModelUpdate(None, shipped(), 3))
         memory.rebuild_index()
         memory.commit("rebuild")
         return list(memory.notes)
 
 
-def event(remote: Path) -> list[str]:
-    """One thread changed, as a run of the Action remembers it."""
+def run_event(remote: Path) -> list[str]:
+    """Store a changed thread, as a run of the Action does, and return the notes."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
-        found(memory, word_of(150))
+        find_threads(memory, word_of(150))
         memory.state.answers([1, 2])
-        memory.stage(replace(EVERYTHING, records=(issue(1, 3),), cursor=at(4)))
+        memory.stage(replace(ALL_CHANGES, records=(issue(1, 3),), cursor=at(4)))
         memory.commit("event")
         return list(memory.notes)
 
 
 def plant(remote: Path, path: str, kind: str) -> None:
-    """Put something else at this path, and nothing below it."""
+    """Replace this path with something else and remove what is below it."""
     git(remote, "read-tree", "precedent")
     git(remote, "rm", "-r", "--cached", "--quiet", "--ignore-unmatch", path)
     if kind == "folder":
         path, (mode, content) = f"{path}/inside/x", ("100644", b"1")
     else:
         mode, content = KINDS[kind]
-    oid = "1" * 40 if mode == "160000" else git(remote, "hash-object", "-w", "--stdin", given=content)
+    oid = "1" * 40 if mode == "160000" else git(remote, "hash-object", "-w", "--stdin", stdin=content)
     git(remote, "update-index", "--add", "--cacheinfo", f"{mode},{oid},{path}")
-    made = git(remote, "commit-tree", "-p", "precedent", "-m", "by hand", git(remote, "write-tree"))
-    git(remote, "update-ref", "refs/heads/precedent", made)
+    commit_id = git(remote, "commit-tree", "-p", "precedent", "-m", "by hand", git(remote, "write-tree"))
+    git(remote, "update-ref", "refs/heads/precedent", commit_id)
 
 
-def odd(remote: Path) -> list[str]:
-    """What is on the branch and is no file of ours."""
+def irregular_files(remote: Path) -> list[str]:
+    """The entries on the branch that are not files of ours."""
     lines = git(remote, "ls-tree", "-r", "precedent").splitlines()
     return [line for line in lines if not line.startswith("100644 blob") or "/inside/" in line]
 
 
-def is_whole(remote: Path) -> bool:
-    """Whether a rebuild changes nothing any more and has nothing to tell, and everything is found."""
+def is_intact(remote: Path) -> bool:
+    """Whether the memory has all threads and no notes. Fails unless everything is found."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
-        assert found(memory, word_of(150)) == [150]
+        assert find_threads(memory, word_of(150)) == [150]
         assert set(memory.records([1, 2, 150])) == {1, 2, 150}
         assert (set(memory.state.answers([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
         return memory.state.manifest.threads == 3 and not memory.notes
@@ -102,19 +104,19 @@ def is_whole(remote: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "kind"), share(product(FILES, [*KINDS, "folder"]), 4))
-def test_a_file_of_ours_that_is_something_else_is_mended(remote: Path, path: str, kind: str) -> None:
+def test_a_rebuild_repairs_a_replaced_file(remote: Path, path: str, kind: str) -> None:
     plant(remote, path, kind)
-    event(remote)
+    run_event(remote)
     rebuild(remote)
-    assert odd(remote) == []
-    assert is_whole(remote)
+    assert irregular_files(remote) == []
+    assert is_intact(remote)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "folder"])
-def test_the_manifest_is_mended_by_the_next_event_and_that_is_told(remote: Path, kind: str) -> None:
+def test_the_next_event_repairs_the_manifest_and_reports_it(remote: Path, kind: str) -> None:
     plant(remote, MANIFEST_PATH, kind)
-    assert [note for note in event(remote) if note.startswith("The manifest was ")]
-    assert odd(remote) == []
+    assert [note for note in run_event(remote) if note.startswith("The manifest was ")]
+    assert irregular_files(remote) == []
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert (memory.state.manifest.cursor, memory.state.manifest.threads) == (at(4), 3)
 
@@ -122,21 +124,24 @@ def test_the_manifest_is_mended_by_the_next_event_and_that_is_told(remote: Path,
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["symlink", "submodule", "executable"])
 @pytest.mark.parametrize("path", FOLDERS)
-def test_a_folder_of_ours_that_is_something_else_is_mended(remote: Path, path: str, kind: str) -> None:
+def test_a_rebuild_repairs_a_replaced_folder(remote: Path, path: str, kind: str) -> None:
     plant(remote, path, kind)
-    event(remote)
+    run_event(remote)
     rebuild(remote)
-    assert odd(remote) == []
-    assert is_whole(remote)
+    assert irregular_files(remote) == []
+    assert is_intact(remote)
 
 
-def test_in_a_folder_too_a_pipe_or_a_link_counts_as_a_damaged_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_in_a_folder_store_a_link_or_a_pipe_counts_as_a_damaged_file(tmp_path: Path, kind: str) -> None:
     with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
-        memory.stage(EVERYTHING)
+        memory.stage(ALL_CHANGES)
         memory.commit("first")
-    (tmp_path / "store" / MANIFEST_PATH).unlink()
-    (tmp_path / "store" / MANIFEST_PATH).symlink_to("/dev/zero")
+    file = tmp_path / "store" / MANIFEST_PATH
+    file.unlink()
+    os.mkfifo(file) if kind == "pipe" else file.symlink_to("/dev/zero")
     with closing(Memory(FolderStore(tmp_path / "store")).open()) as memory:
-        memory.stage(EVERYTHING)
+        memory.stage(ALL_CHANGES)
         memory.commit("second")
-    assert not (tmp_path / "store" / MANIFEST_PATH).is_symlink()
+        assert "The manifest was damaged" in memory.notes[0]
+    assert stat.S_ISREG(file.lstat().st_mode)

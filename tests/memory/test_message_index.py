@@ -1,4 +1,4 @@
-"""The index of messages: it finds what the records hold, is not touched by an ordinary run, and forgets at once."""
+"""The message index finds what the records hold, is untouched by ordinary runs, and forgets at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bot.index.document import message_id, message_of
 from bot.memory import message_index
 from bot.memory.manifest import MESSAGES, MessageFiles, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from tests.memory.samples import KINDS, WORDS, Place, at, issue, query, remember
+from tests.memory.samples import KINDS, WORDS, StoredMemory, at, issue, query, remember
 
 
 @pytest.fixture(params=KINDS)
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
-    made = Place(tmp_path, request.param)
-    yield made
-    made.close()
+def stored(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StoredMemory]:
+    stored_memory = StoredMemory(tmp_path, request.param)
+    yield stored_memory
+    stored_memory.close()
 
 
 def comment(text: str, hours: float = 1, author: str = "hubot") -> Message:
@@ -35,112 +35,118 @@ def talk(key: ThreadId, *texts: str, revision: float = 0) -> Thread:
     return issue(key, revision, comments=tuple(comment(text) for text in texts))
 
 
-def said(memory: Memory, text: str) -> set[tuple[ThreadId, int]]:
-    """The messages that a search finds: their threads and positions."""
+def find_messages(memory: Memory, text: str) -> set[tuple[ThreadId, int]]:
+    """The thread and position of each message that a search finds."""
     hits = memory.search_messages(query(text))
-    found = {message_of(hit.entry.id) for hit in hits}
-    assert len(found) == len(hits)
-    return found
+    messages = {message_of(hit.entry.id) for hit in hits}
+    assert len(messages) == len(hits)
+    return messages
 
 
-def message_files(place: Place) -> list[str]:
-    return sorted(path for path in place.files() if path.startswith(MESSAGES))
+def message_files(stored: StoredMemory) -> list[str]:
+    return sorted(path for path in stored.files() if path.startswith(MESSAGES))
 
 
-def behind(place: Place) -> dict[ThreadId, int]:
-    messages = decode_manifest(place.files()["manifest.json"]).messages
+def count_behind(stored: StoredMemory) -> dict[ThreadId, int]:
+    messages = decode_manifest(stored.files()["manifest.json"]).messages
     assert messages is not None
     return messages.behind
 
 
 @pytest.mark.parametrize("key", [1, 4242, "wiki:Home", "PRJ-7", "a/b"])
-def test_a_message_is_named_by_its_thread_and_its_place(key: ThreadId) -> None:
+def test_a_message_id_names_the_thread_and_the_position(key: ThreadId) -> None:
     assert message_of(message_id(key, 3)) == (key, 3)
 
 
-def test_every_message_is_found_with_who_said_it(place: Place) -> None:
-    remember(place.memory(), talk(1, "a quince", "two quinces"), issue("wiki:Home", body="one quince"))
-    memory = place.memory()
-    assert said(memory, "quince") == {(1, 1), (1, 2), ("wiki:Home", 0)}
-    assert said(memory, "bramble") == {(1, 0)}  # the title is part of the opening text
+def test_every_message_is_found_with_its_author(stored: StoredMemory) -> None:
+    remember(stored.memory(), talk(1, "a quince", "two quinces"), issue("wiki:Home", body="one quince"))
+    memory = stored.memory()
+    assert find_messages(memory, "quince") == {(1, 1), (1, 2), ("wiki:Home", 0)}
+    assert find_messages(memory, "bramble") == {(1, 0)}  # the title is part of the opening text
     (hit,) = memory.search_messages(query("two quinces"), limit=1)
     assert (hit.entry.author, hit.entry.role, hit.entry.created_at) == ("hubot", "MEMBER", at(1))
 
 
-def test_an_ordinary_run_neither_reads_nor_writes_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(
+    stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 2)
-    remember(place.memory(), *(talk(key, "quince") for key in range(1, 5)))
-    before = message_files(place)
+    remember(stored.memory(), *(talk(key, "quince") for key in range(1, 5)))
+    before = message_files(stored)
     assert before
-    memory = place.memory()
+    memory = stored.memory()
     remember(memory, talk(1, "medlar", revision=1))
-    assert message_files(place) == before
-    assert behind(place) == {1: 2}
-    remember(place.memory(), talk(1, revision=2))
-    assert behind(place) == {1: 2}  # the most that it had meanwhile
-    memory = place.memory()
-    assert said(memory, "quince medlar") == {(2, 1), (3, 1), (4, 1)}
+    assert message_files(stored) == before
+    assert count_behind(stored) == {1: 2}
+    remember(stored.memory(), talk(1, revision=2))
+    assert count_behind(stored) == {1: 2}  # the highest number of messages since the last update
+    memory = stored.memory()
+    assert find_messages(memory, "quince medlar") == {(2, 1), (3, 1), (4, 1)}
     assert memory.commit("searched")
-    assert behind(place) == {}
-    assert message_files(place) != before
+    assert count_behind(stored) == {}
+    assert message_files(stored) != before
 
 
-def test_many_changed_threads_are_taken_in(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_index_is_updated_once_enough_threads_changed(
+    stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 2)
     for key in (1, 2):
-        remember(place.memory(), talk(key, "quince"))
-    assert message_files(place) == []
-    assert said(place.memory(), "quince") == {(1, 1), (2, 1)}
-    remember(place.memory(), talk(3, "quince"))
-    assert message_files(place)
-    assert behind(place) == {}
-    assert said(place.memory(), "quince") == {(1, 1), (2, 1), (3, 1)}
+        remember(stored.memory(), talk(key, "quince"))
+    assert message_files(stored) == []
+    assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1)}
+    remember(stored.memory(), talk(3, "quince"))
+    assert message_files(stored)
+    assert count_behind(stored) == {}
+    assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1), (3, 1)}
 
 
 @pytest.mark.parametrize("reason", ["deleted", FORGET])
-def test_words_of_a_thread_that_is_gone_leave_with_the_same_write(
-    place: Place, reason: str, monkeypatch: pytest.MonkeyPatch
+def test_words_of_a_deleted_thread_are_removed_by_the_same_write(
+    stored: StoredMemory, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
-    remember(place.memory(), talk(1, "quince"), talk(2, "medlar"), talk(3, "quince medlar"))
-    gone = Tombstone(1, at(5), reason)
-    remember(place.memory(), gone)
-    files = place.files()
-    assert behind(place) == {}
-    assert said(place.memory(), "quince") == {(3, 1)}
+    remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"), talk(3, "quince medlar"))
+    tombstone = Tombstone(1, at(5), reason)
+    remember(stored.memory(), tombstone)
+    files = stored.files()
+    assert count_behind(stored) == {}
+    assert find_messages(stored.memory(), "quince") == {(3, 1)}
     assert not any(b"bramble" in data for path, data in files.items() if path.startswith(MESSAGES))
 
 
 @pytest.mark.parametrize("record", [Tombstone(1, at(5), FORGET), talk(3, "plum")], ids=["forget", "event"])
-def test_files_of_which_the_manifest_says_nothing_leave_with_the_next_write(
-    place: Place, record: Record, monkeypatch: pytest.MonkeyPatch
+def test_message_files_missing_in_the_manifest_are_removed_by_the_next_write(
+    stored: StoredMemory, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier version wrote the branch: it forgets a thread, but knows no index of messages."""
+    """An earlier version wrote the branch: it can forget a thread, but does not know the message index."""
     monkeypatch.setattr(message_index, "MOST_BEHIND", 0)
-    remember(place.memory(), talk(1, "quince"), talk(2, "medlar"))
-    manifest = json.loads(place.files()["manifest.json"])
+    remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"))
+    manifest = json.loads(stored.files()["manifest.json"])
     del manifest["messages"]
-    place.put({"manifest.json": json.dumps(manifest).encode()})
-    assert message_files(place)
-    remember(place.memory(), record)
-    assert message_files(place) == []
-    assert said(place.memory(), "medlar") == {(2, 1)}
+    stored.put({"manifest.json": json.dumps(manifest).encode()})
+    assert message_files(stored)
+    remember(stored.memory(), record)
+    assert message_files(stored) == []
+    assert find_messages(stored.memory(), "medlar") == {(2, 1)}
 
 
-def test_a_damaged_record_leaves_no_message_behind(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
-    remember(place.memory(), talk(1, "quince", "medlar"), talk(2, "medlar"))
-    place.put({"records/0000/0001.json": None, "records/0000/1.json": b"{"})
-    remember(place.memory(), talk(1, "plum", revision=2))
-    assert said(place.memory(), "quince medlar plum") == {(1, 1), (2, 1)}
+    remember(stored.memory(), talk(1, "quince", "medlar"), talk(2, "medlar"))
+    stored.put({"records/0000/0001.json": None, "records/0000/1.json": b"{"})
+    remember(stored.memory(), talk(1, "plum", revision=2))
+    assert find_messages(stored.memory(), "quince medlar plum") == {(1, 1), (2, 1)}
 
 
 @pytest.mark.parametrize("spoil", ["content", "missing", "strange", "layout", "analyser"])
-def test_a_damaged_or_foreign_index_is_built_again(place: Place, spoil: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_or_foreign_message_index_is_rebuilt(
+    stored: StoredMemory, spoil: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 0)
-    remember(place.memory(), talk(1, "quince"))
-    segment = next(path for path in message_files(place) if not path.endswith(".toc"))
-    manifest = json.loads(place.files()["manifest.json"])
+    remember(stored.memory(), talk(1, "quince"))
+    segment = next(path for path in message_files(stored) if not path.endswith(".toc"))
+    manifest = json.loads(stored.files()["manifest.json"])
     damages: dict[str, dict[str, bytes | None]] = {
         "content": {segment: b"not a segment"},
         "missing": {segment: None},
@@ -150,29 +156,29 @@ def test_a_damaged_or_foreign_index_is_built_again(place: Place, spoil: str, mon
     if not edits:
         manifest["messages"][spoil] = 2 if spoil == "layout" else "another"
         edits = {"manifest.json": json.dumps(manifest).encode()}
-    place.put(edits)
-    memory = place.memory()
-    assert said(memory, "quince") == {(1, 1)}
+    stored.put(edits)
+    memory = stored.memory()
+    assert find_messages(memory, "quince") == {(1, 1)}
     assert [note for note in memory.notes if "rebuilt from the records" in note]
     memory.commit("repaired")
-    again = place.memory()
-    assert said(again, "quince") == {(1, 1)}
-    assert again.notes == []
+    reopened = stored.memory()
+    assert find_messages(reopened, "quince") == {(1, 1)}
+    assert reopened.notes == []
 
 
-def test_a_memory_of_an_earlier_version_gets_one_with_a_rebuild_or_a_search(place: Place) -> None:
-    remember(place.memory(), talk(1, "quince"))
-    manifest = json.loads(place.files()["manifest.json"])
+def test_a_memory_of_an_earlier_version_gets_a_message_index_with_a_rebuild(stored: StoredMemory) -> None:
+    remember(stored.memory(), talk(1, "quince"))
+    manifest = json.loads(stored.files()["manifest.json"])
     del manifest["messages"]
-    place.put({"manifest.json": json.dumps(manifest).encode()})
-    remember(place.memory(), talk(2, "quince"))
-    memory = place.memory()
+    stored.put({"manifest.json": json.dumps(manifest).encode()})
+    remember(stored.memory(), talk(2, "quince"))
+    memory = stored.memory()
     assert not memory.messages.exists
     assert memory.messages.segments() == {}
     memory.rebuild_index()
     memory.commit("rebuilt")
-    assert message_files(place)
-    assert said(place.memory(), "quince") == {(1, 1), (2, 1)}
+    assert message_files(stored)
+    assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1)}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,7 @@ def test_a_memory_of_an_earlier_version_gets_one_with_a_rebuild_or_a_search(plac
               {"files": {}, "layout": 1, "analyser": "", "behind": [[1, 10**6], [2, 1]]},
               {"files": {}, "layout": 1, "behind": []}]
 )  # fmt: skip
-def test_what_cannot_be_read_of_it_in_a_manifest_is_no_index(value: object) -> None:
+def test_malformed_message_files_in_a_manifest_count_as_no_index(value: object) -> None:
     fields = json.loads(encode_manifest(replace(decode_manifest(b'{"format": 1}'), messages=MessageFiles())))
     assert decode_manifest(json.dumps(fields).encode()).messages == MessageFiles()
     assert decode_manifest(json.dumps(fields | {"messages": value}).encode()).messages is None
@@ -192,67 +198,67 @@ versions = st.tuples(st.integers(1, 4), st.lists(texts, max_size=3), st.sampled_
 
 
 @settings(deadline=None)
-@given(runs=st.lists(st.lists(versions, min_size=1, max_size=3), min_size=1, max_size=4), most=st.integers(0, 3))
-def test_it_finds_exactly_the_messages_that_the_records_hold(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[list[tuple[int, list[str], str]]], most: int
+@given(runs=st.lists(st.lists(versions, min_size=1, max_size=3), min_size=1, max_size=4), most_behind=st.integers(0, 3))
+def test_searches_find_exactly_the_messages_of_the_records(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[list[tuple[int, list[str], str]]], most_behind: int
 ) -> None:
-    place = Place(tmp_path_factory.mktemp("memory"), "folder")
+    stored = StoredMemory(tmp_path_factory.mktemp("memory"), "folder")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_index, "MOST_BEHIND", most)
+        patch.setattr(message_index, "MOST_BEHIND", most_behind)
         revision = 0
         for changed in runs:
             records: list[Record] = []
-            for key, comments, what in changed:
+            for key, comments, fate in changed:
                 revision += 1
-                new = talk(key, *comments, revision=revision)
-                records.append(new if what == "talk" else Tombstone(key, at(revision), "deleted"))
-            remember(place.memory(), *records)
-        memory = place.memory()
-        held = [one for one in memory.state.every_record() if isinstance(one, Thread)]
+                record = talk(key, *comments, revision=revision)
+                records.append(record if fate == "talk" else Tombstone(key, at(revision), "deleted"))
+            remember(stored.memory(), *records)
+        memory = stored.memory()
+        threads = [thread for thread in memory.state.every_record() if isinstance(thread, Thread)]
         for word in WORDS:
-            wanted = {
-                (one.id, position)
-                for one in held
-                for position, text in enumerate([f"{one.title}\n{one.body}", *(c.text for c in one.comments)])
+            expected = {
+                (thread.id, position)
+                for thread in threads
+                for position, text in enumerate([f"{thread.title}\n{thread.body}", *(c.text for c in thread.comments)])
                 if word in text.split()
             }
-            assert said(memory, word) == wanted
-    place.close()
+            assert find_messages(memory, word) == expected
+    stored.close()
 
 
 def test_two_writers_lose_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
-    place = Place(tmp_path, "branch")
-    remember(place.memory(), talk(1, "quince"), talk(2, "quince"))
-    first, second = place.memory(), place.memory()
+    stored = StoredMemory(tmp_path, "branch")
+    remember(stored.memory(), talk(1, "quince"), talk(2, "quince"))
+    first, second = stored.memory(), stored.memory()
     first.stage(Changes(records=(talk(3, "quince"), talk(4, "quince"), talk(1, revision=1))))
     second.stage(Changes(records=(talk(5, "quince"), talk(2, "medlar", revision=1))))
     assert first.commit("first")
     assert second.commit("second")
-    assert said(place.memory(), "quince medlar") == {(2, 1), (3, 1), (4, 1), (5, 1)}
-    place.close()
+    assert find_messages(stored.memory(), "quince medlar") == {(2, 1), (3, 1), (4, 1), (5, 1)}
+    stored.close()
 
 
-def test_an_upgrade_that_reads_all_records_makes_one(place: Place) -> None:
-    remember(place.memory(), talk(1, "quince"))
-    manifest = json.loads(place.files()["manifest.json"])
+def test_an_upgrade_that_reads_all_records_builds_the_message_index(stored: StoredMemory) -> None:
+    remember(stored.memory(), talk(1, "quince"))
+    manifest = json.loads(stored.files()["manifest.json"])
     del manifest["messages"]
-    place.put({"manifest.json": json.dumps(manifest | {"layout": 2}).encode()})
-    memory = place.memory()
+    stored.put({"manifest.json": json.dumps(manifest | {"layout": 2}).encode()})
+    memory = stored.memory()
     remember(memory, talk(2, "quince"))
-    assert place.memory().messages.exists
-    assert said(place.memory(), "quince") == {(1, 1), (2, 1)}
+    assert stored.memory().messages.exists
+    assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1)}
 
 
 def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
-    found = []
+    files_by_order = []
     for name, keys in (("one", (1, 2, 3)), ("other", (3, 1, 2))):
-        place = Place(tmp_path / name, "folder")
-        memory = place.memory()
+        stored = StoredMemory(tmp_path / name, "folder")
+        memory = stored.memory()
         for key in keys:
             memory.stage(Changes(records=(talk(key, "quince"),)))
         assert memory.commit("records")
-        found.append({path: data for path, data in place.files().items() if path.startswith(MESSAGES)})
-        place.close()
-    assert found[0] == found[1] != {}
+        files_by_order.append({path: data for path, data in stored.files().items() if path.startswith(MESSAGES)})
+        stored.close()
+    assert files_by_order[0] == files_by_order[1] != {}

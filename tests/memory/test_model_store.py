@@ -1,4 +1,4 @@
-"""What a memory has learned: the vectors that it gives a thread, and its files from a stranger's hand."""
+"""What a memory has learned: the vectors of a thread, and model files that somebody else wrote."""
 
 import json
 from collections.abc import Sequence
@@ -29,27 +29,27 @@ from bot.memory.model_store import (
 from bot.ranking.weights import RankingModels, ranking_fields, shipped
 from bot.ranking.word_vectors import WordVectors, encode_words
 
-WORDS_OF_TWO = WordVectors({"disk": 0, "full": 1}, np.ones(2, np.float32), np.eye(2, dtype=np.float32), 60)
+TWO_WORDS = WordVectors({"disk": 0, "full": 1}, np.ones(2, np.float32), np.eye(2, dtype=np.float32), 60)
 
 
 def thread(title: str = "Disk", body: str = "It is full") -> Thread:
     return Thread(1, title, body, "octocat", datetime(2024, 1, 1, tzinfo=UTC))
 
 
-class Counting:
-    """A downloaded model that says how long each text is."""
+class LengthEmbedder:
+    """A downloaded model whose vector of a text is the text's length."""
 
     fingerprint = "counting"
 
     def __init__(self) -> None:
-        self.asked: list[Sequence[str]] = []
+        self.encoded_texts: list[Sequence[str]] = []
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        self.asked.append(texts)
+        self.encoded_texts.append(texts)
         return [bytes([min(127, len(text))]) for text in texts]
 
 
-class Failing:
+class FailingEmbedder:
     """A downloaded model whose native code raises."""
 
     fingerprint = "failing"
@@ -61,8 +61,8 @@ class Failing:
         raise self.error
 
 
-class Mute:
-    """A downloaded model that gives too few vectors."""
+class EmptyEmbedder:
+    """A downloaded model that returns too few vectors."""
 
     fingerprint = "mute"
 
@@ -70,31 +70,31 @@ class Mute:
         return []
 
 
-def test_a_memory_that_learned_nothing_goes_by_what_is_shipped() -> None:
+def test_a_memory_that_learned_nothing_uses_the_shipped_ranking() -> None:
     assert LearnedModel(shipped()).ranking is shipped()
     assert LearnedModel(shipped()).vectors(thread()) == {}
 
 
-def test_a_thread_has_a_vector_of_its_text_and_one_of_its_title() -> None:
-    learned = replace(LearnedModel(shipped()), words=WORDS_OF_TWO)
-    found = {arm: np.frombuffer(vector, np.int8).tolist() for arm, vector in learned.vectors(thread()).items()}
-    assert found["trained_title"] == [127, 0]
-    assert 0 < found["trained"][1] < found["trained"][0] == 127
+def test_a_thread_has_one_vector_for_its_text_and_one_for_its_title() -> None:
+    learned = replace(LearnedModel(shipped()), words=TWO_WORDS)
+    by_field = {field: np.frombuffer(vector, np.int8).tolist() for field, vector in learned.vectors(thread()).items()}
+    assert by_field["trained_title"] == [127, 0]
+    assert 0 < by_field["trained"][1] < by_field["trained"][0] == 127
     assert learned.vectors(thread()) == learned.term_vectors(["disk"], ["full"])
 
 
 def test_vectors_without_a_direction_are_left_out() -> None:
-    learned = replace(LearnedModel(shipped()), words=WORDS_OF_TWO)
+    learned = replace(LearnedModel(shipped()), words=TWO_WORDS)
     assert learned.vectors(thread("Something odd", "else")) == {}
     assert set(learned.vectors(thread("Something odd", "The disk"))) == {"trained"}
 
 
-def test_a_downloaded_model_adds_its_own_of_text_and_title() -> None:
-    model = Counting()
-    found = LearnedModel(shipped(), WORDS_OF_TWO, model).vectors(thread())
-    assert set(found) == {"trained", "trained_title", "semantic", "semantic_title"}
-    assert (found["semantic"], found["semantic_title"]) == (bytes([15]), bytes([4]))
-    assert model.asked == [["Disk\nIt is full", "Disk"]]
+def test_a_downloaded_model_adds_vectors_of_text_and_title() -> None:
+    model = LengthEmbedder()
+    by_field = LearnedModel(shipped(), TWO_WORDS, model).vectors(thread())
+    assert set(by_field) == {"trained", "trained_title", "semantic", "semantic_title"}
+    assert (by_field["semantic"], by_field["semantic_title"]) == (bytes([15]), bytes([4]))
+    assert model.encoded_texts == [["Disk\nIt is full", "Disk"]]
 
 
 @pytest.mark.parametrize(
@@ -107,51 +107,53 @@ def test_a_downloaded_model_adds_its_own_of_text_and_title() -> None:
     ],
     ids=["prose", "only code", "template", "nothing"],
 )
-def test_a_text_is_embedded_by_its_prose(body: str, expected: str) -> None:
-    model = Counting()
+def test_only_the_prose_of_a_text_is_embedded(body: str, expected: str) -> None:
+    model = LengthEmbedder()
     embed(thread(body=body), model)
-    assert model.asked == [[f"Disk\n{expected}", "Disk"]]
+    assert model.encoded_texts == [[f"Disk\n{expected}", "Disk"]]
 
 
-def test_a_long_text_is_embedded_by_its_beginning() -> None:
-    model = Counting()
+def test_only_the_beginning_of_a_long_text_is_embedded() -> None:
+    model = LengthEmbedder()
     embed(thread(body="x" * 100_000), model)
-    assert len(model.asked[0][0]) == len("Disk\n") + MAX_EMBEDDED
+    assert len(model.encoded_texts[0][0]) == len("Disk\n") + MAX_EMBEDDED
 
 
-@pytest.mark.parametrize("model", [Failing(RuntimeError("a secret")), Failing(MemoryError()), Mute()])
-def test_whatever_a_model_raises_is_told_in_one_line(model: Embedder) -> None:
+@pytest.mark.parametrize(
+    "model", [FailingEmbedder(RuntimeError("a secret")), FailingEmbedder(MemoryError()), EmptyEmbedder()]
+)
+def test_any_error_of_a_model_is_reported_in_one_line(model: Embedder) -> None:
     with pytest.raises(WorldError, match="uses words alone") as error:
         embed(thread(), model)
     assert "secret" not in str(error.value)
 
 
-def test_a_remedy_that_the_model_knows_is_passed_on() -> None:
+def test_a_remedy_named_by_the_model_is_passed_on() -> None:
     with pytest.raises(WorldError, match="download it again"):
-        embed(thread(), Failing(WorldError("the model is damaged: download it again")))
+        embed(thread(), FailingEmbedder(WorldError("the model is damaged: download it again")))
 
 
-def test_a_model_that_fails_is_not_asked_again_and_that_is_told_once() -> None:
+def test_a_failing_model_is_dropped_and_reported_once() -> None:
     notes: list[str] = []
-    encoder = Encoder(LearnedModel(shipped(), WORDS_OF_TWO, Failing(WorldError("no file"))), notes.append)
+    encoder = Encoder(LearnedModel(shipped(), TWO_WORDS, FailingEmbedder(WorldError("no file"))), notes.append)
     assert set(encoder.vectors(thread())) == set(encoder.vectors(thread("Full"))) == {"trained", "trained_title"}
     assert len(notes) == 1
     assert "no file" in notes[0]
     assert encoder.learned.embedder is None
 
 
-def test_a_lesson_is_kept_in_files_that_are_read_again() -> None:
-    files = ModelUpdate(encode_words(WORDS_OF_TWO), shipped(), 60, {"n": 3}).files()
+def test_a_model_update_round_trips_through_its_files() -> None:
+    files = ModelUpdate(encode_words(TWO_WORDS), shipped(), 60, {"n": 3}).files()
     assert set(files) == {WORDS, RANKING, BACKTEST}
-    assert read_words(files[WORDS]).words == WORDS_OF_TWO.words
+    assert read_words(files[WORDS]).words == TWO_WORDS.words
     assert read_ranking(files[RANKING]) == shipped()
     assert json.loads(files[BACKTEST]) == {"n": 3}
 
 
-def test_what_is_written_of_a_ranking_depends_on_its_numbers_only() -> None:
+def test_the_bytes_of_a_ranking_depend_only_on_its_numbers() -> None:
     def backwards(ranking: RankingModels) -> RankingModels:
-        turned = replace(ranking.by_words, order=dict(reversed(list(ranking.by_words.order.items()))))
-        return replace(ranking, by_words=turned)
+        reversed_order = replace(ranking.by_words, order=dict(reversed(list(ranking.by_words.order.items()))))
+        return replace(ranking, by_words=reversed_order)
 
     assert ModelUpdate(b"", shipped(), 0).files()[RANKING] == ModelUpdate(b"", backwards(shipped()), 0).files()[RANKING]
 
@@ -171,32 +173,32 @@ def test_what_is_written_of_a_ranking_depends_on_its_numbers_only() -> None:
     ],
     ids=["nothing", "no text", "a list", "deep", "deeper", "a long number", "out of bounds", "cut off", "no format"],
 )
-def test_a_ranking_that_is_none_is_a_value_error(data: bytes) -> None:
+def test_a_malformed_ranking_raises_a_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         read_ranking(data)
 
 
 @given(st.binary(max_size=40))
-def test_bytes_of_a_stranger_raise_nothing_but_a_value_error(data: bytes) -> None:
+def test_foreign_bytes_raise_nothing_but_a_value_error(data: bytes) -> None:
     for read in (read_words, read_ranking):
         with pytest.raises(ValueError, match=r".+"):
             read(data)
 
 
-class Reader:
-    """An embedder that says how many texts it read; a vector is the text's length."""
+class TextCounter:
+    """An embedder that counts the texts it reads; a vector is the text's length."""
 
     fingerprint = "reader"
-    read = 0
+    count = 0
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        self.read += len(texts)
+        self.count += len(texts)
         return [bytes([len(text)]) for text in texts]
 
 
 def test_each_text_is_embedded_once() -> None:
-    reader = Reader()
-    remembering = CachingEmbedder(reader)
-    assert remembering.encode(["a", "bb", "a"]) == [b"\x01", b"\x02", b"\x01"]
-    assert remembering.encode(["bb", "ccc"]) == [b"\x02", b"\x03"]
-    assert (reader.read, remembering.fingerprint) == (3, "reader")
+    counter = TextCounter()
+    embedder = CachingEmbedder(counter)
+    assert embedder.encode(["a", "bb", "a"]) == [b"\x01", b"\x02", b"\x01"]
+    assert embedder.encode(["bb", "ccc"]) == [b"\x02", b"\x03"]
+    assert (counter.count, embedder.fingerprint) == (3, "reader")

@@ -1,4 +1,4 @@
-"""Records: where they lie, which of two wins, and bytes that are equal for equal records."""
+"""Records: their paths, which of two wins, and equal bytes for equal records."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def test_a_hundred_neighbours_share_a_folder(key: int, path: str) -> None:
     assert record_path(key) == path
 
 
-def test_a_name_is_kept_where_it_can_be_the_name_of_a_file() -> None:
+def test_a_key_that_can_be_a_file_name_is_used_as_it_is() -> None:
     assert record_path("ABC-123").endswith("/ABC-123.json")
-    for odd in ("a/b", "..", ".hidden", "a b", "a" * 100, "日本", "x\n", "", "CON\x00", "\ud800"):
-        assert is_safe_path(record_path(odd))
-        assert odd not in record_path(odd) or not odd
+    for name in ("a/b", "..", ".hidden", "a b", "a" * 100, "日本", "x\n", "", "CON\x00", "\ud800"):
+        assert is_safe_path(record_path(name))
+        assert name not in record_path(name) or not name
 
 
-def test_a_number_and_a_name_of_the_same_digits_are_two_threads() -> None:
+def test_a_number_and_a_string_of_the_same_digits_are_two_threads() -> None:
     assert record_path(123) != record_path("123")
 
 
-def test_no_name_is_the_hash_of_another_one() -> None:
-    hashed = record_path("a b").rpartition("/")[2].removesuffix(".json")
-    assert len(hashed) == 64
-    assert record_path(hashed).rpartition("/")[2] != f"{hashed}.json"
+def test_no_key_shares_a_path_with_the_hash_of_another_one() -> None:
+    file_hash = record_path("a b").rpartition("/")[2].removesuffix(".json")
+    assert len(file_hash) == 64
+    assert record_path(file_hash).rpartition("/")[2] != f"{file_hash}.json"
 
 
 @given(st.lists(KEYS, unique=True, min_size=2, max_size=12))
-def test_every_key_has_a_path_of_its_own_that_a_store_takes(keys: list[int | str]) -> None:
+def test_every_key_has_its_own_path_that_a_store_accepts(keys: list[int | str]) -> None:
     paths = [record_path(key) for key in keys if isinstance(key, int) or key.isprintable()]
     assert len(set(paths)) == len(paths)
     assert all(map(is_safe_path, paths))
@@ -64,26 +64,26 @@ def test_every_key_has_a_path_of_its_own_that_a_store_takes(keys: list[int | str
     assert sorted(paths) == sorted(sorted_record_paths(paths))
 
 
-def test_paths_come_in_the_order_of_the_ids_they_stand_for() -> None:
+def test_paths_sort_like_their_thread_ids() -> None:
     keys = [1, 2, 10, 99, 100, 101, 999, 1000, 12_345, 1_234_567, "ABC-1", "ABC-10", "abc", "b"]
     paths = [record_path(key) for key in keys]
     assert sorted_record_paths(reversed(paths)) == paths
     assert sorted(keys, key=sort_key) == keys
 
 
-def test_files_that_hold_no_record_are_passed_over() -> None:
-    strange = [
+def test_files_that_are_not_records_are_skipped() -> None:
+    foreign = [
         "records/readme.md",
         "records/0000/1.txt",
         "records/a/1.json",
         "records/0000/a\\b.json",
         "records/0000/.json",
     ]
-    strange += ["records/0000/deep/1.json", "records/0000/1.json\n", "digests/0000.jsonl", "records/0000/.1.json.swp"]
-    assert sorted_record_paths([*strange, "records/0000/1.json"]) == ["records/0000/1.json"]
+    foreign += ["records/0000/deep/1.json", "records/0000/1.json\n", "digests/0000.jsonl", "records/0000/.1.json.swp"]
+    assert sorted_record_paths([*foreign, "records/0000/1.json"]) == ["records/0000/1.json"]
 
 
-def test_a_record_comes_back_from_its_bytes() -> None:
+def test_a_record_round_trips_through_its_bytes() -> None:
     thread = issue(7, 3, "A body\u2028with\x85separators 🎉", labels=("bug",), state="closed", closed_at=at(2))
     tombstone = Tombstone("ABC-1", at(5), "transferred", "octocat/other#5")
     for record in (thread, tombstone, Tombstone(7, at(5), "")):
@@ -91,7 +91,7 @@ def test_a_record_comes_back_from_its_bytes() -> None:
         assert encode_record(decode_record(encode_record(record))) == encode_record(record)
 
 
-def test_a_record_is_made_for_people_to_read_in_a_diff() -> None:
+def test_a_record_is_readable_in_a_diff() -> None:
     assert encode_record(Tombstone(7, at(0))).decode() == (
         '{\n "id": 7,\n "tombstone": {\n  "at": "2020-01-01T00:00:00Z",\n  "reason": "deleted"\n }\n}\n'
     )
@@ -108,14 +108,14 @@ def test_a_record_is_made_for_people_to_read_in_a_diff() -> None:
         b'{"id": 7, "created_at": "2020-01-01", "reactions": {"+1": 1e999}, "comments": 5}',
     ],
 )  # fmt: skip
-def test_bytes_that_are_no_record_say_so_in_one_line(data: bytes) -> None:
+def test_bytes_that_are_not_a_record_raise_a_one_line_error(data: bytes) -> None:
     with pytest.raises(CorruptRecord) as caught:
         decode_record(data)
     assert len(str(caught.value)) <= 120
 
 
 @given(st.binary(max_size=40), st.integers(0, 400), st.integers(0, 20))
-def test_a_damaged_record_is_another_record_or_none(junk: bytes, start: int, cut: int) -> None:
+def test_a_damaged_record_is_refused_or_read_as_another_record(junk: bytes, start: int, cut: int) -> None:
     data = encode_record(issue(7, 3, "body", comments=()))
     try:
         record = decode_record(data[:start] + junk + data[start + cut :])
@@ -124,12 +124,12 @@ def test_a_damaged_record_is_another_record_or_none(junk: bytes, start: int, cut
     assert decode_record(encode_record(record)) == record
 
 
-def test_the_shape_of_a_record_is_that_of_an_archive() -> None:
+def test_a_record_has_the_same_shape_as_in_an_archive() -> None:
     fields = json.loads(encode_record(issue(7, 3)))
     assert (fields["id"], fields["updated_at"], fields["state"]) == (7, "2020-01-01T03:00:00Z", "open")
 
 
-# -- which of two wins -----------------------------------------------------------------------------------------------
+# -- which of two records wins ---------------------------------------------------------------------------------------
 
 OLD, NEW = issue(7, 1), issue(7, 2)
 EARLY, LATE = Tombstone(7, at(0.5)), Tombstone(7, at(5))
@@ -158,5 +158,5 @@ SAME = replace(OLD, updated_at=LATE.at)
         pytest.param(SAME, LATE, False, id="a thread over a tombstone of the same moment"),
     ],
 )
-def test_one_of_two_records_wins(new: Record, old: Record | None, does_win: bool) -> None:
+def test_which_of_two_records_wins(new: Record, old: Record | None, does_win: bool) -> None:
     assert wins(new, old) is does_win

@@ -1,4 +1,4 @@
-"""Wishes, fixes and pages on every store: kept, read by the next run, the same whoever writes first."""
+"""Requests, fixes and pages on every store: stored, read by the next run, the same whoever writes first."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE, Manifest, d
 from bot.memory.memory import Memory
 from bot.memory.merge import later_fix, merge_requests, recent
 from tests.examples import examples
-from tests.memory.remotes import Hosted, opened
-from tests.memory.samples import ANY_FIX, ANY_WISH, Place, at, fix, issue, remember, wish
+from tests.memory.remotes import HostedRepository, open_store
+from tests.memory.samples import ANY_FIX, ANY_REQUEST, StoredMemory, ask, at, fix, issue, remember
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Place:
-    """A memory in a folder: for what does not depend on the store."""
-    return Place(tmp_path, "folder")
+def in_folder(tmp_path: Path) -> StoredMemory:
+    """A memory in a folder, for tests that do not depend on the store."""
+    return StoredMemory(tmp_path, "folder")
 
 
-def keep(place: Place, **changes: Any) -> Memory:
-    """Have one run keep this."""
-    memory = place.memory()
-    memory.stage(Changes(**{name: tuple(each) for name, each in changes.items()}))
+def save(stored: StoredMemory, **changes: Any) -> Memory:
+    """Have one run store these changes."""
+    memory = stored.memory()
+    memory.stage(Changes(**{name: tuple(item) for name, item in changes.items()}))
     memory.commit("kept")
     return memory
 
@@ -43,15 +43,15 @@ def page(key: str, **fields: Any) -> Thread:
     return issue(key, kind=Kind.PAGE, **fields)
 
 
-def test_the_next_run_reads_what_one_kept(place: Place) -> None:
-    off = wish(7, 51, "off", state="done", reply_id=8)
+def test_the_next_run_reads_what_a_run_stored(stored: StoredMemory) -> None:
+    off = ask(7, 51, "off", state="done", reply_id=8)
     fixed = fix(7, 2, files=("a.py",), release="v2", released_at=at(1))
-    keep(place, requests=(off, wish(120, 52)), fixes=(fixed,), pages=(("docs", "abc123"), ("wiki", "def456")))
-    memory = place.memory()
-    assert memory.requests([7, 8, 120]) == {7: (off,), 120: (wish(120, 52),)}
+    save(stored, requests=(off, ask(120, 52)), fixes=(fixed,), pages=(("docs", "abc123"), ("wiki", "def456")))
+    memory = stored.memory()
+    assert memory.requests([7, 8, 120]) == {7: (off,), 120: (ask(120, 52),)}
     assert memory.fixes([7, 8]) == {7: fixed}
     assert memory.state.manifest.pages == {"docs": "abc123", "wiki": "def456"}
-    assert {path for path in place.files() if "jsonl" in path} == {
+    assert {path for path in stored.files() if "jsonl" in path} == {
         "wishes/0000.jsonl",
         "wishes/0001.jsonl",
         "fixes/0000.jsonl",
@@ -59,34 +59,32 @@ def test_the_next_run_reads_what_one_kept(place: Place) -> None:
     assert memory.notes == []
 
 
-def test_what_is_staged_is_read_before_it_is_written(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 5),))
-    memory = shelf.memory()
-    memory.stage(
-        Changes(requests=(wish(7, 6, "off"), wish(7, 5, state="done")), fixes=(fix(7),), pages=(("docs", "a"),))
-    )
-    assert memory.requests([7]) == {7: (wish(7, 5, state="done"), wish(7, 6, "off"))}
+def test_staged_changes_are_read_before_they_are_written(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 5),))
+    memory = in_folder.memory()
+    memory.stage(Changes(requests=(ask(7, 6, "off"), ask(7, 5, state="done")), fixes=(fix(7),), pages=(("docs", "a"),)))
+    assert memory.requests([7]) == {7: (ask(7, 5, state="done"), ask(7, 6, "off"))}
     assert memory.fixes([7]) == {7: fix(7)}
     assert memory.state.manifest.pages == {"docs": "a"}
-    assert [one.comment_id for one in memory.state.manifest.requests_since(at(0))] == [5, 6]
-    assert set(memory.state.every_request()) == {wish(7, 5, state="done"), wish(7, 6, "off")}
+    assert [item.comment_id for item in memory.state.manifest.requests_since(at(0))] == [5, 6]
+    assert set(memory.state.every_request()) == {ask(7, 5, state="done"), ask(7, 6, "off")}
 
 
-def test_a_repeated_run_writes_nothing(shelf: Place) -> None:
-    changes = Changes(requests=(wish(7, 5), wish(8, 6, "off")), fixes=(fix(7), fix(8)), pages=(("docs", "abc"),))
-    memory = shelf.memory()
+def test_a_repeated_run_writes_nothing(in_folder: StoredMemory) -> None:
+    changes = Changes(requests=(ask(7, 5), ask(8, 6, "off")), fixes=(fix(7), fix(8)), pages=(("docs", "abc"),))
+    memory = in_folder.memory()
     memory.stage(changes)
     assert memory.commit("first")
-    before = shelf.files()
-    for again in (memory, shelf.memory()):
-        again.stage(changes)
-        again.stage(replace(changes, fixes=(fix(7, 0.5, release="v0"),)))
-        assert not again.commit("again")
-    assert shelf.files() == before
+    before = in_folder.files()
+    for repeated in (memory, in_folder.memory()):
+        repeated.stage(changes)
+        repeated.stage(replace(changes, fixes=(fix(7, 0.5, release="v0"),)))
+        assert not repeated.commit("again")
+    assert in_folder.files() == before
 
 
 CHANGES = st.one_of(
-    st.builds(lambda wishes: Changes(requests=tuple(wishes)), st.lists(ANY_WISH, max_size=4)),
+    st.builds(lambda requests: Changes(requests=tuple(requests)), st.lists(ANY_REQUEST, max_size=4)),
     st.builds(lambda fixes: Changes(fixes=tuple(fixes)), st.lists(ANY_FIX, max_size=4)),
 )
 
@@ -94,102 +92,104 @@ CHANGES = st.one_of(
 @pytest.mark.parametrize("kind", ["folder", pytest.param("branch", marks=pytest.mark.slow)])
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CHANGES, min_size=1, max_size=8), st.integers(0, 9**9))
-def test_memory_holds_the_same_whoever_writes_what_first(
+def test_memory_ends_the_same_in_any_order_of_writes(
     kind: str, tmp_path_factory: pytest.TempPathFactory, parts: list[Changes], seed: int
 ) -> None:
-    place, chance = Place(tmp_path_factory.mktemp("place"), kind), Random(seed)
-    shuffled = [*parts, *chance.choices(parts, k=2)]
-    chance.shuffle(shuffled)
-    writers = [place.memory(), place.memory()]
+    stored, rng = StoredMemory(tmp_path_factory.mktemp("place"), kind), Random(seed)
+    shuffled = [*parts, *rng.choices(parts, k=2)]
+    rng.shuffle(shuffled)
+    writers = [stored.memory(), stored.memory()]
     for changes in shuffled:
-        writer = chance.choice(writers)
-        writer.stage(replace(changes, requests=tuple(one for one in changes.requests if one.state != "pending")))
-        if chance.random() < 0.5:
+        writer = rng.choice(writers)
+        writer.stage(replace(changes, requests=tuple(item for item in changes.requests if item.state != "pending")))
+        if rng.random() < 0.5:
             writer.commit("a part")
     for writer in writers:
         writer.commit("the rest")
-    wishes = [one for part in parts for one in part.requests if one.state != "pending"]
-    memory = place.memory()
-    held = memory.requests([1, 2, 3])
-    assert held == {key: found for key in (1, 2, 3) if (found := merge_requests(w for w in wishes if w.id == key))}
+    done = [item for part in parts for item in part.requests if item.state != "pending"]
+    memory = stored.memory()
+    actual = memory.requests([1, 2, 3])
+    assert actual == {
+        key: merged for key in (1, 2, 3) if (merged := merge_requests(item for item in done if item.id == key))
+    }
     fixes: dict[ThreadId, FixInfo] = {}
-    for one in (one for part in parts for one in part.fixes):
-        fixes[one.id] = later_fix(one, fixes.get(one.id))
+    for item in (item for part in parts for item in part.fixes):
+        fixes[item.id] = later_fix(item, fixes.get(item.id))
     assert memory.fixes([1, 2, 3]) == fixes
-    assert memory.state.manifest.requests_since(at(-1)) == recent(wishes)
-    place.close()
+    assert memory.state.manifest.requests_since(at(-1)) == recent(done)
+    stored.close()
 
 
 # -- several writers -------------------------------------------------------------------------------------------------
 
 
-def test_two_memories_keep_both_wishes_and_the_later_fix(place: Place) -> None:
-    one, two = place.memory(), place.memory()
-    one.stage(Changes(requests=(wish(7, 5, "off"),), fixes=(fix(7, 2, release="v1"),), pages=(("docs", "a"),)))
-    two.stage(Changes(requests=(wish(7, 6, "on"),), fixes=(fix(7, 1), fix(8)), pages=(("wiki", "b"),)))
-    assert one.commit("one")
-    assert two.commit("two")
-    memory = place.memory()
-    assert memory.requests([7]) == {7: (wish(7, 5, "off"), wish(7, 6, "on"))}
+def test_two_memories_keep_both_requests_and_the_later_fix(stored: StoredMemory) -> None:
+    first, second = stored.memory(), stored.memory()
+    first.stage(Changes(requests=(ask(7, 5, "off"),), fixes=(fix(7, 2, release="v1"),), pages=(("docs", "a"),)))
+    second.stage(Changes(requests=(ask(7, 6, "on"),), fixes=(fix(7, 1), fix(8)), pages=(("wiki", "b"),)))
+    assert first.commit("one")
+    assert second.commit("two")
+    memory = stored.memory()
+    assert memory.requests([7]) == {7: (ask(7, 5, "off"), ask(7, 6, "on"))}
     assert memory.fixes([7, 8]) == {7: fix(7, 2, release="v1"), 8: fix(8)}
     assert memory.state.manifest.pages == {"docs": "a", "wiki": "b"}
-    assert [each.comment_id for each in memory.state.manifest.requests_since(at(0))] == [5, 6]
-    assert (one.taken_requests, two.taken_requests) == (set(), set())
+    assert [item.comment_id for item in memory.state.manifest.requests_since(at(0))] == [5, 6]
+    assert (first.taken_requests, second.taken_requests) == (set(), set())
 
 
-def test_of_two_runs_that_take_up_a_wish_one_knows_that_it_was_second(place: Place) -> None:
-    one, two = place.memory(), place.memory()
-    for memory, moment in ((one, 1.0), (two, 1.5)):
-        memory.stage(Changes(requests=(wish(7, 5, trying_since=at(moment)), wish(7, 6 + int(moment * 2)))))
-    assert one.commit("one")
-    assert two.commit("two")
-    assert (one.taken_requests, two.taken_requests) == (set(), {5})
-    assert place.memory().requests([7])[7][0].trying_since == at(1), "it is the first one's to answer"
-    assert {each.comment_id for each in place.memory().requests([7])[7]} == {5, 8, 9}
+def test_the_second_of_two_runs_that_handle_a_request_knows_it_was_taken(stored: StoredMemory) -> None:
+    first, second = stored.memory(), stored.memory()
+    for memory, moment in ((first, 1.0), (second, 1.5)):
+        memory.stage(Changes(requests=(ask(7, 5, trying_since=at(moment)), ask(7, 6 + int(moment * 2)))))
+    assert first.commit("one")
+    assert second.commit("two")
+    assert (first.taken_requests, second.taken_requests) == (set(), {5})
+    assert stored.memory().requests([7])[7][0].trying_since == at(1), "it is the first one's to answer"
+    assert {item.comment_id for item in stored.memory().requests([7])[7]} == {5, 8, 9}
 
 
-def test_a_wish_that_waited_when_both_began_is_taken_too(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 5),))
-    one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(requests=(wish(7, 5, trying_since=at(1)),)))
-    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
-    assert one.commit("one")
-    assert not two.commit("two"), "nothing is left to write"
-    assert two.taken_requests == {5}
+def test_a_request_that_was_pending_when_both_runs_began_is_taken_too(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 5),))
+    first, second = in_folder.memory(), in_folder.memory()
+    first.stage(Changes(requests=(ask(7, 5, trying_since=at(1)),)))
+    second.stage(Changes(requests=(ask(7, 5, trying_since=at(2)),)))
+    assert first.commit("one")
+    assert not second.commit("two"), "nothing is left to write"
+    assert second.taken_requests == {5}
 
 
-def test_what_became_of_a_wish_is_written_whoever_was_first(shelf: Place) -> None:
-    one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(requests=(wish(7, 5, trying_since=at(1)),)))
-    two.stage(Changes(requests=(wish(7, 5, state="done", reply_id=9),)))
-    assert one.commit("one")
-    assert two.commit("two")
-    assert two.taken_requests == set()
-    assert shelf.memory().requests([7]) == {7: (wish(7, 5, state="done", reply_id=9),)}
+def test_the_outcome_of_a_request_is_written_whoever_was_first(in_folder: StoredMemory) -> None:
+    first, second = in_folder.memory(), in_folder.memory()
+    first.stage(Changes(requests=(ask(7, 5, trying_since=at(1)),)))
+    second.stage(Changes(requests=(ask(7, 5, state="done", reply_id=9),)))
+    assert first.commit("one")
+    assert second.commit("two")
+    assert second.taken_requests == set()
+    assert in_folder.memory().requests([7]) == {7: (ask(7, 5, state="done", reply_id=9),)}
 
 
-def test_a_run_that_leaves_a_wish_for_later_takes_nothing(shelf: Place) -> None:
-    one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(requests=(wish(7, 5, "waiting"),)))
-    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
-    assert one.commit("one")
-    assert two.commit("two")
-    assert two.taken_requests == set()
-    assert shelf.memory().requests([7]) == {7: (wish(7, 5, trying_since=at(2)),)}
+def test_a_run_that_postpones_a_request_does_not_take_it(in_folder: StoredMemory) -> None:
+    first, second = in_folder.memory(), in_folder.memory()
+    first.stage(Changes(requests=(ask(7, 5, "waiting"),)))
+    second.stage(Changes(requests=(ask(7, 5, trying_since=at(2)),)))
+    assert first.commit("one")
+    assert second.commit("two")
+    assert second.taken_requests == set()
+    assert in_folder.memory().requests([7]) == {7: (ask(7, 5, trying_since=at(2)),)}
 
 
-def test_a_number_may_stand_for_an_issue_and_a_comment(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 7), wish(8, 7)))
-    assert shelf.memory().state.manifest.requests_since(at(0)) == (wish(7, 7), wish(8, 7))
+def test_the_same_comment_id_may_occur_on_two_threads(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 7), ask(8, 7)))
+    assert in_folder.memory().state.manifest.requests_since(at(0)) == (ask(7, 7), ask(8, 7))
 
 
-def test_an_unrelated_writer_takes_nothing(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 5),))
-    one, two = shelf.memory(), shelf.memory()
-    remember(one, issue(7, 1))
-    two.stage(Changes(requests=(wish(7, 5, trying_since=at(2)),)))
-    assert two.commit("two")
-    assert two.taken_requests == set()
+def test_an_unrelated_writer_takes_nothing(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 5),))
+    first, second = in_folder.memory(), in_folder.memory()
+    remember(first, issue(7, 1))
+    second.stage(Changes(requests=(ask(7, 5, trying_since=at(2)),)))
+    assert second.commit("two")
+    assert second.taken_requests == set()
 
 
 EARLIER = AnswerRecord(7, "pending", at(0), text_hash="a", question="first", trying_since=at(0))
@@ -199,7 +199,7 @@ AGAIN = replace(EARLIER, trying_since=at(3))
 
 
 @pytest.mark.parametrize(
-    ("before", "meanwhile", "promised", "is_taken"),
+    ("before", "between", "promised", "is_taken"),
     [
         pytest.param(EARLIER, SAID, NEWER, False, id="it saw that an earlier promise was kept"),
         pytest.param(SAID, replace(SAID, ups=2), NEWER, False, id="it counted thumbs"),
@@ -211,84 +211,84 @@ AGAIN = replace(EARLIER, trying_since=at(3))
         pytest.param(None, NEWER, AGAIN, True, id="it was the first to answer"),
     ],
 )
-def test_of_two_runs_that_promise_an_answer_one_gives_it(
-    shelf: Place, before: AnswerRecord | None, meanwhile: AnswerRecord, promised: AnswerRecord, is_taken: bool
+def test_only_one_of_two_runs_that_promise_an_answer_gives_it(
+    in_folder: StoredMemory, before: AnswerRecord | None, between: AnswerRecord, promised: AnswerRecord, is_taken: bool
 ) -> None:
     if before:
-        keep(shelf, answers=(before,))
-    one, two = shelf.memory(), shelf.memory()
-    one.stage(Changes(answers=(meanwhile,)))
-    two.stage(Changes(records=(issue(7),), answers=(promised,)))
-    assert one.commit("one")
-    assert two.commit("two")
-    assert two.taken == ({7} if is_taken else set())
-    assert shelf.memory().state.answers([7]) == {7: meanwhile if is_taken else promised}
+        save(in_folder, answers=(before,))
+    first, second = in_folder.memory(), in_folder.memory()
+    first.stage(Changes(answers=(between,)))
+    second.stage(Changes(records=(issue(7),), answers=(promised,)))
+    assert first.commit("one")
+    assert second.commit("two")
+    assert second.taken == ({7} if is_taken else set())
+    assert in_folder.memory().state.answers([7]) == {7: between if is_taken else promised}
 
 
-# -- threads that are gone -------------------------------------------------------------------------------------------
+# -- deleted threads -------------------------------------------------------------------------------------------------
 
 
-def test_wishes_and_fixes_go_with_the_text_of_a_deleted_thread(place: Place) -> None:
-    remember(place.memory(), issue(7), issue(8))
-    keep(place, requests=(wish(7, 5), wish(8, 6)), fixes=(fix(7), fix(8)))
-    memory = place.memory()
+def test_requests_and_fixes_are_removed_with_a_deleted_thread(stored: StoredMemory) -> None:
+    remember(stored.memory(), issue(7), issue(8))
+    save(stored, requests=(ask(7, 5), ask(8, 6)), fixes=(fix(7), fix(8)))
+    memory = stored.memory()
     memory.stage(Changes(records=(Tombstone(7, at(2)),)))
     assert (set(memory.requests([7, 8])), set(memory.fixes([7, 8]))) == ({8}, {8})
-    assert [one.id for one in memory.state.every_request()] == [8]
+    assert [item.id for item in memory.state.every_request()] == [8]
     assert memory.commit("gone")
-    lines = [json.loads(place.files()[f"{folder}/0000.jsonl"]) for folder in ("wishes", "fixes")]
+    lines = [json.loads(stored.files()[f"{folder}/0000.jsonl"]) for folder in ("wishes", "fixes")]
     assert [line["id"] for line in lines] == [8, 8]
 
 
-def test_what_comes_for_a_deleted_thread_is_not_kept(place: Place) -> None:
-    remember(place.memory(), issue(7))
-    slow = place.memory()
-    slow.stage(Changes(requests=(wish(7, 5),), fixes=(fix(7),)))
-    remember(place.memory(), Tombstone(7, at(2)))
+def test_requests_and_fixes_for_a_deleted_thread_are_not_stored(stored: StoredMemory) -> None:
+    remember(stored.memory(), issue(7))
+    slow = stored.memory()
+    slow.stage(Changes(requests=(ask(7, 5),), fixes=(fix(7),)))
+    remember(stored.memory(), Tombstone(7, at(2)))
     slow.commit("too late")
-    assert not [path for path in place.files() if path.startswith(("wishes/", "fixes/"))]
-    assert place.memory().requests([7]) == place.memory().fixes([7]) == {}
+    assert not [path for path in stored.files() if path.startswith(("wishes/", "fixes/"))]
+    assert stored.memory().requests([7]) == stored.memory().fixes([7]) == {}
 
 
 # -- hostile bytes and other versions --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("junk", [b"{", b"\xff\x00", b"[" * 65_536, b'{"id": 8}', b'{"id": 8, "wishes": 5}', b"[]"])
-def test_a_hostile_line_costs_itself_and_is_told(shelf: Place, junk: bytes) -> None:
-    keep(shelf, requests=(wish(7, 5), wish(9, 6)), fixes=(fix(7), fix(9)))
-    files = shelf.files()
+def test_a_hostile_line_costs_only_itself_and_is_reported(in_folder: StoredMemory, junk: bytes) -> None:
+    save(in_folder, requests=(ask(7, 5), ask(9, 6)), fixes=(fix(7), fix(9)))
+    files = in_folder.files()
     for folder in ("wishes", "fixes"):
-        shelf.put({f"{folder}/0000.jsonl": junk + b"\n" + files[f"{folder}/0000.jsonl"]})
-    memory = shelf.memory()
+        in_folder.put({f"{folder}/0000.jsonl": junk + b"\n" + files[f"{folder}/0000.jsonl"]})
+    memory = in_folder.memory()
     assert (set(memory.requests([7, 8, 9])), set(memory.fixes([7, 8, 9]))) == ({7, 9}, {7, 9})
     assert [note.split()[0] for note in memory.notes] == ["wishes/0000.jsonl", "fixes/0000.jsonl"]
-    memory.stage(Changes(requests=(wish(8, 7),), fixes=(fix(8),)))
+    memory.stage(Changes(requests=(ask(8, 7),), fixes=(fix(8),)))
     memory.commit("mended")
-    after = shelf.memory()
+    after = in_folder.memory()
     assert (set(after.requests([7, 8, 9])), set(after.fixes([7, 8, 9])), after.notes) == ({7, 8, 9}, {7, 8, 9}, [])
 
 
-def test_whole_files_of_nonsense_cost_no_run(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 5),), fixes=(fix(7),))
-    shelf.put({"wishes/0000.jsonl": b"\0" * 65_536, "fixes/0000.jsonl": b"", "answers/0000.jsonl": b"\xff\n" * 9})
-    memory = shelf.memory()
+def test_entire_files_of_nonsense_fail_no_run(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 5),), fixes=(fix(7),))
+    in_folder.put({"wishes/0000.jsonl": b"\0" * 65_536, "fixes/0000.jsonl": b"", "answers/0000.jsonl": b"\xff\n" * 9})
+    memory = in_folder.memory()
     assert (memory.requests([7]), memory.fixes([7]), memory.state.every_answer(), memory.state.every_request()) == (
         {}, {}, [], [],
     )  # fmt: skip
 
 
-OLD = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg": "ab"}, written=(at(4), at(5)))
+OLD_MANIFEST = Manifest(analyser="1+x", cursor=at(5), threads=2, index={"MAIN_1.seg": "ab"}, written=(at(4), at(5)))
 
 
-def test_a_manifest_of_the_version_before_is_read_and_stays_as_it_is() -> None:
-    fields = json.loads(encode_manifest(OLD))
+def test_a_manifest_of_the_previous_version_is_read_and_stays_unchanged() -> None:
+    fields = json.loads(encode_manifest(OLD_MANIFEST))
     assert not {"pages", "recent"} & fields.keys()
-    assert encode_manifest(decode_manifest(encode_manifest(OLD))) == encode_manifest(OLD)
+    assert encode_manifest(decode_manifest(encode_manifest(OLD_MANIFEST))) == encode_manifest(OLD_MANIFEST)
 
 
-def test_a_branch_of_the_version_before_is_not_written_for_nothing(shelf: Place) -> None:
-    remember(shelf.memory(), issue(1))
-    memory = shelf.memory()
+def test_a_branch_of_the_previous_version_is_not_rewritten_needlessly(in_folder: StoredMemory) -> None:
+    remember(in_folder.memory(), issue(1))
+    memory = in_folder.memory()
     memory.stage(Changes(records=(issue(1),)))
     assert not memory.commit("nothing new")
     assert (memory.state.manifest.pages, memory.state.manifest.requests_since(at(0)), memory.notes) == ({}, (), [])
@@ -305,82 +305,82 @@ def test_a_branch_of_the_version_before_is_not_written_for_nothing(shelf: Place)
         ({"recent": [None, 5, {}, {"id": 7}, {"id": 7, "comment_id": 5}] * 9_000}, {}),
     ],
 )
-def test_odd_pages_and_wishes_do_not_cost_the_manifest(fields: dict[str, Any], pages: dict[str, str]) -> None:
-    read = decode_manifest(json.dumps(json.loads(encode_manifest(OLD)) | fields).encode())
-    assert read == replace(OLD, pages=pages)
+def test_malformed_pages_and_requests_do_not_cost_the_manifest(fields: dict[str, Any], pages: dict[str, str]) -> None:
+    read = decode_manifest(json.dumps(json.loads(encode_manifest(OLD_MANIFEST)) | fields).encode())
+    assert read == replace(OLD_MANIFEST, pages=pages)
 
 
 @pytest.mark.slow
-def test_what_a_later_version_keeps_is_left_alone_also_by_a_squash(tmp_path: Path) -> None:
-    place = Place(tmp_path, "branch")
+def test_files_of_a_later_version_survive_even_a_squash(tmp_path: Path) -> None:
+    stored = StoredMemory(tmp_path, "branch")
     later = {
         "moods/0000.jsonl": b'{"id":7}\n',
         "moods.json": b"{}",
         "records/x/y/z.bin": b"\0",
         "wishes/later.bin": b"1",
     }
-    keep(place, requests=(wish(7, 5),))
-    place.put(dict(later))
+    save(stored, requests=(ask(7, 5),))
+    stored.put(dict(later))
     store = BranchStore(str(tmp_path / "remote.git"), "precedent", None, squash_after=1)
     for number in range(3):
         memory = Memory(store).open()
-        memory.stage(Changes(records=(issue(number + 1),), requests=(wish(7, 6 + number),)))
+        memory.stage(Changes(records=(issue(number + 1),), requests=(ask(7, 6 + number),)))
         memory.rebuild_index()
         assert memory.commit("and squashed")
     store.close()
-    assert {path: data for path, data in place.files().items() if path in later} == later
-    assert len(place.memory().requests([7])[7]) == 4
-    place.close()
+    assert {path: data for path, data in stored.files().items() if path in later} == later
+    assert len(stored.memory().requests([7])[7]) == 4
+    stored.close()
 
 
 # -- over all threads ------------------------------------------------------------------------------------------------
 
 
-def test_recent_wishes_of_all_threads_are_known_without_reading_them(shelf: Place) -> None:
+def test_the_manifest_lists_recent_requests_of_all_threads(in_folder: StoredMemory) -> None:
     for key, comment_id in ((7, 10), (150, 60), (9_000, 105), (8, 112)):
-        keep(shelf, requests=(wish(key, comment_id, state="done"),))
-    memory = shelf.memory()
-    assert [one.id for one in memory.state.manifest.requests_since(at(0))] == [150, 9_000, 8], (
+        save(in_folder, requests=(ask(key, comment_id, state="done"),))
+    memory = in_folder.memory()
+    assert [item.id for item in memory.state.manifest.requests_since(at(0))] == [150, 9_000, 8], (
         "one hour before the newest"
     )
-    assert [one.id for one in memory.state.manifest.requests_since(at(1.05))] == [9_000, 8]
+    assert [item.id for item in memory.state.manifest.requests_since(at(1.05))] == [9_000, 8]
     assert memory.state.manifest.requests_since(at(2)) == ()
 
 
-def test_what_waits_is_known_until_it_is_done_and_an_old_run_does_not_bring_it_back(shelf: Place) -> None:
-    keep(shelf, requests=(wish(7, 10), wish(8, 900, state="done")))
-    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [7, 8]
-    slow = shelf.memory()
-    keep(shelf, requests=(wish(7, 10, state="done"),))
-    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [8]
-    slow.stage(Changes(requests=(wish(7, 10, trying_since=at(1)), wish(9, 901))))
+def test_a_pending_request_is_listed_until_done_and_a_slow_run_does_not_restore_it(in_folder: StoredMemory) -> None:
+    save(in_folder, requests=(ask(7, 10), ask(8, 900, state="done")))
+    assert [item.id for item in in_folder.memory().state.manifest.requests_since(at(0))] == [7, 8]
+    slow = in_folder.memory()
+    save(in_folder, requests=(ask(7, 10, state="done"),))
+    assert [item.id for item in in_folder.memory().state.manifest.requests_since(at(0))] == [8]
+    slow.stage(Changes(requests=(ask(7, 10, trying_since=at(1)), ask(9, 901))))
     slow.commit("late")
-    later = shelf.memory()
-    later.stage(Changes(requests=(wish(7, 10),)))
+    later = in_folder.memory()
+    later.stage(Changes(requests=(ask(7, 10),)))
     assert not later.commit("later still")
-    assert [one.id for one in shelf.memory().state.manifest.requests_since(at(0))] == [8, 9]
+    assert [item.id for item in in_folder.memory().state.manifest.requests_since(at(0))] == [8, 9]
 
 
-def test_everything_that_was_said_and_wished_can_be_gone_through(place: Place) -> None:
-    told = [
+def test_all_answers_and_requests_can_be_listed(stored: StoredMemory) -> None:
+    answers = [
         AnswerRecord(key, "said", at(1), comment_id=index + 1)
         for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
-    asked = [wish(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
-    keep(place, answers=told, requests=asked)
-    memory = place.memory()
-    assert (set(memory.state.every_answer()), set(memory.state.every_request())) == (set(told), set(asked))
-    newer = replace(told[1], at=at(2), ups=1)
+    all_requests = [ask(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
+    save(stored, answers=answers, requests=all_requests)
+    memory = stored.memory()
+    assert (set(memory.state.every_answer()), set(memory.state.every_request())) == (set(answers), set(all_requests))
+    newer = replace(answers[1], at=at(2), ups=1)
     memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
-    assert set(memory.state.every_answer()) == {*told, newer, AnswerRecord(5, "silent", at(1))} - {told[1]}
+    assert set(memory.state.every_answer()) == {*answers, newer, AnswerRecord(5, "silent", at(1))} - {answers[1]}
 
 
-def test_the_pages_that_are_there_are_listed(shelf: Place) -> None:
+def test_the_ids_of_living_pages_are_listed(in_folder: StoredMemory) -> None:
     keys = [f"docs/page {number}.md#part" for number in range(40)]
-    remember(shelf.memory(), *map(page, keys), issue("ABC-1"), issue(7), issue("LOG-1", kind=Kind.SESSION))
-    assert shelf.memory().state.page_ids() == sorted(keys)
-    remember(shelf.memory(), *(Tombstone(key, at(1)) for key in keys[:30]))
-    memory = shelf.memory()
+    remember(in_folder.memory(), *map(page, keys), issue("ABC-1"), issue(7), issue("LOG-1", kind=Kind.SESSION))
+    assert in_folder.memory().state.page_ids() == sorted(keys)
+    remember(in_folder.memory(), *(Tombstone(key, at(1)) for key in keys[:30]))
+    memory = in_folder.memory()
     assert memory.state.page_ids() == sorted(keys[30:])
     memory.stage(Changes(records=(Tombstone(keys[39], at(1)), page("new"), page(keys[0], revision=2))))
     assert memory.state.page_ids() == sorted([*keys[30:39], "new", keys[0]])
@@ -388,10 +388,12 @@ def test_the_pages_that_are_there_are_listed(shelf: Place) -> None:
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{\n", b'{"id": "docs/a.md", "kind": "issue"}\n<<<<'])
-def test_pages_are_listed_from_their_records_where_digests_are_damaged(shelf: Place, data: bytes | None) -> None:
-    remember(shelf.memory(), page("docs/a.md"), page("docs/b.md"), issue("ABC-1"))
-    shelf.put(dict.fromkeys(shelf.files("digests"), data))
-    assert shelf.memory().state.page_ids() == ["docs/a.md", "docs/b.md"]
+def test_pages_are_listed_from_their_records_if_digests_are_damaged(
+    in_folder: StoredMemory, data: bytes | None
+) -> None:
+    remember(in_folder.memory(), page("docs/a.md"), page("docs/b.md"), issue("ABC-1"))
+    in_folder.put(dict.fromkeys(in_folder.files("digests"), data))
+    assert in_folder.memory().state.page_ids() == ["docs/a.md", "docs/b.md"]
 
 
 # -- promises --------------------------------------------------------------------------------------------------------
@@ -404,42 +406,42 @@ def promises(*keys: int) -> list[AnswerRecord]:
     ]
 
 
-def being_said(key: int) -> AnswerRecord:
+def being_posted(key: int) -> AnswerRecord:
     return AnswerRecord(key, "pending", at(key), text_hash="abc", trying_since=at(key))
 
 
 @pytest.mark.slow
-def test_a_flood_of_issues_pushes_out_no_promise_and_what_is_given_up_is_settled(place: Place) -> None:
+def test_a_flood_of_issues_displaces_no_promise_and_dropped_ones_are_settled(stored: StoredMemory) -> None:
     last = MAX_PENDING + 11
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
-    keep(place, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
-    memory = keep(place, answers=[*promises(*range(MAX_PENDING + 2, last)), being_said(last)])
+    save(stored, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
+    memory = save(stored, answers=[*promises(*range(MAX_PENDING + 2, last)), being_posted(last)])
     assert memory.state.manifest.pending == (*range(1, MAX_PENDING), last)
     assert [f"More than {MAX_PENDING} issues are waiting" in note for note in memory.notes] == [True]
-    found = place.memory()
-    assert found.state.manifest.pending == memory.state.manifest.pending
-    said = found.state.answers(range(1, last + 1))
-    assert {key for key, one in said.items() if one.state == "pending"} == set(found.state.manifest.pending)
-    assert said[MAX_PENDING + 5].reason == "too many wait for an answer"
+    reopened = stored.memory()
+    assert reopened.state.manifest.pending == memory.state.manifest.pending
+    answers = reopened.state.answers(range(1, last + 1))
+    assert {key for key, answer in answers.items() if answer.state == "pending"} == set(reopened.state.manifest.pending)
+    assert answers[MAX_PENDING + 5].reason == "too many wait for an answer"
     memory.stage(Changes(answers=promises(1)))
-    assert memory.state.manifest.pending == found.state.manifest.pending
+    assert memory.state.manifest.pending == reopened.state.manifest.pending
 
 
-def test_who_opened_few_issues_is_answered_although_another_opened_many_before(place: Place) -> None:
+def test_a_single_issue_is_answered_even_if_somebody_opened_many_before(stored: StoredMemory) -> None:
     flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
-    keep(place, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
-    memory = keep(place, answers=promises(900))
+    save(stored, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
+    memory = save(stored, answers=promises(900))
     assert memory.state.manifest.pending == (*range(2, MAX_PENDING + 1), 900)
     assert memory.state.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
-def test_a_comment_that_stands_is_still_known_when_its_change_is_given_up(shelf: Place) -> None:
+def test_a_posted_comment_is_still_known_if_its_update_is_dropped(in_folder: StoredMemory) -> None:
     standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
-    memory = keep(shelf, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
+    memory = save(in_folder, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
     assert (memory.state.answers([900])[900].state, memory.state.answers([900])[900].comment_id) == ("said", 77)
 
 
-def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
+def test_page_sources_are_bounded_and_can_be_removed() -> None:
     manifest = Manifest().with_pages([("docs", "a"), ("wiki", "b"), ("docs", "c")])
     assert manifest.pages == {"docs": "c", "wiki": "b"}
     assert manifest.with_pages([("wiki", "")]).pages == {"docs": "c"}
@@ -447,22 +449,22 @@ def test_sources_of_pages_are_few_and_can_be_taken_out() -> None:
     assert len(decode_manifest(encode_manifest(many)).pages) == MAX_SOURCES
 
 
-# -- what it costs ---------------------------------------------------------------------------------------------------
+# -- requests to the server ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def filled(hosted: Hosted) -> Hosted:
-    """A branch with wishes and fixes on thread 250 alone."""
-    with opened(hosted) as store:
+def filled(hosted: HostedRepository) -> HostedRepository:
+    """A branch with requests and fixes for thread 250 only."""
+    with open_store(hosted) as store:
         memory = Memory(store).open()
-        memory.stage(Changes(records=(issue(7), issue(250)), requests=(wish(250, 5),), fixes=(fix(250),)))
+        memory.stage(Changes(records=(issue(7), issue(250)), requests=(ask(250, 5),), fixes=(fix(250),)))
         memory.commit("filled")
     return hosted
 
 
-def requests(hosted: Hosted, *keys: ThreadId, expected: bool) -> list[str]:
-    """What a run asks for that reads all that is kept of these threads."""
-    with opened(hosted) as store:
+def read_threads(hosted: HostedRepository, *keys: ThreadId, expected: bool) -> list[str]:
+    """Read everything stored about these threads and return the requests to the server."""
+    with open_store(hosted) as store:
         hosted.mark()
         memory = Memory(store).open(keys if expected else ())
         (
@@ -472,38 +474,40 @@ def requests(hosted: Hosted, *keys: ThreadId, expected: bool) -> list[str]:
             memory.state.manifest.requests_since(at(0)),
             memory.state.manifest.pages,
         )
-        return hosted.asked
+        return hosted.request_lines
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("expected", [True, False])
-def test_shards_that_are_not_there_cost_nothing_and_others_come_with_the_rest(filled: Hosted, expected: bool) -> None:
-    without, beside = (requests(filled, key, expected=expected) for key in (7, 250))
-    assert without == beside
-    assert len(without) == (5 if expected else 7)
+def test_missing_shards_cost_no_request_and_present_ones_come_with_the_rest(
+    filled: HostedRepository, expected: bool
+) -> None:
+    without_shards, with_shards = (read_threads(filled, key, expected=expected) for key in (7, 250))
+    assert without_shards == with_shards
+    assert len(without_shards) == (5 if expected else 7)
 
 
 @pytest.mark.slow
-def test_all_that_is_kept_of_a_thread_can_be_brought_in_one_exchange(filled: Hosted) -> None:
-    with opened(filled) as store:
+def test_everything_about_threads_can_be_prefetched_in_one_exchange(filled: HostedRepository) -> None:
+    with open_store(filled) as store:
         memory = Memory(store).open()
         filled.mark()
         memory.state.prefetch([7, 250])
-        brought = filled.asked
+        prefetch_requests = filled.request_lines
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
         assert (memory.state.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
         memory.stage(
-            Changes(records=(issue(250, 1),), requests=(wish(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
+            Changes(records=(issue(250, 1),), requests=(ask(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
         )
         memory.commit("changed")
-        assert brought == ["GET refs", "POST git-upload-pack"]
-        assert filled.asked == [*brought, "GET refs", "POST git-receive-pack"]
+        assert prefetch_requests == ["GET refs", "POST git-upload-pack"]
+        assert filled.request_lines == [*prefetch_requests, "GET refs", "POST git-receive-pack"]
 
 
-def test_wishes_of_the_last_hour_keep_the_manifest_small() -> None:
-    crowd = [wish(number, number, by=f"account{number % 50}", state="done") for number in range(1, 900)]
-    held: tuple[Request, ...] = ()
+def test_limiting_requests_to_the_last_hour_keeps_the_manifest_small() -> None:
+    all_requests = [ask(number, number, by=f"account{number % 50}", state="done") for number in range(1, 900)]
+    recent_ones: tuple[Request, ...] = ()
     for start, end in pairwise(range(0, 900, 90)):
-        held = recent(held, crowd[start:end])
-    assert held[-1].at - held[0].at <= timedelta(hours=1)
-    assert len(encode_manifest(replace(OLD, recent=held))) < 40_000
+        recent_ones = recent(recent_ones, all_requests[start:end])
+    assert recent_ones[-1].at - recent_ones[0].at <= timedelta(hours=1)
+    assert len(encode_manifest(replace(OLD_MANIFEST, recent=recent_ones))) < 40_000

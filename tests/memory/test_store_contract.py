@@ -16,18 +16,18 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.store import Store
 from tests.examples import examples
-from tests.memory.remotes import Hosted, bare_repository
+from tests.memory.remotes import HostedRepository, bare_repository
 
-Make = Callable[[], Store]
+OpenStore = Callable[[], Store]
 KINDS = ("folder", "branch by path", "branch over HTTP")
 
 
 @pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Opens one more store on the same place, as another process would."""
-    opened: list[Store] = []
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+    """Opens another store on the same folder or branch, as another process would."""
+    stores: list[Store] = []
 
-    def one_more() -> Store:
+    def open_another() -> Store:
         store: Store
         if request.param == "folder":
             store = FolderStore(tmp_path / "folder")
@@ -35,13 +35,13 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
             store = BranchStore(str(bare_repository(tmp_path / "remote.git")), "precedent", None)
         else:
             hosted = request.getfixturevalue("hosted")
-            assert isinstance(hosted, Hosted)
+            assert isinstance(hosted, HostedRepository)
             store = BranchStore(hosted.url, "precedent", hosted.token)
-        opened.append(store)
+        stores.append(store)
         return store
 
-    yield one_more
-    for store in opened:
+    yield open_another
+    for store in stores:
         store.close()
 
 
@@ -51,16 +51,16 @@ def contents(store: Store) -> dict[str, bytes]:
     return snapshot.read(snapshot.paths(""))
 
 
-def test_a_new_place_holds_nothing_and_says_so(make: Make) -> None:
-    snapshot = make().open(["index", "manifest.json"])
+def test_a_new_store_is_empty_and_has_no_revision(open_store: OpenStore) -> None:
+    snapshot = open_store().open(["index", "manifest.json"])
     assert snapshot.revision == ""
     assert snapshot.paths("") == []
     assert snapshot.read(["manifest.json", "records/0000/42.json"]) == {}
     assert list(snapshot.checkout("index").iterdir()) == []
 
 
-def test_what_one_store_writes_another_one_reads(make: Make) -> None:
-    writer, reader = make(), make()
+def test_what_one_store_writes_another_reads(open_store: OpenStore) -> None:
+    writer, reader = open_store(), open_store()
     written = writer.write(writer.open(), {"records/0000/42.json": b"{}", "manifest.json": b"\x00\xff\n\r\n"}, "first")
     snapshot = reader.open(["manifest.json"])
     assert snapshot.revision == written.revision != ""
@@ -71,8 +71,8 @@ def test_what_one_store_writes_another_one_reads(make: Make) -> None:
     assert written.read(["records/0000/42.json"]) == {"records/0000/42.json": b"{}"}
 
 
-def test_a_snapshot_never_sees_later_writes(make: Make) -> None:
-    store = make()
+def test_a_snapshot_never_sees_later_writes(open_store: OpenStore) -> None:
+    store = open_store()
     first = store.write(store.open(), {"a/kept": b"1", "a/changed": b"1", "a/deleted": b"1"}, "first")
     second = store.write(first, {"a/changed": b"2", "a/deleted": None, "a/added": b"2"}, "second")
     third = store.write(second, {"a/changed": b"3", "a/kept": None, "a/deleted": b"3"}, "third")
@@ -88,69 +88,69 @@ def test_a_snapshot_never_sees_later_writes(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_writing_on_an_old_state_changes_nothing_and_says_moved(make: Make) -> None:
-    slow, fast = make(), make()
+def test_writing_to_an_old_state_raises_tip_moved_and_changes_nothing(open_store: OpenStore) -> None:
+    slow, fast = open_store(), open_store()
     old = slow.open()
     fast.write(fast.open(), {"manifest.json": b"fast"}, "fast")
     with pytest.raises(TipMoved):
         slow.write(old, {"manifest.json": b"slow", "records/0000/1.json": b"slow"}, "slow")
-    assert contents(make()) == {"manifest.json": b"fast"}
+    assert contents(open_store()) == {"manifest.json": b"fast"}
     slow.write(slow.open(), {"records/0000/1.json": b"slow"}, "slow")
     assert contents(fast) == {"manifest.json": b"fast", "records/0000/1.json": b"slow"}
 
 
-def test_a_write_after_ones_own_write_needs_no_opening(make: Make) -> None:
-    store = make()
+def test_a_write_may_build_on_the_previous_one_without_opening_again(open_store: OpenStore) -> None:
+    store = open_store()
     snapshot = store.open()
     for turn in range(3):
         snapshot = store.write(snapshot, {f"records/{turn}.json": b"%d" % turn}, "on top")
     assert store.open().revision == snapshot.revision
-    assert contents(make()) == {f"records/{turn}.json": b"%d" % turn for turn in range(3)}
+    assert contents(open_store()) == {f"records/{turn}.json": b"%d" % turn for turn in range(3)}
 
 
-def test_a_write_that_changes_nothing_makes_no_state(make: Make) -> None:
-    store = make()
+def test_a_write_that_changes_nothing_creates_no_new_state(open_store: OpenStore) -> None:
+    store = open_store()
     base = store.write(store.open(), {"a": b"1", "b": b"2"}, "first")
-    same: list[dict[str, bytes | None]] = [{}, {"a": b"1"}, {"a": b"1", "gone": None}, {"folder/none": None}]
-    for edits in same:
+    no_changes: list[dict[str, bytes | None]] = [{}, {"a": b"1"}, {"a": b"1", "gone": None}, {"folder/none": None}]
+    for edits in no_changes:
         assert store.write(base, edits, "the same").revision == base.revision
-    assert make().open().revision == base.revision
+    assert open_store().open().revision == base.revision
 
 
-def test_all_files_can_be_deleted(make: Make) -> None:
-    store = make()
+def test_all_files_can_be_deleted(open_store: OpenStore) -> None:
+    store = open_store()
     full = store.write(store.open(), {"a/b/c": b"1", "d": b"2"}, "full")
     empty = store.write(full, {"a/b/c": None, "d": None}, "empty")
     assert empty.paths("") == []
     assert empty.revision not in {"", full.revision}
-    assert contents(make()) == {}
+    assert contents(open_store()) == {}
 
 
 @pytest.mark.slow
-def test_content_may_come_from_a_file(make: Make, tmp_path: Path) -> None:
+def test_content_may_come_from_a_file(open_store: OpenStore, tmp_path: Path) -> None:
     large = random.Random(1).randbytes(3_000_000)
     (tmp_path / "large").write_bytes(large)
     (tmp_path / "empty").touch()
-    store = make()
+    store = open_store()
     store.write(store.open(), {"index/large": tmp_path / "large", "index/empty": tmp_path / "empty"}, "files")
-    assert contents(make()) == {"index/large": large, "index/empty": b""}
+    assert contents(open_store()) == {"index/large": large, "index/empty": b""}
 
 
 @pytest.mark.parametrize("kind", ["absent", "folder", "symlink"])
-def test_only_a_regular_file_can_be_handed_over(make: Make, tmp_path: Path, kind: str) -> None:
+def test_content_may_come_only_from_a_regular_file(open_store: OpenStore, tmp_path: Path, kind: str) -> None:
     source = tmp_path / "source"
     if kind == "folder":
         source.mkdir()
     elif kind == "symlink":
         source.symlink_to(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").write_bytes(b"secret")
-    store = make()
+    store = open_store()
     with pytest.raises(StoreError):
         store.write(store.open(), {"index/x": source}, "no file")
-    assert make().open().revision == ""
+    assert open_store().open().revision == ""
 
 
-def test_names_with_spaces_quotes_and_any_script_survive(make: Make) -> None:
+def test_names_with_spaces_quotes_and_any_script_survive(open_store: OpenStore) -> None:
     names = [
         'say "hi".json',
         "ein Wort.json",
@@ -162,12 +162,12 @@ def test_names_with_spaces_quotes_and_any_script_survive(make: Make) -> None:
         ":(glob)*",
         "%s{}$HOME",
     ]
-    store = make()
+    store = open_store()
     store.write(store.open(), {name: name.encode() for name in names}, 'a "message"\nwith\n\ndata 3\nlines')
-    assert contents(make()) == {name: name.encode() for name in names}
+    assert contents(open_store()) == {name: name.encode() for name in names}
 
 
-UNFIT = [
+UNSAFE_PATHS = [
     "",
     "/etc/passwd",
     "../x",
@@ -187,10 +187,10 @@ UNFIT = [
 ]
 
 
-def test_a_path_that_leaves_the_store_is_refused(make: Make) -> None:
-    store = make()
+def test_a_path_that_leaves_the_store_is_refused(open_store: OpenStore) -> None:
+    store = open_store()
     snapshot = store.write(store.open(), {"a/b": b"1"}, "first")
-    for path in UNFIT:
+    for path in UNSAFE_PATHS:
         with pytest.raises(StoreError, match="not a path"):
             store.write(snapshot, {"fine": b"2", path: b"2"}, "unfit")
         with pytest.raises(StoreError, match="not a path"):
@@ -199,25 +199,25 @@ def test_a_path_that_leaves_the_store_is_refused(make: Make) -> None:
 
 
 @pytest.mark.parametrize("edits", [{"a/b/c": b"2"}, {"a": b"2"}, {"x": b"2", "x/y": b"2"}])
-def test_a_name_cannot_be_a_file_and_a_folder(make: Make, edits: dict[str, bytes]) -> None:
-    store = make()
+def test_a_name_cannot_be_a_file_and_a_folder(open_store: OpenStore, edits: dict[str, bytes]) -> None:
+    store = open_store()
     base = store.write(store.open(), {"a/b": b"1"}, "first")
     with pytest.raises(StoreError, match="file and a folder"):
         store.write(base, edits, "clash")
     assert contents(store) == {"a/b": b"1"}
 
 
-def test_a_folder_may_become_a_file_and_back_in_one_write(make: Make) -> None:
-    store = make()
+def test_a_folder_may_become_a_file_and_back_in_one_write(open_store: OpenStore) -> None:
+    store = open_store()
     folder = store.write(store.open(), {"a/b": b"1", "a/c": b"1"}, "folder")
     file = store.write(folder, {"a": b"2", "a/b": None, "a/c": None}, "file")
-    assert contents(make()) == {"a": b"2"}
+    assert contents(open_store()) == {"a": b"2"}
     store.write(file, {"a/b": b"3", "a": None}, "folder again")
-    assert contents(make()) == {"a/b": b"3"}
+    assert contents(open_store()) == {"a/b": b"3"}
 
 
-def test_a_checkout_can_be_written_without_changing_the_store(make: Make) -> None:
-    store = make()
+def test_a_checkout_can_be_written_without_changing_the_store(open_store: OpenStore) -> None:
+    store = open_store()
     snapshot = store.write(store.open(), {"index/toc": b"1", "index/seg": b"2", "other": b"3"}, "index")
     folder = snapshot.checkout("index")
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == {"toc": b"1", "seg": b"2"}
@@ -226,21 +226,21 @@ def test_a_checkout_can_be_written_without_changing_the_store(make: Make) -> Non
         file.write(b"more")
     (folder / "seg").unlink()
     (folder / "new").write_bytes(b"4")
-    assert contents(make()) == {"index/toc": b"1", "index/seg": b"2", "other": b"3"}
+    assert contents(open_store()) == {"index/toc": b"1", "index/seg": b"2", "other": b"3"}
     assert {file.name for file in snapshot.checkout("index/").iterdir()} == {"toc", "seg"}
     store.write(snapshot, {"index/new": folder / "new", "index/toc": folder / "toc", "index/seg": None}, "back")
-    assert contents(make()) == {"index/toc": b"1more", "index/new": b"4", "other": b"3"}
+    assert contents(open_store()) == {"index/toc": b"1more", "index/new": b"4", "other": b"3"}
 
 
-def test_a_checkout_refuses_a_sub_folder(make: Make) -> None:
-    store = make()
+def test_a_checkout_refuses_a_sub_folder(open_store: OpenStore) -> None:
+    store = open_store()
     snapshot = store.write(store.open(), {"index/seg": b"1", "index/deep/seg": b"2"}, "nested")
     with pytest.raises(StoreError, match="sub-folder"):
         snapshot.checkout("index")
 
 
-def test_closing_removes_the_working_copies(make: Make) -> None:
-    store = make()
+def test_closing_removes_the_working_copies(open_store: OpenStore) -> None:
+    store = open_store()
     folder = store.write(store.open(), {"index/seg": b"1"}, "index").checkout("index")
     assert folder.is_dir()
     store.close()
@@ -259,8 +259,10 @@ WRITES = st.lists(st.dictionaries(NAMES, st.none() | st.binary(max_size=4), max_
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(writes=WRITES)
-def test_any_row_of_writes_ends_as_a_dictionary_would(make: Make, writes: list[dict[str, bytes | None]]) -> None:
-    store = make()
+def test_any_sequence_of_writes_ends_like_a_dictionary(
+    open_store: OpenStore, writes: list[dict[str, bytes | None]]
+) -> None:
+    store = open_store()
     snapshot = store.open()
     expected = snapshot.read(snapshot.paths(""))  # what the example before this one left there
     for edits in writes:
@@ -268,5 +270,5 @@ def test_any_row_of_writes_ends_as_a_dictionary_would(make: Make, writes: list[d
         expected |= {path: content for path, content in edits.items() if content is not None}
         expected = {path: content for path, content in expected.items() if edits.get(path, b"") is not None}
         assert snapshot.read(snapshot.paths("")) == expected
-    assert contents(make()) == expected
+    assert contents(open_store()) == expected
     store.close()

@@ -1,4 +1,4 @@
-"""Documents of an organisation's index: what memory knows, bounded, and nothing that must not be shown elsewhere."""
+"""Documents of an organisation's index: what memory knows, bounded, and only what may be shown elsewhere."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,19 +13,19 @@ from bot.memory.memory import Memory
 from bot.organisation.documents import MAX_TERMS, MemorySource, all_threads, changed_threads
 from bot.reading.analyzer import terms
 from bot.recall.elsewhere import TITLE_REPEATS
-from tests.recall.samples import at, closed, said, thread
+from tests.recall.samples import at, closed, message, thread
 
 SOURCE = MemorySource(7, "octo-org/sdk", 1_000)
 TITLE = "Login loops after the upgrade"
 BODY = "The cookie is refused: SessionError: path mismatch in auth/cookie.py, see `refresh_session`."
-FIXED = closed(3, TITLE, BODY, comments=(said("Fixed in #9.", 3.4, "hubot", "MEMBER"),))
+FIXED = closed(3, TITLE, BODY, comments=(message("Fixed in #9.", 3.4, "hubot", "MEMBER"),))
 
-Remembered = Callable[..., Memory]
+StoreRecords = Callable[..., Memory]
 
 
 @pytest.fixture
-def remembered(tmp_path: Path) -> Iterator[Remembered]:
-    """A memory of these records and fixes, written and opened again."""
+def store_records(tmp_path: Path) -> Iterator[StoreRecords]:
+    """Return a function that stores records and fixes, and opens their memory again."""
     memory = Memory(FolderStore(tmp_path / "store"))
 
     def put(*records: Record, fixes: tuple[FixInfo, ...] = (), unseen: tuple[Record, ...] = ()) -> Memory:
@@ -39,69 +39,76 @@ def remembered(tmp_path: Path) -> Iterator[Remembered]:
     memory.close()
 
 
-def test_a_document_has_what_a_search_and_a_comment_need(remembered: Remembered) -> None:
-    (one,) = all_threads(remembered(FIXED), SOURCE)
-    assert (one.repository, one.id, one.name, one.revision) == (7, 3, "octo-org/sdk", 1_000)
-    assert (one.title, one.author, one.closed_at) == (TITLE, "monalisa", FIXED.closed_at)
-    assert one.url == "https://github.com/octo-org/sdk/issues/3"
-    assert one.files == ("auth/cookie.py",)
-    assert "refresh_session" in one.names
-    assert any("path mismatch" in error for error in one.errors)
-    assert one.terms.count(terms("loops")[0]) == TITLE_REPEATS
-    assert terms("cookie")[0] in one.terms
+def test_a_document_has_what_a_search_and_a_comment_need(store_records: StoreRecords) -> None:
+    (document,) = all_threads(store_records(FIXED), SOURCE)
+    assert (document.repository, document.id, document.name, document.revision) == (7, 3, "octo-org/sdk", 1_000)
+    assert (document.title, document.author, document.closed_at) == (TITLE, "monalisa", FIXED.closed_at)
+    assert document.url == "https://github.com/octo-org/sdk/issues/3"
+    assert document.files == ("auth/cookie.py",)
+    assert "refresh_session" in document.names
+    assert any("path mismatch" in error for error in document.errors)
+    assert document.terms.count(terms("loops")[0]) == TITLE_REPEATS
+    assert terms("cookie")[0] in document.terms
 
 
-def test_an_ending_is_told_as_far_as_it_is_proven(remembered: Remembered) -> None:
+def test_a_document_shows_an_ending_only_as_far_as_it_is_proven(store_records: StoreRecords) -> None:
     fix = FixInfo(3, "#9", at(5), is_pull=True, commit="a" * 40, merged_at=at(4), release="v4.2", released_at=at(5))
-    (known,) = all_threads(remembered(FIXED, fixes=(fix,)), SOURCE)
-    assert (known.outcome.kind, known.outcome.fix, known.outcome.release) == (OutcomeKind.FIXED, "#9", "v4.2")
-    (refuted,) = all_threads(remembered(fixes=(replace(fix, refuted=True, looked_at=at(6)),)), SOURCE)
+    (fixed,) = all_threads(store_records(FIXED, fixes=(fix,)), SOURCE)
+    assert (fixed.outcome.kind, fixed.outcome.fix, fixed.outcome.release) == (OutcomeKind.FIXED, "#9", "v4.2")
+    (refuted,) = all_threads(store_records(fixes=(replace(fix, refuted=True, looked_at=at(6)),)), SOURCE)
     assert refuted.outcome.kind is not OutcomeKind.FIXED
     assert refuted.outcome.release is None
 
 
-def test_a_discussion_is_one_and_pull_requests_and_pages_are_none(remembered: Remembered) -> None:
+def test_discussions_become_documents_but_pull_requests_and_pages_do_not(store_records: StoreRecords) -> None:
     talk = thread(4, "How do I log in?", kind=Kind.DISCUSSION, role="MEMBER")
     pull = thread(5, TITLE, BODY, kind=Kind.PULL, role="MEMBER")
     page = thread("wiki:Home", "Home", kind=Kind.PAGE)
-    found = list(all_threads(remembered(talk, pull, page), SOURCE))
-    assert [one.id for one in found] == [4]
-    assert found[0].url.endswith("/discussions/4")
+    documents = list(all_threads(store_records(talk, pull, page), SOURCE))
+    assert [document.id for document in documents] == [4]
+    assert documents[0].url.endswith("/discussions/4")
 
 
-def test_what_is_gone_or_not_shown_is_written_as_gone_without_a_text(remembered: Remembered) -> None:
-    memory = remembered(FIXED, Tombstone(8, at(9)), unseen=(FIXED,))
-    found = {one.id: one for one in changed_threads([3, 8, 99], memory, SOURCE)}
-    assert set(found) == {3, 8, 99}
-    assert all(one.is_gone and not (one.title or one.terms or one.author or one.url) for one in found.values())
-    assert [one.id for one in all_threads(memory, SOURCE)] == [8]
+def test_deleted_or_hidden_threads_are_written_as_gone_without_text(store_records: StoreRecords) -> None:
+    memory = store_records(FIXED, Tombstone(8, at(9)), unseen=(FIXED,))
+    documents = {document.id: document for document in changed_threads([3, 8, 99], memory, SOURCE)}
+    assert set(documents) == {3, 8, 99}
+    assert all(
+        document.is_gone and not (document.title or document.terms or document.author or document.url)
+        for document in documents.values()
+    )
+    assert [document.id for document in all_threads(memory, SOURCE)] == [8]
 
 
-def test_the_words_of_people_who_are_not_quoted_are_left_out(remembered: Remembered) -> None:
+def test_text_of_ignored_people_is_left_out(store_records: StoreRecords) -> None:
     source = replace(SOURCE, people=("MonaLisa", "hubot"))
-    (one,) = all_threads(remembered(FIXED), source)
-    assert terms("cookie")[0] not in one.terms
-    assert (one.errors, one.files, one.names, one.outcome.quote) == ((), (), (), "")
-    assert one.title == TITLE
+    (document,) = all_threads(store_records(FIXED), source)
+    assert terms("cookie")[0] not in document.terms
+    assert (document.errors, document.files, document.names, document.outcome.quote) == ((), (), (), "")
+    assert document.title == TITLE
 
 
-def test_an_issue_that_nobody_stands_behind_but_an_unknown_author_is_not_told_elsewhere(remembered: Remembered) -> None:
-    lone = closed(5, TITLE, BODY, author="mona", closed_by="mona", role="NONE")
-    answered = thread(6, TITLE, BODY, author="mona", comments=(said("Same here.", 7),))
+def test_an_issue_vouched_for_by_nobody_but_its_unknown_author_is_not_shown_elsewhere(
+    store_records: StoreRecords,
+) -> None:
+    unvouched = closed(5, TITLE, BODY, author="mona", closed_by="mona", role="NONE")
+    answered = thread(6, TITLE, BODY, author="mona", comments=(message("Same here.", 7),))
     known = thread(7, TITLE, BODY, author="octocat", role="CONTRIBUTOR")
-    found = {one.id: one.is_gone for one in all_threads(remembered(lone, answered, known), SOURCE)}
-    assert found == {5: True, 6: False, 7: False}
+    gone = {
+        document.id: document.is_gone for document in all_threads(store_records(unvouched, answered, known), SOURCE)
+    }
+    assert gone == {5: True, 6: False, 7: False}
 
 
 @pytest.mark.parametrize("body", ["word " * 50_000, " ".join(f"w{n}" for n in range(20_000))])
-def test_a_long_text_is_bounded(remembered: Remembered, body: str) -> None:
-    one = next(all_threads(remembered(replace(FIXED, body=body)), SOURCE))
-    assert len(set(one.terms)) <= MAX_TERMS + len(set(terms(TITLE)))
-    assert len(one.terms) <= 5 * MAX_TERMS + TITLE_REPEATS * len(terms(TITLE))
+def test_a_long_text_is_bounded(store_records: StoreRecords, body: str) -> None:
+    document = next(all_threads(store_records(replace(FIXED, body=body)), SOURCE))
+    assert len(set(document.terms)) <= MAX_TERMS + len(set(terms(TITLE)))
+    assert len(document.terms) <= 5 * MAX_TERMS + TITLE_REPEATS * len(terms(TITLE))
 
 
-def test_many_threads_come_in_batches_and_each_once(remembered: Remembered) -> None:
-    some: list[Thread] = [thread(n, f"Thing {n} is odd", role="MEMBER") for n in range(1, 450)]
-    memory = remembered(*some)
-    assert [one.id for one in all_threads(memory, SOURCE)] == [one.id for one in some]
-    assert len({one.id for one in changed_threads(range(1, 450), memory, SOURCE)}) == len(some)
+def test_many_threads_are_read_in_batches_and_each_once(store_records: StoreRecords) -> None:
+    threads: list[Thread] = [thread(n, f"Thing {n} is odd", role="MEMBER") for n in range(1, 450)]
+    memory = store_records(*threads)
+    assert [document.id for document in all_threads(memory, SOURCE)] == [document.id for document in threads]
+    assert len({document.id for document in changed_threads(range(1, 450), memory, SOURCE)}) == len(threads)

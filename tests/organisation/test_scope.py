@@ -1,4 +1,4 @@
-"""Which repositories may be shown in which: readers of the one may read the other, or both settings agree."""
+"""Which repositories may be shown in which: all readers of one may read the other, or both settings agree."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ APP = OrganisationRepository(2, "octo-org/app", 7, PUBLIC)
         (PRIVATE, PRIVATE, False),
     ],
 )
-def test_what_all_readers_may_read_is_visible(reader: Visibility, other: Visibility, is_visible: bool) -> None:
-    found = visible_to(replace(APP, visibility=reader), [replace(SDK, visibility=other)])
-    assert found == ({SDK.id} if is_visible else set())
+def test_a_repository_that_all_readers_can_read_is_visible(
+    reader: Visibility, other: Visibility, is_visible: bool
+) -> None:
+    visible = visible_to(replace(APP, visibility=reader), [replace(SDK, visibility=other)])
+    assert visible == ({SDK.id} if is_visible else set())
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_what_all_readers_may_read_is_visible(reader: Visibility, other: Visibil
         (("*/*",), ("other/*",), False),
     ],
 )
-def test_a_private_repository_is_visible_if_both_name_each_other(
+def test_a_private_repository_is_visible_if_both_share_with_each_other(
     ours: tuple[str, ...], theirs: tuple[str, ...], is_visible: bool
 ) -> None:
     sdk = replace(SDK, visibility=PRIVATE, shares=theirs)
@@ -56,7 +58,7 @@ def test_a_private_repository_is_visible_if_both_name_each_other(
     assert visible_to(replace(APP, visibility=PUBLIC, shares=ours), [sdk]) == set(), "the public reads it"
 
 
-def test_neither_itself_nor_what_is_gone_nor_another_installation_is_visible() -> None:
+def test_neither_itself_nor_deleted_ones_nor_other_installations_are_visible() -> None:
     gone, foreign = replace(SDK, is_gone=True), replace(SDK, installation=8)
     assert visible_to(APP, [APP, gone, foreign]) == set()
     assert visible_to(replace(APP, is_gone=True), [SDK]) == set()
@@ -78,9 +80,9 @@ _REPOSITORIES = st.builds(
 
 
 @given(_REPOSITORIES, st.lists(_REPOSITORIES, max_size=5))
-def test_a_reader_that_becomes_wider_never_sees_more(
+def test_a_repository_with_more_readers_never_sees_more(
     reader: OrganisationRepository, others: list[OrganisationRepository]
 ) -> None:
     order = (PRIVATE, INTERNAL, PUBLIC)
-    found = [visible_to(replace(reader, visibility=each), others) for each in order]
-    assert found[2] <= found[1] <= found[0]
+    visible = [visible_to(replace(reader, visibility=each), others) for each in order]
+    assert visible[2] <= visible[1] <= visible[0]

@@ -51,13 +51,13 @@ def thread(number: int, revision: int) -> OrganisationThread:
 
 
 def write(writer: int, total: int, begin: int) -> None:
-    """Write all threads from the ``begin``-th batch on, in an order of its own; a line after each batch."""
+    """Write all threads from batch ``begin`` on, in an order of its own; print a line after each batch."""
     numbers = list(range(total))
     random.Random(writer).shuffle(numbers)
     with open_candidates(URI, TENANT) as index:
         for batch in range(begin, -(-total // BATCH)):
-            some = numbers[batch * BATCH : (batch + 1) * BATCH]
-            index.upsert([thread(number, 1 + (number + writer) % 2) for number in some])
+            numbers_of_batch = numbers[batch * BATCH : (batch + 1) * BATCH]
+            index.upsert([thread(number, 1 + (number + writer) % 2) for number in numbers_of_batch])
             print(batch, flush=True)
             if batch % COMPACTS == COMPACTS - 1:
                 index.compact()
@@ -65,7 +65,7 @@ def write(writer: int, total: int, begin: int) -> None:
 
 @dataclass
 class Writer:
-    """A process that writes, and how far it has come."""
+    """A process that writes, and its progress."""
 
     number: int
     total: int
@@ -74,30 +74,30 @@ class Writer:
     process: subprocess.Popen[bytes] | None = None
 
     @property
-    def told(self) -> Path:
+    def progress_file(self) -> Path:
         return self.folder / f"writer-{self.number}"
 
     def start(self) -> None:
         command = [sys.executable, "-m", "tests.organisation.writers", "--write", str(self.number)]
-        given = [*command, "--threads", str(self.total), "--begin", str(self.done)]
-        with self.told.open("wb") as told, (self.folder / f"errors-{self.number}").open("ab") as errors:
-            self.process = subprocess.Popen(given, cwd=ROOT, stdout=told, stderr=errors)
+        arguments = [*command, "--threads", str(self.total), "--begin", str(self.done)]
+        with self.progress_file.open("wb") as output, (self.folder / f"errors-{self.number}").open("ab") as errors:
+            self.process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=errors)
 
     def kill(self) -> None:
-        """End it at once; the batch that it was at is written again."""
+        """Kill the process; its current batch is written again."""
         assert self.process
         self.process.kill()
         self.process.wait()
-        self.look()
+        self.read_progress()
 
-    def look(self) -> None:
-        lines = self.told.read_bytes().split()
+    def read_progress(self) -> None:
+        lines = self.progress_file.read_bytes().split()
         self.done = max(self.done, int(lines[-1]) + 1 if lines else 0)
 
     @property
     def has_written(self) -> bool:
-        """Since it was started: a machine with much to do takes longer for the start than for the work."""
-        return self.told.stat().st_size > 0
+        """Whether it wrote since its start, which takes longer than the work on a busy machine."""
+        return self.progress_file.stat().st_size > 0
 
     @property
     def is_finished(self) -> bool:
@@ -108,17 +108,17 @@ class Writer:
         return code == 0
 
 
-def race(total: int, seed: int, folder: Path, longest: float = 12) -> tuple[int, float]:
-    """Let both write, and kill one at most every ``longest`` seconds; how many kills, in how many seconds."""
-    chance, kills, begun = random.Random(seed), 0, time.monotonic()
+def race_writers(total: int, seed: int, folder: Path, longest: float = 12) -> tuple[int, float]:
+    """Let both write, and kill one at most every ``longest`` seconds; return the kills and the seconds."""
+    random_source, kills, begun = random.Random(seed), 0, time.monotonic()
     writers = [Writer(number, total, folder) for number in (0, 1)]
     for writer in writers:
         writer.start()
     try:
-        while left := [writer for writer in writers if not writer.is_finished]:
-            time.sleep(chance.uniform(1, longest))
-            writer = chance.choice(left)
-            if writer.has_written and (not kills or chance.random() < 0.5) and not writer.is_finished:
+        while unfinished := [writer for writer in writers if not writer.is_finished]:
+            time.sleep(random_source.uniform(1, longest))
+            writer = random_source.choice(unfinished)
+            if writer.has_written and (not kills or random_source.random() < 0.5) and not writer.is_finished:
                 writer.kill()
                 writer.start()
                 kills += 1
@@ -128,12 +128,12 @@ def race(total: int, seed: int, folder: Path, longest: float = 12) -> tuple[int,
     return kills, time.monotonic() - begun
 
 
-def wrong(total: int) -> list[str]:
-    """What is not as it should be in the table, and in what a search finds."""
+def faults_in_table(total: int) -> list[str]:
+    """Return what is wrong in the table, and in the results of a search."""
     database = lancedb.connect(URI + "/" + TENANT)
     tables = [name for name in database.list_tables(limit=1_000).tables if name.startswith("threads-")]
     with open_candidates(URI, TENANT) as index:
-        found = index.search(["crash"], range(REPOSITORIES), limit=2 * total)
+        matches = index.search(["crash"], range(REPOSITORIES), limit=2 * total)
         stale = index.search(["revision1"], range(REPOSITORIES), limit=total)
     rows = max((database.open_table(name).to_arrow().to_pylist() for name in tables), key=len)
     keys = [row["key"] for row in rows]
@@ -141,27 +141,27 @@ def wrong(total: int) -> list[str]:
         *([] if len(set(keys)) == total else [f"{total - len(set(keys))} threads are lost"]),
         *([] if len(keys) == len(set(keys)) else [f"{len(keys) - len(set(keys))} are there twice"]),
         *([] if all(row["revision"] == 2 for row in rows) else ["an earlier revision won"]),
-        *([] if len(found) == sum(number % 50 != 0 for number in range(total)) else [f"{len(found)} are found"]),
+        *([] if len(matches) == sum(number % 50 != 0 for number in range(total)) else [f"{len(matches)} are found"]),
         *([] if not stale else [f"{len(stale)} are found by an earlier text"]),
     ]
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
     parser.add_argument("--write", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--begin", type=int, default=0, help=argparse.SUPPRESS)
-    chosen = parser.parse_args(given)
-    if chosen.write is not None:
-        write(chosen.write, chosen.threads, chosen.begin)
+    options = parser.parse_args(arguments)
+    if options.write is not None:
+        write(options.write, options.threads, options.begin)
         return 0
     with s3() as (objects, environment):
         os.environ.update(environment)
-        kills, seconds = race(chosen.threads, chosen.seed, chosen.folder)
-        faults = wrong(chosen.threads)
-    upserts = f"{2 * chosen.threads:,} upserts by two processes in {seconds:.0f} s"
+        kills, seconds = race_writers(options.threads, options.seed, options.folder)
+        faults = faults_in_table(options.threads)
+    upserts = f"{2 * options.threads:,} upserts by two processes in {seconds:.0f} s"
     print(f"{upserts}, {kills} kills, {objects.requests:,} requests", *faults, sep="\n")
     return 1 if faults else 0
 

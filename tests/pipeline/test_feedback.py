@@ -1,4 +1,4 @@
-"""What readers think of our comments, as a run that nobody waits for collects it."""
+"""Reactions to our comments, as collected by a run that nobody waits for."""
 
 from __future__ import annotations
 
@@ -31,72 +31,72 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(FolderStore(tmp_path / "store")).open()
 
 
-def answered(github: FakeGitHub, memory: Memory, count: int = 1, **rest: Any) -> list[AnswerRecord]:
-    """Issues with a comment of ours each, an hour apart, the newest an hour ago; memory knows of them."""
-    said = []
+def post_answers(github: FakeGitHub, memory: Memory, count: int = 1, **fields: Any) -> list[AnswerRecord]:
+    """Open issues with one comment of ours each, an hour apart, the last one an hour ago, and store the answers."""
+    records = []
     for turn in range(count):
         number = github.open_issue("octocat", f"Crash {turn}")
         comment = github.comment(number, BOT, "Seen before: #1")
         moment = NOW - timedelta(hours=count - turn)
-        one = AnswerRecord(number, "said", moment, "", "x", comment, ((1, 0.7),), "q")
-        said.append(replace(one, **rest))
-    memory.stage(Changes(answers=tuple(said)))
+        record = AnswerRecord(number, "said", moment, "", "x", comment, ((1, 0.7),), "q")
+        records.append(replace(record, **fields))
+    memory.stage(Changes(answers=tuple(records)))
     memory.commit("said")
-    return said
+    return records
 
 
-def react(github: FakeGitHub, said: AnswerRecord, *contents: str) -> None:
-    assert isinstance(said.id, int)
+def react(github: FakeGitHub, answer: AnswerRecord, *contents: str) -> None:
+    assert isinstance(answer.id, int)
     for turn, content in enumerate(contents):
-        github.react(said.id, f"reader{turn}", content, said.comment_id)
+        github.react(answer.id, f"reader{turn}", content, answer.comment_id)
 
 
 def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
     github: FakeGitHub, client: GitHubClient, memory: Memory
 ) -> None:
-    liked, disliked, _ = answered(github, memory, 3)
+    liked, disliked, _ = post_answers(github, memory, 3)
     react(github, liked, "+1", "+1", "heart", "-1")
     react(github, disliked, "-1", "confused")
-    found = collect_feedback(memory, client, NOW)
-    assert set(found) == {replace(liked, ups=2, downs=1), replace(disliked, downs=1)}
-    memory.stage(Changes(answers=found))
+    updated = collect_feedback(memory, client, NOW)
+    assert set(updated) == {replace(liked, ups=2, downs=1), replace(disliked, downs=1)}
+    memory.stage(Changes(answers=updated))
     assert memory.commit("feedback")
     assert collect_feedback(memory, client, NOW) == ()
 
 
 def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
-    (said,) = answered(github, memory, ups=2, downs=1)
-    found = collect_feedback(memory, client, NOW)
-    assert found == (replace(said, ups=0, downs=0),)
-    memory.stage(Changes(answers=found))
+    (answer,) = post_answers(github, memory, ups=2, downs=1)
+    updated = collect_feedback(memory, client, NOW)
+    assert updated == (replace(answer, ups=0, downs=0),)
+    memory.stage(Changes(answers=updated))
     memory.commit("feedback")
-    assert memory.state.answers([said.id])[said.id].ups == 0
+    assert memory.state.answers([answer.id])[answer.id].ups == 0
 
 
-def test_a_comment_that_a_person_deleted_is_known_as_removed(
+def test_a_comment_deleted_by_a_person_is_recorded_as_removed(
     github: FakeGitHub, client: GitHubClient, memory: Memory
 ) -> None:
-    gone, stands = answered(github, memory, 2)
-    assert gone.comment_id is not None
-    github.delete_comment(gone.comment_id, by="octocat")
-    react(github, stands, "+1")
+    deleted, standing = post_answers(github, memory, 2)
+    assert deleted.comment_id is not None
+    github.delete_comment(deleted.comment_id, by="octocat")
+    react(github, standing, "+1")
     assert set(collect_feedback(memory, client, NOW)) == {
-        replace(gone, state="removed", reason=DELETED),
-        replace(stands, ups=1),
+        replace(deleted, state="removed", reason=DELETED),
+        replace(standing, ups=1),
     }
 
 
 @pytest.mark.parametrize(
-    "passed",
+    "changes",
     [
         {"state": "pending"}, {"state": "silent"}, {"state": "withdrawn"}, {"state": "removed"}, {"comment_id": None},
         {"at": NOW - timedelta(days=14)}, {"at": NOW - timedelta(minutes=9)}, {"at": NOW + timedelta(days=1)},
     ],
 )  # fmt: skip
-def test_only_comments_that_stand_and_are_neither_old_nor_just_written_are_looked_at(
-    github: FakeGitHub, client: GitHubClient, memory: Memory, passed: dict[str, Any]
+def test_removed_old_and_brand_new_comments_are_not_read(
+    github: FakeGitHub, client: GitHubClient, memory: Memory, changes: dict[str, Any]
 ) -> None:
-    answered(github, memory, **passed)
+    post_answers(github, memory, **changes)
     assert collect_feedback(memory, client, NOW) == ()
     assert client.reads == 0
 
@@ -110,36 +110,36 @@ def test_only_comments_that_stand_and_are_neither_old_nor_just_written_are_looke
         (timedelta(days=14), 0),
     ],
 )
-def test_a_comment_is_looked_at_from_its_tenth_minute_for_two_weeks(
+def test_a_comment_is_read_from_its_tenth_minute_for_two_weeks(
     github: FakeGitHub, client: GitHubClient, memory: Memory, age: timedelta, reads: int
 ) -> None:
-    answered(github, memory, at=NOW - age)
+    post_answers(github, memory, at=NOW - age)
     collect_feedback(memory, client, NOW)
     assert client.reads == reads
 
 
-def test_of_many_the_newest_are_looked_at(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
-    said = answered(github, memory, MAX_READS + 5)
-    for one in said:
-        react(github, one, "+1")
-    found = collect_feedback(memory, client, NOW)
+def test_only_the_newest_of_many_comments_are_read(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
+    answers = post_answers(github, memory, MAX_READS + 5)
+    for answer in answers:
+        react(github, answer, "+1")
+    updated = collect_feedback(memory, client, NOW)
     assert client.reads == MAX_READS
-    assert [one.id for one in found] == [one.id for one in reversed(said[5:])]
+    assert [answer.id for answer in updated] == [answer.id for answer in reversed(answers[5:])]
 
 
 @pytest.mark.parametrize("kind", ["401", "primary403", "secondary403"])
-def test_when_github_cannot_be_asked_what_was_learned_is_kept(
+def test_a_refusal_by_github_keeps_the_feedback_read_before(
     github: FakeGitHub, client: GitHubClient, memory: Memory, kind: str
 ) -> None:
-    said = answered(github, memory, 4)
-    for one in said:
-        react(github, one, "-1")
+    answers = post_answers(github, memory, 4)
+    for answer in answers:
+        react(github, answer, "-1")
     github.faults.add("GET *", kind, times=None, after=2)
-    assert [one.id for one in collect_feedback(memory, client, NOW)] == [said[3].id, said[2].id]
+    assert [answer.id for answer in collect_feedback(memory, client, NOW)] == [answers[3].id, answers[2].id]
     assert client.reads == 3
 
 
-SAID = AnswerRecord(7, "said", NOW, comment_id=5, ups=1, downs=1)
+ANSWER = AnswerRecord(7, "said", NOW, comment_id=5, ups=1, downs=1)
 
 
 @pytest.mark.parametrize(
@@ -155,27 +155,27 @@ SAID = AnswerRecord(7, "said", NOW, comment_id=5, ups=1, downs=1)
         ("+1", (1, 1)),
     ],
 )
-def test_counts_that_are_none_do_not_count(reactions: Any, counts: Sequence[int]) -> None:
-    found = with_reactions(SAID, {"reactions": reactions})
-    assert (found.ups, found.downs) == tuple(counts)
+def test_malformed_counts_are_ignored(reactions: Any, counts: Sequence[int]) -> None:
+    updated = with_reactions(ANSWER, {"reactions": reactions})
+    assert (updated.ups, updated.downs) == tuple(counts)
 
 
-def test_a_count_that_was_slow_does_not_undo_what_happened_meanwhile(
+def test_slow_feedback_does_not_undo_what_happened_meanwhile(
     github: FakeGitHub, client: GitHubClient, memory: Memory, tmp_path: Path
 ) -> None:
-    said = answered(github, memory, 3)
-    for one in said:
-        react(github, one, "+1")
-    removed, again, kept = said
+    answers = post_answers(github, memory, 3)
+    for answer in answers:
+        react(github, answer, "+1")
+    removed, reanswered, unchanged = answers
     slow, fast = (Memory(FolderStore(tmp_path / "store")).open() for _ in range(2))
     slow.stage(Changes(answers=collect_feedback(slow, client, NOW)))
-    later = replace(again, state="pending", at=NOW, text_hash="y", comment_id=None)
+    later = replace(reanswered, state="pending", at=NOW, text_hash="y", comment_id=None)
     fast.stage(Changes(answers=(replace(removed, state="removed"), later)))
     assert fast.commit("meanwhile")
     assert slow.commit("feedback")
-    held = Memory(FolderStore(tmp_path / "store")).open().state.answers([one.id for one in said])
-    assert held == {
+    stored = Memory(FolderStore(tmp_path / "store")).open().state.answers([answer.id for answer in answers])
+    assert stored == {
         removed.id: replace(removed, state="removed", ups=1),
-        again.id: later,
-        kept.id: replace(kept, ups=1),
+        reanswered.id: later,
+        unchanged.id: replace(unchanged, ups=1),
     }

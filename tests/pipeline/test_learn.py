@@ -1,4 +1,4 @@
-"""What a memory learns from its own history: when, what it keeps of it, and what happens to it on the way."""
+"""What a memory learns from its own history: when it learns, what it stores, and what can go wrong."""
 
 from __future__ import annotations
 
@@ -28,51 +28,51 @@ THREADS = [life.thread() for life in generated(SIZE + 1, Random(5))]
 HISTORY, LATER = THREADS[:SIZE], THREADS[SIZE]
 
 
-def opened(folder: Path) -> Memory:
+def open_memory(folder: Path) -> Memory:
     return Memory(FolderStore(folder), sleep=lambda _: None).open()
 
 
-def remembering(folder: Path, threads: Iterable[Thread]) -> Memory:
-    memory = opened(folder)
+def remember(folder: Path, threads: Iterable[Thread]) -> Memory:
+    memory = open_memory(folder)
     memory.stage(Changes(records=tuple(threads)))
     memory.commit("Remember")
     return memory
 
 
-def taught(memory: Memory) -> Backtest:
+def learn_from(memory: Memory) -> Backtest:
     return learn(memory, Settings(), Renderer(), RepositoryAddress("octo-org/hello-world"))
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def learned_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder whose memory has learned from its history."""
     folder = tmp_path_factory.mktemp("learned")
-    memory = remembering(folder, HISTORY)
-    taught(memory)
+    memory = remember(folder, HISTORY)
+    learn_from(memory)
     assert memory.commit("Learn")
     return folder
 
 
 @pytest.fixture
-def copied(learned: Path, tmp_path: Path) -> Path:
-    """The same, to be damaged."""
-    for file in learned.rglob("*"):
+def copy(learned_folder: Path, tmp_path: Path) -> Path:
+    """A copy of it, for the test to damage."""
+    for file in learned_folder.rglob("*"):
         if file.is_file():
-            (tmp_path / file.relative_to(learned)).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / file.relative_to(learned)).write_bytes(file.read_bytes())
+            (tmp_path / file.relative_to(learned_folder)).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file.relative_to(learned_folder)).write_bytes(file.read_bytes())
     return tmp_path
 
 
-def near(memory: Memory, thread: Thread) -> list[set[str]]:
-    """The arms by which each candidate for a thread was compared."""
-    return [set(one.hit.near) for one in find_candidates(thread, memory, None, ()).candidates]
+def candidate_vectors(memory: Memory, thread: Thread) -> list[set[str]]:
+    """The vector fields by which each candidate for a thread was compared."""
+    return [set(candidate.hit.near) for candidate in find_candidates(thread, memory, None, ()).candidates]
 
 
-# When
+# When models are learned
 
 
-def test_a_memory_learns_anew_when_it_has_grown(tmp_path: Path) -> None:
-    memory = remembering(tmp_path, HISTORY)
+def test_a_memory_learns_again_when_it_has_grown(tmp_path: Path) -> None:
+    memory = remember(tmp_path, HISTORY)
 
     def due(learned_from: int) -> tuple[bool, bool]:
         memory.install_model(ModelUpdate(None, shipped(), learned_from))
@@ -86,59 +86,59 @@ def test_a_memory_learns_anew_when_it_has_grown(tmp_path: Path) -> None:
     assert due(SIZE) == (False, False)
 
 
-def test_pages_are_no_reason_to_learn_over_and_over(tmp_path: Path) -> None:
+def test_pages_do_not_cause_repeated_learning(tmp_path: Path) -> None:
     pages = (
         replace(HISTORY[0], id=f"docs:{n}.md", title=f"Page {n}", kind=Kind.PAGE, comments=()) for n in range(SIZE)
     )
-    memory = remembering(tmp_path, [*HISTORY[: SIZE // 3], *pages])
+    memory = remember(tmp_path, [*HISTORY[: SIZE // 3], *pages])
     assert is_due(memory, calm=False)
     learn(memory, Settings(), Renderer(), RepositoryAddress("octo-org/hello-world"), seconds=1)
     assert not is_due(memory, calm=True)
 
 
 def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
-    memory = remembering(tmp_path, HISTORY[: LEAST_THREADS - 1])
+    memory = remember(tmp_path, HISTORY[: LEAST_THREADS - 1])
     assert not is_due(memory, calm=True)
     memory.stage(Changes(records=(HISTORY[LEAST_THREADS - 1],)))
     assert is_due(memory, calm=True)
 
 
-# What
+# What is learned
 
 
 @pytest.mark.slow
-def test_what_was_learned_is_kept_with_where_it_comes_from(learned: Path) -> None:
-    memory = opened(learned)
+def test_a_learned_model_is_stored_with_its_provenance(learned_folder: Path) -> None:
+    memory = open_memory(learned_folder)
     assert memory.state.manifest.learned_from == memory.state.manifest.threads == SIZE
-    ranking = parse(json.loads((learned / RANKING).read_text(encoding="utf-8")))
+    ranking = parse(json.loads((learned_folder / RANKING).read_text(encoding="utf-8")))
     assert memory.ranking == ranking
     assert ranking.provenance["replayed"] == SIZE
     assert "the cut is kept as it is: only 60 issues" in str(ranking.provenance["cut"])
-    figures = json.loads((learned / BACKTEST).read_text(encoding="utf-8"))
+    figures = json.loads((learned_folder / BACKTEST).read_text(encoding="utf-8"))
     assert (figures["threads"], figures["n"], figures["repo"]) == (SIZE, SIZE, "octo-org/hello-world")
     assert memory.notes == []
 
 
-def test_threads_are_compared_by_vectors_afterwards(learned: Path) -> None:
-    memory = opened(learned)
+def test_threads_are_compared_by_vectors_after_learning(learned_folder: Path) -> None:
+    memory = open_memory(learned_folder)
     assert set(memory.vectors(LATER)) == {"trained", "trained_title"}
-    assert near(memory, LATER)
-    assert all(arms == {"trained", "trained_title"} for arms in near(memory, LATER))
+    assert candidate_vectors(memory, LATER)
+    assert all(fields == {"trained", "trained_title"} for fields in candidate_vectors(memory, LATER))
 
 
-def test_a_thread_that_comes_later_has_vectors_too(copied: Path) -> None:
-    remembering(copied, [LATER])
-    asked = replace(LATER, id=99, created_at=LATER.created_at.replace(year=LATER.created_at.year + 1))
-    memory = opened(copied)
-    (found,) = [c for c in find_candidates(asked, memory, None, ()).candidates if LATER.id in c.folded]
-    assert found.hit.near["trained"] == pytest.approx(1.0, abs=0.02)
+def test_a_thread_that_comes_later_has_vectors_too(copy: Path) -> None:
+    remember(copy, [LATER])
+    query = replace(LATER, id=99, created_at=LATER.created_at.replace(year=LATER.created_at.year + 1))
+    memory = open_memory(copy)
+    (candidate,) = [c for c in find_candidates(query, memory, None, ()).candidates if LATER.id in c.folded]
+    assert candidate.hit.near["trained"] == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.slow
 def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
-    memory = remembering(tmp_path, HISTORY)
+    memory = remember(tmp_path, HISTORY)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    backtest = taught(memory)
+    backtest = learn_from(memory)
     assert len(backtest.replayed) == SIZE
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path: data for path, data in after.items() if path in before} == before
@@ -146,36 +146,36 @@ def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_learning_twice_makes_the_same_vectors(copied: Path) -> None:
-    words = (copied / WORDS).read_bytes()
-    memory = opened(copied)
-    taught(memory)
+def test_learning_twice_makes_the_same_vectors(copy: Path) -> None:
+    words = (copy / WORDS).read_bytes()
+    memory = open_memory(copy)
+    learn_from(memory)
     memory.commit("Learn again")
-    assert (copied / WORDS).read_bytes() == words
+    assert (copy / WORDS).read_bytes() == words
 
 
-def test_few_threads_teach_no_words_and_answer_by_words(tmp_path: Path) -> None:
-    memory = remembering(tmp_path, HISTORY[:20])
-    taught(memory)
+def test_few_threads_train_no_vectors_and_are_compared_by_words(tmp_path: Path) -> None:
+    memory = remember(tmp_path, HISTORY[:20])
+    learn_from(memory)
     assert memory.commit("Learn")
     assert not (tmp_path / WORDS).exists()
-    memory = opened(tmp_path)
+    memory = open_memory(tmp_path)
     assert (memory.state.manifest.learned_from, memory.vectors(HISTORY[19]), memory.notes) == (20, {}, [])
-    assert near(memory, HISTORY[19])
+    assert candidate_vectors(memory, HISTORY[19])
 
 
-def test_a_memory_that_has_shrunk_gives_its_words_back(copied: Path) -> None:
-    memory = opened(copied)
+def test_a_memory_that_has_shrunk_drops_its_vectors(copy: Path) -> None:
+    memory = open_memory(copy)
     memory.install_model(ModelUpdate(b"", shipped(), 20))
     memory.rebuild_index()
     assert memory.commit("Learn")
-    assert not (copied / WORDS).exists()
-    memory = opened(copied)
+    assert not (copy / WORDS).exists()
+    memory = open_memory(copy)
     assert (memory.vectors(LATER), memory.notes) == ({}, [])
 
 
-def test_an_empty_memory_learns_nothing_and_fails_at_nothing(tmp_path: Path) -> None:
-    backtest = taught(opened(tmp_path))
+def test_an_empty_memory_learns_nothing_and_does_not_fail(tmp_path: Path) -> None:
+    backtest = learn_from(open_memory(tmp_path))
     assert (backtest.replayed, backtest.threads) == ((), 0)
 
 
@@ -184,16 +184,16 @@ def test_an_empty_memory_learns_nothing_and_fails_at_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("damage", ["missing", "cut off", "other bytes"])
 @pytest.mark.parametrize("name", [WORDS, RANKING])
-def test_what_is_damaged_is_left_out_and_told(copied: Path, name: str, damage: str) -> None:
-    file = copied / name
+def test_a_damaged_model_file_is_left_out_and_reported(copy: Path, name: str, damage: str) -> None:
+    file = copy / name
     if damage == "missing":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:-9] + (b"" if damage == "cut off" else b"x" * 9))
-    memory = opened(copied)
-    found = near(memory, LATER)
-    assert found
-    assert memory.ranking == (shipped() if name == RANKING else opened(copied).ranking)
+    memory = open_memory(copy)
+    candidates = candidate_vectors(memory, LATER)
+    assert candidates
+    assert memory.ranking == (shipped() if name == RANKING else open_memory(copy).ranking)
     assert bool(memory.vectors(LATER)) == (name == RANKING)
     (note,) = memory.notes
     assert note.startswith(f"{name} is {'missing' if damage == 'missing' else 'damaged'}")
@@ -202,12 +202,12 @@ def test_what_is_damaged_is_left_out_and_told(copied: Path, name: str, damage: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [WORDS, RANKING])
-def test_learning_again_mends_what_was_damaged(copied: Path, name: str) -> None:
-    (copied / name).write_bytes(b"")
-    memory = opened(copied)
-    taught(memory)
+def test_learning_again_repairs_a_damaged_model_file(copy: Path, name: str) -> None:
+    (copy / name).write_bytes(b"")
+    memory = open_memory(copy)
+    learn_from(memory)
     assert memory.commit("Learn")
-    memory = opened(copied)
+    memory = open_memory(copy)
     assert memory.vectors(LATER)
     assert memory.notes == []
 
@@ -216,29 +216,29 @@ def test_learning_again_mends_what_was_damaged(copied: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_learned_is_put_on_top_of_what_others_wrote_meanwhile(tmp_path: Path) -> None:
-    remembering(tmp_path, HISTORY)
-    memory = opened(tmp_path)
-    taught(memory)
-    remembering(tmp_path, [LATER])
+def test_a_learned_model_is_applied_on_top_of_concurrent_changes(tmp_path: Path) -> None:
+    remember(tmp_path, HISTORY)
+    memory = open_memory(tmp_path)
+    learn_from(memory)
+    remember(tmp_path, [LATER])
     assert memory.commit("Learn")
-    memory = opened(tmp_path)
+    memory = open_memory(tmp_path)
     assert (memory.state.manifest.threads, memory.state.manifest.learned_from) == (SIZE + 1, SIZE)
     assert set(memory.entries([LATER.id])) == {LATER.id}
-    assert all(arms == {"trained", "trained_title"} for arms in near(memory, HISTORY[-1]))
+    assert all(fields == {"trained", "trained_title"} for fields in candidate_vectors(memory, HISTORY[-1]))
     assert memory.notes == []
 
 
 @pytest.mark.slow
-def test_of_two_lessons_at_once_the_later_one_stays_whole(tmp_path: Path) -> None:
-    remembering(tmp_path, HISTORY)
-    one, two = opened(tmp_path), opened(tmp_path)
+def test_the_later_of_two_concurrent_model_updates_stays_intact(tmp_path: Path) -> None:
+    remember(tmp_path, HISTORY)
+    one, two = open_memory(tmp_path), open_memory(tmp_path)
     two.stage(Changes(records=(LATER,)))
-    taught(one)
-    taught(two)
+    learn_from(one)
+    learn_from(two)
     assert one.commit("One")
     assert two.commit("Two")
-    memory = opened(tmp_path)
+    memory = open_memory(tmp_path)
     assert (memory.state.manifest.learned_from, memory.state.manifest.threads) == (SIZE + 1, SIZE + 1)
     assert memory.vectors(LATER)
     assert memory.notes == []

@@ -1,4 +1,4 @@
-"""Saying it: one comment, written once, brought up to date, taken back, or left alone; and what is kept of it."""
+"""Publishing: one comment, posted once, updated, withdrawn or left alone; and the answer record that is stored."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ POST = "POST /repos/*/issues/*/comments"
 PATCH = "PATCH /repos/*/issues/comments/*"
 
 
-class Room:
-    """An issue (1) on the fake, and plans for it."""
+class PlannedIssue:
+    """Issue 1 on the fake GitHub, and plans for comments on it."""
 
     def __init__(self, github: FakeGitHub) -> None:
         self.github = github
@@ -58,17 +58,17 @@ class Room:
         self.thread = Thread(self.number, "Crash", "It crashes.", "octocat", NOW)
 
     def plan(self, context: Context | None = CONTEXT, standing: str | None = None) -> CommentPlan:
-        """What would be said; with ``standing`` a comment of ours with this text is there already."""
+        """A plan with this context. With ``standing``, our comment with this text exists already."""
         answer, text = (Speak(context), text_of(context)) if context else (Silent("nothing is close"), "")
         plan = CommentPlan(self.thread, answer, text, "q")
         if standing is None:
             return plan
-        made = self.github.comment(self.number, BOT, standing)
-        return replace(plan, own=own_comment(self.github.shapes.comment(self.github.comment_by_id(made))))
+        comment_id = self.github.comment(self.number, BOT, standing)
+        return replace(plan, own=own_comment(self.github.shapes.comment(self.github.comment_by_id(comment_id))))
 
-    def say(self, plan: CommentPlan, mode: str = "comment") -> tuple[str, str]:
-        told = publish_comment(plan, self.client, OWN, mode)
-        return told.action, told.reason
+    def post(self, plan: CommentPlan, mode: str = "comment") -> tuple[str, str]:
+        result = publish_comment(plan, self.client, OWN, mode)
+        return result.action, result.reason
 
     @property
     def texts(self) -> list[str]:
@@ -76,262 +76,264 @@ class Room:
 
 
 @pytest.fixture
-def room(github: FakeGitHub) -> Iterator[Room]:
-    return Room(github)
+def issue(github: FakeGitHub) -> Iterator[PlannedIssue]:
+    return PlannedIssue(github)
 
 
-# -- saying --------------------------------------------------------------------------------------------------------
+# -- posting -------------------------------------------------------------------------------------------------------
 
 
-def test_where_nothing_stands_it_is_written(room: Room) -> None:
-    assert room.say(room.plan()) == ("created", "memory has something to tell")
-    assert (room.texts, room.client.reads) == ([TEXT], 0)
+def test_a_comment_is_posted_if_there_is_none(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan()) == ("created", "memory has something to show")
+    assert (issue.texts, issue.client.reads) == ([TEXT], 0)
 
 
-def test_where_there_is_nothing_to_tell_nothing_is_written(room: Room) -> None:
-    assert room.say(room.plan(None)) == ("silent", "nothing is close")
-    assert room.github.requests == []
+def test_nothing_is_posted_if_nothing_is_relevant(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan(None)) == ("silent", "nothing is close")
+    assert issue.github.requests == []
 
 
-def test_what_it_says_already_is_not_written_again(room: Room) -> None:
-    assert room.say(room.plan(standing=TEXT)) == ("unchanged", "the comment already says that")
-    assert room.github.requests == []
+def test_an_unchanged_comment_is_not_written_again(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan(standing=TEXT)) == ("unchanged", "the comment already says that")
+    assert issue.github.requests == []
 
 
-def test_what_is_new_takes_the_place_of_what_stood_there(room: Room) -> None:
-    assert room.say(room.plan(OTHER, TEXT))[0] == "updated"
-    assert room.texts == [text_of(OTHER)]
+def test_new_content_replaces_the_comment(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan(OTHER, TEXT))[0] == "updated"
+    assert issue.texts == [text_of(OTHER)]
 
 
-def test_what_is_true_no_more_is_taken_back_and_folded(room: Room) -> None:
-    assert room.say(room.plan(None, TEXT)) == ("withdrawn", "nothing is close")
-    (comment,) = room.github.comments_by(BOT, room.number)
+def test_an_outdated_comment_is_withdrawn_and_folded(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan(None, TEXT)) == ("withdrawn", "nothing is close")
+    (comment,) = issue.github.comments_by(BOT, issue.number)
     assert comment.body.startswith(f"{marker()}\n<sub>")
     assert comment.minimized == "OUTDATED"
-    assert room.client.writes == 2
+    assert issue.client.writes == 2
 
 
-def test_what_was_switched_off_is_taken_back_as_such_and_once(room: Room) -> None:
-    off = replace(room.plan(None, TEXT), answer=Silent(SWITCHED_OFF))
-    assert room.say(off) == ("withdrawn", SWITCHED_OFF)
-    (comment,) = room.github.comments_by(BOT, room.number)
+def test_switching_off_withdraws_the_comment_once_and_says_so(issue: PlannedIssue) -> None:
+    off = replace(issue.plan(None, TEXT), answer=Silent(SWITCHED_OFF))
+    assert issue.post(off) == ("withdrawn", SWITCHED_OFF)
+    (comment,) = issue.github.comments_by(BOT, issue.number)
     assert "no longer applies" not in comment.body
     assert "switched notes off here" in comment.body
-    room.github.mark()
-    again = replace(off, own=OwnComment(comment.id, comment.body))
-    assert (room.say(again)[0], room.github.writes) == ("silent", 0)
+    issue.github.mark()
+    repeated = replace(off, own=OwnComment(comment.id, comment.body))
+    assert (issue.post(repeated)[0], issue.github.writes) == ("silent", 0)
 
 
-def test_what_was_taken_back_is_not_taken_back_again(room: Room) -> None:
-    room.say(room.plan(None, TEXT))
-    (comment,) = room.github.comments_by(BOT, room.number)
-    room.github.mark()
-    again = replace(room.plan(None), own=OwnComment(comment.id, comment.body))
-    assert room.say(again)[0] == "silent"
-    assert room.github.writes == 0
-    assert room.say(replace(room.plan(), own=OwnComment(comment.id, comment.body)))[0] == "updated"
-    assert room.github.comment_by_id(comment.id).minimized is None
+def test_a_withdrawn_comment_is_not_withdrawn_again(issue: PlannedIssue) -> None:
+    issue.post(issue.plan(None, TEXT))
+    (comment,) = issue.github.comments_by(BOT, issue.number)
+    issue.github.mark()
+    repeated = replace(issue.plan(None), own=OwnComment(comment.id, comment.body))
+    assert issue.post(repeated)[0] == "silent"
+    assert issue.github.writes == 0
+    assert issue.post(replace(issue.plan(), own=OwnComment(comment.id, comment.body)))[0] == "updated"
+    assert issue.github.comment_by_id(comment.id).minimized is None
 
 
-def test_a_comment_that_cannot_be_folded_is_taken_back_all_the_same(room: Room) -> None:
-    room.github.faults.add("POST /graphql", "drop")
-    action, reason = room.say(room.plan(None, TEXT))
+def test_a_comment_that_cannot_be_folded_is_still_withdrawn(issue: PlannedIssue) -> None:
+    issue.github.faults.add("POST /graphql", "drop")
+    action, reason = issue.post(issue.plan(None, TEXT))
     assert (action, reason) == ("withdrawn", "nothing is close (it could not be folded)")
 
 
 @pytest.mark.parametrize("edited", [TEXT.replace("loop", "trouble"), f"{marker()}\nMine now", TEXT + "PS: see the FAQ"])
 @pytest.mark.parametrize("context", [OTHER, None])
-def test_what_a_person_edited_is_left_as_it_is(room: Room, edited: str, context: Context | None) -> None:
-    action, reason = room.say(room.plan(context, edited))
+def test_a_comment_edited_by_a_person_is_left_alone(issue: PlannedIssue, edited: str, context: Context | None) -> None:
+    action, reason = issue.post(issue.plan(context, edited))
     assert (action, reason) == (("unchanged", EDITED) if context else ("silent", "nothing is close"))
-    assert room.texts == [edited]
+    assert issue.texts == [edited]
 
 
-def test_what_a_person_deleted_is_not_written_again(room: Room) -> None:
-    assert room.say(replace(room.plan(), removed=True)) == ("silent", DELETED)
+def test_a_comment_deleted_by_a_person_is_not_posted_again(issue: PlannedIssue) -> None:
+    assert issue.post(replace(issue.plan(), removed=True)) == ("silent", DELETED)
     for context in (OTHER, None):
-        plan = room.plan(context, TEXT)
+        plan = issue.plan(context, TEXT)
         assert plan.own is not None
-        room.github.delete_comment(plan.own.id)
-        assert room.say(plan)[0] == "silent"
-    assert room.texts == []
+        issue.github.delete_comment(plan.own.id)
+        assert issue.post(plan)[0] == "silent"
+    assert issue.texts == []
 
 
-def test_what_waits_or_is_passed_by_touches_nothing(room: Room) -> None:
-    assert room.say(replace(room.plan(OTHER, TEXT), waits="later")) == ("silent", "later")
-    assert room.say(replace(room.plan(None, TEXT), is_skipped=True)) == ("silent", "nothing is close")
+def test_postponed_and_skipped_plans_write_nothing(issue: PlannedIssue) -> None:
+    assert issue.post(replace(issue.plan(OTHER, TEXT), waits="later")) == ("silent", "later")
+    assert issue.post(replace(issue.plan(None, TEXT), is_skipped=True)) == ("silent", "nothing is close")
     fault = Unreachable("no answer")
-    told = publish_comment(replace(room.plan(), waits="no answer", fault=fault), room.client, OWN, "comment")
-    assert (told.action, told.error) == ("failed", fault)
-    assert room.github.requests == []
+    result = publish_comment(replace(issue.plan(), waits="no answer", fault=fault), issue.client, OWN, "comment")
+    assert (result.action, result.error) == ("failed", fault)
+    assert issue.github.requests == []
 
 
-def test_only_what_waits_is_owed(room: Room) -> None:
-    plans = (room.plan(), replace(room.plan(), waits="later"), replace(room.plan(None), is_skipped=True))
-    assert [publish_comment(plan, room.client, OWN, "comment").is_owed for plan in plans] == [False, True, False]
-    fault = replace(room.plan(), waits="no answer", fault=Unreachable("no answer"))
-    assert publish_comment(fault, room.client, OWN, "comment").is_owed
+def test_only_postponed_plans_are_owed(issue: PlannedIssue) -> None:
+    plans = (issue.plan(), replace(issue.plan(), waits="later"), replace(issue.plan(None), is_skipped=True))
+    assert [publish_comment(plan, issue.client, OWN, "comment").is_owed for plan in plans] == [False, True, False]
+    fault = replace(issue.plan(), waits="no answer", fault=Unreachable("no answer"))
+    assert publish_comment(fault, issue.client, OWN, "comment").is_owed
 
 
-def test_the_shadow_says_nothing_aloud(room: Room) -> None:
-    assert room.say(room.plan(), "summary")[0] == "would say"
-    assert room.say(room.plan(None, TEXT), "summary")[0] == "silent"
-    assert room.github.requests == []
+def test_summary_mode_posts_nothing(issue: PlannedIssue) -> None:
+    assert issue.post(issue.plan(), "summary")[0] == "would say"
+    assert issue.post(issue.plan(None, TEXT), "summary")[0] == "silent"
+    assert issue.github.requests == []
 
 
-def test_the_shadow_tells_only_of_what_would_be_written(room: Room) -> None:
-    plan = room.plan(OTHER, TEXT)
-    assert room.say(plan, "summary")[0] == "would say"
-    assert room.say(replace(room.plan(), removed=True), "summary") == ("silent", DELETED)
-    assert room.say(room.plan(OTHER, f"{marker()}\nMine now"), "summary") == ("silent", EDITED)
-    said = replace(plan, own=replace(plan.own, text=plan.text)) if plan.own else plan
-    assert room.say(said, "summary") == ("silent", "the comment already says that")
+def test_summary_mode_reports_only_what_would_be_posted(issue: PlannedIssue) -> None:
+    plan = issue.plan(OTHER, TEXT)
+    assert issue.post(plan, "summary")[0] == "would say"
+    assert issue.post(replace(issue.plan(), removed=True), "summary") == ("silent", DELETED)
+    assert issue.post(issue.plan(OTHER, f"{marker()}\nMine now"), "summary") == ("silent", EDITED)
+    posted = replace(plan, own=replace(plan.own, text=plan.text)) if plan.own else plan
+    assert issue.post(posted, "summary") == ("silent", "the comment already says that")
 
 
-def test_threads_from_elsewhere_have_no_comments(room: Room) -> None:
-    assert room.say(replace(room.plan(), thread=replace(room.thread, id="ABC-1")))[0] == "silent"
+def test_threads_from_other_sources_get_no_comments(issue: PlannedIssue) -> None:
+    assert issue.post(replace(issue.plan(), thread=replace(issue.thread, id="ABC-1")))[0] == "silent"
 
 
-def test_a_post_whose_answer_is_lost_is_looked_for_and_not_repeated(room: Room) -> None:
-    room.github.faults.add(POST, "dup")
-    assert room.say(room.plan())[0] == "created"
-    assert room.texts == [TEXT]
+def test_a_post_whose_response_was_lost_is_looked_up_and_not_repeated(issue: PlannedIssue) -> None:
+    issue.github.faults.add(POST, "dup")
+    assert issue.post(issue.plan())[0] == "created"
+    assert issue.texts == [TEXT]
 
 
-def test_a_post_that_never_arrived_fails_once(room: Room) -> None:
-    room.github.faults.add(POST, "drop")
-    told = publish_comment(room.plan(), room.client, OWN, "comment")
-    assert (told.action, type(told.error), room.texts) == ("failed", Unreachable, [])
-    assert [request.method for request in room.github.requests] == ["POST", "GET"]
+def test_a_post_that_never_arrived_fails_once(issue: PlannedIssue) -> None:
+    issue.github.faults.add(POST, "drop")
+    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    assert (result.action, type(result.error), issue.texts) == ("failed", Unreachable, [])
+    assert [request.method for request in issue.github.requests] == ["POST", "GET"]
 
 
-def test_an_update_that_never_arrived_fails_once(room: Room) -> None:
-    room.github.faults.add(PATCH, "drop")
-    assert room.say(room.plan(OTHER, TEXT))[0] == "failed"
-    assert room.texts == [TEXT]
+def test_an_update_that_never_arrived_fails_once(issue: PlannedIssue) -> None:
+    issue.github.faults.add(PATCH, "drop")
+    assert issue.post(issue.plan(OTHER, TEXT))[0] == "failed"
+    assert issue.texts == [TEXT]
 
 
-def test_what_github_refuses_for_good_is_no_failure(room: Room) -> None:
-    room.github.lock(room.number)
-    told = publish_comment(room.plan(), room.client, OWN, "comment")
-    assert (told.action, told.is_refused, told.error) == ("silent", True, None)
-    room.github.delete_issue(room.number)
-    told = publish_comment(room.plan(), room.client, OWN, "comment")
-    assert (told.action, told.is_refused, told.error) == ("silent", True, None)
+def test_a_permanent_refusal_by_github_is_not_a_failure(issue: PlannedIssue) -> None:
+    issue.github.lock(issue.number)
+    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    assert (result.action, result.is_refused, result.error) == ("silent", True, None)
+    issue.github.delete_issue(issue.number)
+    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    assert (result.action, result.is_refused, result.error) == ("silent", True, None)
 
 
-# -- finding -------------------------------------------------------------------------------------------------------
+# -- finding our comment -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_ours_is_found_on_any_page_and_the_oldest_counts(room: Room) -> None:
+def test_our_oldest_comment_is_found_on_any_page(issue: PlannedIssue) -> None:
     for count in range(220):
-        room.github.comment(room.number, "hubot", f"{count}")
-    assert find_own(room.number, room.client, OWN) is None
-    made = [room.github.comment(room.number, BOT, TEXT) for _ in range(2)]
-    found = find_own(room.number, room.client, OWN)
-    assert found is not None
-    assert found.id == made[0]
-    back, gone = find_promised(room.number, NOW, room.client, OWN)
-    assert (back and back.id, gone) == (made[0], False)
+        issue.github.comment(issue.number, "hubot", f"{count}")
+    assert find_own(issue.number, issue.client, OWN) is None
+    comment_ids = [issue.github.comment(issue.number, BOT, TEXT) for _ in range(2)]
+    own = find_own(issue.number, issue.client, OWN)
+    assert own is not None
+    assert own.id == comment_ids[0]
+    promised, was_deleted = find_promised(issue.number, NOW, issue.client, OWN)
+    assert (promised and promised.id, was_deleted) == (comment_ids[0], False)
 
 
-def test_a_promised_comment_that_was_deleted_is_told_from_one_never_written(room: Room) -> None:
-    before = room.github.comment(room.number, "hubot", "Oops")
-    room.github.delete_comment(before, at="2026-01-05T11:00:00Z")
+def test_a_deleted_promised_comment_is_distinguished_from_one_never_posted(issue: PlannedIssue) -> None:
+    before = issue.github.comment(issue.number, "hubot", "Oops")
+    issue.github.delete_comment(before, at="2026-01-05T11:00:00Z")
     promised = NOW + timedelta(seconds=20, microseconds=500)
-    assert find_promised(room.number, promised, room.client, OWN) == (None, False)
-    made = room.github.comment(room.number, BOT, TEXT, at=promised)
-    room.github.delete_comment(made, at=promised)
-    assert find_promised(room.number, promised, room.client, OWN) == (None, True)
+    assert find_promised(issue.number, promised, issue.client, OWN) == (None, False)
+    comment_id = issue.github.comment(issue.number, BOT, TEXT, at=promised)
+    issue.github.delete_comment(comment_id, at=promised)
+    assert find_promised(issue.number, promised, issue.client, OWN) == (None, True)
 
 
-# -- keeping -------------------------------------------------------------------------------------------------------
+# -- storing the answer --------------------------------------------------------------------------------------------
 
 THREAD = Thread(7, "Crash", "It crashes.", "octocat", NOW)
-SPEAKS = CommentPlan(THREAD, Speak(CONTEXT), TEXT, "q")
-SILENT = CommentPlan(THREAD, Silent("nothing is close"), question="q")
-STANDING = OwnComment(5, TEXT)
-TAKEN_BACK = OwnComment(5, seal(f"{marker()}\ngone", NOTHING))
-TOUCHED = OwnComment(5, TEXT.replace("loop", "trouble"))
+SPEAKING_PLAN = CommentPlan(THREAD, Speak(CONTEXT), TEXT, "q")
+SILENT_PLAN = CommentPlan(THREAD, Silent("nothing is close"), question="q")
+POSTED = OwnComment(5, TEXT)
+WITHDRAWN = OwnComment(5, seal(f"{marker()}\ngone", NOTHING))
+EDITED_COMMENT = OwnComment(5, TEXT.replace("loop", "trouble"))
 SAID = AnswerRecord(7, "said", NOW - timedelta(hours=2), "", fingerprint(CONTEXT), 5, ((1, 0.8),), "q")
 PENDING = replace(SAID, state="pending", comment_id=None)
 
 
-def kept(plan: CommentPlan, mode: str = "comment") -> tuple[str, str, int | None, str]:
-    said = promise(plan, NOW, mode)
-    return said.state, said.text_hash, said.comment_id, said.question
+def promised_fields(plan: CommentPlan, mode: str = "comment") -> tuple[str, str, int | None, str]:
+    record = promise(plan, NOW, mode)
+    return record.state, record.text_hash, record.comment_id, record.question
 
 
-def test_what_will_be_written_is_promised() -> None:
+def test_a_comment_to_be_written_is_promised_first() -> None:
     content = fingerprint(CONTEXT)
-    assert kept(SPEAKS) == ("pending", content, None, "q")
-    assert kept(replace(SPEAKS, own=TAKEN_BACK)) == ("pending", content, 5, "q")
-    assert kept(replace(SILENT, own=STANDING)) == ("pending", NOTHING, 5, "q")
+    assert promised_fields(SPEAKING_PLAN) == ("pending", content, None, "q")
+    assert promised_fields(replace(SPEAKING_PLAN, own=WITHDRAWN)) == ("pending", content, 5, "q")
+    assert promised_fields(replace(SILENT_PLAN, own=POSTED)) == ("pending", NOTHING, 5, "q")
 
 
-def test_what_needs_no_writing_is_settled_at_once() -> None:
-    assert kept(replace(SPEAKS, own=STANDING))[0] == "said"
-    assert kept(replace(SPEAKS, own=TOUCHED))[0] == "said"
-    assert kept(replace(SILENT, own=TAKEN_BACK))[0] == "withdrawn"
-    assert kept(SILENT) == ("silent", "", None, "q")
-    assert kept(replace(SPEAKS, removed=True)) == ("removed", "", None, "q")
+def test_a_plan_that_needs_no_writing_is_settled_at_once() -> None:
+    assert promised_fields(replace(SPEAKING_PLAN, own=POSTED))[0] == "said"
+    assert promised_fields(replace(SPEAKING_PLAN, own=EDITED_COMMENT))[0] == "said"
+    assert promised_fields(replace(SILENT_PLAN, own=WITHDRAWN))[0] == "withdrawn"
+    assert promised_fields(SILENT_PLAN) == ("silent", "", None, "q")
+    assert promised_fields(replace(SPEAKING_PLAN, removed=True)) == ("removed", "", None, "q")
 
 
-def test_what_is_said_in_the_summary_only_is_not_promised() -> None:
-    assert kept(SPEAKS, "summary") == ("silent", "", None, "q")
-    assert kept(replace(SPEAKS, own=STANDING), "summary") == ("silent", "", 5, "q")
+def test_summary_mode_makes_no_promise() -> None:
+    assert promised_fields(SPEAKING_PLAN, "summary") == ("silent", "", None, "q")
+    assert promised_fields(replace(SPEAKING_PLAN, own=POSTED), "summary") == ("silent", "", 5, "q")
 
 
-def test_what_waits_stays_promised_whatever_stands() -> None:
-    waiting = replace(SPEAKS, text="", waits="later", before=SAID)
-    assert kept(waiting) == ("pending", "", 5, "")
-    assert settle_answers({7: promise(waiting, NOW, "comment")}, {7: STANDING}, NOW - timedelta(days=1)) == {}
+def test_a_postponed_plan_stays_promised_even_if_a_comment_is_there() -> None:
+    waiting = replace(SPEAKING_PLAN, text="", waits="later", before=SAID)
+    assert promised_fields(waiting) == ("pending", "", 5, "")
+    assert settle_answers({7: promise(waiting, NOW, "comment")}, {7: POSTED}, NOW - timedelta(days=1)) == {}
 
 
-def test_a_thread_that_is_passed_by_keeps_what_was_said() -> None:
-    passed = replace(SILENT, is_skipped=True)
-    assert promise(replace(passed, before=SAID), NOW, "comment") == SAID
-    assert kept(passed) == ("silent", "", None, "")
-    assert kept(replace(passed, before=PENDING)) == ("silent", "", None, "")
+def test_a_skipped_thread_keeps_its_answer() -> None:
+    skipped = replace(SILENT_PLAN, is_skipped=True)
+    assert promise(replace(skipped, before=SAID), NOW, "comment") == SAID
+    assert promised_fields(skipped) == ("silent", "", None, "")
+    assert promised_fields(replace(skipped, before=PENDING)) == ("silent", "", None, "")
 
 
-def test_the_same_again_changes_nothing_not_even_when() -> None:
-    assert promise(replace(SPEAKS, own=STANDING, before=SAID), NOW, "comment") == SAID
-    silent = promise(SILENT, NOW, "comment")
-    assert promise(replace(SILENT, before=silent), NOW + timedelta(hours=1), "comment") == silent
+def test_the_same_answer_again_changes_nothing_not_even_its_time() -> None:
+    assert promise(replace(SPEAKING_PLAN, own=POSTED, before=SAID), NOW, "comment") == SAID
+    silent = promise(SILENT_PLAN, NOW, "comment")
+    assert promise(replace(SILENT_PLAN, before=silent), NOW + timedelta(hours=1), "comment") == silent
 
 
-def test_a_promise_that_is_renewed_keeps_its_date_and_is_tried_anew() -> None:
-    renewed = promise(replace(SPEAKS, before=replace(PENDING, text_hash="x", reason="no answer")), NOW, "comment")
+def test_a_renewed_promise_keeps_its_date_and_is_tried_again() -> None:
+    renewed = promise(
+        replace(SPEAKING_PLAN, before=replace(PENDING, text_hash="x", reason="no answer")), NOW, "comment"
+    )
     assert (renewed.at, renewed.trying_since, renewed.reason) == (PENDING.at, NOW, "")
 
 
 @pytest.mark.parametrize(
     ("before", "standing", "state"),
     [
-        (PENDING, STANDING, "said"),
-        (PENDING, TOUCHED, "said"),
-        (PENDING, TAKEN_BACK, ""),
-        (replace(PENDING, text_hash=NOTHING, comment_id=5), TAKEN_BACK, "withdrawn"),
-        (replace(PENDING, text_hash=NOTHING, comment_id=5), STANDING, ""),
+        (PENDING, POSTED, "said"),
+        (PENDING, EDITED_COMMENT, "said"),
+        (PENDING, WITHDRAWN, ""),
+        (replace(PENDING, text_hash=NOTHING, comment_id=5), WITHDRAWN, "withdrawn"),
+        (replace(PENDING, text_hash=NOTHING, comment_id=5), POSTED, ""),
         (PENDING, None, ""),
         (replace(PENDING, comment_id=5), None, "removed"),
         (SAID, None, "removed"),
         (replace(SAID, state="withdrawn"), None, "removed"),
-        (SAID, STANDING, ""),
-        (SAID, TOUCHED, ""),
+        (SAID, POSTED, ""),
+        (SAID, EDITED_COMMENT, ""),
         (replace(SAID, state="silent"), None, ""),
         (replace(SAID, state="removed"), None, ""),
         (replace(PENDING, at=NOW - timedelta(days=2)), None, "silent"),
-        (replace(PENDING, at=NOW - timedelta(days=2)), STANDING, "said"),
+        (replace(PENDING, at=NOW - timedelta(days=2)), POSTED, "said"),
     ],
 )
-def test_what_became_of_an_answer(before: AnswerRecord, standing: OwnComment | None, state: str) -> None:
+def test_how_an_answer_is_settled(before: AnswerRecord, standing: OwnComment | None, state: str) -> None:
     settled = settle_answers({7: before}, {7: standing}, NOW - timedelta(days=1))
-    assert {key: one.state for key, one in settled.items()} == ({7: state} if state else {})
+    assert {key: answer.state for key, answer in settled.items()} == ({7: state} if state else {})
 
 
-def test_where_it_is_not_known_what_stands_only_age_settles() -> None:
+def test_without_known_comments_only_age_settles_an_answer() -> None:
     old = replace(PENDING, id=8, at=NOW - timedelta(days=2))
     assert list(settle_answers({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]

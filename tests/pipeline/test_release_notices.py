@@ -1,4 +1,4 @@
-"""A notice is posted once, also by a run that takes longer than others wait for it."""
+"""A release notice is posted once, even by a run that takes longer than other runs wait for it."""
 
 from __future__ import annotations
 
@@ -16,34 +16,36 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.release_notices import NoticePlan, publish_notices
 from bot.pipeline.run_context import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_replies import BOT, REPO, Office
+from tests.pipeline.test_replies import BOT, REPO, SampleRepository
 
 TEXT = f"{marker(notice=notice_mark('#57'))}\nReleased in v2.3.0."
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
+def sample(tmp_path: Path) -> Iterator[SampleRepository]:
     with FakeGitHub(REPO) as github:
-        yield Office(github, tmp_path)
+        yield SampleRepository(github, tmp_path)
         assert github.violations == []
 
 
 @pytest.mark.parametrize("is_slow", [True, False])
-def test_a_run_that_others_do_not_wait_for_any_more_looks_before_it_posts(office: Office, is_slow: bool) -> None:
-    memory = office.memory().open()
+def test_a_run_past_its_posting_window_looks_for_the_notice_before_posting(
+    sample: SampleRepository, is_slow: bool
+) -> None:
+    memory = sample.memory().open()
     try:
         seconds = POSTING_WINDOW.total_seconds() + 1 if is_slow else 1.0
-        run = replace(office.bot(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
+        run = replace(sample.run_context(memory), clock=Clock(lambda: seconds, lambda _: None, lambda _: None))
         assert run.current_time() == run.now + timedelta(seconds=seconds)
         thread = memory.records([1])[1]
         assert isinstance(thread, Thread)
         plan = NoticePlan(thread, ReleaseNotice(1, "#57", "v2.3.0", run.now, trying_since=run.now), TEXT)
-        office.github.mark()
+        sample.github.mark()
         assert [result.action for result in publish_notices([plan], run)] == ["created"]
-        assert office.github.reads == int(is_slow)
+        assert sample.github.reads == int(is_slow)
         if is_slow:
             (result,) = publish_notices([plan], run)
             assert result.comment
-        assert len(office.github.comments_by(BOT, 1)) == 1
+        assert len(sample.github.comments_by(BOT, 1)) == 1
     finally:
         memory.close()

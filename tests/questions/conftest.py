@@ -1,4 +1,4 @@
-"""A memory in a folder of the test's own."""
+"""A memory in a temporary folder."""
 
 from tests.recall.conftest import remember
 

@@ -28,18 +28,18 @@ def ago(days: float) -> datetime:
 
 
 def issue(key: ThreadId, title: str, body: str = "", days: float = 5, **fields: object) -> Thread:
-    """An open issue by somebody unknown, opened some days ago."""
+    """Return an open issue by an unknown author, opened some days ago."""
     return replace(Thread(key, title, body, f"user-{key}", ago(days), updated_at=ago(days)), **fields)
 
 
-def closed(one: Thread, days: float, *said: str, **fields: object) -> Thread:
-    """The issue closed some days ago by a maintainer, who has said this."""
-    told = tuple(says(text, days, hour) for hour, text in enumerate(reversed(said), 1))[::-1]
-    done = {"state": "closed", "closed_at": ago(days), "closed_by": "octocat", "updated_at": ago(days)}
-    return replace(one, comments=told, **(done | fields))
+def closed(thread: Thread, days: float, *comments: str, **fields: object) -> Thread:
+    """Return the issue as closed some days ago by a maintainer with these comments."""
+    messages = tuple(message(text, days, hour) for hour, text in enumerate(reversed(comments), 1))[::-1]
+    fields_when_closed = {"state": "closed", "closed_at": ago(days), "closed_by": "octocat", "updated_at": ago(days)}
+    return replace(thread, comments=messages, **(fields_when_closed | fields))
 
 
-def says(text: str, days: float, hours: float = 1, author: str = "octocat", role: str = "OWNER") -> Message:
+def message(text: str, days: float, hours: float = 1, author: str = "octocat", role: str = "OWNER") -> Message:
     at = ago(days) - timedelta(hours=hours / 60)
     return Message(author, role, at, text, 7_000 + int(days * 10) + int(hours))
 
@@ -77,13 +77,13 @@ WAITING_FIX = FixInfo(70, "#71", ago(2), is_pull=True, commit="a1" * 20, merged_
 
 DECIDED = replace(
     issue(75, "Should tags be case sensitive?", "Both have been asked for.", 25),
-    comments=(says("We decided to keep tags in lower case, and to show them as they were first written.", 9),),
+    comments=(message("We decided to keep tags in lower case, and to show them as they were first written.", 9),),
 )
 
 PARKED = closed(issue(62, "Dark theme for the printed list", days=150), 140, "We will not add this: paper is white.")
 REPEATED = replace(
     issue(91, "Print the list on a dark background", days=4),
-    comments=(says("Duplicate of #62.", 3, author="monalisa", role="MEMBER"),),
+    comments=(message("Duplicate of #62.", 3, author="monalisa", role="MEMBER"),),
 )
 
 IMPORTS = (
@@ -104,11 +104,14 @@ IMPORTS = (
 )
 
 
-def answered(one: Thread, days: float) -> Thread:
-    """The question closed after an answer for which its author has said thanks."""
+def answered(thread: Thread, days: float) -> Thread:
+    """Return the question as closed after an answer for which its author thanked."""
     text = "Stop the server, copy linkbarn.db and the folder files to the new machine, then start it there."
-    done = closed(one, days, state_reason="completed")
-    return replace(done, comments=(says(text, days, 50), says("Thanks, that worked!", days, 5, one.author, "NONE")))
+    closed_thread = closed(thread, days, state_reason="completed")
+    return replace(
+        closed_thread,
+        comments=(message(text, days, 50), message("Thanks, that worked!", days, 5, thread.author, "NONE")),
+    )
 
 
 QUESTION = "Which of the database, the attachments and the settings have to be copied to the new machine?"
@@ -136,13 +139,14 @@ FIXES = (FIX, WAITING_FIX)
 
 
 def cluster(*threads: Thread, why: str = "same error line") -> Cluster:
-    """These threads as one thing, the first of them its canonical issue."""
-    oldest = sorted(threads, key=lambda one: one.created_at)
+    """Return a cluster of these threads; the first one is its canonical issue."""
+    oldest = sorted(threads, key=lambda thread: thread.created_at)
     members = tuple(
-        ClusterMember(one.id, () if one is threads[0] else (why,), one.created_at, one.author) for one in oldest
+        ClusterMember(thread.id, () if thread is threads[0] else (why,), thread.created_at, thread.author)
+        for thread in oldest
     )
-    people = len({one.author for one in threads})
-    times = tuple(one.created_at for one in oldest)
+    people = len({thread.author for thread in threads})
+    times = tuple(thread.created_at for thread in oldest)
     return Cluster(f"c{oldest[0].id}", threads[0].id, members, people, times, threads[0].title)
 
 
@@ -152,16 +156,16 @@ CLUSTERS = (
 )
 
 
-def remembering(
-    place: Path | Store,
+def create_memory(
+    location: Path | Store,
     threads: Iterable[Thread] = THREADS,
     fixes: Iterable[FixInfo] = FIXES,
     requests: Iterable[Request] = (),
 ) -> Memory:
-    """A memory of these threads in a folder or store; of two with one id the later counts."""
-    store = FolderStore(place) if isinstance(place, Path) else place
+    """Store these threads in a folder or store and return the memory; of two with one id the later counts."""
+    store = FolderStore(location) if isinstance(location, Path) else location
     memory = Memory(store, sleep=lambda _: None, repo=REPO).open()
-    records = tuple({one.id: one for one in threads}.values())
+    records = tuple({thread.id: thread for thread in threads}.values())
     memory.stage(Changes(records=records, fixes=tuple(fixes), requests=tuple(requests)))
     memory.commit("Remember")
     return memory.open()
@@ -171,20 +175,20 @@ def source(
     memory: Memory,
     clusters: tuple[Cluster, ...] = CLUSTERS,
     settings: Settings | None = None,
-    asked: DigestRequest | None = None,
+    request: DigestRequest | None = None,
 ) -> DigestSource:
-    asked = asked or DigestRequest(SINCE, NOW)
-    found = digest_source(memory, settings or Settings(), RepositoryAddress(REPO), asked)
-    return replace(found, clusters=clusters, uncompared=0)
+    request = request or DigestRequest(SINCE, NOW)
+    digest = digest_source(memory, settings or Settings(), RepositoryAddress(REPO), request)
+    return replace(digest, clusters=clusters, uncompared=0)
 
 
 def report(memory: Memory, clusters: tuple[Cluster, ...] = CLUSTERS) -> MaintainerReport:
     return maintainer_report(source(memory, clusters))
 
 
-def unmarked(one: Thread, days: float) -> Thread:
-    """The issue closed and reopened since, as somebody has taken the mark of a duplicate back."""
+def without_duplicate_mark(thread: Thread, days: float) -> Thread:
+    """Return the issue as reopened after somebody removed its mark as a duplicate."""
     names = ("closed", "reopened", "unmarked_as_duplicate")
     return replace(
-        one, events=tuple(TimelineEvent(name, ago(days - hour / 24), "octocat") for hour, name in enumerate(names))
+        thread, events=tuple(TimelineEvent(name, ago(days - hour / 24), "octocat") for hour, name in enumerate(names))
     )

@@ -24,7 +24,7 @@ def card(kind: Kind, *decisions: Ruling, state: str = "open") -> Card:
     [(Kind.ISSUE, "issues/12", "#issuecomment-77"), (Kind.PULL, "pull/12", "#issuecomment-77"),
      (Kind.DISCUSSION, "discussions/12", "#discussioncomment-77")],
 )  # fmt: skip
-def test_each_kind_has_its_address_and_that_of_its_comments(kind: Kind, thread: str, comment: str) -> None:
+def test_threads_of_each_kind_and_their_comments_have_addresses(kind: Kind, thread: str, comment: str) -> None:
     ruling = Ruling("We go with PostgreSQL.", "monalisa", "MEMBER", AT, 77, comment.replace("77", "78"))
     assert url_of(card(kind), HOME) == f"{HOME}/{thread}"
     assert (
@@ -36,7 +36,7 @@ def test_each_kind_has_its_address_and_that_of_its_comments(kind: Kind, thread: 
     assert superseding_url(card(kind), ruling, HOME) == f"{HOME}/{thread}{comment.replace('77', '78')}"
 
 
-def test_nothing_has_an_address_where_the_repository_is_not_known() -> None:
+def test_nothing_has_an_address_without_a_known_repository() -> None:
     assert (
         url_of(card(Kind.DISCUSSION), "")
         == message_url(Passage(12, "monalisa", "", AT, kind=Kind.DISCUSSION), "")
@@ -44,8 +44,8 @@ def test_nothing_has_an_address_where_the_repository_is_not_known() -> None:
     )
 
 
-@pytest.mark.parametrize(("kind", "state", "told"), [
+@pytest.mark.parametrize(("kind", "state", "expected"), [
     (Kind.ISSUE, "open", "open"), (Kind.PULL, "closed", "closed pull"), (Kind.DISCUSSION, "open", "open discussion"),
 ])  # fmt: skip
-def test_a_row_says_what_it_is_unless_it_is_an_issue(kind: Kind, state: str, told: str) -> None:
-    assert ending(card(kind, state=state)) == told
+def test_a_row_names_its_kind_unless_it_is_an_issue(kind: Kind, state: str, expected: str) -> None:
+    assert ending(card(kind, state=state)) == expected

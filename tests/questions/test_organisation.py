@@ -1,4 +1,4 @@
-"""A search over many repositories: what is a hit, how far it looks, and how a hit names what is elsewhere."""
+"""A search over many repositories: what counts as a hit, how far it searches, and how it names other repositories."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NAMES = {1: "octo-org/sdk", 2: "octo-org/app"}
 
 
-class Shelf:
-    """An index in memory; ``asked`` are the limits of its searches."""
+class InMemoryIndex:
+    """An index in memory; ``limits`` has the limits of its searches."""
 
     def __init__(self, *threads: OrganisationThread) -> None:
-        self.threads, self.asked = threads, list[int]()
+        self.threads, self.limits = threads, list[int]()
 
     def exists(self) -> bool:
         return True
@@ -35,14 +35,20 @@ class Shelf:
     def search(
         self, words: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
-        self.asked.append(limit)
-        held = [(sum(map(one.terms.count, words)), one) for one in self.threads if one.repository in scope]
-        found = [FoundThread(one, float(n)) for n, one in held if n and (before is None or one.created_at < before)]
-        return sorted(found, key=lambda one: -one.score)[:limit]
+        self.limits.append(limit)
+        matches = [
+            (sum(map(thread.terms.count, words)), thread) for thread in self.threads if thread.repository in scope
+        ]
+        results = [
+            FoundThread(thread, float(n))
+            for n, thread in matches
+            if n and (before is None or thread.created_at < before)
+        ]
+        return sorted(results, key=lambda thread: -thread.score)[:limit]
 
     def rarity(self, words: Iterable[str]) -> Mapping[str, float]:
-        held = {word: sum(word in one.terms for one in self.threads) for word in words}
-        return {word: 1 / max(1, count) for word, count in held.items()}
+        counts = {word: sum(word in thread.terms for thread in self.threads) for word in words}
+        return {word: 1 / max(1, count) for word, count in counts.items()}
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None: ...
 
@@ -54,78 +60,82 @@ class Shelf:
 
 
 def thread(number: int | str, title: str, repository: int = 1, **fields: object) -> OrganisationThread:
-    one = OrganisationThread(
+    base = OrganisationThread(
         repository, number, 1, "old/name", Kind.ISSUE, title, "octocat", NOW, terms=tuple(terms(title))
     )
-    return replace(one, **fields)
+    return replace(base, **fields)
 
 
 def request(words: str, **choice: object) -> OrganisationRequest:
     return OrganisationRequest(words, SearchFilter()._replace(**choice), 3, search_query(words, NOW))
 
 
-def test_a_hit_holds_half_of_the_words_by_rarity() -> None:
+def test_a_hit_has_half_of_the_words_weighted_by_rarity() -> None:
     common = [thread(number, "proxy fails") for number in range(1, 9)]
-    shelf = Shelf(*common, thread(9, "zebrafinch"), thread(10, "proxy zebrafinch", repository=7))
-    found = search_organisation(request("proxy zebrafinch"), shelf, NAMES).found
-    assert [hit.card.id for hit in found] == ["octo-org/sdk#9"]
-    assert found[0].part == pytest.approx((1 / 2) / (1 / 2 + 1 / 9))
-    assert found[0].terms == ("zebrafinch",)
-    assert search_organisation(request("proxy quagga"), shelf, NAMES).found == ()  # which nobody has
+    index = InMemoryIndex(*common, thread(9, "zebrafinch"), thread(10, "proxy zebrafinch", repository=7))
+    hits = search_organisation(request("proxy zebrafinch"), index, NAMES).found
+    assert [hit.card.id for hit in hits] == ["octo-org/sdk#9"]
+    assert hits[0].part == pytest.approx((1 / 2) / (1 / 2 + 1 / 9))
+    assert hits[0].terms == ("zebrafinch",)
+    assert search_organisation(request("proxy quagga"), index, NAMES).found == ()  # which no thread has
 
 
-def test_what_was_found_stays_where_a_longer_look_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = Shelf(*(thread(number, "proxy", author="hubot" if number == 9 else "me") for number in range(1, 1_001)))
-    at_once = shelf.search
+def test_results_remain_when_a_wider_search_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = InMemoryIndex(
+        *(thread(number, "proxy", author="hubot" if number == 9 else "me") for number in range(1, 1_001))
+    )
+    search = index.search
 
-    def slow(words: Sequence[str], scope: Collection[int], **how: Any) -> list[FoundThread]:
-        if how["limit"] > most:
+    def slow(words: Sequence[str], scope: Collection[int], **options: Any) -> list[FoundThread]:
+        if options["limit"] > longest_limit:
             raise OrganisationUnavailable("it did not answer")
-        return at_once(words, scope, **how)
+        return search(words, scope, **options)
 
-    monkeypatch.setattr(shelf, "search", slow)
-    most = 200
-    hits = search_organisation(request("proxy", author="hubot"), shelf, NAMES)
+    monkeypatch.setattr(index, "search", slow)
+    longest_limit = 200
+    hits = search_organisation(request("proxy", author="hubot"), index, NAMES)
     assert [hit.thread.id for hit in hits.found] == [9]
     assert hits.notes == ("Only the best 200 threads were searched: try rarer words.",)
-    most = 0
+    longest_limit = 0
     with pytest.raises(OrganisationUnavailable):
-        search_organisation(request("proxy"), shelf, NAMES)
+        search_organisation(request("proxy"), index, NAMES)
 
 
-def test_it_looks_further_where_filters_leave_too_little() -> None:
-    shelf = Shelf(*(thread(number, "proxy") for number in range(1, 1_001)), thread(2_000, "proxy", author="hubot"))
-    assert len(search_organisation(request("proxy"), shelf, NAMES).found) == 3
-    assert shelf.asked == [200]
-    (found,) = search_organisation(request("proxy", author="hubot"), shelf, NAMES).found
-    assert found.thread.id == 2_000
-    assert shelf.asked == [200, 200, 2_000]
+def test_a_search_widens_when_filters_leave_too_few_hits() -> None:
+    index = InMemoryIndex(
+        *(thread(number, "proxy") for number in range(1, 1_001)), thread(2_000, "proxy", author="hubot")
+    )
+    assert len(search_organisation(request("proxy"), index, NAMES).found) == 3
+    assert index.limits == [200]
+    (hit,) = search_organisation(request("proxy", author="hubot"), index, NAMES).found
+    assert hit.thread.id == 2_000
+    assert index.limits == [200, 200, 2_000]
 
 
-def test_a_hit_is_named_by_its_repository_as_it_is_called_now() -> None:
+def test_a_hit_has_the_current_name_of_its_repository() -> None:
     sha = "0d0e0ed056a45781a1b2c3d4e5f60718293a4b5c"
     closed = {"closed_at": NOW + timedelta(days=1), "url": "https://github.com/octo-org/sdk/issues/1"}
     fixed = Outcome(OutcomeKind.FIXED, fix="#13", release="v2")
-    shelf = Shelf(
+    index = InMemoryIndex(
         thread(1, "proxy", outcome=fixed, **closed),
         thread(2, "proxy", outcome=replace(fixed, fix=sha), **closed),
         thread(3, "proxy", 2, outcome=replace(fixed, fix="other/place#4"), **closed),
     )
-    found = search_organisation(request("proxy"), shelf, NAMES).found
-    assert [ending(hit.card) for hit in found] == [
+    hits = search_organisation(request("proxy"), index, NAMES).found
+    assert [ending(hit.card) for hit in hits] == [
         "closed, fixed by octo-org/sdk#13 in v2",
         "closed, fixed by octo-org/sdk@0d0e0ed056 in v2",
         "closed, fixed by other/place#4 in v2",
     ]
-    row = organisation_row(found[0], "proxy", score=1.0)
+    row = organisation_row(hits[0], "proxy", score=1.0)
     assert (row["id"], row["cite"], row["repository"]) == (1, "octo-org/sdk#1", "octo-org/sdk")
     assert row["url"] == closed["url"]
     copy = thread("ABC-1", "proxy", outcome=Outcome(OutcomeKind.DUPLICATE, duplicate_of=12), **closed)
-    (hit,) = search_organisation(request("proxy"), Shelf(copy), NAMES).found
+    (hit,) = search_organisation(request("proxy"), InMemoryIndex(copy), NAMES).found
     assert (hit.card.id, ending(hit.card)) == ("octo-org/sdk ABC-1", "closed, duplicate of octo-org/sdk#12")
 
 
 def test_since_means_opened_or_closed_since_then() -> None:
-    shelf = Shelf(thread(1, "proxy"), thread(2, "proxy", closed_at=NOW + timedelta(days=9)))
-    found = search_organisation(request("proxy", since=NOW + timedelta(days=5)), shelf, NAMES).found
-    assert [hit.thread.id for hit in found] == [2]
+    index = InMemoryIndex(thread(1, "proxy"), thread(2, "proxy", closed_at=NOW + timedelta(days=9)))
+    hits = search_organisation(request("proxy", since=NOW + timedelta(days=5)), index, NAMES).found
+    assert [hit.thread.id for hit in hits] == [2]

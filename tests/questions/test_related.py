@@ -1,14 +1,14 @@
-"""One hop from the hits."""
+"""Neighbours one hop from the hits."""
 
 from datetime import timedelta
 
 from bot.domain.card import CardId, Ending
 from bot.questions.related import MAX_NEIGHBOURS, PER_HIT, expand
-from tests.questions.shelf import NOW, Shelf, card
+from tests.questions.shelf import NOW, InMemoryCards, card
 
 
-def test_a_hop_goes_both_ways_and_tells_the_link() -> None:
-    shelf = Shelf(
+def test_expansion_follows_links_both_ways_and_names_their_kind() -> None:
+    cards = InMemoryCards(
         [
             card(1, "Hit", references=(2,), duplicate_of=3, ending=Ending("fixed", fix="#4")),
             *(card(key) for key in (2, 3, 4)),
@@ -18,30 +18,30 @@ def test_a_hop_goes_both_ways_and_tells_the_link() -> None:
             card(8, "Far", references=(2,)),
         ]
     )
-    told = {(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([1], shelf)}
+    hops = {(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([1], cards)}
     expected = {(4, "fix", 1, "to"), (3, "duplicate", 1, "to"), (7, "fix", 1, "from"), (5, "duplicate", 1, "from")}
-    assert len(told) == PER_HIT
-    assert expected < told
+    assert len(hops) == PER_HIT
+    assert expected < hops
 
 
-def test_strong_links_come_first_and_of_equal_ones_the_newest_thread() -> None:
+def test_strong_links_come_first_and_among_equal_links_the_newest_thread() -> None:
     old, new = (card(key, references=(1,), updated_at=NOW - timedelta(days=age)) for key, age in ((5, 9), (6, 1)))
-    shelf = Shelf([card(1, duplicate_of=3, ending=Ending("fixed", fix="#4")), card(3), card(4), old, new])
-    assert [hop.card.id for hop in expand([1], shelf)] == [4, 3, 6, 5]
+    cards = InMemoryCards([card(1, duplicate_of=3, ending=Ending("fixed", fix="#4")), card(3), card(4), old, new])
+    assert [hop.card.id for hop in expand([1], cards)] == [4, 3, 6, 5]
 
 
-def test_hits_are_no_neighbours_and_each_neighbour_stands_once() -> None:
-    shelf = Shelf([card(1, references=(2, 3)), card(2, references=(1, 3)), card(3)])
-    assert [(hop.card.id, hop.hit) for hop in expand([1, 2, 1], shelf)] == [(3, 1)]
+def test_hits_are_not_neighbours_and_each_neighbour_is_listed_once() -> None:
+    cards = InMemoryCards([card(1, references=(2, 3)), card(2, references=(1, 3)), card(3)])
+    assert [(hop.card.id, hop.hit) for hop in expand([1, 2, 1], cards)] == [(3, 1)]
 
 
-def test_threads_that_are_not_known_are_left_out() -> None:
-    assert expand([1, 99], Shelf([card(1, references=(77,))])) == ()
+def test_unknown_threads_are_left_out() -> None:
+    assert expand([1, 99], InMemoryCards([card(1, references=(77,))])) == ()
 
 
-def test_a_hit_gives_five_and_all_give_twenty() -> None:
+def test_a_hit_has_at_most_five_neighbours_and_all_hits_together_twenty() -> None:
     many = [card(key, references=(key % 6 + 1,)) for key in range(100, 200)]
     hits: list[CardId] = [1, 2, 3, 4, 5, 6]
-    hops = expand(hits, Shelf([*(card(key) for key in hits), *many]))
+    hops = expand(hits, InMemoryCards([*(card(key) for key in hits), *many]))
     assert len(hops) == MAX_NEIGHBOURS
     assert all(sum(hop.hit == hit for hop in hops) <= PER_HIT for hit in hits)

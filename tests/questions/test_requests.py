@@ -1,4 +1,4 @@
-"""An issue is named in any of the ways that people write one down, to every command and tool that takes one."""
+"""Every command and tool that takes an issue accepts all the ways in which people name one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from bot.mcp.tools import ToolContext
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.requests import Issue, keys_of, parse_issue
-from tests.cli.console import Ended, Run
+from tests.cli.console import ProgramResult, Run
 from tests.memory.remotes import bare_repository, commit
 from tests.memory.samples import issue
 
 REPO = "octo-org/linkbarn"
-HERE = [
+THIS_REPOSITORY = [
     "42",
     "#42",
     " #42 ",
@@ -37,7 +37,7 @@ HERE = [
     "HTTPS://GitHub.com/octo-org/linkbarn/issues/42/",
     "github.com/octo-org/linkbarn/issues/42",
 ]
-ELSEWHERE = ["octocat/hello#42", "https://github.com/octocat/hello/issues/42"]
+OTHER_REPOSITORY = ["octocat/hello#42", "https://github.com/octocat/hello/issues/42"]
 NO_ISSUE = [
     *(
         "",
@@ -66,77 +66,77 @@ def store(sample_store: Path) -> Path:
     return sample_store
 
 
-# -- every door ----------------------------------------------------------------------------------------------------
+# -- every entry point ---------------------------------------------------------------------------------------------
 
-Door = Callable[[Run, Path, str, pytest.MonkeyPatch], Ended]
+EntryPoint = Callable[[Run, Path, str, pytest.MonkeyPatch], ProgramResult]
 
 
-def typed(*command: str, repo: bool = False) -> Door:
-    more = ("--repo", REPO) if repo else ()
+def by_command(*command: str, repo: bool = False) -> EntryPoint:
+    options = ("--repo", REPO) if repo else ()
 
-    def run(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> Ended:
-        return call(*(name if word == "NAME" else word for word in command), "--store", store, *more)
+    def run(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> ProgramResult:
+        return call(*(name if word == "NAME" else word for word in command), "--store", store, *options)
 
     return run
 
 
-def references(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> Ended:
+def references(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> ProgramResult:
     patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"As in #42 and #7.")))
     return call("references", "--repo", REPO, f"--number={name}")
 
 
-def told(tool: Any, parameter: str) -> Door:
-    def run(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> Ended:
-        found = answer(ToolContext(MemoryOptions(store, store=store, repo=REPO)), tool, {parameter: name})
-        return Ended(2 if found.failed else 0, "" if found.failed else json.dumps(found.data), found.text)
+def by_tool(tool: Any, parameter: str) -> EntryPoint:
+    def run(call: Run, store: Path, name: str, patch: pytest.MonkeyPatch) -> ProgramResult:
+        result = answer(ToolContext(MemoryOptions(store, store=store, repo=REPO)), tool, {parameter: name})
+        return ProgramResult(2 if result.failed else 0, "" if result.failed else json.dumps(result.data), result.text)
 
     return run
 
 
-DOORS: dict[str, Door] = {
-    "show": typed("show", "NAME", "--json"),
-    "answer": typed("answer", "NAME", "--json", repo=True),
-    "outcomes": typed("outcomes", "--ids", "NAME", "--json", repo=True),
-    "context": typed("context", "--issue", "NAME", "--json", "--as-of", "2026-02-19T12:00Z"),
+ENTRY_POINTS: dict[str, EntryPoint] = {
+    "show": by_command("show", "NAME", "--json"),
+    "answer": by_command("answer", "NAME", "--json", repo=True),
+    "outcomes": by_command("outcomes", "--ids", "NAME", "--json", repo=True),
+    "context": by_command("context", "--issue", "NAME", "--json", "--as-of", "2026-02-19T12:00Z"),
     "references": references,
-    "get_conversation": told("get_conversation", "id"),
-    "issue_context": told("issue_context", "number"),
+    "get_conversation": by_tool("get_conversation", "id"),
+    "issue_context": by_tool("issue_context", "number"),
 }
-SHARED_TIMES = ("ms",)
+TIMINGS = ("ms",)
 
 
-def plain(ended: Ended) -> Any:
+def stable_data(ended: ProgramResult) -> Any:
     data = json.loads(ended.out or "null")
-    return {key: value for key, value in data.items() if key not in SHARED_TIMES} if isinstance(data, dict) else data
+    return {key: value for key, value in data.items() if key not in TIMINGS} if isinstance(data, dict) else data
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_takes_an_issue_however_it_is_named(
-    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, door: str
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_every_entry_point_accepts_every_way_to_name_an_issue(
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, entry_point: str
 ) -> None:
-    ended = {name: DOORS[door](call, store, name, monkeypatch) for name in [*HERE, "48"]}
-    assert {name: one.err for name, one in ended.items() if one.code} == {}
-    other, *answers = plain(ended.pop("48")), *map(plain, ended.values())
-    assert dict(zip(HERE, answers, strict=True)) == dict.fromkeys(HERE, answers[0])
-    assert other != answers[0]
+    ended = {name: ENTRY_POINTS[entry_point](call, store, name, monkeypatch) for name in [*THIS_REPOSITORY, "48"]}
+    assert {name: result.err for name, result in ended.items() if result.code} == {}
+    other_issue, *answers = stable_data(ended.pop("48")), *map(stable_data, ended.values())
+    assert dict(zip(THIS_REPOSITORY, answers, strict=True)) == dict.fromkeys(THIS_REPOSITORY, answers[0])
+    assert other_issue != answers[0]
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-@pytest.mark.parametrize("door", ["answer", "outcomes", "references", "get_conversation", "issue_context"])
-def test_an_issue_of_another_repository_is_not_taken_for_one_of_this(
-    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, door: str, name: str
+@pytest.mark.parametrize("name", OTHER_REPOSITORY)
+@pytest.mark.parametrize("entry_point", ["answer", "outcomes", "references", "get_conversation", "issue_context"])
+def test_an_issue_of_another_repository_is_not_mistaken_for_one_of_this(
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, entry_point: str, name: str
 ) -> None:
-    ended = DOORS[door](call, store, name, monkeypatch)
-    if door == "get_conversation":
+    ended = ENTRY_POINTS[entry_point](call, store, name, monkeypatch)
+    if entry_point == "get_conversation":
         assert ended.data["found"] is False
         return
     assert (ended.code, ended.err.strip().count("\n")) == (2, 0)
-    said = "octocat/hello#42 is not an issue of octo-org/linkbarn: name its repository"
-    assert ("no thread " if door == "outcomes" else said) in ended.err
+    message = "octocat/hello#42 is not an issue of octo-org/linkbarn: name its repository"
+    assert ("no thread " if entry_point == "outcomes" else message) in ended.err
 
 
 @pytest.mark.parametrize("name", ["0", "x", "42x", "octo-org/linkbarn"])
-def test_what_is_no_issue_is_told_with_what_would_be_one(store: Path, call: Run, name: str) -> None:
+def test_an_invalid_issue_is_reported_with_valid_examples(store: Path, call: Run, name: str) -> None:
     for command in (("context", "--issue", name, "--store", str(store)), ("references", "--number", name)):
         ended = call(*command)
         assert (ended.code, ended.out) == (2, "")
@@ -146,20 +146,20 @@ def test_what_is_no_issue_is_told_with_what_would_be_one(store: Path, call: Run,
 # -- the parser ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", HERE)
-def test_what_names_an_issue_is_read(name: str) -> None:
-    found = parse_issue(name)
-    assert found is not None
-    assert (found.number, found.repo.lower()) == (42, REPO if "/" in name else "")
+@pytest.mark.parametrize("name", THIS_REPOSITORY)
+def test_every_way_to_name_an_issue_is_parsed(name: str) -> None:
+    issue_found = parse_issue(name)
+    assert issue_found is not None
+    assert (issue_found.number, issue_found.repo.lower()) == (42, REPO if "/" in name else "")
 
 
 @pytest.mark.parametrize("name", NO_ISSUE)
-def test_what_names_no_issue_is_a_name(name: str) -> None:
+def test_text_that_names_no_issue_stays_text(name: str) -> None:
     assert parse_issue(name) is None
     assert not any(isinstance(key, int) for key in keys_of(name))
 
 
-def test_a_page_that_looks_like_an_issue_elsewhere_goes_before_the_number() -> None:
+def test_a_page_that_looks_like_an_issue_of_another_repository_is_tried_before_the_number() -> None:
     assert keys_of("docs/setup.md#42") == ["docs/setup.md#42", 42]
     assert keys_of("docs/setup.md#42", REPO) == ["docs/setup.md#42"]
     assert keys_of("#42") == [42, "42", "#42"]
@@ -167,28 +167,28 @@ def test_a_page_that_looks_like_an_issue_elsewhere_goes_before_the_number() -> N
     assert keys_of("octo-org/linkbarn#42", REPO.upper()) == ["octo-org/linkbarn#42", 42]
 
 
-def test_an_issue_is_within_its_own_repository_and_where_nobody_knows_which_it_is() -> None:
-    assert [Issue(42, repo).within(here) for repo in ("", REPO) for here in ("", REPO)] == [42] * 4
+def test_an_issue_belongs_to_its_own_or_to_an_unknown_repository() -> None:
+    assert [Issue(42, repo).within(own_repo) for repo in ("", REPO) for own_repo in ("", REPO)] == [42] * 4
 
 
 @pytest.mark.parametrize("piece", ["a/b#", "https://a/", "https://a/b/c/issues/1", "#", "1", "a.", "-"])
-def test_a_name_of_any_length_is_read_in_no_time(piece: str) -> None:
+def test_a_very_long_name_is_parsed_quickly(piece: str) -> None:
     begun = perf_counter()
     parse_issue(piece * 100_000)
     keys_of(piece * 100_000)
     assert perf_counter() - begun < 1
 
 
-# -- the server of tools looks at any branch -----------------------------------------------------------------------
+# -- the MCP server reads any branch -------------------------------------------------------------------------------
 
-ASK = """
+PROGRAM = """
 import sys
 from bot.cli.main import main
 sys.exit(main(["mcp", *sys.argv[1:]]))
 """
 
 
-def test_the_server_of_tools_takes_the_branch_that_it_is_told(tmp_path: Path) -> None:
+def test_the_mcp_server_reads_the_branch_given_by_its_option(tmp_path: Path) -> None:
     bare = bare_repository(tmp_path / "octocat/hello.git")
     commit(bare, {"README.md": ("100644", b"# Hello\n")}, "refs/heads/main")
     with BranchStore(str(bare), "elsewhere") as branch:
@@ -196,7 +196,7 @@ def test_the_server_of_tools_takes_the_branch_that_it_is_told(tmp_path: Path) ->
         memory.stage(Changes(records=(issue(7, 0, "zebra"),)))
         memory.commit("test")
     subprocess.run(["git", "clone", "--quiet", "--single-branch", bare, tmp_path / "checkout"], check=True)
-    asked = [
+    messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize",
          "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -207,14 +207,14 @@ def test_the_server_of_tools_takes_the_branch_that_it_is_told(tmp_path: Path) ->
     command = [
         sys.executable,
         "-c",
-        f"import sys; sys.path.insert(0, {str(root)!r})\n{ASK}",
+        f"import sys; sys.path.insert(0, {str(root)!r})\n{PROGRAM}",
         "--memory-branch",
         "elsewhere",
     ]
     with subprocess.Popen(command, cwd=tmp_path / "checkout", stdin=-1, stdout=-1, text=True) as process:
         assert process.stdin
         assert process.stdout
-        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in asked))
+        process.stdin.write("".join(f"{json.dumps(each)}\n" for each in messages))
         process.stdin.flush()
         answers = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""What a search finds in threads and in what was said there, in which order, and what it shows."""
+"""What a search finds in threads and their messages, in which order, and what it shows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.smart_search import smart
 from bot.reading.search_query import search_query
-from tests.questions.shelf import NOW, Shelf
-from tests.recall.samples import at, closed, said, thread
+from tests.questions.shelf import NOW, InMemoryCards
+from tests.recall.samples import at, closed, message, thread
 
 STORE = closed(
     1,
@@ -24,13 +24,13 @@ STORE = closed(
     "Where should sessions live?",
     labels=("backend",),
     comments=(
-        said("Files are slow on my machine.", 1.1, "octocat", "NONE", id=11),
-        said("We use PostgreSQL. The file system\nis out of the question.", 1.2, "hubot", "MEMBER", id=12),
+        message("Files are slow on my machine.", 1.1, "octocat", "NONE", id=11),
+        message("We use PostgreSQL. The file system\nis out of the question.", 1.2, "hubot", "MEMBER", id=12),
     ),
 )
 CACHE = thread(2, "Thumbnails are slow", "They should be kept.", labels=("good first issue",), comments=(
-    said("I would ask the memcached people.", 2.1, "octocat", "CONTRIBUTOR", id=21),
-    said("A file for each thumbnail? The system of files is slow.", 2.2, "monalisa", id=22),
+    message("I would ask the memcached people.", 2.1, "octocat", "CONTRIBUTOR", id=21),
+    message("A file for each thumbnail? The system of files is slow.", 2.2, "monalisa", id=22),
 ))  # fmt: skip
 PAGE = thread(
     "docs/cache.md", "How the cache works", "It keeps thumbnails in memcached.", kind=Kind.PAGE, author="docs"
@@ -38,19 +38,19 @@ PAGE = thread(
 PULL = closed(3, "Use PostgreSQL", "Closes the question of sessions.", kind=Kind.PULL, author="hubot")
 FILLER = [thread(number, f"Report {number}", "Something else is odd.") for number in range(50, 70)]
 EVERYTHING = SearchFilter()
-SHELF = Shelf.of([STORE, CACHE, PAGE, PULL, *FILLER])
+CARDS = InMemoryCards.of([STORE, CACHE, PAGE, PULL, *FILLER])
 
 
-def search(text: str, choice: SearchFilter = EVERYTHING, limit: int = 10) -> ThreadHits:
-    return search_memory(WordSearch(text, choice, limit, query=search_query(text, NOW)), SHELF, SHELF.read)
+def search(text: str, search_filter: SearchFilter = EVERYTHING, limit: int = 10) -> ThreadHits:
+    return search_memory(WordSearch(text, search_filter, limit, query=search_query(text, NOW)), CARDS, CARDS.read)
 
 
 def ids(text: str) -> list[CardId]:
-    return [one.card.id for one in search(text).hits]
+    return [hit.card.id for hit in search(text).hits]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("machine", [1]),
         ("memcached", ["docs/cache.md", 2]),
@@ -84,22 +84,22 @@ def ids(text: str) -> list[CardId]:
         ("author:octocat", []),
     ],
 )
-def test_threads_are_found_by_what_was_said_and_by_whom(text: str, found: list[CardId]) -> None:
-    assert ids(text) == found
+def test_threads_are_found_by_their_messages_and_authors(text: str, expected: list[CardId]) -> None:
+    assert ids(text) == expected
 
 
-def test_filters_of_the_command_line_and_qualifiers_both_hold() -> None:
+def test_filters_of_the_command_line_and_qualifiers_both_apply() -> None:
     assert search("slow is:open", SearchFilter("closed")).hits == ()
     assert [one.card.id for one in search("slow", SearchFilter("closed")).hits] == [1]
 
 
-def test_a_thread_that_says_it_in_its_title_stays_first() -> None:
+def test_a_thread_with_the_words_in_its_title_comes_first() -> None:
     assert ids("session store postgresql")[0] == 1
     assert ids("postgresql")[0] == 3
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "who", "shown", "comment"),
+    ("text", "key", "author", "passage", "comment_id"),
     [
         ("machine", 1, ("octocat", "NONE"), "Files are slow on my machine.", 11),
         ("postgresql sessions", 3, ("hubot", "NONE"), "Closes the question of sessions.", None),
@@ -113,42 +113,42 @@ def test_a_thread_that_says_it_in_its_title_stays_first() -> None:
         ),
     ],
 )
-def test_the_passage_is_shown_with_who_said_it(
-    text: str, key: int, who: tuple[str, str], shown: str, comment: int | None
+def test_a_passage_is_shown_with_its_author(
+    text: str, key: int, author: tuple[str, str], passage: str, comment_id: int | None
 ) -> None:
-    one = search(text).passages[key]
-    assert ((one.author, one.role), one.text, one.comment_id) == (who, shown, comment)
+    actual = search(text).passages[key]
+    assert ((actual.author, actual.role), actual.text, actual.comment_id) == (author, passage, comment_id)
 
 
-def test_a_hit_by_its_title_alone_has_no_passage() -> None:
+def test_a_hit_by_title_alone_has_no_passage() -> None:
     assert search("thumbnails").passages.keys() == {"docs/cache.md"}
     assert 3 not in search("use postgresql is:pr").passages
 
 
-def test_without_records_it_is_said_who_spoke_and_when() -> None:
-    asked = WordSearch("machine", query=search_query("machine", NOW))
-    (one,) = search_memory(asked, SHELF).passages.values()
-    assert (one.author, one.at, one.text) == ("octocat", at(1.1), "")
+def test_a_passage_without_records_has_author_and_time_but_no_text() -> None:
+    request = WordSearch("machine", query=search_query("machine", NOW))
+    (passage,) = search_memory(request, CARDS).passages.values()
+    assert (passage.author, passage.at, passage.text) == ("octocat", at(1.1), "")
 
 
-def test_a_message_that_was_edited_away_is_not_taken_for_another() -> None:
-    moved = Shelf.of([replace(STORE, comments=STORE.comments[1:])])
-    asked = WordSearch("machine", query=search_query("machine", NOW))
-    (one,) = search_memory(asked, SHELF, moved.read).passages.values()
-    assert (one.author, one.text) == ("octocat", "")
+def test_a_deleted_message_is_not_mistaken_for_another() -> None:
+    changed = InMemoryCards.of([replace(STORE, comments=STORE.comments[1:])])
+    request = WordSearch("machine", query=search_query("machine", NOW))
+    (passage,) = search_memory(request, CARDS, changed.read).passages.values()
+    assert (passage.author, passage.text) == ("octocat", "")
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [("machine", [1]), ("slow author:octocat", [1]), ('"file system"', [1]), ("#2", [2]), ("is:pr", [3])],
 )
-def test_a_smart_search_knows_the_same_language(text: str, found: list[CardId]) -> None:
-    answer = smart(SmartSearch(text, Worktree(), NOW, query=search_query(text, NOW)), SHELF, SHELF.read)
-    assert [one.card.id for one in answer.hits] == found
+def test_a_smart_search_understands_the_same_query_language(text: str, expected: list[CardId]) -> None:
+    answer = smart(SmartSearch(text, Worktree(), NOW, query=search_query(text, NOW)), CARDS, CARDS.read)
+    assert [hit.card.id for hit in answer.hits] == expected
 
 
 def test_a_smart_search_shows_passages() -> None:
-    answer = smart(SmartSearch("machine", Worktree(), NOW), SHELF, SHELF.read)
+    answer = smart(SmartSearch("machine", Worktree(), NOW), CARDS, CARDS.read)
     assert answer.passages[1].text == "Files are slow on my machine."
 
 
@@ -159,19 +159,19 @@ def hit(key: CardId, score: float, part: float, position: int = 1) -> MessageHit
     return MessageHit(key, position, "octocat", "", None, score, part, ("x",))
 
 
-def test_all_words_in_one_message_go_before_most_of_them_in_a_title() -> None:
+def test_all_words_in_one_message_rank_above_most_of_them_in_a_title() -> None:
     about = {1: ThreadEvidence(10.0, 0.6, ("x",))}
     assert [key for key, _ in rank_by_evidence(about, [hit(2, 8.0, 1.0)])] == [2, 1]
 
 
-def test_a_title_that_is_in_the_opening_text_too_goes_before_a_message() -> None:
+def test_words_in_title_and_opening_text_rank_above_a_message() -> None:
     about = {1: ThreadEvidence(10.0, 1.0, ("x",))}
     assert [key for key, _ in rank_by_evidence(about, [hit(2, 10.0, 1.0), hit(1, 10.0, 1.0, 0)])] == [1, 2]
 
 
-def test_the_message_with_the_most_of_the_words_stands_for_its_thread() -> None:
-    ((_, one),) = rank_by_evidence({}, [hit(1, 9.0, 0.5, 1), hit(1, 8.0, 1.0, 2)])
-    assert one.message == hit(1, 8.0, 1.0, 2)
+def test_the_message_with_most_of_the_words_represents_its_thread() -> None:
+    ((_, best),) = rank_by_evidence({}, [hit(1, 9.0, 0.5, 1), hit(1, 8.0, 1.0, 2)])
+    assert best.message == hit(1, 8.0, 1.0, 2)
 
 
 EVIDENCE = st.tuples(st.integers(1, 5), st.floats(0, 50), st.floats(0, 1))
@@ -180,12 +180,12 @@ EVIDENCE = st.tuples(st.integers(1, 5), st.floats(0, 50), st.floats(0, 1))
 @settings(deadline=None)
 @given(st.lists(EVIDENCE, max_size=8), st.lists(EVIDENCE, max_size=8))
 def test_more_evidence_never_lowers_a_thread(
-    about: list[tuple[int, float, float]], messages: list[tuple[int, float, float]]
+    title_evidence: list[tuple[int, float, float]], messages: list[tuple[int, float, float]]
 ) -> None:
-    known = {key: ThreadEvidence(score, part, ()) for key, score, part in about}
-    hits = [hit(*one) for one in messages]
-    few = {key: one.score for key, one in rank_by_evidence(known, hits[1:])}
-    found = rank_by_evidence(known, hits)
-    assert {key for key, _ in found} == {*known, *(one.thread for one in hits)}
-    assert all(one.score >= few.get(key, 0.0) for key, one in found)
-    assert [one.score for _, one in found] == sorted((one.score for _, one in found), reverse=True)
+    evidence = {key: ThreadEvidence(score, part, ()) for key, score, part in title_evidence}
+    hits = [hit(*item) for item in messages]
+    scores_before = {key: item.score for key, item in rank_by_evidence(evidence, hits[1:])}
+    ranked = rank_by_evidence(evidence, hits)
+    assert {key for key, _ in ranked} == {*evidence, *(item.thread for item in hits)}
+    assert all(item.score >= scores_before.get(key, 0.0) for key, item in ranked)
+    assert [item.score for _, item in ranked] == sorted((item.score for _, item in ranked), reverse=True)

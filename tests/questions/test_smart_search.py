@@ -1,4 +1,4 @@
-"""Search that knows the checkout: the numbers of the specification, evidence, folding, order."""
+"""Search that knows the checkout: the factors of the specification, evidence, duplicates, order."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -12,22 +12,22 @@ from bot.questions.requests import SmartSearch
 from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
 from bot.questions.worktree_query import is_telling
 from tests.examples import examples
-from tests.questions.shelf import NOW, Shelf, card
+from tests.questions.shelf import NOW, InMemoryCards, card
 
 FILLER = tuple(card(key, f"Filler about subject{key}") for key in range(900, 930))
 LOGIN = Worktree(branch="login-loop")
 
 
 def search(cards: tuple[Card, ...], checkout: Worktree = LOGIN, words: str = "", limit: int = 20) -> SmartSearchAnswer:
-    return smart(SmartSearch(words, checkout, NOW, limit), Shelf((*cards, *FILLER)))
+    return smart(SmartSearch(words, checkout, NOW, limit), InMemoryCards((*cards, *FILLER)))
 
 
-def score(found: SmartSearchAnswer, key: int | str) -> float:
-    return next(one.score for one in found.hits if one.card.id == key)
+def score(answer: SmartSearchAnswer, key: int | str) -> float:
+    return next(hit.score for hit in answer.hits if hit.card.id == key)
 
 
-def ids(found: SmartSearchAnswer) -> list[int | str]:
-    return [one.card.id for one in found.hits]
+def ids(answer: SmartSearchAnswer) -> list[int | str]:
+    return [hit.card.id for hit in answer.hits]
 
 
 @pytest.mark.parametrize(
@@ -42,45 +42,45 @@ def ids(found: SmartSearchAnswer) -> list[int | str]:
         (timedelta(days=8), 1.0),
     ],
 )
-def test_what_changed_lately_counts_more(age: timedelta, factor: float) -> None:
+def test_recent_changes_raise_the_score(age: timedelta, factor: float) -> None:
     assert recency(NOW - age, NOW) == factor
-    found = search((card(1, "Login loop", updated_at=NOW - age), card(2, "Login loop")))
-    assert score(found, 1) == pytest.approx(factor * score(found, 2))
+    answer = search((card(1, "Login loop", updated_at=NOW - age), card(2, "Login loop")))
+    assert score(answer, 1) == pytest.approx(factor * score(answer, 2))
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 8))
-def test_each_overlapping_file_adds_a_fifth(count: int) -> None:
+def test_each_overlapping_file_adds_a_fifth_to_the_score(count: int) -> None:
     paths = tuple(f"auth/part{n}.py" for n in range(8))
     cards = (card(1, "Login loop", files=paths[:count]), card(2, "Login loop", files=("web/other.py",)))
-    found = search(cards, Worktree(branch="login-loop", modified=paths))
-    assert score(found, 1) == pytest.approx(score(found, 2) + 0.2 * count)
+    answer = search(cards, Worktree(branch="login-loop", modified=paths))
+    assert score(answer, 1) == pytest.approx(score(answer, 2) + 0.2 * count)
 
 
 def test_a_file_that_is_modified_and_staged_counts_once() -> None:
     path = "auth/cookie.py"
-    found = search((card(1, "Login loop", files=(path,)),), Worktree("login-loop", (), (path,), (path,)))
-    assert score(found, 1) == pytest.approx(1.2)
+    answer = search((card(1, "Login loop", files=(path,)),), Worktree("login-loop", (), (path,), (path,)))
+    assert score(answer, 1) == pytest.approx(1.2)
 
 
-def test_a_thread_with_the_branchs_name_counts_more_and_so_does_its_ticket() -> None:
+def test_a_thread_that_names_the_branch_and_the_ticket_of_the_branch_score_higher() -> None:
     named, other = (
         card(key, "Login loop", decisions=(Ruling(f"We go on in {name}.", "octocat", "OWNER", NOW),))
         for key, name in ((1, "Login-Loop"), (2, "login_loop"))
     )
-    found = search((named, other))
-    assert score(found, 1) == pytest.approx(1.3 * score(found, 2))
-    assert found.hits[0].why[0] == "names the branch"
+    answer = search((named, other))
+    assert score(answer, 1) == pytest.approx(1.3 * score(answer, 2))
+    assert answer.hits[0].why[0] == "names the branch"
     ticket = search((card(7, "Login loop"), card(8, "Login loop")), Worktree(branch="7-login-loop"))
     assert score(ticket, 7) == pytest.approx(1.3 * score(ticket, 8))
     assert ticket.hits[0].why[0] == "the branch names #7"
 
 
-def test_age_files_and_the_branch_work_together_as_they_are_written_down() -> None:
-    one = card(7, "Login loop", files=("auth/cookie.py",), updated_at=NOW - timedelta(hours=5))
-    found = search((one,), Worktree(branch="fix/7-login-loop", modified=("auth/cookie.py",)))
-    assert score(found, 7) == pytest.approx((1.0 * 1.3 + 0.2) * 1.3)
-    assert found.hits[0].why == (
+def test_age_files_and_branch_combine_as_specified() -> None:
+    thread_card = card(7, "Login loop", files=("auth/cookie.py",), updated_at=NOW - timedelta(hours=5))
+    answer = search((thread_card,), Worktree(branch="fix/7-login-loop", modified=("auth/cookie.py",)))
+    assert score(answer, 7) == pytest.approx((1.0 * 1.3 + 0.2) * 1.3)
+    assert answer.hits[0].why == (
         "the branch names #7",
         "touches auth/cookie.py",
         "both speak of login, loop",
@@ -88,40 +88,40 @@ def test_age_files_and_the_branch_work_together_as_they_are_written_down() -> No
     )
 
 
-def test_without_signals_it_is_the_plain_search() -> None:
+def test_without_signals_it_equals_the_plain_search() -> None:
     cards = (
         card(1, "Login", updated_at=NOW),
         card(2, "Login login loop", files=("a.py",)),
         card(3, "Login loop again and once more"),
     )
-    shelf = Shelf((*cards, *FILLER))
-    found = smart(SmartSearch("login loop", Worktree(), NOW), shelf)
-    best = shelf.search({"login": 1.0, "loop": 1.0}, limit=20, floor=0.5)
-    assert ids(found) == [one.card.id for one in best]
-    assert [one.score for one in found.hits] == pytest.approx([one.score / best[0].score for one in best])
+    all_cards = InMemoryCards((*cards, *FILLER))
+    answer = smart(SmartSearch("login loop", Worktree(), NOW), all_cards)
+    best = all_cards.search({"login": 1.0, "loop": 1.0}, limit=20, floor=0.5)
+    assert ids(answer) == [hit.card.id for hit in best]
+    assert [hit.score for hit in answer.hits] == pytest.approx([hit.score / best[0].score for hit in best])
 
 
-def test_with_words_a_hit_holds_half_of_them_whatever_the_branch_names() -> None:
+def test_a_hit_needs_half_of_the_words_whatever_the_branch_names() -> None:
     cards = (card(7, "Something else"), card(8, "Database is locked during import", files=("auth/cookie.py",)))
-    found = search(cards, Worktree(branch="fix/7-login", modified=("auth/cookie.py",)), "database locked")
-    assert ids(found) == [8]
+    answer = search(cards, Worktree(branch="fix/7-login", modified=("auth/cookie.py",)), "database locked")
+    assert ids(answer) == [8]
     assert search(cards, words="kubernetes operator database").hits == ()
 
 
-def test_the_branch_decides_between_equal_hits_of_words() -> None:
+def test_the_branch_decides_between_equal_hits() -> None:
     cards = (card(1, "Database locked"), card(2, "Database locked", keywords=("login", "loop")))
     assert ids(search(cards, words="database locked")) == [2, 1]
     assert ids(search(cards, Worktree(), words="database locked")) == [1, 2]
 
 
-def test_what_touches_the_files_is_found_beyond_the_fifty_best() -> None:
+def test_a_thread_about_the_files_is_found_beyond_the_fifty_best() -> None:
     many = tuple(card(key, "Database locked") for key in range(1, 81))
     touching = card(500, "Long title where the database also comes up", files=("store/sqlite.py",))
     checkout = Worktree(branch="wip", modified=("store/sqlite.py",))
     assert 500 in ids(search((*many, touching), checkout, "database"))
 
 
-def test_fifty_candidates_are_looked_at() -> None:
+def test_only_fifty_candidates_are_considered() -> None:
     many = tuple(card(key, "Database locked") for key in range(1, 81))
     assert len(search(many, words="database", limit=100).hits) == 50
     assert len(search(many, Worktree(branch="database-locked"), limit=100).hits) == 50
@@ -129,17 +129,17 @@ def test_fifty_candidates_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("branch", ["wip", "login-kubernetes-operator", "octocat/editorconfig", "login", ""])
-def test_nothing_relevant_is_no_hit_at_all(branch: str) -> None:
+def test_there_are_no_hits_if_nothing_is_relevant(branch: str) -> None:
     cards = (card(1, "Login does not work"), card(2, "Import is slow"), card(3, "Editor is gone"))
     assert search(cards, Worktree(branch=branch)).hits == ()
 
 
-def test_one_word_of_a_branch_is_not_enough_unless_a_file_bears_it_out() -> None:
+def test_one_word_of_a_branch_is_not_enough_unless_a_file_confirms_it() -> None:
     cards = (card(1, "Login does not work", files=("auth/cookie.py",)), card(2, "Login is slow"))
     assert ids(search(cards, Worktree(branch="login", modified=("auth/cookie.py",)))) == [1]
 
 
-def test_files_that_everybody_names_are_no_evidence() -> None:
+def test_files_that_many_threads_name_are_not_evidence() -> None:
     many = tuple(card(key, f"Thing {key}", files=("src/app.py",)) for key in range(1, 20))
     assert search(many, Worktree(modified=("src/app.py",))).hits == ()
     readme = (card(1, "One", files=("README.md",)), card(2, "Two", files=("docs/api/README.md",)))
@@ -150,49 +150,52 @@ def test_files_that_everybody_names_are_no_evidence() -> None:
 
 
 def test_a_commit_of_the_branch_names_a_thread() -> None:
-    found = search((card(48, "Odd"),), Worktree(branch="wip", messages=("Expire cookies (#48)",), is_own=True))
-    assert [(one.card.id, one.why) for one in found.hits] == [(48, ("a commit names #48",))]
+    answer = search((card(48, "Odd"),), Worktree(branch="wip", messages=("Expire cookies (#48)",), is_own=True))
+    assert [(hit.card.id, hit.why) for hit in answer.hits] == [(48, ("a commit names #48",))]
 
 
-def test_duplicates_stand_as_their_canonical_thread() -> None:
+def test_duplicates_are_shown_as_their_canonical_thread() -> None:
     cards = (
         card(7, "Cannot sign in", duplicate_of=8),
         card(8, "Sign in fails", duplicate_of=9),
         card(9, "Cookie of another path"),
     )
-    found = search(cards, Worktree(branch="fix/7"))
-    assert [(one.card.id, one.why) for one in found.hits] == [(9, ("the branch names #7, a duplicate",))]
+    answer = search(cards, Worktree(branch="fix/7"))
+    assert [(hit.card.id, hit.why) for hit in answer.hits] == [(9, ("the branch names #7, a duplicate",))]
 
 
-def test_circles_and_lost_ends_of_duplicates_are_left_as_they_are() -> None:
+def test_duplicates_in_a_circle_or_of_an_unknown_thread_are_shown_as_they_are() -> None:
     cards = (card(7, "One", duplicate_of=8), card(8, "Two", duplicate_of=7), card(9, "Three", duplicate_of=10))
     assert ids(search(cards, Worktree(branch="fix/7"))) == [7]
     assert ids(search(cards, Worktree(branch="fix/9"))) == [9]
 
 
-def test_a_thread_that_may_not_be_shown_is_not_shown_in_the_place_of_its_duplicate() -> None:
+def test_a_filtered_thread_does_not_replace_its_duplicate() -> None:
     cards = (card(7, "Login loop", state="open", duplicate_of=8), card(8, "Cookie path"))
-    found = smart(SmartSearch("", Worktree(branch="fix/7"), NOW, keep=lambda one: one.state == "open"), Shelf(cards))
-    assert ids(found) == [7]
+    answer = smart(
+        SmartSearch("", Worktree(branch="fix/7"), NOW, keep=lambda candidate: candidate.state == "open"),
+        InMemoryCards(cards),
+    )
+    assert ids(answer) == [7]
 
 
-def test_equal_ranks_are_ordered_by_change_and_then_by_id() -> None:
+def test_equal_scores_are_ordered_by_last_change_and_then_by_id() -> None:
     later = NOW - timedelta(days=90)
     cards = (*(card(key, "Login loop") for key in ("b", 3, "a", 2)), card(9, "Login loop", updated_at=later))
     assert ids(search(cards)) == [9, 2, 3, "a", "b"]
     assert ids(search(tuple(reversed(cards)))) == [9, 2, 3, "a", "b"]
 
 
-def test_reasons_hold_one_short_line_whatever_a_file_is_called() -> None:
+def test_a_reason_is_one_short_line_whatever_a_file_is_called() -> None:
     path = "src/" + "x" * 300 + "\n\x1b[31m\u202e.py"
-    found = search((card(1, "Odd", files=(path,)),), Worktree(modified=(path,)))
-    assert found.hits[0].why[0].isprintable()
-    assert len(found.hits[0].why[0]) < 80
+    answer = search((card(1, "Odd", files=(path,)),), Worktree(modified=(path,)))
+    assert answer.hits[0].why[0].isprintable()
+    assert len(answer.hits[0].why[0]) < 80
 
 
-def test_what_could_not_be_used_is_told() -> None:
-    told = search((), Worktree(branch="wip", unused=("commits: none yet",))).unused
-    assert told == ("commits: none yet", "branch: its name has no distinctive word")
+def test_unused_signals_are_reported() -> None:
+    unused = search((), Worktree(branch="wip", unused=("commits: none yet",))).unused
+    assert unused == ("commits: none yet", "branch: its name has no distinctive word")
 
 
 WORDS = st.sampled_from(["login", "loop", "cookie", "path", "import", "session", "timeout"])
@@ -215,19 +218,19 @@ CHECKOUTS = st.builds(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(CARDS, CHECKOUTS, st.lists(WORDS, max_size=2), st.integers(0, 6))
-def test_hits_are_few_distinct_in_order_and_have_reasons(
-    made: list[tuple[str, tuple[str, ...], int, int | None]], checkout: Worktree, words: list[str], limit: int
+def test_hits_are_limited_distinct_and_sorted_and_have_reasons(
+    values: list[tuple[str, tuple[str, ...], int, int | None]], checkout: Worktree, words: list[str], limit: int
 ) -> None:
     cards = [
         card(key, title, files=files, updated_at=NOW - timedelta(days=age), duplicate_of=other)
-        for key, (title, files, age, other) in enumerate(made, 1)
+        for key, (title, files, age, other) in enumerate(values, 1)
     ]
-    found = smart(SmartSearch(" ".join(words), checkout, NOW, limit), Shelf(cards))
-    assert found == smart(SmartSearch(" ".join(words), checkout, NOW, limit), Shelf(reversed(cards)))
-    assert len(found.hits) <= limit
-    assert len(set(ids(found))) == len(found.hits)
-    assert all(is_ordered(one, other) for one, other in pairwise(found.hits))
-    assert all(one.why and len(one.why) <= 4 for one in found.hits)
+    answer = smart(SmartSearch(" ".join(words), checkout, NOW, limit), InMemoryCards(cards))
+    assert answer == smart(SmartSearch(" ".join(words), checkout, NOW, limit), InMemoryCards(reversed(cards)))
+    assert len(answer.hits) <= limit
+    assert len(set(ids(answer))) == len(answer.hits)
+    assert all(is_ordered(one, other) for one, other in pairwise(answer.hits))
+    assert all(one.why and len(one.why) <= 4 for one in answer.hits)
 
 
 def is_ordered(one: RankedThread, other: RankedThread) -> bool:

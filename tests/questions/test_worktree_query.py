@@ -1,4 +1,4 @@
-"""What the name of a branch and the messages of its commits ask for."""
+"""The search terms in the name of a branch and in the messages of its commits."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -28,7 +28,7 @@ from tests.examples import examples
         ("pull/7/head", (7,)),
     ],
 )
-def test_a_number_that_names_a_ticket_becomes_a_reference(branch: str, numbers: tuple[int, ...]) -> None:
+def test_ticket_numbers_are_read_from_branch_names(branch: str, numbers: tuple[int, ...]) -> None:
     assert ticket_numbers(branch) == numbers
 
 
@@ -55,7 +55,7 @@ def test_a_number_that_names_a_ticket_becomes_a_reference(branch: str, numbers: 
         "",
     ],
 )
-def test_versions_dates_and_other_numbers_name_no_ticket(branch: str) -> None:
+def test_versions_dates_and_other_numbers_are_not_ticket_numbers(branch: str) -> None:
     assert ticket_numbers(branch) == ()
 
 
@@ -68,35 +68,35 @@ def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
 
 
 @pytest.mark.parametrize("branch", ["wip", "fix/update-test", "feature/new-changes", "test-merge", "patch-1", ""])
-def test_a_branch_of_generic_words_asks_for_nothing(branch: str) -> None:
+def test_a_branch_of_generic_words_gives_no_distinctive_terms(branch: str) -> None:
     assert not worktree_query(Worktree(branch=branch)).distinctive
 
 
-def test_the_first_part_of_a_branch_may_be_a_persons_name_and_counts_little() -> None:
-    telling = worktree_query(Worktree(branch="monalisa/session-timeout")).distinctive
-    assert telling["monalisa"] < telling["session"] / 2
+def test_the_first_part_of_a_branch_counts_little_as_it_may_be_a_persons_name() -> None:
+    distinctive = worktree_query(Worktree(branch="monalisa/session-timeout")).distinctive
+    assert distinctive["monalisa"] < distinctive["session"] / 2
 
 
-def test_every_thread_is_about_the_project_so_its_name_is_no_telling_word() -> None:
-    signs = worktree_query(Worktree(branch="linkbarn-python-login", project="linkbarn", language="python"))
-    assert set(signs.distinctive) == {"login"}
-    assert signs.weights["linkbarn"] < signs.weights["login"] / 10
+def test_the_name_of_the_project_is_not_a_distinctive_term() -> None:
+    query = worktree_query(Worktree(branch="linkbarn-python-login", project="linkbarn", language="python"))
+    assert set(query.distinctive) == {"login"}
+    assert query.weights["linkbarn"] < query.weights["login"] / 10
 
 
-def test_three_messages_are_used_and_what_they_name_is_asked_for() -> None:
+def test_three_commit_messages_are_used_with_the_issues_they_name() -> None:
     messages = (
         "fix(auth): expire cookies\n\nFixes #48, see octo-org/other#9",
         "Walk nested lists",
         "Snapshots",
         "Feeds",
     )
-    signs = worktree_query(Worktree(branch="wip", messages=messages, is_own=True))
-    assert signs.mentioned == (48,)
-    assert {"expir", "cooki", "nest", "snapshot"} <= signs.weights.keys()
-    assert not {"feed", "auth"} & signs.weights.keys()
+    query = worktree_query(Worktree(branch="wip", messages=messages, is_own=True))
+    assert query.mentioned == (48,)
+    assert {"expir", "cooki", "nest", "snapshot"} <= query.weights.keys()
+    assert not {"feed", "auth"} & query.weights.keys()
 
 
-def test_the_commits_that_a_branch_began_at_count_little_and_name_nothing() -> None:
+def test_commits_from_before_the_branch_count_little_and_name_no_issues() -> None:
     messages, recent = ("Expire cookies, fixes #48",), ("auth/cookie.py",)
     own = worktree_query(Worktree(branch="wip", messages=messages, recent=recent, is_own=True))
     others = worktree_query(Worktree(branch="wip", messages=messages, recent=recent))
@@ -105,16 +105,16 @@ def test_the_commits_that_a_branch_began_at_count_little_and_name_nothing() -> N
     assert others.weights["cooki"] < own.weights["cooki"]
 
 
-def test_files_that_changed_come_before_those_of_the_last_commits() -> None:
-    signs = worktree_query(Worktree(modified=("a",), staged=("b", "a"), recent=("c", "b"), is_own=True))
-    assert signs.files == ("a", "b", "c")
+def test_changed_files_come_before_files_of_the_last_commits() -> None:
+    query = worktree_query(Worktree(modified=("a",), staged=("b", "a"), recent=("c", "b"), is_own=True))
+    assert query.files == ("a", "b", "c")
 
 
-def test_an_empty_checkout_asks_for_nothing() -> None:
+def test_an_empty_checkout_gives_an_empty_query() -> None:
     assert worktree_query(Worktree()) == WorktreeQuery(text=" ; ".join([""]))
 
 
-def test_what_was_used_is_told() -> None:
+def test_the_used_signals_are_listed() -> None:
     checkout = Worktree(
         "fix/42-login", ("One", "Two"), ("a",), (), ("b",), is_own=True, project="linkbarn", language="python"
     )
@@ -128,12 +128,16 @@ def test_what_was_used_is_told() -> None:
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(st.text(max_size=400), st.lists(st.text(max_size=300), max_size=6), st.lists(st.text(max_size=50), max_size=300))
-@example("¹", [], [])  # a digit, and no number
+@given(
+    st.text(max_size=400) | st.from_regex(r"(fix/|gh-|issue-|#)?[0-9]{1,12}(-[a-z]+)?", fullmatch=True),
+    st.lists(st.text(max_size=300), max_size=6),
+    st.lists(st.text(max_size=50), max_size=300),
+)
+@example("¹", [], [])  # a digit, but not a number
 @example("fix/²", [], [])
 def test_any_names_give_a_bounded_query(branch: str, messages: list[str], paths: list[str]) -> None:
-    signs = worktree_query(Worktree(branch=branch, messages=tuple(messages), modified=tuple(paths), is_own=True))
-    assert all(weight > 0 for weight in signs.weights.values())
-    assert len(signs.weights) <= 50
-    assert len(signs.files) <= MAX_FILES
-    assert all(0 < number < 10**9 for number in signs.tickets)
+    query = worktree_query(Worktree(branch=branch, messages=tuple(messages), modified=tuple(paths), is_own=True))
+    assert all(weight > 0 for weight in query.weights.values())
+    assert len(query.weights) <= 50
+    assert len(query.files) <= MAX_FILES
+    assert all(0 < number < 10**9 for number in query.tickets)

@@ -25,7 +25,16 @@ from bot.ranking.embedder import (
     open_embedder,
     quantised,
 )
-from tests.ranking.tiny_model import DIMENSIONS, TABLE, VOCABULARY, WORDS, Tiny, ids, tokenizer, write_folder
+from tests.ranking.tiny_model import (
+    DIMENSIONS,
+    TABLE,
+    VOCABULARY,
+    WORDS,
+    TinyModel,
+    model_inputs,
+    tokenizer,
+    write_folder,
+)
 from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,8 +43,8 @@ ZERO = bytes(DIMENSIONS)
 
 @pytest.fixture(scope="module")
 def embedder(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
-    """One whose rounding depends on everything that a run of the model is given, as that of quantised models does."""
-    return open_embedder(write_folder(tmp_path_factory.mktemp("model"), Tiny(quantise=True).content()))
+    """An embedder whose model rounds by everything in its batch, as quantised models do."""
+    return open_embedder(write_folder(tmp_path_factory.mktemp("model"), TinyModel(quantise=True).content()))
 
 
 @pytest.fixture
@@ -43,13 +52,13 @@ def plain(tmp_path: Path) -> OnnxEmbedder:
     return open_embedder(write_folder(tmp_path / "plain"))
 
 
-def one(embedder: OnnxEmbedder, text: str) -> bytes:
+def encode_one(embedder: OnnxEmbedder, text: str) -> bytes:
     (vector,) = embedder.encode([text])
     return vector
 
 
 def mean_of(*words: str) -> bytes:
-    """By the recipe: the mean over all tokens with the frame, its largest part made ±127."""
+    """The expected vector: the mean over all tokens with the frame, scaled so that its largest part is ±127."""
     mean = np.mean([TABLE[VOCABULARY.index(word)] for word in ("[CLS]", *words, "[SEP]")], axis=0, dtype=np.float64)
     return np.rint(mean / np.abs(mean).max() * 127).astype(np.int8).tobytes()
 
@@ -85,12 +94,12 @@ def test_bytes_keep_the_cosine() -> None:
 @pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra", "", "\0"]), max_size=12).map(" ".join), max_size=8))
-def test_the_same_text_has_the_same_bytes_beside_any_others(embedder: OnnxEmbedder, texts: list[str]) -> None:
-    assert embedder.encode(texts) == [one(embedder, text) for text in texts]
+def test_the_same_text_has_the_same_bytes_in_any_batch(embedder: OnnxEmbedder, texts: list[str]) -> None:
+    assert embedder.encode(texts) == [encode_one(embedder, text) for text in texts]
 
 
-def test_the_model_alone_would_let_the_neighbours_in(embedder: OnnxEmbedder) -> None:
-    session = onnxruntime.InferenceSession(Tiny(quantise=True).content(), providers=["CPUExecutionProvider"])
+def test_the_model_alone_would_mix_texts_of_a_batch(embedder: OnnxEmbedder) -> None:
+    session = onnxruntime.InferenceSession(TinyModel(quantise=True).content(), providers=["CPUExecutionProvider"])
 
     def first(*rows: list[int]) -> np.ndarray:
         batch = np.asarray(rows, dtype=np.int64)
@@ -102,17 +111,17 @@ def test_the_model_alone_would_let_the_neighbours_in(embedder: OnnxEmbedder) -> 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t ", "\0", "\0 \0", "\ud800", "\u200b\ufeff"])
 def test_a_text_without_a_word_has_the_zero_vector(embedder: OnnxEmbedder, text: str) -> None:
-    assert one(embedder, text) == ZERO
+    assert encode_one(embedder, text) == ZERO
 
 
-def test_nothing_gives_nothing(embedder: OnnxEmbedder) -> None:
+def test_no_texts_give_no_vectors(embedder: OnnxEmbedder) -> None:
     assert embedder.encode([]) == []
 
 
 def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
     inside = ["build"] * (MAX_TOKENS - 2)
-    assert one(plain, " ".join([*inside, "loop"])) == mean_of(*inside)
-    assert one(plain, " ".join([*inside[1:], "loop"])) == mean_of(*inside[1:], "loop") != mean_of(*inside)
+    assert encode_one(plain, " ".join([*inside, "loop"])) == mean_of(*inside)
+    assert encode_one(plain, " ".join([*inside[1:], "loop"])) == mean_of(*inside[1:], "loop") != mean_of(*inside)
 
 
 @pytest.mark.parametrize(
@@ -120,29 +129,29 @@ def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
     ["[" * 65_536, "a" * 1_000_000, "\0" * 1_000_000, "build " * 200_000, "\ud800\udc00" * 50_000, "\u202e" * 65_536],
     ids=["brackets", "one word", "NULs", "words", "surrogates", "directions"],
 )
-def test_a_hostile_text_takes_no_time(embedder: OnnxEmbedder, text: str) -> None:
-    started = time.perf_counter()
-    assert len(one(embedder, text)) == DIMENSIONS
-    assert time.perf_counter() - started < 0.5
+def test_a_hostile_text_is_encoded_quickly(embedder: OnnxEmbedder, text: str) -> None:
+    start = time.perf_counter()
+    assert len(encode_one(embedder, text)) == DIMENSIONS
+    assert time.perf_counter() - start < 0.5
 
 
 @given(st.text(max_size=60))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_any_text_has_a_vector(embedder: OnnxEmbedder, text: str) -> None:
-    vector = np.frombuffer(one(embedder, text), np.int8)
+    vector = np.frombuffer(encode_one(embedder, text), np.int8)
     assert len(vector) == DIMENSIONS
     assert not vector.any() or np.abs(vector.astype(int)).max() == 127
 
 
 def test_half_a_character_is_left_out_and_the_rest_is_read(plain: OnnxEmbedder) -> None:
-    assert one(plain, "build \ud800fails\0") == mean_of("build", "fails")
+    assert encode_one(plain, "build \ud800fails\0") == mean_of("build", "fails")
 
 
 def test_a_control_token_that_a_text_spells_out_is_a_word_like_others(plain: OnnxEmbedder) -> None:
-    assert one(plain, "[PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]")
+    assert encode_one(plain, "[PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]")
 
 
-def test_truncation_and_padding_of_the_tokenizer_do_not_count(plain: OnnxEmbedder, tmp_path: Path) -> None:
+def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: OnnxEmbedder, tmp_path: Path) -> None:
     cut = {"direction": "Left", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
     fill = {"strategy": {"Fixed": 64}, "direction": "Left", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
     fill["pad_to_multiple_of"] = None  # type: ignore[assignment]
@@ -153,33 +162,33 @@ def test_truncation_and_padding_of_the_tokenizer_do_not_count(plain: OnnxEmbedde
 
 @pytest.mark.parametrize("inputs", [("input_ids", "attention_mask"), ("attention_mask", "token_type_ids", "input_ids")])
 def test_a_model_is_given_the_inputs_that_it_has(tmp_path: Path, inputs: tuple[str, ...]) -> None:
-    opened = open_embedder(write_folder(tmp_path, Tiny(inputs=inputs).content()))
-    assert one(opened, "disk full") == mean_of("disk", "full")
+    opened = open_embedder(write_folder(tmp_path, TinyModel(inputs=inputs).content()))
+    assert encode_one(opened, "disk full") == mean_of("disk", "full")
 
 
-def test_progress_is_told_after_each_text(embedder: OnnxEmbedder) -> None:
-    told: list[int] = []
-    embedder.encode(["build", "", "disk"], told.append)
-    assert told == [1, 1, 1]
+def test_progress_is_reported_after_each_text(embedder: OnnxEmbedder) -> None:
+    ticks: list[int] = []
+    embedder.encode(["build", "", "disk"], ticks.append)
+    assert ticks == [1, 1, 1]
 
 
-def test_the_fingerprint_is_of_model_and_tokenizer(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> None:
     first = write_folder(tmp_path / "1")
     again = write_folder(tmp_path / "2", name="onnx/model_int8.onnx")
-    other_table = write_folder(tmp_path / "3", Tiny(table=TABLE * 2).content())
+    other_table = write_folder(tmp_path / "3", TinyModel(table=TABLE * 2).content())
     other_words = write_folder(tmp_path / "4", words=tokenizer((*VOCABULARY[:-1], "wait")))
-    prints = [open_embedder(folder).fingerprint for folder in (first, again, other_table, other_words)]
-    assert prints[0] == prints[1]
-    assert len({*prints}) == 3
-    assert all(len(each) == 16 and int(each, 16) >= 0 for each in prints)
+    fingerprints = [open_embedder(folder).fingerprint for folder in (first, again, other_table, other_words)]
+    assert fingerprints[0] == fingerprints[1]
+    assert len({*fingerprints}) == 3
+    assert all(len(each) == 16 and int(each, 16) >= 0 for each in fingerprints)
 
 
-def test_of_several_models_the_first_by_name_is_taken(tmp_path: Path) -> None:
-    prints = []
+def test_the_first_by_name_of_several_models_is_taken(tmp_path: Path) -> None:
+    dimensions = []
     for size, name in enumerate(reversed(MODEL_FILES), start=1):
-        write_folder(tmp_path, Tiny(table=TABLE[:, :size]).content(), name=name)
-        prints.append(open_embedder(tmp_path).dimensions)
-    assert prints == [1, 2, 3, 4, 5]
+        write_folder(tmp_path, TinyModel(table=TABLE[:, :size]).content(), name=name)
+        dimensions.append(open_embedder(tmp_path).dimensions)
+    assert dimensions == [1, 2, 3, 4, 5]
 
 
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,11 +217,13 @@ def sparse(folder: Path) -> None:
         file.truncate(2**40)
 
 
-def looked_up(operator: str, axes: list[str | int], **given: str) -> bytes:
-    """A model of one operator upon the input, for outputs of other kinds."""
+def single_operator_model(operator: str, axes: list[str | int], **given: str) -> bytes:
+    """A model of one operator on the input, for other kinds of output."""
     kind = INT64 if operator == "Identity" else FLOAT
     inputs = ("input_ids",) if operator == "Identity" else ("table", "input_ids")
-    return model([node(operator, inputs, ("states",))], [tensor("table", TABLE)], ids(), [value("states", kind, axes)])
+    return model(
+        [node(operator, inputs, ("states",))], [tensor("table", TABLE)], model_inputs(), [value("states", kind, axes)]
+    )
 
 
 NAN = np.full_like(TABLE, np.nan)
@@ -228,21 +239,36 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
         (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
         (put("model.onnx", b""), "{}/model.onnx: not a usable model ("),
         (put("model.onnx", b"version https://git-lfs.example/spec/v1"), "{}/model.onnx: not a usable model ("),
-        (put("model.onnx", Tiny().content()[:-40]), "{}/model.onnx: not a usable model ("),
-        (put("model.onnx", Tiny().content().replace(b"attention", b"attent\xff\xfen")), "{}/model.onnx: not a usable"),
+        (put("model.onnx", TinyModel().content()[:-40]), "{}/model.onnx: not a usable model ("),
+        (
+            put("model.onnx", TinyModel().content().replace(b"attention", b"attent\xff\xfen")),
+            "{}/model.onnx: not a usable",
+        ),
         (put("tokenizer.json", b""), "{}/tokenizer.json: damaged ("),
         (put("tokenizer.json", b"\xff{"), "{}/tokenizer.json: damaged ("),
         (put("tokenizer.json", tokenizer()[:-50]), "{}/tokenizer.json: damaged ("),
-        (put("model.onnx", Tiny(inputs=("input_ids",)).content()), "takes input_ids tensor(int64) instead of"),
-        (put("model.onnx", Tiny(inputs=("input_ids", "attention_mask", "pixels")).content()), "pixels tensor(int64)"),
-        (put("model.onnx", looked_up("Identity", ["batch", "tokens"])), "no output with a vector for each token"),
-        (put("model.onnx", looked_up("Gather", ["batch", "tokens"])), "no output with a vector for each token"),
-        (put("model.onnx", Tiny(table=NAN).content()), "the model returns numbers that are not finite; fetch it again"),
-        (put("model.onnx", Tiny(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
-        (put("model.onnx", Tiny(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
+        (put("model.onnx", TinyModel(inputs=("input_ids",)).content()), "takes input_ids tensor(int64) instead of"),
+        (
+            put("model.onnx", TinyModel(inputs=("input_ids", "attention_mask", "pixels")).content()),
+            "pixels tensor(int64)",
+        ),
+        (
+            put("model.onnx", single_operator_model("Identity", ["batch", "tokens"])),
+            "no output with a vector for each token",
+        ),
+        (
+            put("model.onnx", single_operator_model("Gather", ["batch", "tokens"])),
+            "no output with a vector for each token",
+        ),
+        (
+            put("model.onnx", TinyModel(table=NAN).content()),
+            "the model returns numbers that are not finite; fetch it again",
+        ),
+        (put("model.onnx", TinyModel(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
+        (put("model.onnx", TinyModel(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_one_line(
+def test_an_unusable_model_is_reported_in_one_line(
     tmp_path: Path, spoil: Callable[[Path], object], expected: str
 ) -> None:
     spoil(write_folder(tmp_path))
@@ -256,39 +282,39 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_weights_in_a_second_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_folder(tmp_path, Tiny(elsewhere="weights").content())
+    write_folder(tmp_path, TinyModel(elsewhere="weights").content())
     (tmp_path / "weights").write_bytes(TABLE.tobytes())
     monkeypatch.chdir(tmp_path)
     assert "not a usable model (" in refusal(tmp_path)
 
 
-def test_a_failure_in_use_is_one_line_too(tmp_path: Path) -> None:
+def test_a_failure_in_use_is_reported_in_one_line_too(tmp_path: Path) -> None:
     few = (*VOCABULARY[:4], "why", "does", "the", "build", "fail", "loop")
-    opened = open_embedder(write_folder(tmp_path, Tiny(table=TABLE[:9]).content(), tokenizer(few)))
+    opened = open_embedder(write_folder(tmp_path, TinyModel(table=TABLE[:9]).content(), tokenizer(few)))
     with pytest.raises(EmbeddingsUnavailable, match=r"fails on a text .* check that tokenizer.json belongs to it$"):
         opened.encode(["loop"])
 
 
-def manifest(folder: Path, **changed: str) -> None:
+def write_manifest(folder: Path, **changed: str) -> None:
     names = ("model.onnx", "tokenizer.json")
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
-    lines = [f"{changed.get(name.partition('.')[0], found)}  {name}\n" for name, found in hashes.items()]
+    lines = [f"{changed.get(name.partition('.')[0], actual)}  {name}\n" for name, actual in hashes.items()]
     (folder / "model.sha256").write_text("".join(line for line in lines if not line.startswith(" ")), encoding="ascii")
 
 
-def test_a_manifest_is_held_against_both_files(tmp_path: Path) -> None:
-    manifest(write_folder(tmp_path))
+def test_a_manifest_is_compared_with_both_files(tmp_path: Path) -> None:
+    write_manifest(write_folder(tmp_path))
     assert open_embedder(tmp_path).dimensions == DIMENSIONS
-    manifest(tmp_path, tokenizer="0" * 64)
+    write_manifest(tmp_path, tokenizer="0" * 64)
     assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: does not match model.sha256; fetch the model again"
-    manifest(tmp_path, model="0" * 64)
+    write_manifest(tmp_path, model="0" * 64)
     assert refusal(tmp_path) == f"{tmp_path}/model.onnx: does not match model.sha256; fetch the model again"
-    manifest(tmp_path, model="")
+    write_manifest(tmp_path, model="")
     assert "model.sha256: does not list model.onnx; recreate it" in refusal(tmp_path)
 
 
-def test_what_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:
-    """Else it keeps a number for this machine and what it is about to send in the user's cache."""
+def test_the_library_that_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:
+    """Otherwise it keeps an id of this machine and what it is about to send in the user's cache."""
     script = "import sys, pathlib; from bot.ranking.embedder import open_embedder as o; o(pathlib.Path(sys.argv[1]))"
     home = tmp_path / "home"
     home.mkdir()
@@ -307,18 +333,18 @@ def test_the_settings_name_a_folder_of_the_image_or_below_the_workspace(tmp_path
 
 
 @pytest.mark.parametrize(
-    "named", ["", "/etc", "/modelsx", "../outside", "/models/../etc", "link", "link/deeper", "\ud800", "a\0b"]
+    "folder", ["", "/etc", "/modelsx", "../outside", "/models/../etc", "link", "link/deeper", "\ud800", "a\0b"]
 )
-def test_a_folder_elsewhere_is_refused(tmp_path: Path, named: str) -> None:
+def test_a_folder_elsewhere_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/link").symlink_to("../outside")
     (tmp_path / "workspace/circle").symlink_to("circle/deeper")
     with pytest.raises(UserError, match=r"^semantic\.model must be a folder below the workspace or /models, not "):
-        model_folder(named, tmp_path / "workspace")
+        model_folder(folder, tmp_path / "workspace")
 
 
-def test_an_embedder_does_not_show_what_it_holds(plain: OnnxEmbedder) -> None:
+def test_the_repr_of_an_embedder_does_not_show_its_model(plain: OnnxEmbedder) -> None:
     assert (
         repr(replace(plain, fingerprint="0" * 16)) == f"OnnxEmbedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"
     )

@@ -1,4 +1,4 @@
-"""What is known of a candidate before its text is read: what each number means, and that it always is one."""
+"""What is known of a candidate before its text is read: what each number means, and that each is finite."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -41,7 +41,7 @@ from tests.recall.samples import at, thread
 TITLE = "Cookie lost behind the proxy"
 WORDS = frozenset(terms(TITLE))
 RAREST = 5.0
-ASKED = query_for(thread(500, TITLE, "The session cookie is refused."), dict.fromkeys(WORDS, 2.0), RAREST)
+QUERY = query_for(thread(500, TITLE, "The session cookie is refused."), dict.fromkeys(WORDS, 2.0), RAREST)
 
 
 def entry(title: str = TITLE, days: float = 1, **rest: Any) -> IndexEntry:
@@ -50,27 +50,27 @@ def entry(title: str = TITLE, days: float = 1, **rest: Any) -> IndexEntry:
 
 
 def features(
-    found: IndexEntry | None = None, asked: RankingQuery = ASKED, best: float = 20.0, **rest: Any
+    candidate: IndexEntry | None = None, query: RankingQuery = QUERY, best: float = 20.0, **rest: Any
 ) -> dict[str, float]:
-    return order_features(Hit(found or entry(), **{"score": 10.0, **rest}), asked, best)
+    return order_features(Hit(candidate or entry(), **{"score": 10.0, **rest}), query, best)
 
 
-def asked(title: str, body: str = "", **rarity: float) -> RankingQuery:
+def make_query(title: str, body: str = "", **rarity: float) -> RankingQuery:
     return query_for(thread(500, title, body), {terms(word)[0]: value for word, value in rarity.items()}, RAREST)
 
 
 def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
-    found = query_for(thread(500, "Cookie lost", "A cookie of the proxy", author="hubot"), {}, 0.0)
-    assert (found.title, found.body) == (frozenset(terms("cookie lost")), frozenset(terms("cookie proxy")))
-    assert (found.words, found.length, found.author, found.at) == (3, 32, "hubot", at(500))
-    assert found.rarest > 0, "it divides"
+    query = query_for(thread(500, "Cookie lost", "A cookie of the proxy", author="hubot"), {}, 0.0)
+    assert (query.title, query.body) == (frozenset(terms("cookie lost")), frozenset(terms("cookie proxy")))
+    assert (query.words, query.length, query.author, query.at) == (3, 32, "hubot", at(500))
+    assert query.rarest > 0, "it divides"
 
 
 def test_every_feature_is_one_that_a_model_may_weigh() -> None:
     near = {"trained": 0.5, "trained_title": 0.4, "semantic": 0.3, "semantic_title": 0.2}
-    found = features(near=near)
-    assert set(found) == set(ORDER)
-    assert {arm: found[arm] for arm in near} == near
+    values = features(near=near)
+    assert set(values) == set(ORDER)
+    assert {field: values[field] for field in near} == near
     assert set(features()) == set(ORDER) - set(near)
 
 
@@ -89,7 +89,7 @@ def test_times_are_logarithms_of_days_until_the_question() -> None:
     assert isclose(ended["closed"], log1p(30))
 
 
-def test_the_state_is_that_of_the_moment_of_the_question() -> None:
+def test_the_state_is_that_at_the_time_of_the_question() -> None:
     later = features(entry(days=400, state="closed", flips=(at(501),)))
     assert (later["open"], later["closed"]) == (1.0, 0.0)
     reopened = features(entry(days=400, state="closed", flips=(at(410), at(420), at(501))))
@@ -98,24 +98,24 @@ def test_the_state_is_that_of_the_moment_of_the_question() -> None:
 
 
 def test_lengths_duplicates_and_authors() -> None:
-    found = features(entry(length=999, author="monalisa"), duplicates=3)
-    assert (found["length"], found["duplicates"], found["same_author"]) == (log1p(999), log1p(3), 1.0)
-    assert isclose(found["length_ratio"], abs(log1p(999) - log1p(ASKED.length)))
-    assert features(entry(length=ASKED.length, author="hubot"))["length_ratio"] == 0.0
+    values = features(entry(length=999, author="monalisa"), duplicates=3)
+    assert (values["length"], values["duplicates"], values["same_author"]) == (log1p(999), log1p(3), 1.0)
+    assert isclose(values["length_ratio"], abs(log1p(999) - log1p(QUERY.length)))
+    assert features(entry(length=QUERY.length, author="hubot"))["length_ratio"] == 0.0
     assert features(entry(author="hubot"))["same_author"] == 0.0
 
 
 def test_a_title_is_found_in_the_text_by_the_rarity_of_its_words() -> None:
-    found = features(entry("Cookie crumbles"), asked("Session", "cookie cookie", cookie=2.5))
-    assert found["title_found"] == 2.5 / RAREST
-    assert features(entry("Cookie"), asked("Cookie", "", cookie=2.5))["title_found"] == 0.0, "nor in the title"
+    values = features(entry("Cookie crumbles"), make_query("Session", "cookie cookie", cookie=2.5))
+    assert values["title_found"] == 2.5 / RAREST
+    assert features(entry("Cookie"), make_query("Cookie", "", cookie=2.5))["title_found"] == 0.0, "nor in the title"
 
 
 def test_a_title_is_covered_by_the_share_of_its_rarity() -> None:
-    one = features(entry("Cookie crumbles"), asked("Session", "cookie", cookie=2.5))
-    assert isclose(one["title_covered"], 2.5 / (2.5 + USUAL_RARITY * RAREST))
-    assert features(entry("Cookie"), asked("Cookie", "", cookie=2.5))["title_covered"] == 1.0
-    assert features(entry("Dark theme"), asked("Cookie", "", cookie=2.5))["title_covered"] == 0.0
+    values = features(entry("Cookie crumbles"), make_query("Session", "cookie", cookie=2.5))
+    assert isclose(values["title_covered"], 2.5 / (2.5 + USUAL_RARITY * RAREST))
+    assert features(entry("Cookie"), make_query("Cookie", "", cookie=2.5))["title_covered"] == 1.0
+    assert features(entry("Dark theme"), make_query("Cookie", "", cookie=2.5))["title_covered"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_title_is_covered_by_the_share_of_its_rarity() -> None:
     [("Cookie lost", "cookie LOST", 1.0), ("Cookie lost", "Cookie found", 1 / 3), ("Cookie", "Theme", 0.0)],
 )
 def test_titles_overlap_by_the_share_of_common_words(ours: str, theirs: str, share: float) -> None:
-    assert isclose(features(entry(theirs), asked(ours, "cookie theme"))["title_overlap"], share)
+    assert isclose(features(entry(theirs), make_query(ours, "cookie theme"))["title_overlap"], share)
 
 
 TEXTS = st.one_of(st.sampled_from(["", " ", "the", "***", "\x00", "\ud800", TITLE]), st.text(max_size=30))
@@ -137,7 +137,7 @@ TEXTS = st.one_of(st.sampled_from(["", " ", "the", "***", "\x00", "\ud800", TITL
     rarest=st.sampled_from([0.0, 1e-300, 5.0]),
     is_known=st.booleans(),
 )
-def test_features_are_finite_whatever_is_empty_or_happened_at_once(
+def test_features_are_finite_even_for_empty_texts_and_simultaneous_events(
     titles: tuple[str, str],
     body: str,
     lengths: int,
@@ -145,19 +145,19 @@ def test_features_are_finite_whatever_is_empty_or_happened_at_once(
     rarest: float,
     is_known: bool,
 ) -> None:
-    known = dict.fromkeys(terms(f"{titles[0]} {body}"), rarest) if is_known else {}
-    one = query_for(thread(500, titles[0], body), known, rarest)
+    rarities = dict.fromkeys(terms(f"{titles[0]} {body}"), rarest) if is_known else {}
+    query = query_for(thread(500, titles[0], body), rarities, rarest)
     created, flips = ages
     other = entry(titles[1], 500 + created, length=lengths, flips=tuple(at(500 + days) for days in flips))
-    found = features(other, one, best=10.0)
-    assert all(isfinite(value) for value in found.values())
-    assert min(found["age"], found["closed"]) >= 0
-    assert all(0 <= found[name] <= 1 for name in ("text", "open", "title_covered", "title_overlap"))
+    measured = features(other, query, best=10.0)
+    assert all(isfinite(value) for value in measured.values())
+    assert min(measured["age"], measured["closed"]) >= 0
+    assert all(0 <= measured[name] <= 1 for name in ("text", "open", "title_covered", "title_overlap"))
 
 
-def test_what_was_opened_and_closed_at_the_moment_of_the_question_has_no_age() -> None:
-    found = features(entry(days=500, flips=(at(500),)))
-    assert (found["age"], found["closed"], found["open"]) == (0.0, 0.0, 0.0)
+def test_a_thread_opened_and_closed_at_the_time_of_the_question_has_no_age() -> None:
+    values = features(entry(days=500, flips=(at(500),)))
+    assert (values["age"], values["closed"], values["open"]) == (0.0, 0.0, 0.0)
     assert features(entry(days=500, flips=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
 
 
@@ -167,38 +167,38 @@ def rarity(frequency: int, threads: int) -> float:
 
 @pytest.mark.parametrize(("threads", "few"), [(3, LEAST_FEW), (300, LEAST_FEW), (20_000, 20_000 * FEW_SHARE)])
 def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: int, few: float) -> None:
-    one = query_for(thread(500, "", ""), {}, rarity(0, threads))
-    assert one.threads == pytest.approx(threads)
-    assert one.few == pytest.approx(few)
-    assert replace(one, repeats=30).few == pytest.approx(few + 30), "of what is said again nothing is common"
+    query = query_for(thread(500, "", ""), {}, rarity(0, threads))
+    assert query.threads == pytest.approx(threads)
+    assert query.few == pytest.approx(few)
+    assert replace(query, repeats=30).few == pytest.approx(few + 30), "of what is said again nothing is common"
 
 
-def test_of_a_word_that_one_thread_in_ten_holds_nobody_says_that_two_speak_of_it() -> None:
+def test_a_word_in_more_than_a_tenth_of_all_threads_is_not_distinctive() -> None:
     for threads, held_by, expected in ((1_000, 90, True), (1_000, 110, False), (20, 11, True), (20, 14, False)):
-        known = {"cooki": rarity(held_by, threads)}
-        one = query_for(thread(500, "Cookie"), known, rarity(0, threads))
-        assert is_distinctive("cooki", one) is expected
-    assert not is_distinctive("proxi", one), "what the question does not hold"
+        rarities = {"cooki": rarity(held_by, threads)}
+        query = query_for(thread(500, "Cookie"), rarities, rarity(0, threads))
+        assert is_distinctive("cooki", query) is expected
+    assert not is_distinctive("proxi", query), "what the question does not hold"
 
 
-def titles(title: str, asked: RankingQuery, *words: str) -> float:
-    hit = RankedHit(Hit(entry(title), 1.0), asked, text=SharedText(frozenset(words)))
+def titles(title: str, query: RankingQuery, *words: str) -> float:
+    hit = RankedHit(Hit(entry(title), 1.0), query, text=SharedText(frozenset(words)))
     return measure(CONFIDENCE_FEATURES, hit)["titles"]
 
 
 def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
-    found = asked("Cookie lost", "", cookie=3.0, lost=1.0)
+    query = make_query("Cookie lost", "", cookie=3.0, lost=1.0)
     half = 3.0 / (3.0 + USUAL_RARITY * RAREST)
-    assert titles("Cookie crumbles", found, "cooki", "other") == (0.75 + half) / 2
-    assert titles("Cookie lost", found, "cooki", "lost") == 1.0
-    assert titles("Cookie", asked("", ""), "cooki") == 0.0
+    assert titles("Cookie crumbles", query, "cooki", "other") == (0.75 + half) / 2
+    assert titles("Cookie lost", query, "cooki", "lost") == 1.0
+    assert titles("Cookie", make_query("", ""), "cooki") == 0.0
 
 
-def test_the_three_rarest_of_the_shared_terms_say_how_rare_they_are() -> None:
-    found = asked("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
-    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), found) == pytest.approx(4.0)
-    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), found) == pytest.approx(5 / 3), "a single term is not three"
-    assert rare_terms(Hit(entry(), 1.0, ()), found) == 0.0
+def test_the_rarity_of_shared_terms_is_the_mean_of_the_three_rarest() -> None:
+    query = make_query("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
+    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), query) == pytest.approx(4.0)
+    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), query) == pytest.approx(5 / 3), "a single term is not three"
+    assert rare_terms(Hit(entry(), 1.0, ()), query) == 0.0
 
 
 HITS = st.lists(
@@ -217,15 +217,15 @@ HITS = st.lists(
     min_size=1,
     max_size=5,
 )
-PICKING = [each for each in ORDER_FEATURES if each.array]
+ARRAY_FEATURES = [each for each in ORDER_FEATURES if each.array]
 
 
 @pytest.mark.filterwarnings("error")
 @given(hits=HITS)
-@pytest.mark.parametrize("feature", PICKING, ids=lambda each: each.name)
-def test_the_array_form_of_a_feature_gives_what_its_scalar_form_gives(feature: Feature, hits: list[Hit]) -> None:
+@pytest.mark.parametrize("feature", ARRAY_FEATURES, ids=lambda each: each.name)
+def test_the_array_form_of_a_feature_agrees_with_its_scalar_form(feature: Feature, hits: list[Hit]) -> None:
     assert feature.array
-    now, closed = ASKED.at, [hit.entry.closed_since(ASKED.at) for hit in hits]
+    now, closed = QUERY.at, [hit.entry.closed_since(QUERY.at) for hit in hits]
     columns = DocumentColumns(
         scores=np.array([hit.score for hit in hits]),
         near={name: np.array([hit.near[name] for hit in hits]) for name in VECTOR_FIELDS},
@@ -236,7 +236,7 @@ def test_the_array_form_of_a_feature_gives_what_its_scalar_form_gives(feature: F
         now=now.timestamp(),
     )
     best = max(hit.score for hit in hits)
-    expected = [feature.scalar(RankedHit(hit, ASKED, best)) for hit in hits]
+    expected = [feature.scalar(RankedHit(hit, QUERY, best)) for hit in hits]
     assert feature.array(columns) == pytest.approx(expected, rel=1e-12)
 
 
@@ -246,12 +246,12 @@ def test_the_array_form_of_a_feature_gives_what_its_scalar_form_gives(feature: F
 def test_the_array_forms_give_finite_numbers_for_any_column(number: int, now: float) -> None:
     values = np.array([number])
     columns = DocumentColumns(np.zeros(1), {}, values, values, values, values, now)
-    found = {each.name: each.array(columns) for each in PICKING if each.array}
-    assert {name for name, column in found.items() if column is None} == set(VECTOR_FIELDS)
-    assert all(np.isfinite(column).all() for column in found.values() if column is not None)
+    arrays = {each.name: each.array(columns) for each in ARRAY_FEATURES if each.array}
+    assert {name for name, column in arrays.items() if column is None} == set(VECTOR_FIELDS)
+    assert all(np.isfinite(column).all() for column in arrays.values() if column is not None)
 
 
-def test_every_place_follows_the_table() -> None:
+def test_everything_that_names_features_follows_the_table() -> None:
     """The order, the confidence, the blend of the index, the shipped weights and the documentation name its rows."""
     page = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
     for names, features in ((ORDER, ORDER_FEATURES), (CONFIDENCE, CONFIDENCE_FEATURES)):
@@ -262,4 +262,4 @@ def test_every_place_follows_the_table() -> None:
     assert {name for model in models for name in model.order} == set(ORDER)
     assert {name for model in models for name in model.confidence} == set(CONFIDENCE)
     assert tuple(each.name for each in ORDER_FEATURES if each.source in (TRAINED, MODEL)) == VECTOR_FIELDS
-    assert set(blend(dict.fromkeys(ORDER, 1.0))) == {each.name for each in PICKING}
+    assert set(blend(dict.fromkeys(ORDER, 1.0))) == {each.name for each in ARRAY_FEATURES}

@@ -1,4 +1,4 @@
-"""Word vectors: what a text is near to, and the file that they are kept in, also when a stranger wrote it."""
+"""Word vectors: what a text is near to, and the file in which they are kept, even if a stranger wrote it."""
 
 import struct
 import tracemalloc
@@ -28,17 +28,17 @@ NUMBERS = st.floats(-100, 100, width=32)
 
 
 def vectors(matrix: list[list[float]], rarity: list[float] | None = None) -> WordVectors:
-    """Words that are called w0, w1, …"""
+    """Vectors of the words w0, w1, …"""
     rows = np.array(matrix, np.float32)
     words = {f"w{number}": number for number in range(len(rows))}
     return WordVectors(words, np.array(rarity or [1.0] * len(rows), np.float32), rows, trained_on=60)
 
 
 def packed(words: bytes = b"a\0b", numbers: tuple[float, ...] = (1, 1, 1, 1), **header: int) -> bytes:
-    """A file of two words with three dimensions, and whatever else a stranger may claim of it."""
-    says = {"count": 2, "dimensions": 3, "size": len(words), **header}
-    begin = HEADER.pack(b"PWV1", says["count"], says["dimensions"], 50, says["size"])
-    return begin + words + struct.pack(f"<{len(numbers)}f", *numbers) + bytes(range(1, 7))
+    """A file of two words with three dimensions, or with whatever a stranger claims in its header."""
+    claims = {"count": 2, "dimensions": 3, "size": len(words), **header}
+    head = HEADER.pack(b"PWV1", claims["count"], claims["dimensions"], 50, claims["size"])
+    return head + words + struct.pack(f"<{len(numbers)}f", *numbers) + bytes(range(1, 7))
 
 
 def as_numbers(vector: bytes) -> list[int]:
@@ -50,30 +50,30 @@ def as_numbers(vector: bytes) -> list[int]:
         lambda width: st.lists(st.lists(NUMBERS, min_size=width, max_size=width), min_size=1, max_size=6)
     )
 )
-def test_what_was_written_is_read_again_but_for_rounding(matrix: list[list[float]]) -> None:
-    given_ = vectors(matrix, [0.5 + number for number in range(len(matrix))])
-    found = decode_words(encode_words(given_))
-    assert (found.words, found.trained_on, found.dimensions) == (given_.words, 60, len(matrix[0]))
-    assert found.rarity.tolist() == given_.rarity.tolist()
-    largest = np.abs(given_.matrix).max(axis=1, keepdims=True)
-    assert (np.abs(found.matrix - given_.matrix) <= largest / 127 * 0.51 + 1e-30).all()
+def test_written_vectors_are_read_again_up_to_rounding(matrix: list[list[float]]) -> None:
+    original = vectors(matrix, [0.5 + number for number in range(len(matrix))])
+    decoded = decode_words(encode_words(original))
+    assert (decoded.words, decoded.trained_on, decoded.dimensions) == (original.words, 60, len(matrix[0]))
+    assert decoded.rarity.tolist() == original.rarity.tolist()
+    largest = np.abs(original.matrix).max(axis=1, keepdims=True)
+    assert (np.abs(decoded.matrix - original.matrix) <= largest / 127 * 0.51 + 1e-30).all()
 
 
-def test_a_second_round_changes_nothing() -> None:
-    once = encode_words(vectors(np.random.default_rng(1).standard_normal((40, 8)).tolist()))
-    assert encode_words(decode_words(once)) == once
+def test_a_second_round_trip_changes_nothing() -> None:
+    encoded = encode_words(vectors(np.random.default_rng(1).standard_normal((40, 8)).tolist()))
+    assert encode_words(decode_words(encoded)) == encoded
 
 
 def test_words_of_all_scripts_are_kept() -> None:
     words = ("naïve", "ошибка", "錯誤", "\ud800", "")
-    given_ = WordVectors(dict(zip(words, range(5), strict=True)), np.ones(5, np.float32), np.eye(5, dtype="f4"), 50)
-    assert list(decode_words(encode_words(given_)).words) == list(words)
+    original = WordVectors(dict(zip(words, range(5), strict=True)), np.ones(5, np.float32), np.eye(5, dtype="f4"), 50)
+    assert list(decode_words(encode_words(original)).words) == list(words)
 
 
 def test_the_largest_file_is_read() -> None:
     words = {str(number): number for number in range(MAX_WORDS)}
-    given_ = WordVectors(words, np.ones(MAX_WORDS, np.float32), np.ones((MAX_WORDS, 16), np.float32), 2**32 - 1)
-    assert decode_words(encode_words(given_)).trained_on == 2**32 - 1
+    original = WordVectors(words, np.ones(MAX_WORDS, np.float32), np.ones((MAX_WORDS, 16), np.float32), 2**32 - 1)
+    assert decode_words(encode_words(original)).trained_on == 2**32 - 1
 
 
 @pytest.mark.parametrize(
@@ -103,22 +103,32 @@ def test_the_largest_file_is_read() -> None:
         packed(numbers=(1, 1, 1)),
     ],
 )
-def test_a_file_that_nobody_here_wrote_is_refused(data: bytes) -> None:
+def test_a_malformed_file_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"word vectors|decode"):
         decode_words(data)
 
 
-def test_the_sample_file_itself_is_fine() -> None:
+def test_the_sample_file_itself_is_valid() -> None:
     assert decode_words(packed()).words == {"a": 0, "b": 1}
 
 
-@given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda rest: b"PWV1" + rest))
+def overwrite(place: int, new: bytes) -> bytes:
+    data = packed()
+    return data[:place] + new + data[place + len(new) :]
+
+
+@given(
+    st.binary(max_size=80)
+    | st.binary(max_size=80).map(lambda rest: b"PWV1" + rest)
+    | st.builds(overwrite, st.integers(0, len(packed())), st.binary(max_size=4))
+)
+@example(packed())
 def test_any_bytes_give_vectors_or_a_value_error(data: bytes) -> None:
     try:
-        found = decode_words(data)
+        decoded = decode_words(data)
     except ValueError:
         return
-    assert encode_words(found)
+    assert decode_words(encode_words(decoded)).words == decoded.words
 
 
 @given(st.integers(0, len(packed()) - 1), st.integers(0, 255))
@@ -127,15 +137,15 @@ def test_a_changed_byte_does_no_harm(place: int, value: int) -> None:
     data = bytearray(packed())
     data[place] = value
     try:
-        found = decode_words(bytes(data))
+        decoded = decode_words(bytes(data))
     except ValueError:
         return
-    assert np.isfinite(found.matrix).all()
-    for word in found.words:
-        assert len(found.text([word], [])) in (0, found.dimensions)
+    assert np.isfinite(decoded.matrix).all()
+    for word in decoded.words:
+        assert len(decoded.text([word], [])) in (0, decoded.dimensions)
 
 
-def test_claims_of_a_small_file_take_no_memory() -> None:
+def test_a_small_file_with_large_claims_takes_no_memory() -> None:
     nothing_but_separators = packed(words=b"\0" * 2_000_000)
     claims = [packed(count=MAX_WORDS, dimensions=MAX_DIMENSIONS), packed(size=2**32 - 1), nothing_but_separators]
     tracemalloc.start()
@@ -155,23 +165,23 @@ def test_numbers_too_small_to_divide_by_do_no_harm() -> None:
 
 
 def test_a_text_without_a_known_word_has_no_direction() -> None:
-    known = vectors([[1, 0], [0, 1]])
-    assert known.text([], []) == known.text(["other"], ["words"]) == known.title([]) == b""
+    trained = vectors([[1, 0], [0, 1]])
+    assert trained.text([], []) == trained.text(["other"], ["words"]) == trained.title([]) == b""
     assert vectors([[0, 0]]).text(["w0"], []) == b""
 
 
-def test_a_text_points_where_its_words_do_and_rare_ones_pull_harder() -> None:
-    known = vectors([[1, 0], [0, 1], [0, -1]], rarity=[1, 3, 1])
-    assert as_numbers(known.title(["w0"])) == [127, 0]
-    assert as_numbers(known.text([], ["w0", "w1"])) == [42, 127]
-    assert as_numbers(known.text([], ["w0", "w2"])) == [127, -127]
+def test_a_text_points_where_its_words_do_and_rare_words_weigh_more() -> None:
+    trained = vectors([[1, 0], [0, 1], [0, -1]], rarity=[1, 3, 1])
+    assert as_numbers(trained.title(["w0"])) == [127, 0]
+    assert as_numbers(trained.text([], ["w0", "w1"])) == [42, 127]
+    assert as_numbers(trained.text([], ["w0", "w2"])) == [127, -127]
 
 
-def test_a_title_counts_as_often_as_it_says() -> None:
+def test_a_title_counts_as_often_as_its_weight_says() -> None:
     assert text_counts(["disk", "full"], ["disk", "is"]) == {"disk": 1 + TITLE_WEIGHT, "full": TITLE_WEIGHT, "is": 1}
 
 
-def test_of_a_long_text_the_heaviest_terms_count() -> None:
+def test_only_the_heaviest_terms_of_a_long_text_count() -> None:
     total = MAX_TERMS + 50
     words = {f"w{number}": number for number in range(total)}
     rarity = np.arange(1, total + 1, dtype=np.float32)
@@ -187,7 +197,7 @@ def test_frequency_counts_by_its_logarithm() -> None:
     assert weights[1] / weights[0] == pytest.approx(1 + log(8))
 
 
-def test_words_that_too_few_texts_hold_are_left_out() -> None:
+def test_words_in_too_few_texts_are_left_out() -> None:
     words, rarity = rarities([["a", "a", "b"], ["a", "c"], ["a", "c"]], least=2)
     assert words == {"a": 0, "c": 1}
     assert rarity.tolist() == pytest.approx([log(1 + 0.5 / 3.5), log(1 + 1.5 / 2.5)], rel=1e-6)

@@ -21,20 +21,20 @@ from bot.ranking.word_vectors import (
 )
 
 THINGS = 30
-"""What can break. Titles call each by one word, texts by another: users say screen, logs say display."""
+"""Things that can break. Titles use one word for each, texts another: users say screen, logs say display."""
 
 FILLER = [f"usual{number}" for number in range(40)]
 
 
 def corpus(count: int, seed: int = 5) -> tuple[list[Text], list[frozenset[int]]]:
-    """Threads, each about three things, and which those are."""
-    chance = random.Random(seed)
+    """Threads, each about three things, and the things of each."""
+    rng = random.Random(seed)
     texts: list[Text] = []
     about = []
     for _ in range(count):
-        things = chance.sample(range(THINGS), 3)
+        things = rng.sample(range(THINGS), 3)
         title = [f"title{thing}" for thing in things]
-        body = [f"body{thing}" for thing in things for _ in range(2)] + chance.sample(FILLER, 6)
+        body = [f"body{thing}" for thing in things for _ in range(2)] + rng.sample(FILLER, 6)
         texts.append((title, body))
         about.append(frozenset(things))
     return texts, about
@@ -42,9 +42,9 @@ def corpus(count: int, seed: int = 5) -> tuple[list[Text], list[frozenset[int]]]
 
 @pytest.fixture(scope="module")
 def trained() -> WordVectors:
-    found = train_embeddings(corpus(400)[0])
-    assert found is not None
-    return found
+    vectors = train_embeddings(corpus(400)[0])
+    assert vectors is not None
+    return vectors
 
 
 def directions(packed: Sequence[bytes]) -> np.ndarray:
@@ -79,7 +79,7 @@ def test_two_words_for_one_thing_are_near(trained: WordVectors) -> None:
     assert ((words @ others.T).argmax(axis=1) == np.arange(THINGS)).mean() >= 0.95
 
 
-def test_training_teaches_more_than_the_beginning_knew(trained: WordVectors) -> None:
+def test_training_improves_on_the_initial_vectors(trained: WordVectors) -> None:
     def gap(vectors: WordVectors) -> float:
         titles = directions([vectors.title(title) for title, _ in texts])
         near = titles @ directions([vectors.text([], body) for _, body in texts]).T
@@ -91,13 +91,13 @@ def test_training_teaches_more_than_the_beginning_knew(trained: WordVectors) -> 
     assert gap(trained) > gap(replace(trained, matrix=latent)) + 0.1
 
 
-def test_every_round_is_told() -> None:
-    told: list[int] = []
-    assert train_embeddings(corpus(LEAST_TEXTS)[0], tick=told.append)
-    assert told == [1] * ROUNDS
+def test_every_round_is_reported() -> None:
+    ticks: list[int] = []
+    assert train_embeddings(corpus(LEAST_TEXTS)[0], tick=ticks.append)
+    assert ticks == [1] * ROUNDS
 
 
-def test_it_says_how_many_texts_it_was_trained_on(trained: WordVectors) -> None:
+def test_vectors_say_how_many_texts_they_were_trained_on(trained: WordVectors) -> None:
     assert (trained.trained_on, trained.dimensions) == (400, DIMENSIONS)
 
 
@@ -125,13 +125,13 @@ def test_words_that_never_repeat_teach_nothing() -> None:
     ids=["one word", "nothing to tell apart", "two pairs", "titles only"],
 )
 def test_poor_texts_give_finite_vectors(texts: list[Text]) -> None:
-    found = train_embeddings(texts)
-    assert found is not None
-    assert np.isfinite(found.matrix).all()
-    assert found.dimensions <= len(found.words)
+    vectors = train_embeddings(texts)
+    assert vectors is not None
+    assert np.isfinite(vectors.matrix).all()
+    assert vectors.dimensions <= len(vectors.words)
 
 
-def test_the_slope_of_a_batch_is_that_of_its_loss() -> None:
+def test_the_slope_of_a_batch_matches_its_loss() -> None:
     random_ = np.random.default_rng(2)
     matrix = random_.standard_normal((6, 4)).astype(np.float32)
     bags = [
@@ -140,8 +140,8 @@ def test_the_slope_of_a_batch_is_that_of_its_loss() -> None:
     ]
 
     def loss(rows: np.ndarray) -> float:
-        def unit(one: np.ndarray) -> np.ndarray:
-            return one / np.linalg.norm(one)
+        def unit(row: np.ndarray) -> np.ndarray:
+            return row / np.linalg.norm(row)
 
         left = [unit(rows[numbers].sum(axis=0)) for (numbers, _), _ in bags]
         right = [unit(rows[numbers].sum(axis=0)) for _, (numbers, _) in bags]
@@ -149,7 +149,7 @@ def test_the_slope_of_a_batch_is_that_of_its_loss() -> None:
         both = np.log(np.exp(near).sum(axis=0)) + np.log(np.exp(near).sum(axis=1))
         return float((both / 2 - np.diag(near)).mean())
 
-    class Watch:
+    class SlopeRecorder:
         def __init__(self) -> None:
             self.matrix, self.slope = matrix, np.zeros_like(matrix)
 
@@ -159,9 +159,9 @@ def test_the_slope_of_a_batch_is_that_of_its_loss() -> None:
         def move(self, rows: np.ndarray, slope: np.ndarray, rate: float) -> None:
             self.slope[rows] += slope
 
-    seen = Watch()
-    word_vectors._train_batch(bags, seen, 0.01)  # type: ignore[arg-type]
+    recorder = SlopeRecorder()
+    word_vectors._train_batch(bags, recorder, 0.01)  # type: ignore[arg-type]
     steps = np.eye(24).reshape(24, 6, 4) * 1e-5
     wide = matrix.astype(float)
     expected = [(loss(wide + step) - loss(wide - step)) / 2e-5 for step in steps]
-    assert seen.slope.ravel().tolist() == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert recorder.slope.ravel().tolist() == pytest.approx(expected, rel=1e-3, abs=1e-4)

@@ -17,13 +17,13 @@ TABLE = np.random.default_rng(7).normal(size=(len(VOCABULARY), DIMENSIONS)).asty
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-def ids(names: Sequence[str] = INPUTS, kind: int = INT64) -> list[bytes]:
-    """Inputs of a text model."""
+def model_inputs(names: Sequence[str] = INPUTS, kind: int = INT64) -> list[bytes]:
+    """The inputs of a text model."""
     return [value(name, kind, ("batch", "tokens")) for name in names]
 
 
 @dataclass(frozen=True)
-class Tiny:
+class TinyModel:
     """A model that looks each token up in ``table``; ``quantise`` rounds as quantised models do: by the whole batch."""
 
     inputs: tuple[str, ...] = INPUTS
@@ -39,11 +39,11 @@ class Tiny:
             nodes.append(node("DynamicQuantizeLinear", ("looked_up",), ("rounded", "scale", "zero")))
             nodes.append(node("DequantizeLinear", ("rounded", "scale", "zero"), ("states",)))
         outputs = [value("states", FLOAT, ("batch", "tokens", table.shape[1]))]
-        return model(nodes, [tensor("table", table, elsewhere=self.elsewhere)], ids(self.inputs), outputs)
+        return model(nodes, [tensor("table", table, elsewhere=self.elsewhere)], model_inputs(self.inputs), outputs)
 
 
 def tokenizer(vocabulary: Sequence[str] = VOCABULARY, **settings: object) -> bytes:
-    """A tokenizer.json as BERT's: lower case, whole words, a frame of [CLS] and [SEP]."""
+    """A tokenizer.json like BERT's: lower case, whole words, a frame of [CLS] and [SEP]."""
     numbers = {word: number for number, word in enumerate(vocabulary)}
     special = [
         {"id": number, "content": word, "special": True}
@@ -73,6 +73,6 @@ def write_folder(
 ) -> Path:
     """``folder`` with a model and a tokenizer in it."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(Tiny().content() if content is None else content)
+    (folder / name).write_bytes(TinyModel().content() if content is None else content)
     (folder / "tokenizer.json").write_bytes(tokenizer() if words is None else words)
     return folder

@@ -1,4 +1,4 @@
-"""Texts made from an expression: whatever it fits, by chance, the same in every run."""
+"""Random texts that match a regular expression, the same in every run."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _CLASSES = {
     code.CATEGORY_WORD: _LETTERS, code.CATEGORY_DIGIT: "0123456789", code.CATEGORY_SPACE: " ",
     code.CATEGORY_NOT_WORD: " -,", code.CATEGORY_NOT_SPACE: _LETTERS, code.CATEGORY_NOT_DIGIT: _LETTERS,
 }  # fmt: skip
-_MOST = 3
-"""So often is repeated what may be repeated without end."""
+_MAX_REPEATS = 3
+"""The most repetitions where a pattern has no limit."""
 
 
-def generated(pattern: re.Pattern[str], tries: int = 200) -> Iterator[str]:
-    """Texts in which the pattern is found, each once. Each of its alternatives is as likely as the others."""
-    chance, tree = random.Random(1), parser.parse(pattern.pattern, pattern.flags)
-    for text in dict.fromkeys("".join(_written(tree, chance)) for _ in range(tries)):
+def generate_matches(pattern: re.Pattern[str], tries: int = 200) -> Iterator[str]:
+    """Texts that the pattern matches, without repeats. All alternatives are equally likely."""
+    rng, tree = random.Random(1), parser.parse(pattern.pattern, pattern.flags)
+    for text in dict.fromkeys("".join(_expand(tree, rng)) for _ in range(tries)):
         if pattern.search(text):
             yield text
 
 
-def _written(tree: Any, chance: random.Random) -> Iterator[str]:
+def _expand(tree: Any, rng: random.Random) -> Iterator[str]:
     for operation, value in tree:
         match operation:
             case code.LITERAL:
@@ -36,31 +36,31 @@ def _written(tree: Any, chance: random.Random) -> Iterator[str]:
             case code.ANY:
                 yield "a"
             case code.IN:
-                yield chance.choice(_characters(value))
+                yield rng.choice(_characters(value))
             case code.BRANCH:
-                yield from _written(chance.choice(value[1]), chance)
+                yield from _expand(rng.choice(value[1]), rng)
             case code.SUBPATTERN:
-                yield from _written(value[-1], chance)
+                yield from _expand(value[-1], rng)
             case code.ATOMIC_GROUP:
-                yield from _written(value, chance)
+                yield from _expand(value, rng)
             case code.MAX_REPEAT | code.MIN_REPEAT | code.POSSESSIVE_REPEAT:
                 least, most, repeated = value
-                for _ in range(chance.randint(least, max(least, min(most, _MOST)))):
-                    yield from _written(repeated, chance)
-            case _:  # an assertion: what does not hold is not found
+                for _ in range(rng.randint(least, max(least, min(most, _MAX_REPEATS)))):
+                    yield from _expand(repeated, rng)
+            case _:  # an assertion: texts that violate it do not match
                 pass
 
 
 def _characters(items: Any) -> str:
-    """Those that a class allows, of what people type."""
+    """The characters of a class that people type."""
     if items[0][0] is code.NEGATE:
         return "".join(c for c in _LETTERS + " " if c not in _characters(items[1:])) or "-"
-    found = ""
+    characters = ""
     for operation, value in items:
         if operation is code.LITERAL:
-            found += chr(value)
+            characters += chr(value)
         elif operation is code.RANGE:
-            found += "".join(map(chr, range(value[0], min(value[1], value[0] + 40) + 1)))
+            characters += "".join(map(chr, range(value[0], min(value[1], value[0] + 40) + 1)))
         else:
-            found += _CLASSES[value]
-    return found
+            characters += _CLASSES[value]
+    return characters

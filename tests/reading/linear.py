@@ -1,4 +1,4 @@
-"""How the time that reading takes grows with the text."""
+"""Checks that the time to read a text grows linearly with its length."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import process_time
 
 
-def takes_linear_time(read: Callable[[str], object], piece: str) -> None:
+def assert_linear_time(read: Callable[[str], object], piece: str) -> None:
     """Eight times the text takes less than thirty times the time: quadratic code would need sixty-four times."""
 
     def seconds(length: int) -> float:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.reading import analyzer
 from bot.reading.analyzer import ANALYSER_VERSION, MAX_TERM, body_terms, terms
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 
 def test_words_are_stemmed_and_stop_words_dropped() -> None:
@@ -17,9 +17,9 @@ def test_repetitions_and_order_are_kept() -> None:
     assert terms("crash, login, crash") == ["crash", "login", "crash"]
 
 
-@pytest.mark.parametrize("written", ["fileName", "FileName", "file_name", "file-name", "__file_name__", "file.name"])
-def test_an_identifier_gives_the_whole_and_its_parts_however_it_is_written(written: str) -> None:
-    assert terms(written) == ["filenam", "file", "name"]
+@pytest.mark.parametrize("identifier", ["fileName", "FileName", "file_name", "file-name", "__file_name__", "file.name"])
+def test_an_identifier_gives_the_whole_and_its_parts_in_any_spelling(identifier: str) -> None:
+    assert terms(identifier) == ["filenam", "file", "name"]
 
 
 def test_a_path_of_names_gives_the_whole_each_component_and_each_part() -> None:
@@ -40,7 +40,7 @@ def test_a_path_of_names_gives_the_whole_each_component_and_each_part() -> None:
         ("don't user's won't", ["user"]),
     ],
 )
-def test_code_and_versions_keep_what_can_be_looked_for(text: str, expected: list[str]) -> None:
+def test_code_and_versions_stay_searchable(text: str, expected: list[str]) -> None:
     assert terms(text) == expected
 
 
@@ -61,7 +61,7 @@ def test_noise_gives_no_terms(noise: str) -> None:
     assert terms(noise) == []
 
 
-def test_a_position_behind_a_file_is_dropped_and_a_number_behind_a_word_kept() -> None:
+def test_a_position_after_a_file_is_dropped_and_a_number_after_a_word_is_kept() -> None:
     assert terms("main.rs:12:3") == terms("main.rs")
     assert "404" in terms("error:404")
 
@@ -104,14 +104,14 @@ def test_the_cache_is_bounded() -> None:
 
 
 @given(st.text())
-def test_any_text_gives_terms_within_bounds_and_always_the_same(text: str) -> None:
-    found = terms(text)
-    assert all(1 <= len(term) <= MAX_TERM and not term.isspace() for term in found)
-    assert terms(text) == found
+def test_any_text_gives_bounded_and_repeatable_terms(text: str) -> None:
+    result = terms(text)
+    assert all(1 <= len(term) <= MAX_TERM and not term.isspace() for term in result)
+    assert terms(text) == result
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,12}", fullmatch=True), max_size=8))
-def test_an_ascii_text_gives_the_same_beside_a_character_of_another_script(plain: list[str]) -> None:
+def test_a_non_ascii_character_does_not_change_the_terms_of_an_ascii_text(plain: list[str]) -> None:
     text = " ".join(plain)
     assert terms(text + " …") == terms(text)
 
@@ -143,4 +143,4 @@ HOSTILE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    takes_linear_time(body_terms, piece)
+    assert_linear_time(body_terms, piece)

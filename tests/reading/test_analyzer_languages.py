@@ -1,4 +1,4 @@
-"""Other languages than English: folding, telling them apart, and the terms that texts in them share."""
+"""Languages other than English: folding, detection, and the terms that their texts share."""
 
 import unicodedata
 from time import process_time
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.reading import word_lists
 from bot.reading.analyzer import MAX_TERM, bigrams, fold_word, is_english, matched_part, remove_accents, terms, tokens
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from tests.reading.linear import takes_linear_time
         ("ΟΔΟΣ", "οδος"),
     ],
 )
-def test_a_word_agrees_with_itself_however_it_is_typed(written: str, typed: str) -> None:
+def test_a_word_folds_to_the_same_however_it_is_typed(written: str, typed: str) -> None:
     assert fold_word(written) == fold_word(typed)
     assert fold_word(unicodedata.normalize("NFD", written)) == fold_word(written)
 
@@ -37,11 +37,11 @@ def test_a_word_agrees_with_itself_however_it_is_typed(written: str, typed: str)
 @pytest.mark.parametrize(
     ("one", "other"), [("мой", "мои"), ("її", "іі"), ("が", "か"), ("パ", "ハ"), ("हिन्दी", "हनद"), ("각", "가")]
 )
-def test_marks_that_make_another_letter_stay(one: str, other: str) -> None:
+def test_marks_that_make_a_different_letter_are_kept(one: str, other: str) -> None:
     assert fold_word(one) != fold_word(other)
 
 
-def test_capitals_stay_until_the_parts_of_an_identifier_are_known() -> None:
+def test_capitals_are_kept_until_identifiers_are_split() -> None:
     assert remove_accents("ConexãoFalhou") == "ConexaoFalhou"
     assert terms("ConexãoFalhou") == terms("ConexaoFalhou") == ["conexaofalhou", "conexao", "falhou"]
 
@@ -53,7 +53,7 @@ def test_folding_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(st.text(st.characters(max_codepoint=0x24F, categories=["L"]), min_size=1, max_size=12))
-def test_capitals_never_make_another_word(word: str) -> None:
+def test_capitals_never_change_the_folded_word(word: str) -> None:
     assert fold_word(unicodedata.normalize("NFKC", word.upper())) == fold_word(
         unicodedata.normalize("NFKC", word.upper().lower())
     )
@@ -72,7 +72,7 @@ def test_capitals_never_make_another_word(word: str) -> None:
         "Nie można zapisać pliku, gdy dysk jest pełny",
     ],
 )
-def test_a_text_in_another_language_is_noticed(text: str) -> None:
+def test_a_text_in_another_language_is_not_english(text: str) -> None:
     assert not is_english(tokens(text), ascii_only=text.isascii())
 
 
@@ -90,11 +90,11 @@ def test_a_text_in_another_language_is_noticed(text: str) -> None:
         "接続エラー",
     ],
 )
-def test_english_and_what_tells_no_language_counts_as_english(text: str) -> None:
+def test_english_and_undecidable_texts_count_as_english(text: str) -> None:
     assert is_english(tokens(text), ascii_only=text.isascii())
 
 
-def test_a_report_stays_in_its_language_beside_an_english_log() -> None:
+def test_a_report_keeps_its_language_despite_an_english_log() -> None:
     log = "error: the connection was closed by the server before it could be used, and there is no other\n" * 40
     text = (
         "Depois da atualização o servidor não inicia mais e a conexão é encerrada sem aviso quando envio algo.\n" + log
@@ -107,22 +107,22 @@ WORDS = ("arquivos", "conexões", "grande", "classe", "Wörter", "fichiers", "me
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_a_word_is_shared_by_a_text_a_title_and_a_search(word: str) -> None:
+def test_a_text_a_title_and_a_search_share_the_terms_of_a_word(word: str) -> None:
     text = f"Quando abro a janela depois da atualização, não vejo {word} em nenhum menu."
     plain = fold_word(word)
     assert plain in terms(text)
-    for asked in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
-        assert set(terms(asked)) & set(terms(word)) <= set(terms(text))
-        assert set(terms(word)) <= set(terms(asked))
+    for query in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
+        assert set(terms(query)) & set(terms(word)) <= set(terms(text))
+        assert set(terms(word)) <= set(terms(query))
 
 
-def test_words_that_say_nothing_are_left_out() -> None:
+def test_stop_words_of_other_languages_are_left_out() -> None:
     assert terms("Não consigo abrir nenhum arquivo com acentos") == ["consigo", "abrir", "arquivo", "acento", "acentos"]
     assert terms("Он не может это сохранить") == terms("сохранить")
     assert terms("でき ません") == ["でき"]
 
 
-def test_an_english_text_keeps_words_that_mean_something_only_there() -> None:
+def test_an_english_text_keeps_words_that_are_stop_words_elsewhere() -> None:
     assert terms("The die roll and the con man") == ["die", "roll", "con", "man"]
 
 
@@ -143,7 +143,7 @@ def test_forms_of_a_word_give_the_same_terms(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["이", "를", "은", "에"])
-def test_a_korean_word_of_one_syllable_is_found_behind_its_particle(ending: str) -> None:
+def test_a_korean_word_of_one_syllable_is_found_before_its_particle(ending: str) -> None:
     assert terms("앱") == ["앱"]
     assert terms(f"앱{ending}") == ["앱", f"앱{ending}"]
 
@@ -154,7 +154,7 @@ def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "term", "wanted", "shown"),
+    ("token", "term", "matched", "expected"),
     [
         ("起動時にデータベース接続エラー", "タベ", {"デー", "ータ", "タベ", "ベー", "ース", "起動"}, "データベース"),
         ("编辑器在保存时崩溃", "崩溃", {"崩溃", "编辑", "辑器"}, "崩溃"),
@@ -164,13 +164,13 @@ def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
         ("编辑器", "编辑", set(), "编辑器"),
     ],
 )
-def test_a_reader_sees_the_words_of_a_sentence_that_are_shared(
-    token: str, term: str, wanted: set[str], shown: str
+def test_the_matched_part_is_the_shared_words_of_a_sentence(
+    token: str, term: str, matched: set[str], expected: str
 ) -> None:
-    assert matched_part(token, term, wanted) == shown
+    assert matched_part(token, term, matched) == expected
 
 
-def test_the_word_lists_hold_what_they_say() -> None:
+def test_the_word_lists_are_consistent() -> None:
     assert {len(pair) for pair in word_lists.STOP_PAIRS} == {2}
     assert set(map(fold_word, word_lists.FUNCTION_WORDS)) >= word_lists.ALSO_ENGLISH
     assert all(word == word.lower() for word in word_lists.FUNCTION_WORDS | word_lists.RUSSIAN_STOP_WORDS)
@@ -190,10 +190,10 @@ def test_terms_of_any_script_are_within_bounds_and_folded(text: str) -> None:
 
 
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=1, max_size=50))
-def test_a_run_gives_at_most_its_pairs(run: str) -> None:
-    found = list(bigrams(run))
-    assert len(found) <= max(1, len(run) - 1)
-    assert all(pair in run for pair in found)
+def test_a_run_gives_no_more_bigrams_than_it_has_pairs(run: str) -> None:
+    pairs = list(bigrams(run))
+    assert len(pairs) <= max(1, len(run) - 1)
+    assert all(pair in run for pair in pairs)
 
 
 HOSTILE = [
@@ -223,4 +223,4 @@ def test_a_long_run_is_cut_in_linear_time() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    takes_linear_time(terms, piece)
+    assert_linear_time(terms, piece)

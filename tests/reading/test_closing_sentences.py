@@ -1,6 +1,6 @@
-"""One sentence with which a maintainer closes a thread, and the kinds of ending that a reader accepts for it.
+"""Sentences with which maintainers close threads, and the kinds of ending that a human reader accepts for each.
 
-Threads are read through the whole way, to the digest. "unknown" is no kind: what may be that is too unclear to name.
+Each thread is read all the way to its digest. A sentence that may be "unknown" is too unclear to have a kind.
 """
 
 import json
@@ -22,11 +22,11 @@ COMMITTED = TimelineEvent("referenced", CLOSED - timedelta(days=1), commit="4f2a
 
 class Sentence(NamedTuple):
     text: str
-    may_be: frozenset[str]
+    accepted_kinds: frozenset[str]
 
     @property
     def is_clear(self) -> bool:
-        return "unknown" not in self.may_be
+        return "unknown" not in self.accepted_kinds
 
 
 def sentences(path: Path) -> list[Sentence]:
@@ -39,40 +39,40 @@ OURS = sentences(Path(__file__).with_name("closing_sentences.jsonl"))
 
 def kind_of(text: str, *events: TimelineEvent) -> str:
     """The kind of ending of a thread that a maintainer closes a minute after this comment."""
-    said = Message("monalisa", "MEMBER", CLOSED - timedelta(minutes=1), text, id=7)
+    comment = Message("monalisa", "MEMBER", CLOSED - timedelta(minutes=1), text, id=7)
     thread = Thread(
         id=42, title="Login loops", body="It loops.", author="octocat", created_at=CLOSED - timedelta(days=90),
-        state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(said,), events=events,
+        state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(comment,), events=events,
     )  # fmt: skip
     return digest(thread).outcome.kind.value.replace(" ", "_")
 
 
-def wrong(said: Iterable[Sentence]) -> list[tuple[str, str]]:
-    found = ((each, kind_of(each.text)) for each in said)
-    return [(each.text, kind) for each, kind in found if kind not in each.may_be | {"unknown"}]
+def find_mistakes(examples: Iterable[Sentence]) -> list[tuple[str, str]]:
+    kinds = ((each, kind_of(each.text)) for each in examples)
+    return [(each.text, kind) for each, kind in kinds if kind not in each.accepted_kinds | {"unknown"}]
 
 
-def share_named(said: Iterable[Sentence]) -> float:
-    named = [kind_of(each.text) in each.may_be for each in said if each.is_clear]
-    return sum(named) / len(named)
+def share_recognised(examples: Iterable[Sentence]) -> float:
+    recognised = [kind_of(each.text) in each.accepted_kinds for each in examples if each.is_clear]
+    return sum(recognised) / len(recognised)
 
 
-def test_no_sentence_is_given_a_kind_that_a_reader_would_not() -> None:
-    assert wrong(OURS) == []
+def test_no_sentence_gets_a_kind_that_a_reader_rejects() -> None:
+    assert find_mistakes(OURS) == []
 
 
-def test_nearly_every_clear_sentence_is_given_its_kind() -> None:
-    assert share_named(OURS) >= 0.95
+def test_nearly_every_clear_sentence_gets_its_kind() -> None:
+    assert share_recognised(OURS) >= 0.95
 
 
 @pytest.mark.shared
-def test_sentences_of_another_reader_are_read_as_that_reader_does(shared: Path) -> None:
-    said = sentences(shared / "closing_sentences.jsonl")
-    found = wrong(said)
-    assert len(said) == 30
-    assert len(found) <= 1
-    assert "fixed" not in [kind for _, kind in found]
-    assert share_named(said) >= 0.9
+def test_sentences_labelled_by_another_reader_get_the_same_kinds(shared: Path) -> None:
+    examples = sentences(shared / "closing_sentences.jsonl")
+    mistakes = find_mistakes(examples)
+    assert len(examples) == 30
+    assert len(mistakes) <= 1
+    assert "fixed" not in [kind for _, kind in mistakes]
+    assert share_recognised(examples) >= 0.9
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,23 @@ def test_sentences_of_another_reader_are_read_as_that_reader_does(shared: Path) 
         "#12 introduced this.",
     ],
 )
-def test_a_change_that_only_mentions_the_thread_makes_no_fix_of_words_that_say_otherwise(text: str) -> None:
+def test_a_change_that_only_mentions_the_thread_is_no_fix_if_the_words_say_otherwise(text: str) -> None:
     assert kind_of(text, REFERENCED) == "unknown"
     assert kind_of("Closing.", REFERENCED) == "unknown", "nobody says that it was merged"
     assert kind_of(text, CLOSING) == "fixed", "that is what GitHub says"
 
 
-def test_words_that_take_a_fix_back_outweigh_a_commit_near_the_closing() -> None:
+def test_words_that_take_back_a_fix_outweigh_a_commit_near_the_closing() -> None:
     assert kind_of("Fixed by 4f2a91c, then reverted.", COMMITTED) == "unknown"
     assert kind_of("See the commit.", COMMITTED) == "fixed"
 
 
 def test_a_version_of_another_product_is_not_the_release_that_has_the_fix() -> None:
     def release(text: str, repo: str) -> str | None:
-        said = Message("monalisa", "MEMBER", CLOSED, text)
+        comment = Message("monalisa", "MEMBER", CLOSED, text)
         thread = Thread(
             id=42, title="Login loops", body="", author="octocat", created_at=CLOSED - timedelta(days=90),
-            state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(said,),
+            state="closed", closed_at=CLOSED, closed_by="monalisa", comments=(comment,),
         )  # fmt: skip
         return digest(thread, repo=repo).outcome.release
 

@@ -18,7 +18,7 @@ PIECES = ["we", "i", "they", "decided", "agreed", "to", "on", "if", "not", "clos
 PIECES += [".", "?", ",", ":", ";", "-", "\n", ">", "`", "Decision:", "consensus is that"]
 
 
-def said(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
+def message(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
     return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
 
 
@@ -39,16 +39,16 @@ def thread(body: str = "It loops.", *comments: Message, role: str = "NONE", clos
     )
 
 
-def hour_of(message: Message) -> int:
-    return int((message.created_at - OPENED) / timedelta(hours=1))
+def hour_of(comment: Message) -> int:
+    return int((comment.created_at - OPENED) / timedelta(hours=1))
 
 
 def letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-def texts(one: Thread) -> list[str]:
-    return [decision.text for decision in decisions(one)]
+def decision_texts(issue: Thread) -> list[str]:
+    return [decision.text for decision in decisions(issue)]
 
 
 # Phrases
@@ -86,9 +86,9 @@ def texts(one: Thread) -> list[str]:
         "@monalisa and I agreed to drop Redis.",
     ],
 )
-def test_a_maintainers_decision_is_kept_as_it_is_written_with_who_when_and_where(sentence: str) -> None:
+def test_a_maintainers_decision_is_kept_verbatim_with_its_author_time_and_comment(sentence: str) -> None:
     (decision,) = decisions(
-        thread("It loops.", said("Hm."), said(f"Thanks.\n\n{sentence}\n\nBye.", "monalisa", "OWNER", 5, 77))
+        thread("It loops.", message("Hm."), message(f"Thanks.\n\n{sentence}\n\nBye.", "monalisa", "OWNER", 5, 77))
     )
     assert decision.text == sentence
     assert (decision.author, decision.role, decision.at) == ("monalisa", "OWNER", OPENED + timedelta(hours=5))
@@ -105,8 +105,8 @@ def test_a_maintainers_decision_is_kept_as_it_is_written_with_who_when_and_where
         "# We decided to use PostgreSQL",
     ],
 )
-def test_quotes_code_and_what_is_struck_out_decide_nothing(text: str) -> None:
-    assert decisions(thread("It loops.", said(text, role="OWNER"))) == ()
+def test_quotes_code_and_struck_out_text_state_no_decision(text: str) -> None:
+    assert decisions(thread("It loops.", message(text, role="OWNER"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_quotes_code_and_what_is_struck_out_decide_nothing(text: str) -> None:
         "We decided to:",
     ],
 )
-def test_questions_conditions_proposals_and_denials_decide_nothing(sentence: str) -> None:
-    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+def test_questions_conditions_proposals_and_denials_state_no_decision(sentence: str) -> None:
+    assert decisions(thread("It loops.", message(sentence, role="OWNER"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_questions_conditions_proposals_and_denials_decide_nothing(sentence: str
         "No option was selected.",
     ],
 )
-def test_what_programs_and_other_people_choose_is_no_decision(sentence: str) -> None:
-    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+def test_choices_of_programs_and_other_people_are_no_decisions(sentence: str) -> None:
+    assert decisions(thread("It loops.", message(sentence, role="OWNER"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -174,100 +174,105 @@ def test_what_programs_and_other_people_choose_is_no_decision(sentence: str) -> 
         "#12 was closed as wontfix.",
     ],
 )
-def test_what_somebody_tried_and_that_a_thread_is_over_are_no_decisions(sentence: str) -> None:
-    assert decisions(thread("It loops.", said(sentence, role="OWNER"))) == ()
+def test_attempts_and_mere_closings_are_no_decisions(sentence: str) -> None:
+    assert decisions(thread("It loops.", message(sentence, role="OWNER"))) == ()
 
 
-def test_a_label_may_be_marked_up() -> None:
-    assert texts(thread("x", said("**Decision:** PostgreSQL", role="OWNER"))) == ["Decision: PostgreSQL"]
+def test_a_decision_label_may_have_markup() -> None:
+    assert decision_texts(thread("x", message("**Decision:** PostgreSQL", role="OWNER"))) == ["Decision: PostgreSQL"]
 
 
 # Who decides, and where
 
 
 @pytest.mark.parametrize("role", ["NONE", "CONTRIBUTOR", "OWNER"])
-def test_what_a_group_decided_anybody_may_report(role: str) -> None:
-    assert texts(thread("x", said("We decided to use PostgreSQL.", role=role))) == ["We decided to use PostgreSQL."]
+def test_anybody_may_report_what_a_group_decided(role: str) -> None:
+    assert decision_texts(thread("x", message("We decided to use PostgreSQL.", role=role))) == [
+        "We decided to use PostgreSQL."
+    ]
 
 
 @pytest.mark.parametrize(("role", "counts"), [("NONE", False), ("CONTRIBUTOR", True), ("MEMBER", True)])
-def test_for_the_project_speak_those_who_have_a_part_in_it(role: str, counts: bool) -> None:
-    assert bool(decisions(thread("x", said("We won't support Redis.", role=role)))) is counts
+def test_only_contributors_and_members_speak_for_the_project(role: str, counts: bool) -> None:
+    assert bool(decisions(thread("x", message("We won't support Redis.", role=role)))) is counts
 
 
 @pytest.mark.parametrize(("role", "counts"), [("NONE", False), ("CONTRIBUTOR", False), ("COLLABORATOR", True)])
-def test_what_one_person_chooses_counts_from_a_maintainer(role: str, counts: bool) -> None:
-    assert bool(decisions(thread("x", said("I decided to drop Redis.", role=role)))) is counts
-    assert bool(decisions(thread("x", said("We'll use Redis for the cache.", role=role)))) is counts
+def test_the_choice_of_one_person_counts_only_from_a_maintainer(role: str, counts: bool) -> None:
+    assert bool(decisions(thread("x", message("I decided to drop Redis.", role=role)))) is counts
+    assert bool(decisions(thread("x", message("We'll use Redis for the cache.", role=role)))) is counts
 
 
-def test_who_closes_the_thread_of_another_decides_whatever_the_role() -> None:
-    one = thread(
-        "x", said("We'll use Redis for the cache.", "monalisa"), said("Closing.", "monalisa"), closed_by="monalisa"
+def test_whoever_closes_somebody_elses_thread_may_decide_in_any_role() -> None:
+    issue = thread(
+        "x",
+        message("We'll use Redis for the cache.", "monalisa"),
+        message("Closing.", "monalisa"),
+        closed_by="monalisa",
     )
-    assert texts(one) == ["We'll use Redis for the cache."]
+    assert decision_texts(issue) == ["We'll use Redis for the cache."]
 
 
-def test_who_opens_a_thread_may_only_report() -> None:
+def test_the_author_of_a_thread_may_only_report_decisions() -> None:
     assert decisions(thread("We won't support Redis.")) == ()
     (decision,) = decisions(thread("We decided to use PostgreSQL."))
     assert (decision.author, decision.comment, decision.comment_id) == ("octocat", None, None)
     assert decisions(thread("We won't support Redis.", role="CONTRIBUTOR")) == ()
-    assert texts(thread("We won't support Redis.", role="OWNER")) == ["We won't support Redis."]
+    assert decision_texts(thread("We won't support Redis.", role="OWNER")) == ["We won't support Redis."]
     assert decisions(thread("Let's go with Redis.", role="OWNER")) == ()
 
 
-def test_a_ruling_counts_only_where_the_closer_ends_the_thread_with_it() -> None:
+def test_a_ruling_counts_only_if_the_closer_ends_the_thread_with_it() -> None:
     ruling = "This is working as intended."
-    last = said(ruling, "monalisa", "CONTRIBUTOR", 5)
-    assert texts(thread("x", last, closed_by="monalisa")) == [ruling]
+    last = message(ruling, "monalisa", "CONTRIBUTOR", 5)
+    assert decision_texts(thread("x", last, closed_by="monalisa")) == [ruling]
     assert decisions(thread("x", last)) == ()
     assert decisions(thread("x", last, closed_by="hubot")) == ()
-    assert decisions(thread("x", last, said("Fixed.", "hubot", "MEMBER", 9), closed_by="hubot")) == ()
+    assert decisions(thread("x", last, message("Fixed.", "hubot", "MEMBER", 9), closed_by="hubot")) == ()
     assert decisions(thread("x", last, closed_by="octocat")) == ()
-    assert decisions(thread("x", said(ruling, "octocat", "NONE", 5), closed_by="octocat")) == ()
+    assert decisions(thread("x", message(ruling, "octocat", "NONE", 5), closed_by="octocat")) == ()
 
 
 def test_a_ruling_long_before_the_closing_or_in_a_long_comment_is_an_explanation() -> None:
     ruling = "An RFC is required for that."
-    early = said(ruling, "monalisa", "MEMBER", 1)
+    early = message(ruling, "monalisa", "MEMBER", 1)
     late = replace(thread("x", early, closed_by="monalisa"), closed_at=OPENED + timedelta(days=3))
     assert decisions(late) == ()
-    long = said(f"{ruling} One. Two. Three. Four.", "monalisa", "MEMBER", 1)
+    long = message(f"{ruling} One. Two. Three. Four.", "monalisa", "MEMBER", 1)
     assert decisions(thread("x", long, closed_by="monalisa")) == ()
 
 
-def test_titles_and_bots_decide_nothing() -> None:
-    bot = replace(said("We decided to use PostgreSQL.", role="MEMBER"), is_bot=True)
+def test_titles_and_bots_state_no_decision() -> None:
+    bot = replace(message("We decided to use PostgreSQL.", role="MEMBER"), is_bot=True)
     assert decisions(thread("It loops.", bot)) == ()
 
 
-# Which are kept
+# Which decisions are kept
 
 
-def test_of_many_decisions_maintainers_and_later_ones_stay_in_order_of_time() -> None:
+def test_maintainers_and_later_decisions_are_kept_in_order_of_time() -> None:
     comments = [
-        said("We decided to wait.", hours=1),
-        said("We decided to use Redis.", "monalisa", "MEMBER", 2),
-        said("We decided to go home.", hours=3),
-        said("We decided to use files.", hours=4),
+        message("We decided to wait.", hours=1),
+        message("We decided to use Redis.", "monalisa", "MEMBER", 2),
+        message("We decided to go home.", hours=3),
+        message("We decided to use files.", hours=4),
     ]
-    assert texts(thread("x", *comments)) == [
+    assert decision_texts(thread("x", *comments)) == [
         "We decided to use Redis.",
         "We decided to go home.",
         "We decided to use files.",
     ]
 
 
-def test_a_decision_stays_before_a_ruling() -> None:
-    told = [said(f"We decided on plan {number}.", "hubot", "MEMBER", number) for number in (1, 2, 3)]
-    last = said("Anything else is out of scope.", "monalisa", "MEMBER", 4)
-    assert texts(thread("x", *told, last, closed_by="monalisa")) == [each.text for each in told]
+def test_decisions_take_precedence_over_rulings() -> None:
+    decided = [message(f"We decided on plan {number}.", "hubot", "MEMBER", number) for number in (1, 2, 3)]
+    last = message("Anything else is out of scope.", "monalisa", "MEMBER", 4)
+    assert decision_texts(thread("x", *decided, last, closed_by="monalisa")) == [each.text for each in decided]
 
 
-def test_a_sentence_that_is_said_twice_is_kept_once_where_it_was_first() -> None:
-    one = thread("x", said("Wontfix.", "monalisa", "MEMBER", 1), said("Wontfix.", "hubot", "MEMBER", 2))
-    assert [(decision.author, decision.comment) for decision in decisions(one)] == [("monalisa", 0)]
+def test_a_repeated_decision_is_kept_once_where_it_was_first_stated() -> None:
+    issue = thread("x", message("Wontfix.", "monalisa", "MEMBER", 1), message("Wontfix.", "hubot", "MEMBER", 2))
+    assert [(decision.author, decision.comment) for decision in decisions(issue)] == [("monalisa", 0)]
 
 
 def test_a_long_sentence_is_cut_and_an_endless_one_is_no_decision() -> None:
@@ -277,13 +282,13 @@ def test_a_long_sentence_is_cut_and_an_endless_one_is_no_decision() -> None:
     assert decisions(thread("We decided to use " + "very " * 200 + "old files.")) == ()
 
 
-# Anything
+# Any text
 
 
 @given(st.lists(st.sampled_from(PIECES)))
-def test_every_decision_is_a_piece_of_what_was_said(pieces: list[str]) -> None:
+def test_every_decision_is_a_piece_of_the_comment(pieces: list[str]) -> None:
     text = " ".join(pieces)
-    for decision in decisions(thread("x", said(text, "monalisa", "OWNER"), closed_by="monalisa")):
+    for decision in decisions(thread("x", message(text, "monalisa", "OWNER"), closed_by="monalisa")):
         assert letters(decision.text) in letters(text)
 
 
@@ -308,12 +313,12 @@ def test_every_decision_is_a_piece_of_what_was_said(pieces: list[str]) -> None:
 def test_hostile_threads_are_read_in_bounded_time(piece: str) -> None:
     text = (piece * 65_536)[:65_536]
     start = perf_counter()
-    decisions(thread(text, said(text, "monalisa", "OWNER"), closed_by="monalisa"))
+    decisions(thread(text, message(text, "monalisa", "OWNER"), closed_by="monalisa"))
     assert perf_counter() - start < 10
 
 
 @pytest.mark.shared
-def test_of_the_labelled_threads_that_hold_a_decision_most_give_it(shared: Path) -> None:
+def test_most_labelled_decisions_are_found(shared: Path) -> None:
     found, total = recall(shared)
     assert total == 20
     assert found / total >= 0.7

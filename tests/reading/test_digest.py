@@ -1,4 +1,4 @@
-"""A thread in brief."""
+"""The digest of a thread: its summary, keywords, references and decisions."""
 
 import json
 from dataclasses import asdict, replace
@@ -19,7 +19,7 @@ OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 ANSWER = "Clear the cookie of the old path."
 
 
-def said(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
+def message(text: str, author: str = "hubot", role: str = "NONE", hours: int = 1, number: int | None = None) -> Message:
     return Message(author, role, OPENED + timedelta(hours=hours), text, id=number)
 
 
@@ -28,14 +28,14 @@ def thread(body: str = "It loops.", *comments: Message, title: str = "Login loop
 
 
 def test_the_summary_is_the_first_reply_of_another_person() -> None:
-    found = digest(thread("It loops.", said("Any news?", "octocat"), said(ANSWER), said("Later.")))
-    assert found.summary == ANSWER
+    result = digest(thread("It loops.", message("Any news?", "octocat"), message(ANSWER), message("Later.")))
+    assert result.summary == ANSWER
 
 
 def test_a_maintainers_reply_comes_before_anyone_elses() -> None:
     other = "It loops here with another browser, too."
-    found = digest(thread("It loops.", said(other), said(ANSWER, "monalisa", "MEMBER")))
-    assert found.summary == ANSWER
+    result = digest(thread("It loops.", message(other), message(ANSWER, "monalisa", "MEMBER")))
+    assert result.summary == ANSWER
 
 
 FEW_WORDS = [
@@ -71,10 +71,10 @@ FEW_WORDS = [
 
 @pytest.mark.parametrize("words", FEW_WORDS)
 def test_a_few_words_are_no_summary(words: str) -> None:
-    few = said(words, "monalisa", "MEMBER")
-    assert digest(thread("It loops.", few, said(ANSWER))).summary == ANSWER
-    assert digest(thread("It loops.", said(words), said(ANSWER, "monalisa", "MEMBER"))).summary == ANSWER
-    assert digest(thread("It loops.\n\nSince May.", few, said("+1"))).summary == "It loops."
+    few = message(words, "monalisa", "MEMBER")
+    assert digest(thread("It loops.", few, message(ANSWER))).summary == ANSWER
+    assert digest(thread("It loops.", message(words), message(ANSWER, "monalisa", "MEMBER"))).summary == ANSWER
+    assert digest(thread("It loops.\n\nSince May.", few, message("+1"))).summary == "It loops."
 
 
 @pytest.mark.parametrize(
@@ -90,92 +90,92 @@ def test_a_few_words_are_no_summary(words: str) -> None:
     ],
 )
 def test_a_short_answer_is_a_summary(reply: str) -> None:
-    assert digest(thread("It loops.", said(reply))).summary == reply
+    assert digest(thread("It loops.", message(reply))).summary == reply
 
 
-def test_where_nobody_says_more_a_few_words_are_better_than_none() -> None:
-    assert digest(thread("", said("Fixed."), said("+1"))).summary == "Fixed."
+def test_a_few_words_are_the_summary_if_nobody_says_more() -> None:
+    assert digest(thread("", message("Fixed."), message("+1"))).summary == "Fixed."
 
 
-def test_bots_do_not_reply() -> None:
-    bot = replace(said("Thanks for the report!", role="MEMBER"), is_bot=True)
+def test_a_bots_reply_is_no_summary() -> None:
+    bot = replace(message("Thanks for the report!", role="MEMBER"), is_bot=True)
     assert digest(thread("It loops.", bot)).summary == "It loops."
 
 
-def test_without_a_reply_the_summary_is_the_first_paragraph_of_what_the_reporter_wrote() -> None:
+def test_without_a_reply_the_summary_is_the_first_paragraph_of_the_report() -> None:
     body = "### Describe the bug\n\nIt loops\nforever.\n\nSince May."
     assert digest(thread(body)).summary == "It loops\nforever."
 
 
-def test_the_summary_is_cut_and_leaves_out_what_is_quoted() -> None:
+def test_the_summary_is_cut_and_leaves_out_quotes() -> None:
     reply = "Clear the cookie of the old path" + "y" * MAX_SUMMARY
-    found = digest(thread("x", said(f"> It loops.\n\n{reply}")))
-    assert found.summary == reply[:MAX_SUMMARY]
+    result = digest(thread("x", message(f"> It loops.\n\n{reply}")))
+    assert result.summary == reply[:MAX_SUMMARY]
 
 
 def test_keywords_are_readable_and_those_of_the_title_come_first() -> None:
     body = (
         "The `parse_cookie` function in auth/cookie.py loops. Cookies, cookies! The sessions expire; a session is lost."
     )
-    found = digest(thread(body, title="Login loops with PostgreSQL sessions")).keywords
-    assert set(found[:4]) == {"PostgreSQL", "login", "loops", "sessions"}
-    assert "parse_cookie" in found
-    assert "cookies" in found
-    assert "the" not in found
-    assert len(found) <= MAX_KEYWORDS
+    words = digest(thread(body, title="Login loops with PostgreSQL sessions")).keywords
+    assert set(words[:4]) == {"PostgreSQL", "login", "loops", "sessions"}
+    assert "parse_cookie" in words
+    assert "cookies" in words
+    assert "the" not in words
+    assert len(words) <= MAX_KEYWORDS
 
 
 def test_hosts_and_pieces_of_addresses_are_no_keywords() -> None:
     body = (
         "See https://docs.example.com/guide/cookies?tab=first or www.example.org, example.com's mirror of the parser."
     )
-    found = digest(thread(body)).keywords
-    assert {"parser", "mirror"} <= set(found)
-    assert not {"docs", "guide", "tab", "example.com", "www.example.org", "example.com's", "https"} & set(found)
+    words = digest(thread(body)).keywords
+    assert {"parser", "mirror"} <= set(words)
+    assert not {"docs", "guide", "tab", "example.com", "www.example.org", "example.com's", "https"} & set(words)
 
 
 @pytest.mark.parametrize(
-    ("body", "empty"),
+    ("body", "stop_words"),
     [
         ("Quando eu abro a janela, o programa não responde mais e também trava.", {"quando", "não", "mais", "também"}),
         ("Wenn ich das Fenster öffne, ist die Anwendung nicht mehr da und muss weg.", {"wenn", "ich", "die", "nicht"}),
         ("Quand je ferme la fenêtre, elle est encore là avec une erreur.", {"elle", "avec", "une", "encore"}),
     ],
 )
-def test_words_of_every_sentence_are_no_keywords_in_other_languages(body: str, empty: set[str]) -> None:
-    found = digest(thread(body, title="PostgreSQL")).keywords
-    assert not {word.lower() for word in found} & empty
-    assert len(found) > 2
+def test_stop_words_of_other_languages_are_no_keywords(body: str, stop_words: set[str]) -> None:
+    words = digest(thread(body, title="PostgreSQL")).keywords
+    assert not {word.lower() for word in words} & stop_words
+    assert len(words) > 2
 
 
-def test_what_says_nothing_in_another_language_may_be_a_keyword_in_english() -> None:
-    found = digest(thread("The son process and its era are under the MIT license.", title="PostgreSQL")).keywords
-    assert {"son", "era", "MIT"} <= set(found)
+def test_a_stop_word_of_another_language_may_be_a_keyword_in_english() -> None:
+    words = digest(thread("The son process and its era are under the MIT license.", title="PostgreSQL")).keywords
+    assert {"son", "era", "MIT"} <= set(words)
 
 
 def test_a_sentence_without_spaces_gives_its_words() -> None:
-    found = digest(thread("登录失败后无法恢复会话。", title="PostgreSQL")).keywords
-    assert {"登录", "失败", "会话"} <= set(found)
-    assert max(map(len, found[1:])) == 2
+    words = digest(thread("登录失败后无法恢复会话。", title="PostgreSQL")).keywords
+    assert {"登录", "失败", "会话"} <= set(words)
+    assert max(map(len, words[1:])) == 2
 
 
-def test_what_is_named_anywhere_in_the_thread_is_kept() -> None:
-    found = digest(
-        thread("On 2.2.4: `error: no session` in auth/cookie.py:3", said("See store/session.py and #12, v2.3.0"))
+def test_files_errors_versions_and_references_of_all_messages_are_kept() -> None:
+    result = digest(
+        thread("On 2.2.4: `error: no session` in auth/cookie.py:3", message("See store/session.py and #12, v2.3.0"))
     )
-    assert found.files == ("auth/cookie.py", "store/session.py")
-    assert found.errors == ("On 2.2.4: `error: no session` in auth/cookie.py:3",)
-    assert found.versions == ("2.2.4", "2.3.0")
-    assert found.references == (Reference(12),)
+    assert result.files == ("auth/cookie.py", "store/session.py")
+    assert result.errors == ("On 2.2.4: `error: no session` in auth/cookie.py:3",)
+    assert result.versions == ("2.2.4", "2.3.0")
+    assert result.references == (Reference(12),)
 
 
-def test_a_reference_is_kept_once_with_its_strongest_action_and_not_to_itself() -> None:
-    found = digest(thread("See #12 and #42.", said("Duplicate of #12")))
-    assert found.references == (Reference(12, action="duplicate"),)
+def test_a_reference_is_kept_once_with_its_strongest_action_and_never_to_its_own_thread() -> None:
+    result = digest(thread("See #12 and #42.", message("Duplicate of #12")))
+    assert result.references == (Reference(12, action="duplicate"),)
 
 
 @pytest.mark.parametrize(
-    ("body", "reply", "kept"),
+    ("body", "reply", "expected"),
     [
         ("Fixes #12.", "Duplicate of #12", Reference(12, action="duplicate")),
         ("Duplicate of #12", "Fixes #12.", Reference(12, action="duplicate")),
@@ -183,36 +183,38 @@ def test_a_reference_is_kept_once_with_its_strongest_action_and_not_to_itself() 
         ("Closes Octo/Hub#7.", "Duplicate of octo/hub#7", Reference(7, "Octo", "Hub", "duplicate")),
     ],
 )
-def test_of_all_messages_the_strongest_action_counts(body: str, reply: str, kept: Reference) -> None:
-    assert digest(thread(body, said(reply))).references == (kept,)
+def test_the_strongest_action_of_all_messages_counts(body: str, reply: str, expected: Reference) -> None:
+    assert digest(thread(body, message(reply))).references == (expected,)
 
 
-def test_an_address_into_the_own_repository_is_a_reference_of_its_own() -> None:
+def test_an_address_in_the_same_repository_is_a_local_reference() -> None:
     body = "See https://github.com/octocat/hello/issues/12"
     assert digest(thread(body), repo="octocat/hello").references == (Reference(12),)
     assert digest(thread(body)).references == (Reference(12, "octocat", "hello"),)
 
 
-def test_decisions_are_kept_with_who_when_and_where() -> None:
-    found = digest(thread("It loops.", said("Hm."), said("We decided to use PostgreSQL.", "monalisa", "OWNER", 5, 77)))
-    (decision,) = found.decisions
+def test_decisions_are_kept_with_their_author_time_and_comment() -> None:
+    result = digest(
+        thread("It loops.", message("Hm."), message("We decided to use PostgreSQL.", "monalisa", "OWNER", 5, 77))
+    )
+    (decision,) = result.decisions
     assert decision.text == "We decided to use PostgreSQL."
     assert (decision.author, decision.role, decision.at) == ("monalisa", "OWNER", OPENED + timedelta(hours=5))
     assert (decision.comment, decision.comment_id) == (1, 77)
 
 
-def test_the_outcome_and_the_canonical_thread_are_part_of_it() -> None:
+def test_the_outcome_and_the_canonical_thread_are_part_of_the_digest() -> None:
     closed = OPENED + timedelta(hours=2)
-    ended = replace(
-        thread("x", said("Duplicate of #12.", "monalisa", "MEMBER", 2)),
+    duplicate = replace(
+        thread("x", message("Duplicate of #12.", "monalisa", "MEMBER", 2)),
         state="closed",
         closed_at=closed,
         closed_by="monalisa",
     )
-    found = digest(ended)
-    assert found.outcome.kind is OutcomeKind.DUPLICATE
-    assert found.duplicate_of == 12
-    assert (found.state, found.closed_at, found.turn_count) == ("closed", closed, 2)
+    result = digest(duplicate)
+    assert result.outcome.kind is OutcomeKind.DUPLICATE
+    assert result.duplicate_of == 12
+    assert (result.state, result.closed_at, result.turn_count) == ("closed", closed, 2)
 
 
 def test_a_long_thread_gives_a_small_digest() -> None:
@@ -220,21 +222,21 @@ def test_a_long_thread_gives_a_small_digest() -> None:
         f"error: cannot open n{i}x in src/part_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided on part{i}."
         for i in range(300)
     )
-    found = digest(thread(text, *(said(text, hours=hours) for hours in range(20))))
-    assert len(json.dumps(asdict(found), default=str)) < 5_000
-    assert len(found.decisions) == 3
+    result = digest(thread(text, *(message(text, hours=hours) for hours in range(20))))
+    assert len(json.dumps(asdict(result), default=str)) < 5_000
+    assert len(result.decisions) == 3
 
 
 def test_the_same_thread_gives_the_same_digest() -> None:
-    once = thread("`a_b` and `c_d` in x.py, y.py", said("We chose b."))
-    assert digest(once) == digest(replace(once))
+    issue = thread("`a_b` and `c_d` in x.py, y.py", message("We chose b."))
+    assert digest(issue) == digest(replace(issue))
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=60))
 def test_any_thread_has_a_digest(body: str, reply: str, title: str) -> None:
-    found = digest(thread(body, said(reply), title=title))
-    assert len(found.summary) <= MAX_SUMMARY
-    assert len(found.keywords) <= MAX_KEYWORDS
+    result = digest(thread(body, message(reply), title=title))
+    assert len(result.summary) <= MAX_SUMMARY
+    assert len(result.keywords) <= MAX_KEYWORDS
 
 
 PIECES = ["[", "*", ">", "we decided to ", "#1 ", "a_b ", "error: ", "`", "\0", "\u202e"]
@@ -244,5 +246,5 @@ PIECES = ["[", "*", ">", "we decided to ", "#1 ", "a_b ", "error: ", "`", "\0", 
 def test_hostile_threads_are_digested_in_bounded_time(piece: str) -> None:
     text = (piece * 65_536)[:65_536]
     start = perf_counter()
-    digest(thread(text, said(text)))
+    digest(thread(text, message(text)))
     assert perf_counter() - start < 10

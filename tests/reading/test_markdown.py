@@ -173,7 +173,7 @@ def test_no_text_makes_reading_fail(text: str) -> None:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(st.text("ab .,#1_:|[]&()!\n-", max_size=60))
-def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> None:
+def test_the_shortcut_for_plain_text_agrees_with_the_parser(text: str) -> None:
     if not markdown._MARKUP.search(text):
         plain, parsed = markdown._read_plain(text), markdown._read_markup(text)
         assert (plain.prose, plain.runs) == (parsed.prose, parsed.runs)
@@ -182,10 +182,10 @@ def test_the_short_cut_for_plain_text_reads_as_the_parser_does(text: str) -> Non
 
 @given(st.text("<>/!-?a b='\"&#;x1[]CDATA", max_size=60))
 def test_raw_html_is_cut_without_failing_and_without_losing_text(text: str) -> None:
-    found = list(html.pieces(text))
+    parts = list(html.pieces(text))
     before, _, _ = text.partition("<")
     if before and "&" not in before:
-        assert found[0] == html.Piece("text", before)
+        assert parts[0] == html.Piece("text", before)
 
 
 def test_tags_keep_their_targets_and_entities_are_decoded() -> None:
@@ -211,7 +211,7 @@ UNITS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
+def test_the_longest_text_of_repeated_markup_is_read_in_seconds(unit: str) -> None:
     text = f"x {unit * (MAX_CHARS // len(unit))}"
     start = time.process_time()
     for paragraph in read(text).prose:
@@ -220,21 +220,21 @@ def test_the_longest_text_of_one_mark_is_read_in_seconds(unit: str) -> None:
 
 
 def test_brackets_that_are_never_closed_are_text() -> None:
-    (found,) = paragraphs("![" * 40 + "[a](b)")
-    assert found.shown == ("![" * 40 + "[a](b)",)
+    (paragraph,) = paragraphs("![" * 40 + "[a](b)")
+    assert paragraph.shown == ("![" * 40 + "[a](b)",)
 
 
-def test_short_rows_of_wide_tables_are_filled_up_to_a_limit_and_what_follows_is_read() -> None:
+def test_short_rows_of_wide_tables_are_filled_up_to_a_limit_and_the_rest_is_read() -> None:
     text = f"{SHORT_ROWS}\n" * 40 + "The end."
     assert sum(token.type in ("th_open", "td_open") for token in markdown._PARSER.parse(text)) <= MAX_CELLS
     assert read(text).prose[-1] == "The end."
 
 
-def test_a_table_that_is_written_out_is_read_to_its_end() -> None:
+def test_a_long_table_with_full_rows_is_read_to_its_end() -> None:
     text = "a|b\n-|-\n" + "1|2\n" * (MAX_CHARS // 4 - 3) + "3|4"
     assert read(text).prose[0] == "a | b"
     assert read(text).prose[-1] == "3 | 4"
 
 
-def test_of_the_cells_of_a_row_only_the_first_begins_a_line() -> None:
+def test_only_the_first_cell_of_a_row_begins_a_line() -> None:
     assert [part.shown for part in paragraphs("a|b\n-|-\nc|d\n\ne")] == [("a",), ("c",), ("e",)]

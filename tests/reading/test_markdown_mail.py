@@ -3,7 +3,7 @@
 import pytest
 
 from bot.reading.markdown import without_mail
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 FOOTER = "Reply to this email directly or view it on GitHubhttps://github.com/octo-org/hello-world/issues/1"
 
@@ -19,7 +19,7 @@ FOOTER = "Reply to this email directly or view it on GitHubhttps://github.com/oc
         "\n--\nSent from my phone",
     ],
 )
-def test_what_a_mail_program_adds_is_left_out(tail: str) -> None:
+def test_text_added_by_a_mail_program_is_left_out(tail: str) -> None:
     assert without_mail(f"The cookie is kept.{tail}") == "The cookie is kept."
 
 
@@ -42,5 +42,5 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["On 1 wrote:\n", "On 1 ", "wrote: On ", "> \n", "Sent from my ", "\n—"])
-def test_time_grows_with_the_text(piece: str) -> None:
-    takes_linear_time(without_mail, piece)
+def test_reading_takes_linear_time(piece: str) -> None:
+    assert_linear_time(without_mail, piece)

@@ -3,6 +3,7 @@
 import pytest
 
 from bot.reading.markdown import without_pasted_lines
+from tests.reading.linear import assert_linear_time
 
 PASTED = [
     "> like #12 it fails",
@@ -34,11 +35,18 @@ def test_quotations_and_lines_of_logs_are_left_out(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", WRITTEN)
-def test_what_a_person_wrote_stays(line: str) -> None:
+def test_lines_that_a_person_wrote_stay(line: str) -> None:
     assert without_pasted_lines(line) == line
 
 
-@pytest.mark.parametrize("part", ["merge ", "[", "> ", "a1b2c3d ", "(2024-", "x" * 81 + " merge #"])
-def test_a_long_line_takes_no_longer_than_its_length(part: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "is_pasted"),
+    [
+        ("merge ", False), ("[", False), ("> ", True), ("a1b2c3d ", True), ("(2024-", False),
+        ("x" * 81 + " merge #", False),
+    ],
+)  # fmt: skip
+def test_a_very_long_line_is_read_in_linear_time(part: str, is_pasted: bool) -> None:
     text = part * 100_000
-    assert without_pasted_lines(text) in (text, "")
+    assert without_pasted_lines(text) == ("" if is_pasted else text)
+    assert_linear_time(without_pasted_lines, part)

@@ -6,11 +6,11 @@ import pytest
 
 from bot.reading.markdown import statements
 from tests.examples import share
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("It is fixed\nUpgrade to 1.2", ("It is fixed", "Upgrade to 1.2")),
         ("It is fixed\nsince 1.2", ("It is fixed since 1.2",)),
@@ -19,10 +19,10 @@ from tests.reading.linear import takes_linear_time
         ("~~It is fixed.~~ It is not.", ("It is not.",)),
     ],
 )
-def test_a_line_that_begins_like_a_sentence_is_one(text: str, said: tuple[str, ...]) -> None:
-    assert statements(text) == said
+def test_a_line_that_begins_like_a_sentence_is_a_statement(text: str, expected: tuple[str, ...]) -> None:
+    assert statements(text) == expected
 
 
 @pytest.mark.parametrize("piece", share(["<br>", "\\\n", "&#32;<br>", "a<br>", "~~", "~~a~~", "A\n"]))
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    takes_linear_time(lambda text: statements(f"a{text}a"), piece)
+    assert_linear_time(lambda text: statements(f"a{text}a"), piece)

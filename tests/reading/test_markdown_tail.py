@@ -1,4 +1,4 @@
-"""Of a text that is too long the end is kept, and it is said where it was cut."""
+"""The tail of a text that is too long, with a mark where it was cut."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from bot.reading.markdown import LEFT_OUT, tail
 TEXT = st.text(alphabet="a é\n", max_size=200)
 
 
-def test_what_fits_is_all_there() -> None:
+def test_a_text_that_fits_is_unchanged() -> None:
     assert tail("It works.", 9) == "It works."
 
 
-def test_the_end_begins_with_a_word() -> None:
+def test_the_tail_begins_with_a_whole_word_if_there_is_one() -> None:
     assert tail("It failed, then it works.", 20) == "[…] then it works."
     assert tail("It failed, then it works.", 18) == "[…] then it works."
     assert tail("x" * 100, 20) == "[…] " + "x" * 16
     assert tail("It works.", 100, is_cut=True) == "[…] It works."
 
 
-@given(TEXT, st.integers(4, 300), st.booleans())
-def test_it_is_the_end_of_the_text_and_no_longer_than_it_may_be(text: str, most: int, is_cut: bool) -> None:
-    found = tail(text, most, is_cut=is_cut)
-    assert len(found) <= most
-    assert found.startswith(LEFT_OUT) == (is_cut or len(text) > most)
-    assert text.endswith(found.removeprefix(LEFT_OUT))
+@given(TEXT, st.integers(4, 300) | st.integers(4, 12), st.booleans())
+def test_the_tail_is_the_end_of_the_text_within_the_limit(text: str, limit: int, is_cut: bool) -> None:
+    result = tail(text, limit, is_cut=is_cut)
+    assert len(result) <= limit
+    assert result.startswith(LEFT_OUT) == (is_cut or len(text) > limit)
+    assert text.endswith(result.removeprefix(LEFT_OUT))

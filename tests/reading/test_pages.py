@@ -1,4 +1,4 @@
-"""Pages in sections, with the anchors that GitHub gives."""
+"""Pages split into sections, with the anchors that GitHub gives them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Underlined
 """
 
 
-def test_a_page_falls_into_the_parts_between_its_headings() -> None:
+def test_a_page_is_split_at_its_headings() -> None:
     assert [(part.path, part.anchor) for part in sections(PAGE)] == [
         ((), ""),
         (("Set it up",), "set-it-up"),
@@ -58,7 +58,7 @@ def test_a_page_falls_into_the_parts_between_its_headings() -> None:
     ]
 
 
-def test_a_section_does_not_hold_those_below_it() -> None:
+def test_a_section_does_not_hold_its_subsections() -> None:
     assert [part.text for part in sections("# A\na\n## B\nb\n### C\nc\n## D\n")] == ["a", "b", "c", ""]
     assert sections("# A\n### C\n## D\n")[-1].path == ("A", "D")
 
@@ -85,13 +85,13 @@ def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
     assert anchor_of(heading) == anchor
 
 
-def test_anchors_that_were_given_before_get_a_number() -> None:
+def test_repeated_anchors_get_a_number() -> None:
     text = "# Fix\n# Fix\n# Fix 1\n# Fix\n# Fix 1\n"
     assert [part.anchor for part in sections(text)] == ["fix", "fix-1", "fix-1-1", "fix-2", "fix-1-2"]
     assert [part.anchor for part in sections("# Fix 1\n# Fix\n# Fix\n")] == ["fix-1", "fix", "fix-2"]
 
 
-def test_what_a_browser_does_not_show_of_a_heading_does_not_count() -> None:
+def test_invisible_parts_of_a_heading_do_not_count() -> None:
     (part,) = sections("# ![logo](x.png) [Hello](https://example.com) <b>you</b> <!-- c -->\nx\n")
     assert (part.path, part.anchor) == (("Hello you",), "hello-you")
 
@@ -108,17 +108,17 @@ def test_what_a_browser_does_not_show_of_a_heading_does_not_count() -> None:
         ("", ""),
     ],
 )
-def test_a_page_is_called_by_its_first_heading_or_the_yaml_before_it(text: str, title: str) -> None:
+def test_a_page_is_named_by_its_first_heading_or_its_front_matter(text: str, title: str) -> None:
     assert page_title(text) == title
 
 
-def test_yaml_before_a_page_is_no_section() -> None:
+def test_front_matter_is_no_section() -> None:
     assert sections("---\ntitle: Named\n---\n\nWords.\n") == (MarkdownSection((), "", "Words."),)
     assert [part.path for part in sections("Words.\n\n---\ntitle: Named\n---\n")] == [(), ("title: Named",)]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("One. Two.\n\nThree.", "One. Two. Three."),
         ("```\nmake   install\n```", "make install"),
@@ -129,8 +129,8 @@ def test_yaml_before_a_page_is_no_section() -> None:
         ("", ""),
     ],
 )
-def test_an_excerpt_is_made_of_whole_sentences(text: str, told: str) -> None:
-    assert first_sentences(MarkdownSection((), "", text)) == told
+def test_an_excerpt_is_made_of_whole_sentences(text: str, expected: str) -> None:
+    assert first_sentences(MarkdownSection((), "", text)) == expected
 
 
 HOSTILE = ["[", "*", ">", "#", "`", "- ", "# \n", "---\n", "a\n=\n", "<![CDATA[", "---\na:\n", "\0\ud800", "\u202e# \n"]
@@ -138,19 +138,19 @@ HOSTILE = ["[", "*", ">", "#", "`", "- ", "# \n", "---\n", "a\n=\n", "<![CDATA["
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_pages_are_read_in_time(piece: str) -> None:
-    began = time.process_time()
-    found = sections(piece * (65_536 // len(piece)))
-    for part in found:
+def test_hostile_pages_are_read_in_bounded_time(piece: str) -> None:
+    start = time.process_time()
+    parts = sections(piece * (65_536 // len(piece)))
+    for part in parts:
         first_sentences(part)
-    assert time.process_time() - began < 4
-    assert len(found) <= MAX_SECTIONS + 1
+    assert time.process_time() - start < 4
+    assert len(parts) <= MAX_SECTIONS + 1
 
 
 @given(st.lists(st.sampled_from(["# A", "## B", "B\n---", "words.", "```", "> # q", "", "---", "a: b", "\r"])))
-def test_nothing_of_a_page_is_lost_or_told_twice(lines: list[str]) -> None:
-    found = sections("\n".join(["start", *lines]))
-    told = [" ".join([part.text, *part.path[-1:]]) for part in found]
-    assert sum(text.count("words.") for text in told) == lines.count("words.")
-    anchors = [part.anchor for part in found if part.path]
+def test_no_text_of_a_page_is_lost_or_repeated(lines: list[str]) -> None:
+    parts = sections("\n".join(["start", *lines]))
+    texts = [" ".join([part.text, *part.path[-1:]]) for part in parts]
+    assert sum(text.count("words.") for text in texts) == lines.count("words.")
+    anchors = [part.anchor for part in parts if part.path]
     assert len(set(anchors)) == len(anchors)

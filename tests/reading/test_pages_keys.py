@@ -1,4 +1,4 @@
-"""Ids of pages and the addresses that they stand for."""
+"""Page ids and the addresses that they stand for."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_without_a_repository_there_is_no_address() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "\ud800", "\u202ex", "x" * 196])
-def test_a_name_that_no_record_could_hold_has_no_id(name: str) -> None:
+def test_a_name_that_cannot_be_stored_has_no_id(name: str) -> None:
     assert page_key("docs", name) is None
 
 
-def test_an_id_tells_where_the_page_comes_from() -> None:
+def test_a_page_id_names_the_source_of_the_page() -> None:
     assert page_key("docs", "a:b.md") == "docs:a:b.md"
     assert [source_of(key) for key in ("docs:a:b.md", "wiki:Home", "session:x", "docs:", 7)] == [
         "docs",

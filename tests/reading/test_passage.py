@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
 from bot.reading.passage import ELLIPSIS, MAX_PASSAGE, passage
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 LONG = " ".join(f"word{number}" for number in range(400))
 
 
-def cut(text: str, words: str, *phrases: str) -> str:
+def passage_of(text: str, words: str, *phrases: str) -> str:
     return passage(text, frozenset(terms(words)), phrases)
 
 
@@ -36,41 +36,41 @@ def cut(text: str, words: str, *phrases: str) -> str:
     ],
 )
 def test_the_sentence_with_most_of_the_words_is_shown(text: str, words: str, shown: str) -> None:
-    assert cut(text, words) == shown
+    assert passage_of(text, words) == shown
 
 
 def test_a_sentence_with_a_phrase_goes_first() -> None:
     text = "The store keeps a session in the store of sessions. The session\nstore is slow."
-    assert cut(text, "session store", "session store") == "The session store is slow."
+    assert passage_of(text, "session store", "session store") == "The session store is slow."
 
 
 @pytest.mark.parametrize(
     ("word", "marks"), [("word0", (False, True)), ("word200", (True, True)), ("word399", (True, False))]
 )
 def test_a_long_sentence_is_cut_around_the_word_and_marked(word: str, marks: tuple[bool, bool]) -> None:
-    shown = cut(LONG, word)
+    shown = passage_of(LONG, word)
     assert word in shown.split()
     assert (shown.startswith(ELLIPSIS), shown.endswith(ELLIPSIS)) == marks
     assert MAX_PASSAGE // 2 < len(shown) <= MAX_PASSAGE
 
 
-def test_a_long_sentence_is_cut_where_most_words_stand() -> None:
-    shown = cut(f"cache {LONG} cache of thumbnails {LONG}", "cache thumbnails")
+def test_a_long_sentence_is_cut_around_most_of_the_words() -> None:
+    shown = passage_of(f"cache {LONG} cache of thumbnails {LONG}", "cache thumbnails")
     assert "cache of thumbnails" in shown
 
 
 def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
-    assert " is it " in f"{cut(f'{LONG} is it {LONG}', 'is', 'is it')} "
+    assert " is it " in f"{passage_of(f'{LONG} is it {LONG}', 'is', 'is it')} "
 
 
 @settings(deadline=None)
 @given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
-def test_a_passage_is_short_and_of_one_line(text: str, words: str) -> None:
-    shown = cut(f"{text} cache {text}", words)
+def test_a_passage_is_short_and_on_one_line(text: str, words: str) -> None:
+    shown = passage_of(f"{text} cache {text}", words)
     assert len(shown) <= MAX_PASSAGE
     assert "\n" not in shown
 
 
 @pytest.mark.parametrize("piece", ["a", " ", "\n", "\n ", ". ", "x ", "> ", "<!--", "cache ", "`", "1. "])
 def test_cutting_is_linear(piece: str) -> None:
-    takes_linear_time(lambda text: cut(text, "cache", "the cache"), piece)
+    assert_linear_time(lambda text: passage_of(text, "cache", "the cache"), piece)

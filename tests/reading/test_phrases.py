@@ -16,12 +16,12 @@ from bot.reading.endings.engine import SentenceContext, judge, matches
 from bot.reading.endings.outcome import outcome
 from bot.reading.endings.phrases import FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
 from bot.reading.endings.stems import stems
-from tests.reading.generated import generated
+from tests.reading.generated import generate_matches
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 TOML: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
 BOOK = phrase_book()
-SCENES = [
+CONTEXTS = [
     SentenceContext(42, title, by_author=True, at_closing=at_closing, near=True)
     for title in ("Login loops", "Remove it")
     for at_closing in (True, False)
@@ -39,38 +39,38 @@ def rows(key: str) -> Iterator[Any]:
 
 
 def doubts() -> Iterator[Any]:
-    for name, given in TOML["doubt"].items():
-        for row in given:
+    for name, doubt_rows in TOML["doubt"].items():
+        for row in doubt_rows:
             yield from (pytest.param(name, row, text, id=f"{name}: {text}") for text in row["takes_back"])
 
 
 def is_stated(rule: Rule, text: str) -> bool:
     if rule.kind is None:
-        return any(any(matches(rule, text, scene)) for scene in SCENES)
-    found = [judge(rule, text, scene) for scene in SCENES]
-    return any(each and each.kind is rule.kind for each in found)
+        return any(any(matches(rule, text, context)) for context in CONTEXTS)
+    judgements = [judge(rule, text, context) for context in CONTEXTS]
+    return any(each and each.kind is rule.kind for each in judgements)
 
 
 @cache
-def alone(pattern: str) -> PhraseSet:
-    """Kept, as each is compiled once and tried on hundreds of sentences."""
+def phrase_set(pattern: str) -> PhraseSet:
+    """Cached, since each pattern is tried on hundreds of sentences."""
     return PhraseSet((pattern,))
 
 
 def is_read(name: str, pattern: str, text: str) -> bool:
-    """Whether the pattern alone makes a rule that uses its set believe the text, or fits it where no rule does."""
+    """Whether the pattern alone makes a rule of its set believe the text or, without a rule, matches it."""
     if not RULES[name]:
-        return alone(pattern).is_in(text)
-    return any(is_stated(replace(BOOK.rules[rule], phrases=alone(pattern)), text) for rule in RULES[name])
+        return phrase_set(pattern).is_in(text)
+    return any(is_stated(replace(BOOK.rules[rule], phrases=phrase_set(pattern)), text) for rule in RULES[name])
 
 
 @pytest.mark.parametrize(("name", "pattern", "text"), list(rows("yes")))
-def test_a_sentence_under_yes_is_read_by_its_phrase(name: str, pattern: str, text: str) -> None:
+def test_a_sentence_under_yes_is_matched_by_its_phrase(name: str, pattern: str, text: str) -> None:
     assert is_read(name, pattern, text)
 
 
 @pytest.mark.parametrize(("name", "pattern", "text"), list(rows("no")))
-def test_a_sentence_under_no_is_read_by_no_phrase_of_its_set(name: str, pattern: str, text: str) -> None:
+def test_a_sentence_under_no_is_matched_by_no_phrase_of_its_set(name: str, pattern: str, text: str) -> None:
     assert not any(is_read(name, each, text) for each in BOOK.sets[name].patterns)
 
 
@@ -81,30 +81,32 @@ def test_a_sentence_under_takes_back_is_doubted_by_its_row(name: str, row: dict[
         rule for rule, table in TOML["rule"].items() if name in table.get("unless", []) + table.get("denied_by", [])
     ]
     assert any(
-        any(matches(replace(BOOK.rules[rule], unless=(), denied_by=()), text, scene))
-        and not any(matches(replace(BOOK.rules[rule], unless=doubted, denied_by=()), text, scene))
+        any(matches(replace(BOOK.rules[rule], unless=(), denied_by=()), text, context))
+        and not any(matches(replace(BOOK.rules[rule], unless=doubted, denied_by=()), text, context))
         for rule in using
-        for scene in SCENES
+        for context in CONTEXTS
         for doubted in [rules[rule].unless + rules[rule].denied_by]
     )
 
 
 def test_every_row_has_examples() -> None:
-    silent = [(name, row) for name in BOOK.sets for row in TOML[name] if not (row.get("yes") and row.get("no"))]
-    silent += [(name, row) for name, given in TOML["doubt"].items() for row in given if not row["takes_back"]]
-    assert silent == []
+    incomplete = [(name, row) for name in BOOK.sets for row in TOML[name] if not (row.get("yes") and row.get("no"))]
+    incomplete += [
+        (name, row) for name, doubt_rows in TOML["doubt"].items() for row in doubt_rows if not row["takes_back"]
+    ]
+    assert incomplete == []
 
 
 @pytest.mark.parametrize("name", BOOK.sets)
-def test_the_stems_of_a_set_pass_over_nothing_that_it_fits(name: str) -> None:
+def test_the_stems_of_a_set_miss_nothing_that_it_matches(name: str) -> None:
     patterns = (re.compile(pattern, re.IGNORECASE) for pattern in BOOK.sets[name].patterns)
-    said = [text for pattern in patterns for text in generated(pattern, tries=200)]
-    assert said
-    assert [text for text in said if not BOOK.sets[name].may_be_in(fold_for_stems(text))] == []
+    texts = [text for pattern in patterns for text in generate_matches(pattern, tries=200)]
+    assert texts
+    assert [text for text in texts if not BOOK.sets[name].may_be_in(fold_for_stems(text))] == []
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"),
+    ("pattern", "expected"),
     [
         (r"won'?t fix", ("won't fix", "wont fix")),
         (r"\bclos(?:e|ing) as (?:\w+ )?(?:stale|old)\b", ("close as ", "closing as ")),
@@ -116,8 +118,8 @@ def test_the_stems_of_a_set_pass_over_nothing_that_it_fits(name: str) -> None:
         ("\\u2013 FIXED", ("\u2013 fixed",)),
     ],
 )
-def test_stems_are_the_plain_words_that_a_match_needs(pattern: str, found: tuple[str, ...]) -> None:
-    assert stems([pattern]) == found
+def test_stems_are_the_plain_words_that_a_match_needs(pattern: str, expected: tuple[str, ...]) -> None:
+    assert stems([pattern]) == expected
 
 
 def thread(text: str) -> Thread:

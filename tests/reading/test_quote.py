@@ -1,4 +1,4 @@
-"""Which sentences of a comment are quoted: the remedy before the conclusion, and never what is beside the matter."""
+"""Which sentences of a comment are quoted: the remedy before the conclusion, and never small talk."""
 
 import pytest
 
@@ -36,12 +36,12 @@ def quote(text: str, stated: int | None = None, *, is_late: bool = False) -> str
         "",
     ],
 )
-def test_what_says_nothing_is_not_quoted(text: str) -> None:
+def test_small_talk_is_not_quoted(text: str) -> None:
     assert quote(text) == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("Thanks for the report. The cookie was never sent.", "The cookie was never sent."),
         ("Let's keep the button then. Closing.", "Let's keep the button then."),
@@ -62,8 +62,8 @@ def test_what_says_nothing_is_not_quoted(text: str) -> None:
         ("クッキーを削除してください。", None),
     ],
 )
-def test_the_sentence_that_helps_is_quoted(text: str, shown: str | None) -> None:
-    assert quote(text) == (text if shown is None else shown)
+def test_the_sentence_that_helps_is_quoted(text: str, expected: str | None) -> None:
+    assert quote(text) == (text if expected is None else expected)
 
 
 def test_the_sentence_that_states_the_ending_comes_first_unless_it_only_closes() -> None:
@@ -82,15 +82,15 @@ def test_a_quote_is_whole_sentences_within_the_limit() -> None:
     assert quote(pair) == pair
 
 
-def test_talk_long_before_the_closing_has_to_say_more() -> None:
+def test_a_comment_long_before_the_closing_has_to_say_more() -> None:
     assert quote("The parser reads the file twice.", is_late=True) == ""
     assert quote("Use the newer parser.", is_late=True) == "Use the newer parser."
 
 
 @pytest.mark.parametrize(
-    ("said", "tells"),
+    ("sentence", "is_informative"),
     [("Fixed.", False), ("This is done now.", False), ("Closing as completed.", False), ("", False),
      ("Done in #57.", True), ("Fixed in v2.3.", True), ("The path is fixed.", True)],
 )  # fmt: skip
-def test_a_quote_that_repeats_the_kind_says_nothing(said: str, *, tells: bool) -> None:
-    assert says_something(said) is tells
+def test_a_quote_that_repeats_the_kind_says_nothing(sentence: str, *, is_informative: bool) -> None:
+    assert says_something(sentence) is is_informative

@@ -1,4 +1,4 @@
-"""Which sentences ask what was said before, and which only sound so, by the phrases that are the default."""
+"""Which sentences ask about past conversations, and which only sound like it, with the default phrases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bot.reading.requests import recall_question
 from bot.settings.schema import RECALL_PHRASES
 
-ASK = [
+QUESTIONS = [
     ("Remember when we discussed caching?", "caching"),
     ("remember when we talked about rate limits", "rate limits"),
     ("Does anyone remember why we chose Redis?", "Redis"),
@@ -44,7 +44,7 @@ ASK = [
     ("@octocat could you remind me what we said about semver?", "semver"),
 ]
 
-ONLY_SOUND_SO = [
+LOOKALIKES = [
     "I remember when we discussed caching.",
     "Remember when installing to set the prefix.",
     "Remember when we decided to rewrite everything in a weekend? Good times.",
@@ -86,15 +86,15 @@ ONLY_SOUND_SO = [
 ]
 
 
-@pytest.mark.parametrize(("text", "topic"), ASK)
-def test_it_asks(text: str, topic: str) -> None:
-    found = recall_question(text, RECALL_PHRASES)
-    assert found is not None
-    assert found.topic == topic
+@pytest.mark.parametrize(("text", "topic"), QUESTIONS)
+def test_a_question_about_the_past_is_recognised(text: str, topic: str) -> None:
+    question = recall_question(text, RECALL_PHRASES)
+    assert question is not None
+    assert question.topic == topic
 
 
-@pytest.mark.parametrize("text", ONLY_SOUND_SO)
-def test_it_only_sounds_so(text: str) -> None:
+@pytest.mark.parametrize("text", LOOKALIKES)
+def test_a_sentence_that_only_sounds_like_a_question_is_none(text: str) -> None:
     assert recall_question(text, RECALL_PHRASES) is None
 
 
@@ -103,11 +103,11 @@ _FRAMES += ["<!-- {} -->", "<blockquote>\n\n{}\n\n</blockquote>", "# {}", "Someb
 
 
 @given(
-    st.sampled_from([text for text, _ in ASK if " forget" not in text and "Sorry" not in text]),
+    st.sampled_from([text for text, _ in QUESTIONS if " forget" not in text and "Sorry" not in text]),
     st.sampled_from(_FRAMES),
     st.sampled_from(["", "Thanks for the report.\n\n", "It fails.\n\n"]),
 )
-def test_nothing_in_code_or_quotes_asks(question: str, frame: str, before: str) -> None:
+def test_a_question_in_code_or_quotes_does_not_count(question: str, frame: str, before: str) -> None:
     assert recall_question(before + frame.format(question), RECALL_PHRASES) is None
 
 
@@ -118,8 +118,8 @@ def test_nothing_in_code_or_quotes_asks(question: str, frame: str, before: str) 
         "what was the reason for ", "but i can't find ", "before already ", "in the a b ", "discussed before, right ",
     ],
 )  # fmt: skip
-def test_a_longer_text_takes_no_more_than_its_length(part: str) -> None:
-    begun = time.process_time()
+def test_a_long_text_is_read_in_bounded_time(part: str) -> None:
+    start = time.process_time()
     recall_question(part * (64_000 // len(part)), RECALL_PHRASES)
     recall_question(f"{part}? " * (64_000 // len(part)), RECALL_PHRASES)
-    assert time.process_time() - begun < 5
+    assert time.process_time() - start < 5

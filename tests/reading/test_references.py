@@ -15,11 +15,11 @@ from tests.examples import examples
 HUB = "octo/hub"
 
 
-def brief(found: list[Reference]) -> list[str]:
-    """References in a notation for tests: ``owner/repo#7!closes``."""
+def shorthand(references: list[Reference]) -> list[str]:
+    """References in a short notation for tests: ``owner/repo#7!closes``."""
     return [
         f"{f'{r.owner}/{r.repo}' if r.owner else ''}{r.prefix or '#'}{r.number}{f'!{r.action}' if r.action else ''}"
-        for r in found
+        for r in references
     ]
 
 
@@ -36,7 +36,7 @@ def brief(found: list[Reference]) -> list[str]:
         ("<https://github.com/octo/hub/issues/7#issuecomment-1>", "octo/hub#7"),
         ("[words](https://github.com/octo/hub/issues/7)", "octo/hub#7"),
         ('<a href="https://github.com/octo/hub/pull/7">x</a>', "octo/hub#7"),
-        # what is next to them
+        # neighbouring characters
         ("#7, (#8) [#9]: #10.", "#7 #8 #9 #10"),
         ("a#7 _#8 9#9", ""),
         ("#7a #8_ #9é", "#9"),
@@ -55,7 +55,7 @@ def brief(found: list[Reference]) -> list[str]:
         ("#0 #00 #07 GH-0", ""),
         ("#2147483647 #2147483648 #99999999999999999999", "#2147483647"),
         ("#\u0667 #\uff17 \uff037", ""),
-        # addresses that are not of an issue
+        # addresses of other things
         ("https://github.com/octo/hub/issues/7x https://github.com/octo/hub/issues/", ""),
         ("https://api.github.com/octo/hub/issues/7 https://redirect.github.com/octo/hub/issues/7", ""),
         ("https://evil.example/github.com/octo/hub/issues/7", ""),
@@ -69,7 +69,7 @@ def brief(found: list[Reference]) -> list[str]:
         ("<pre>#7</pre> <code>#8</code> <!-- #9 -->", ""),
         ("[#7](https://docs.example) [x](#8)", ""),
         ("## 7", ""),
-        # where it does
+        # where GitHub looks
         ("> #7\n\n- #8\n  1. #9\n\n| #10 | x |\n|---|---|\n| y | #11 |\n\n# #12", "#7 #8 #9 #10 #11 #12"),
         ("<details><summary>#7</summary>\n\n#8\n\n</details>", "#7 #8"),
         ("text\n    #7", "#7"),
@@ -94,8 +94,8 @@ def brief(found: list[Reference]) -> list[str]:
         ("", ""),
     ],
 )
-def test_the_grammar_is_that_of_github(text: str, expected: str) -> None:
-    assert " ".join(brief(find_references(text))) == expected
+def test_references_follow_githubs_grammar(text: str, expected: str) -> None:
+    assert " ".join(shorthand(find_references(text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_the_issue_itself_is_left_out_however_it_is_written(text: str) -> None:
 
 def test_references_to_this_repository_have_no_owner_when_it_is_known() -> None:
     text = "octo/hub#1, https://github.com/octo/hub/pull/2, octo/hub2#3, #1"
-    assert brief(find_references(text, repo=HUB)) == ["#1", "#2", "octo/hub2#3"]
+    assert shorthand(find_references(text, repo=HUB)) == ["#1", "#2", "octo/hub2#3"]
 
 
 def test_the_same_number_elsewhere_is_not_the_issue_itself() -> None:
-    assert brief(find_references("octo/other#7 JIRA-7", repo=HUB, number=7, autolinks=["JIRA-"])) == [
+    assert shorthand(find_references("octo/other#7 JIRA-7", repo=HUB, number=7, autolinks=["JIRA-"])) == [
         "octo/other#7",
         "JIRA-7",
     ]
@@ -128,31 +128,33 @@ def test_the_same_number_elsewhere_is_not_the_issue_itself() -> None:
 
 def test_other_hosts_count_only_when_they_are_named() -> None:
     text = "https://code.example:8443/octo/hub/issues/1 https://github.com/octo/hub/issues/2"
-    assert brief(find_references(text)) == ["octo/hub#2"]
-    assert brief(find_references(text, hosts=("Code.example:8443",))) == ["octo/hub#1"]
+    assert shorthand(find_references(text)) == ["octo/hub#2"]
+    assert shorthand(find_references(text, hosts=("Code.example:8443",))) == ["octo/hub#1"]
     assert find_references(text, hosts=()) == []
 
 
-def test_configured_prefixes_are_references_to_elsewhere() -> None:
-    found = find_references("fixes JIRA-5, xJIRA-6, a/JIRA-7, a.b-8, `JIRA-9`", autolinks=["JIRA-", "a.b-", ""])
-    assert found[0] == Reference(5, action="closes", kind="external", prefix="JIRA-")
-    assert brief(found) == ["JIRA-5!closes", "a.b-8"]
+def test_configured_prefixes_are_external_references() -> None:
+    references = find_references("fixes JIRA-5, xJIRA-6, a/JIRA-7, a.b-8, `JIRA-9`", autolinks=["JIRA-", "a.b-", ""])
+    assert references[0] == Reference(5, action="closes", kind="external", prefix="JIRA-")
+    assert shorthand(references) == ["JIRA-5!closes", "a.b-8"]
 
 
 def test_a_title_is_not_markdown() -> None:
-    assert brief(find_title_references("`#1` fixes #2 <b>#3 https://evil.example/#4")) == ["#1", "#2!closes", "#3"]
+    assert shorthand(find_title_references("`#1` fixes #2 <b>#3 https://evil.example/#4")) == ["#1", "#2!closes", "#3"]
 
 
 @pytest.mark.shared
-def test_all_shared_cases_that_leave_no_doubt_are_read_alike(shared: Path) -> None:
+def test_all_unambiguous_shared_cases_are_read_as_labelled(shared: Path) -> None:
     cases = [json.loads(line) for line in (shared / "reference_cases.jsonl").read_text("utf-8").splitlines()]
     doubtful = []
     for case in cases:
-        found = [_row(r) for r in find_references(case["text"], autolinks=case.get("context", {}).get("autolinks", []))]
+        actual = [
+            _row(r) for r in find_references(case["text"], autolinks=case.get("context", {}).get("autolinks", []))
+        ]
         if case.get("ambiguous"):
-            doubtful.append(f"{case['id']}: {'alike' if found == case['refs'] else found}")
+            doubtful.append(f"{case['id']}: {'alike' if actual == case['refs'] else actual}")
         else:
-            assert found == case["refs"], case["id"]
+            assert actual == case["refs"], case["id"]
     print("\n".join(doubtful))
 
 
@@ -175,12 +177,12 @@ PIECES = st.sampled_from([
 
 @settings(max_examples=examples(400), deadline=None)
 @given(st.lists(PIECES, max_size=10).map("".join) | st.text(max_size=60))
-def test_no_text_makes_it_fail_and_what_it_finds_is_well_formed(text: str) -> None:
-    for found in (find_references(text, repo=HUB, number=1), find_title_references(text, repo=HUB, number=1)):
-        keys = [(str(r.owner).lower(), str(r.repo).lower(), r.number) for r in found]
+def test_any_text_gives_well_formed_references(text: str) -> None:
+    for references in (find_references(text, repo=HUB, number=1), find_title_references(text, repo=HUB, number=1)):
+        keys = [(str(r.owner).lower(), str(r.repo).lower(), r.number) for r in references]
         assert len(set(keys)) == len(keys)
-        assert all(0 < r.number < 2**31 and (r.owner is None) == (r.repo is None) for r in found)
-        assert not any(r.number == 1 and r.owner is None for r in found)
+        assert all(0 < r.number < 2**31 and (r.owner is None) == (r.repo is None) for r in references)
+        assert not any(r.number == 1 and r.owner is None for r in references)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -198,7 +200,7 @@ UNITS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
-def test_time_grows_with_the_length_only(unit: str) -> None:
+def test_hostile_text_is_read_in_bounded_time(unit: str) -> None:
     text = unit * (65_536 // len(unit)) + " #1"
     start = time.process_time()
     find_references(text, repo="a/a", autolinks=["A-"])
@@ -206,7 +208,7 @@ def test_time_grows_with_the_length_only(unit: str) -> None:
     assert time.process_time() - start < 5
 
 
-def test_the_build_of_a_kernel_is_no_reference() -> None:
+def test_the_build_number_of_a_kernel_is_no_reference() -> None:
     for line in (
         "Linux host 3.11.6-200.fc19 #1 SMP Wed",
         "3.8.0-25-generic #37-Ubuntu SMP",
@@ -214,4 +216,4 @@ def test_the_build_of_a_kernel_is_no_reference() -> None:
         "#9 PREEMPT",
     ):
         assert find_references(line) == [], line
-    assert [one.number for one in find_references("See #1: SMP. And #2, SMP, and #3 and SMP")] == [1, 2, 3]
+    assert [reference.number for reference in find_references("See #1: SMP. And #2, SMP, and #3 and SMP")] == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""What a text asks of the bot: where a command counts, and which sentences are questions for what is remembered."""
+"""What a text asks of the bot: where a command counts, and which sentences ask for what was said before."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def names(text: str) -> list[str]:
 
 
 def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
-    found = recall_question(text, phrases or RECALL_PHRASES, repo=REPO)
-    return found and (found.about or found.topic)
+    question = recall_question(text, phrases or RECALL_PHRASES, repo=REPO)
+    return question and (question.about or question.topic)
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
@@ -56,8 +56,8 @@ def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
     ],
 )
 def test_a_command_is_read(text: str, command: Command) -> None:
-    (found,) = commands(text, repo=REPO)
-    assert (found.name, found.words, found.about, found.clear) == (
+    (actual,) = commands(text, repo=REPO)
+    assert (actual.name, actual.words, actual.about, actual.clear) == (
         command.name, command.words, command.about, command.clear,
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_a_command_is_read(text: str, command: Command) -> None:
         "```\ncode\n```\n/precedent off",
     ],
 )
-def test_it_counts_at_the_start_of_a_line(text: str) -> None:
+def test_a_command_counts_at_the_start_of_a_line(text: str) -> None:
     assert names(text) == ["off"]
 
 
@@ -113,12 +113,12 @@ def test_it_counts_at_the_start_of_a_line(text: str) -> None:
         "| /precedent off | b |\n|---|---|",
     ],
 )
-def test_it_does_not_count_elsewhere(text: str) -> None:
+def test_a_command_does_not_count_elsewhere(text: str) -> None:
     assert names(text) == []
     assert without_commands(text) == text
 
 
-def test_three_commands_are_read_each_once_and_one_plea_for_help() -> None:
+def test_at_most_three_commands_are_read_and_each_only_once() -> None:
     lines = [
         "/precedent sing",
         "/precedent off",
@@ -131,17 +131,17 @@ def test_three_commands_are_read_each_once_and_one_plea_for_help() -> None:
 
 
 def test_arguments_are_bounded() -> None:
-    (found,) = commands(f"/precedent search {'a' * 5_000}")
-    assert len(found.words) == MAX_ARGUMENT
-    (found,) = commands("/precedent wrong " + " ".join(f"#{number}" for number in range(1, 50)))
-    assert found.about == (1, 2, 3)
+    (command,) = commands(f"/precedent search {'a' * 5_000}")
+    assert len(command.words) == MAX_ARGUMENT
+    (command,) = commands("/precedent wrong " + " ".join(f"#{number}" for number in range(1, 50)))
+    assert command.about == (1, 2, 3)
 
 
 # -- what is left of the text --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "left"),
+    ("text", "expected"),
     [
         ("See #1.\n/precedent wrong #2\nAnd #3.", [1, 3]),
         ("/precedent context #2", []),
@@ -151,8 +151,8 @@ def test_arguments_are_bounded() -> None:
         ("Hello #2", [2]),
     ],
 )
-def test_what_a_command_names_is_no_reference_of_the_thread(text: str, left: list[int]) -> None:
-    assert [reference.number for reference in find_references(without_commands(text), repo=REPO)] == left
+def test_numbers_in_a_command_are_no_references_of_the_thread(text: str, expected: list[int]) -> None:
+    assert [reference.number for reference in find_references(without_commands(text), repo=REPO)] == expected
 
 
 @given(st.lists(st.sampled_from(["/precedent wrong #2", "See #1", "> q", "```", "- a", "", "    x", "<!--", "-->"])))
@@ -167,7 +167,7 @@ def test_every_other_line_stays_in_its_place(lines: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("What database did we choose in #42?", (42,)),
         ("what did we decide about caching?", "caching"),
@@ -202,19 +202,19 @@ def test_every_other_line_stays_in_its_place(lines: list[str]) -> None:
         ("", None),
     ],
 )
-def test_a_question_is_told_from_a_statement(text: str, wanted: str | tuple[int, ...] | None) -> None:
-    assert topic(text) == wanted
+def test_a_question_is_distinguished_from_a_statement(text: str, expected: str | tuple[int, ...] | None) -> None:
+    assert topic(text) == expected
 
 
-def test_what_is_asked_for_is_a_decision_or_a_conversation() -> None:
+def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
     for text, decides in (("What did we decide about caching?", True), ("Didn't we discuss caching?", False)):
-        found = recall_question(text, RECALL_PHRASES)
-        assert found is not None
-        assert (found.decides, found.asked) == (decides, text)
+        question = recall_question(text, RECALL_PHRASES)
+        assert question is not None
+        assert (question.decides, question.asked) == (decides, text)
 
 
 @pytest.mark.parametrize(
-    ("phrase", "text", "wanted"),
+    ("phrase", "text", "expected"),
     [
         ("any news on {topic}", "Any news on caching?", "caching"),
         (
@@ -228,8 +228,8 @@ def test_what_is_asked_for_is_a_decision_or_a_conversation() -> None:
         ("what about {topic}", "what about", None),
     ],
 )
-def test_phrases_are_a_setting(phrase: str, text: str, wanted: str | tuple[int, ...] | None) -> None:
-    assert topic(text, phrase) == wanted
+def test_recall_phrases_are_a_setting(phrase: str, text: str, expected: str | tuple[int, ...] | None) -> None:
+    assert topic(text, phrase) == expected
 
 
 def test_without_phrases_nothing_is_a_question() -> None:
@@ -239,23 +239,23 @@ def test_without_phrases_nothing_is_a_question() -> None:
 # -- hostile text --------------------------------------------------------------------------------------------------
 
 
-def test_in_a_table_a_command_counts_in_the_first_cell_of_a_row_only() -> None:
+def test_a_command_in_a_table_counts_only_in_the_first_cell_of_a_row() -> None:
     assert names("/precedent help | /precedent off\n--- | ---\n/precedent on | /precedent refresh") == ["help", "on"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_is_read_in_time(text: str) -> None:
-    begun = time.process_time()
+def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
+    start = time.process_time()
     commands(text, repo=REPO)
     without_commands(text)
     recall_question(text, RECALL_PHRASES, repo=REPO)
-    assert time.process_time() - begun < 5
+    assert time.process_time() - start < 5
 
 
 @given(st.text(), st.sampled_from(["", "/precedent ", "\n/precedent search ", "what did we decide about "]))
-def test_no_text_is_too_strange(text: str, before: str) -> None:
-    said = before + text
-    assert len(commands(said, repo=REPO)) <= 3
-    assert isinstance(without_commands(said), str)
-    found = recall_question(said, RECALL_PHRASES, repo=REPO)
-    assert found is None or len(found.topic) <= MAX_ARGUMENT
+def test_any_text_gives_bounded_results(text: str, before: str) -> None:
+    full_text = before + text
+    assert len(commands(full_text, repo=REPO)) <= 3
+    assert isinstance(without_commands(full_text), str)
+    question = recall_question(full_text, RECALL_PHRASES, repo=REPO)
+    assert question is None or len(question.topic) <= MAX_ARGUMENT

@@ -14,7 +14,7 @@ from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.reading.search_query import MAX_PHRASES, MAX_QUALIFIERS, SearchQuery, fold, search_query
 from tests.questions.shelf import card
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 NOW = datetime(2026, 5, 31, 12, tzinfo=UTC)
 DAY = datetime(2026, 5, 3, tzinfo=UTC)
@@ -46,7 +46,7 @@ def read(text: str) -> SearchQuery:
         ("IS:open", {"states": {"open"}}),
     ],
 )
-def test_a_search_is_read_as_it_was_meant(text: str, expected: dict[str, Any]) -> None:
+def test_a_search_is_read_as_intended(text: str, expected: dict[str, Any]) -> None:
     assert read(text) == SearchQuery()._replace(**expected)
 
 
@@ -66,7 +66,7 @@ def test_a_search_is_read_as_it_was_meant(text: str, expected: dict[str, Any]) -
         "kind:pull",
     ],
 )
-def test_what_only_looks_like_a_qualifier_is_words(text: str) -> None:
+def test_text_that_only_looks_like_a_qualifier_is_words(text: str) -> None:
     assert read(text) == SearchQuery(text)
 
 
@@ -78,29 +78,29 @@ def test_a_qualifier_in_quotation_marks_is_searched_for() -> None:
     "text",
     ["is:foo", "is::open", "role:king", "before:yesterday", "after:2026-13-40", "after:9999y", 'label:""', "author:@"],
 )
-def test_a_wrong_value_is_an_error_in_one_line_or_else_words(text: str) -> None:
+def test_an_invalid_value_is_a_one_line_error_or_plain_words_if_not_strict(text: str) -> None:
     with pytest.raises(UserError, match=r"takes .*quotation marks") as error:
         read(f"x {text}")
     assert "\n" not in str(error.value)
     assert search_query(f"x {text}", NOW, strict=False).words == f"x {text}"
 
 
-def test_no_more_than_some_qualifiers_count() -> None:
+def test_only_a_limited_number_of_qualifiers_count() -> None:
     names = [f"author:a{number}" for number in range(MAX_QUALIFIERS + 1)]
-    found = read(" ".join(names))
-    assert (len(found.authors), found.words) == (MAX_QUALIFIERS, names[-1])
+    query = read(" ".join(names))
+    assert (len(query.authors), query.words) == (MAX_QUALIFIERS, names[-1])
 
 
 @pytest.mark.parametrize("order", [*permutations(('"a b"', "is:open", "author:x", "word"))])
 def test_the_order_does_not_matter(order: tuple[str, ...]) -> None:
-    found = read(" ".join(order))
-    assert found._replace(words=" ".join(sorted(found.words.split()))) == SearchQuery(
+    query = read(" ".join(order))
+    assert query._replace(words=" ".join(sorted(query.words.split()))) == SearchQuery(
         "a b word", phrases=("a b",), states=frozenset({"open"}), authors=frozenset({"x"})
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "is_match"),
     [
         ("is:open", False),
         ("is:closed", True),
@@ -112,8 +112,8 @@ def test_the_order_does_not_matter(order: tuple[str, ...]) -> None:
         ("", True),
     ],
 )
-def test_threads_are_kept_by_state_kind_and_labels(text: str, *, kept: bool) -> None:
-    assert read(text).matches_thread(card(1, kind=Kind.ISSUE, labels=("Bug", "docs"))) is kept
+def test_threads_are_filtered_by_state_kind_and_labels(text: str, *, is_match: bool) -> None:
+    assert read(text).matches_thread(card(1, kind=Kind.ISSUE, labels=("Bug", "docs"))) is is_match
 
 
 def test_a_page_is_neither_open_nor_closed() -> None:
@@ -121,7 +121,7 @@ def test_a_page_is_neither_open_nor_closed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "is_match"),
     [
         ("author:hubot", True),
         ("author:octocat", False),
@@ -134,31 +134,31 @@ def test_a_page_is_neither_open_nor_closed() -> None:
         ("author:hubot role:participant", False),
     ],
 )
-def test_messages_are_kept_by_author_role_and_day(text: str, *, kept: bool) -> None:
-    assert read(text).matches_message("Hubot", "MEMBER", DAY) is kept
+def test_messages_are_filtered_by_author_role_and_day(text: str, *, is_match: bool) -> None:
+    assert read(text).matches_message("Hubot", "MEMBER", DAY) is is_match
     assert read(text).has_message_filters
 
 
-def test_a_message_of_unknown_time_or_role_is_not_kept_when_that_is_asked_for() -> None:
+def test_a_message_of_unknown_time_or_role_fails_a_filter_on_it() -> None:
     assert not read("after:2026-05-03").matches_message("hubot", "", None)
     assert not read("role:participant").matches_message("hubot", None, DAY)
 
 
 @pytest.mark.parametrize(
-    ("text", "stands"), [("We use\n the SESSION   store.", True), ("session of the store", False), ("", False)]
+    ("text", "is_found"), [("We use\n the SESSION   store.", True), ("session of the store", False), ("", False)]
 )
-def test_a_phrase_is_compared_without_case_and_white_space(text: str, *, stands: bool) -> None:
-    assert bool(read('"Session store"').phrases_in(text)) is stands
+def test_a_phrase_is_compared_ignoring_case_and_white_space(text: str, *, is_found: bool) -> None:
+    assert bool(read('"Session store"').phrases_in(text)) is is_found
 
 
 @settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from('ab:"“” #1isopenauthor\n@\0'), max_size=80))
-def test_nothing_that_is_typed_is_lost_or_fails(text: str) -> None:
-    found = search_query(text, NOW, strict=False)
-    assert all(phrase in fold(found.words) for phrase in found.phrases)
-    assert len(found.phrases) <= MAX_PHRASES
+def test_any_search_can_be_read_and_keeps_its_phrases(text: str) -> None:
+    query = search_query(text, NOW, strict=False)
+    assert all(phrase in fold(query.words) for phrase in query.phrases)
+    assert len(query.phrases) <= MAX_PHRASES
 
 
 @pytest.mark.parametrize("piece", ['"', 'is:"', "author:", "is:open ", '"a', "a:", '"" ', "author:a"])
 def test_reading_a_search_is_linear(piece: str) -> None:
-    takes_linear_time(lambda text: search_query(text, NOW, strict=False), piece)
+    assert_linear_time(lambda text: search_query(text, NOW, strict=False), piece)

@@ -1,4 +1,4 @@
-"""What a text puts its finger on."""
+"""The keywords of a text: quotations, errors, names and files."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ The log says "queue is blocked" and `store/session.py` has
     ValueError: no such session
 
 with base_path set."""
-    found = keywords(text)
-    assert found[0] == "ValueError: no such session"
-    assert {"queue is blocked", "store/session.py", "base_path"} <= {*found}
-    assert any(one.startswith("when I save") for one in found)
+    words = keywords(text)
+    assert words[0] == "ValueError: no such session"
+    assert {"queue is blocked", "store/session.py", "base_path"} <= {*words}
+    assert any(word.startswith("when I save") for word in words)
 
 
-def test_what_an_issue_form_wrote_is_not_looked_for() -> None:
+def test_text_of_an_issue_form_gives_no_keywords() -> None:
     assert keywords('### Expected behavior\n\n<!-- say "what happened" -->\nnothing') == ()
 
 
-def test_quotations_come_once_and_from_one_line() -> None:
+def test_quotations_are_unique_and_within_one_line() -> None:
     assert quotations('"a b" `c d` “e f” «g h» "a b" "\n"') == ("a b", "c d", "e f", "g h")
 
 
 @pytest.mark.parametrize("piece", ['"', "`", "error", "error: ", "a_b ", "«", '"a" ', "x.py "])
-def test_hostile_texts_are_read_in_time_and_bounded(piece: str) -> None:
-    began = time.process_time()
-    found = keywords(piece * (65_536 // len(piece)))
-    assert time.process_time() - began < 2
-    assert len(found) <= MAX_KEYWORDS
-    assert all(len(one) <= LONGEST for one in found)
+def test_hostile_texts_are_read_in_bounded_time_with_bounded_results(piece: str) -> None:
+    start = time.process_time()
+    words = keywords(piece * (65_536 // len(piece)))
+    assert time.process_time() - start < 2
+    assert len(words) <= MAX_KEYWORDS
+    assert all(len(word) <= LONGEST for word in words)

@@ -1,4 +1,4 @@
-"""In which release a closed issue is fixed, in people's words: who is believed, when, and what takes it back."""
+"""The release that people name as having the fix: who is believed, when, and what takes it back."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from bot.reading.endings.quote import MAX_QUOTE
 from bot.reading.endings.stated_release import StatedRelease, stated_release
 from bot.reading.versions import read_version
 from tests.bench.stated_releases import RELEASED, read_all
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -19,7 +19,7 @@ REPOSITORY = "octocat/hello"
 TADA = ":tada: This issue has been resolved in version 1.2.3 :tada:\n\nThe release is available on:\n- GitHub release"
 
 
-def said(
+def message(
     text: str, after: timedelta = timedelta(0), author: str = "monalisa", role: str = "MEMBER", *, is_bot: bool = False
 ) -> Message:
     return Message(author, role, CLOSED + after, text, is_bot=is_bot)
@@ -40,9 +40,9 @@ def closed(*comments: Message, **fields: object) -> Thread:
     return replace(thread, **fields)  # type: ignore[arg-type]
 
 
-def told(*comments: Message, repo: str | None = None, **fields: object) -> str:
-    found = stated_release(closed(*comments, **fields), repo)
-    return found.text if found else ""
+def release_of(*comments: Message, repo: str | None = None, **fields: object) -> str:
+    release = stated_release(closed(*comments, **fields), repo)
+    return release.text if release else ""
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def told(*comments: Message, repo: str | None = None, **fields: object) -> str:
         ("Fixed in 3.0, 3.1 and on master.", "3.0"),
     ],
 )
-def test_a_maintainer_says_which_release_has_or_will_have_the_fix(text: str, version: str) -> None:
-    found = stated_release(closed(said(text)), REPOSITORY)
-    assert found
-    assert found.text == version
-    assert found.version == read_version(version)
+def test_a_maintainer_names_the_release_that_has_or_will_have_the_fix(text: str, version: str) -> None:
+    release = stated_release(closed(message(text)), REPOSITORY)
+    assert release
+    assert release.text == version
+    assert release.version == read_version(version)
 
 
 @pytest.mark.parametrize(
@@ -124,135 +124,137 @@ def test_a_maintainer_says_which_release_has_or_will_have_the_fix(text: str, ver
         "Feel free to reopen if it still happens with 0.9.6.",
     ],
 )
-def test_other_words_with_a_version_say_of_no_release_that_it_has_the_fix(text: str) -> None:
-    assert told(said(text)) == ""
+def test_other_mentions_of_a_version_name_no_release_with_the_fix(text: str) -> None:
+    assert release_of(message(text)) == ""
 
 
-def test_it_is_told_with_its_sentence_its_author_and_its_time() -> None:
-    thread = closed(said("Thanks for the report. Fixed in v2.3.0. Have fun.", DAY, "hubot"))
+def test_a_release_comes_with_its_sentence_author_and_time() -> None:
+    thread = closed(message("Thanks for the report. Fixed in v2.3.0. Have fun.", DAY, "hubot"))
     version = read_version("2.3.0")
     assert version
     assert stated_release(thread) == StatedRelease("v2.3.0", version, CLOSED + DAY, "hubot", "Fixed in v2.3.0.", True)
 
 
 def test_a_long_sentence_is_cut() -> None:
-    found = stated_release(closed(said("Fixed in 2.3.0 and " + "on and " * 60)))
-    assert found
-    assert len(found.quote) <= MAX_QUOTE
-    assert found.quote.endswith("…")
+    release = stated_release(closed(message("Fixed in 2.3.0 and " + "on and " * 60)))
+    assert release
+    assert len(release.quote) <= MAX_QUOTE
+    assert release.quote.endswith("…")
 
 
-# Who
+# Who is believed
 
 
 def test_a_stranger_a_contributor_and_the_reporter_are_not_believed() -> None:
-    assert told(said("Fixed in 2.3.0.", author="hubot", role="NONE")) == ""
-    assert told(said("Fixed in 2.3.0.", author="hubot", role="CONTRIBUTOR")) == ""
-    assert told(said("Fixed in 2.3.0.", author="octocat", role="NONE")) == ""
+    assert release_of(message("Fixed in 2.3.0.", author="hubot", role="NONE")) == ""
+    assert release_of(message("Fixed in 2.3.0.", author="hubot", role="CONTRIBUTOR")) == ""
+    assert release_of(message("Fixed in 2.3.0.", author="octocat", role="NONE")) == ""
 
 
-def test_whoever_closed_the_issue_is_believed_the_reporter_too() -> None:
-    assert told(said("Fixed in 2.3.0.", author="octocat", role="NONE"), closed_by="octocat") == "2.3.0"
-    assert told(said("Fixed in 2.3.0.", author="hubot", role="CONTRIBUTOR"), closed_by="hubot") == "2.3.0"
+def test_whoever_closed_the_issue_is_believed_even_the_reporter() -> None:
+    assert release_of(message("Fixed in 2.3.0.", author="octocat", role="NONE"), closed_by="octocat") == "2.3.0"
+    assert release_of(message("Fixed in 2.3.0.", author="hubot", role="CONTRIBUTOR"), closed_by="hubot") == "2.3.0"
 
 
-def test_where_nobody_knows_who_closed_it_it_was_whoever_wrote_at_that_moment() -> None:
-    own = said("Fixed in 2.3.0.", -timedelta(seconds=5), "octocat", "NONE")
-    assert told(own, closed_by=None) == "2.3.0"
-    assert told(replace(own, created_at=CLOSED - timedelta(hours=1)), closed_by=None) == ""
+def test_an_unknown_closer_is_whoever_wrote_at_that_moment() -> None:
+    own = message("Fixed in 2.3.0.", -timedelta(seconds=5), "octocat", "NONE")
+    assert release_of(own, closed_by=None) == "2.3.0"
+    assert release_of(replace(own, created_at=CLOSED - timedelta(hours=1)), closed_by=None) == ""
 
 
 def test_a_bot_is_believed_only_in_the_words_of_release_bots() -> None:
-    assert told(said(TADA, DAY, "github-actions[bot]", "NONE", is_bot=True)) == "1.2.3"
+    assert release_of(message(TADA, DAY, "github-actions[bot]", "NONE", is_bot=True)) == "1.2.3"
     auto = "🚀 Issue was released in [`v9.1.1`](https://github.com/octocat/hello/releases/tag/v9.1.1) 🚀"
-    assert told(said(auto, DAY, "auto[bot]", is_bot=True), repo=REPOSITORY) == "v9.1.1"
-    assert told(said("This was fixed in 1.2.3 according to our triage.", DAY, "triage[bot]", is_bot=True)) == ""
-    assert told(said(TADA, DAY, "semantic-release-bot", "NONE")) == "1.2.3"
+    assert release_of(message(auto, DAY, "auto[bot]", is_bot=True), repo=REPOSITORY) == "v9.1.1"
+    assert (
+        release_of(message("This was fixed in 1.2.3 according to our triage.", DAY, "triage[bot]", is_bot=True)) == ""
+    )
+    assert release_of(message(TADA, DAY, "semantic-release-bot", "NONE")) == "1.2.3"
     for name in ("semantic-release-fan", "semantic-releasebot", "semantic-release", "Semantic-Release-Bot-"):
-        assert told(said(TADA, DAY, name, "NONE")) == ""
+        assert release_of(message(TADA, DAY, name, "NONE")) == ""
 
 
 def test_only_a_maintainer_and_a_release_bot_are_trusted() -> None:
     def is_trusted(*comments: Message, **fields: object) -> bool:
-        found = stated_release(closed(*comments, **fields))
-        return found is not None and found.is_trusted
+        release = stated_release(closed(*comments, **fields))
+        return release is not None and release.is_trusted
 
-    own = said("Fixed in 2.3.0.", author="octocat", role="NONE")
-    assert is_trusted(said("Fixed in 2.3.0."))
-    assert is_trusted(said(TADA, DAY, "semantic-release-bot", "NONE"))
-    assert is_trusted(said(TADA, DAY, "auto[bot]", "NONE", is_bot=True))
+    own = message("Fixed in 2.3.0.", author="octocat", role="NONE")
+    assert is_trusted(message("Fixed in 2.3.0."))
+    assert is_trusted(message(TADA, DAY, "semantic-release-bot", "NONE"))
+    assert is_trusted(message(TADA, DAY, "auto[bot]", "NONE", is_bot=True))
     assert not is_trusted(own, closed_by="octocat")
-    assert not is_trusted(said("Fixed in 2.3.0."), replace(own, created_at=CLOSED + DAY), closed_by="octocat")
+    assert not is_trusted(message("Fixed in 2.3.0."), replace(own, created_at=CLOSED + DAY), closed_by="octocat")
 
 
-# When
+# When it counts
 
 
-def test_it_may_be_said_a_day_before_the_closing_and_at_any_time_after_it() -> None:
-    assert told(said("Fixed in 2.3.0.", -timedelta(hours=23))) == "2.3.0"
-    assert told(said("Fixed in 2.3.0.", -timedelta(hours=25))) == ""
-    assert told(said("Fixed in 2.3.0.", 300 * DAY)) == "2.3.0"
+def test_a_statement_counts_from_a_day_before_the_closing_to_any_time_after_it() -> None:
+    assert release_of(message("Fixed in 2.3.0.", -timedelta(hours=23))) == "2.3.0"
+    assert release_of(message("Fixed in 2.3.0.", -timedelta(hours=25))) == ""
+    assert release_of(message("Fixed in 2.3.0.", 300 * DAY)) == "2.3.0"
 
 
-def test_that_a_release_is_out_counts_only_at_the_closing() -> None:
-    assert told(said("2.3.0 has been released.", timedelta(hours=2))) == "2.3.0"
-    assert told(said("Version 2.4.0 was published today.", timedelta(hours=2))) == "2.4.0"
-    assert told(said("Version 2.4.0 was published today.", 30 * DAY)) == ""
+def test_a_release_announcement_counts_only_at_the_closing() -> None:
+    assert release_of(message("2.3.0 has been released.", timedelta(hours=2))) == "2.3.0"
+    assert release_of(message("Version 2.4.0 was published today.", timedelta(hours=2))) == "2.4.0"
+    assert release_of(message("Version 2.4.0 was published today.", 30 * DAY)) == ""
 
 
-def test_an_open_issue_and_one_that_was_reopened_have_none() -> None:
-    fixed = said("Fixed in 2.3.0.")
-    assert told(fixed, state="open", closed_at=None, closed_by=None) == ""
+def test_open_and_reopened_issues_have_no_stated_release() -> None:
+    fixed = message("Fixed in 2.3.0.")
+    assert release_of(fixed, state="open", closed_at=None, closed_by=None) == ""
     reopened = (
         TimelineEvent("closed", CLOSED, "monalisa"),
         TimelineEvent("reopened", CLOSED + DAY, "octocat"),
         TimelineEvent("closed", CLOSED + 2 * DAY, "monalisa"),
     )
-    assert told(fixed, closed_at=CLOSED + 2 * DAY, events=reopened) == ""
-    again = said("Fixed in 2.3.1.", 2 * DAY)
-    assert told(fixed, again, closed_at=CLOSED + 2 * DAY, events=reopened) == "2.3.1"
+    assert release_of(fixed, closed_at=CLOSED + 2 * DAY, events=reopened) == ""
+    again = message("Fixed in 2.3.1.", 2 * DAY)
+    assert release_of(fixed, again, closed_at=CLOSED + 2 * DAY, events=reopened) == "2.3.1"
 
 
-def test_what_was_said_before_a_reopening_belongs_to_another_closing() -> None:
+def test_a_statement_before_a_reopening_belongs_to_another_closing() -> None:
     hour = timedelta(hours=1)
     flips = (
         TimelineEvent("closed", CLOSED - 3 * hour, "monalisa"),
         TimelineEvent("reopened", CLOSED - 2 * hour, "octocat"),
         TimelineEvent("closed", CLOSED, "monalisa"),
     )
-    assert told(said("Fixed in 2.3.0.", -3 * hour), events=flips) == ""
-    assert told(said("Fixed in 2.3.0.", -hour), events=flips) == "2.3.0"
+    assert release_of(message("Fixed in 2.3.0.", -3 * hour), events=flips) == ""
+    assert release_of(message("Fixed in 2.3.0.", -hour), events=flips) == "2.3.0"
 
 
 # What takes it back
 
 
-def test_the_last_statement_counts_and_in_one_comment_the_first() -> None:
-    planned, late = said("This will be in 2.3.0."), said("It went out with 2.3.1.", 9 * DAY)
-    assert told(planned, late) == "2.3.1"
-    assert told(said("Fixed in 2.3.0. The next release (2.4.0) has the rest.")) == "2.3.0"
+def test_the_last_comment_counts_and_within_a_comment_the_first_statement() -> None:
+    planned, late = message("This will be in 2.3.0."), message("It went out with 2.3.1.", 9 * DAY)
+    assert release_of(planned, late) == "2.3.1"
+    assert release_of(message("Fixed in 2.3.0. The next release (2.4.0) has the rest.")) == "2.3.0"
 
 
-def test_a_revert_takes_it_back_until_it_is_stated_again() -> None:
-    fixed, reverted = said("Fixed in 2.3.0."), said("I have reverted the fix, it broke the tests.", DAY)
-    assert told(fixed, reverted) == ""
-    assert told(fixed, reverted, said("Fixed again in 2.3.2.", 2 * DAY)) == "2.3.2"
-    assert told(fixed, replace(reverted, author="hubot", role="NONE")) == "2.3.0"
+def test_a_revert_takes_the_release_back_until_it_is_stated_again() -> None:
+    fixed, reverted = message("Fixed in 2.3.0."), message("I have reverted the fix, it broke the tests.", DAY)
+    assert release_of(fixed, reverted) == ""
+    assert release_of(fixed, reverted, message("Fixed again in 2.3.2.", 2 * DAY)) == "2.3.2"
+    assert release_of(fixed, replace(reverted, author="hubot", role="NONE")) == "2.3.0"
 
 
-def test_a_reporter_for_whom_it_still_happens_takes_it_back() -> None:
-    fixed, still = said("Fixed in 2.3.0."), said("It still happens in 2.3.0.", DAY, "octocat", "NONE")
-    assert told(fixed, still) == ""
-    assert told(fixed, still, said("Fixed in 2.3.1.", 2 * DAY)) == "2.3.1"
+def test_a_reporter_who_still_has_the_problem_takes_the_release_back() -> None:
+    fixed, still = message("Fixed in 2.3.0."), message("It still happens in 2.3.0.", DAY, "octocat", "NONE")
+    assert release_of(fixed, still) == ""
+    assert release_of(fixed, still, message("Fixed in 2.3.1.", 2 * DAY)) == "2.3.1"
 
 
-# Products
+# Other products
 
 
-def test_the_name_of_the_repository_is_no_other_product() -> None:
-    fixed = said("It's fixed in Hello 0.9.")
-    assert told(fixed, repo="octocat/hello") == "0.9"
-    assert told(fixed, repo="octocat/spoon-knife") == ""
+def test_the_name_of_the_repository_is_not_another_product() -> None:
+    fixed = message("It's fixed in Hello 0.9.")
+    assert release_of(fixed, repo="octocat/hello") == "0.9"
+    assert release_of(fixed, repo="octocat/spoon-knife") == ""
 
 
 @pytest.mark.parametrize(
@@ -269,8 +271,8 @@ def test_the_name_of_the_repository_is_no_other_product() -> None:
     ],
 )
 def test_the_address_of_another_repository_names_none_of_our_releases(text: str) -> None:
-    assert told(said(text), repo=REPOSITORY) == ""
-    assert told(said(text)) == ""
+    assert release_of(message(text), repo=REPOSITORY) == ""
+    assert release_of(message(text)) == ""
 
 
 @pytest.mark.parametrize(
@@ -282,8 +284,8 @@ def test_the_address_of_another_repository_names_none_of_our_releases(text: str)
         "Fixed in v2.3.0 ([notes](https://other.example/notes/2.3.0)).",
     ],
 )
-def test_an_address_of_this_repository_and_one_beside_the_version_are_no_obstacle(text: str) -> None:
-    assert told(said(text), repo=REPOSITORY) == "v2.3.0"
+def test_addresses_of_this_repository_or_beside_the_version_do_no_harm(text: str) -> None:
+    assert release_of(message(text), repo=REPOSITORY) == "v2.3.0"
 
 
 # Time
@@ -308,7 +310,7 @@ def test_an_address_of_this_repository_and_one_beside_the_version_are_no_obstacl
     ],
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    takes_linear_time(lambda text: stated_release(closed(said(text))), piece)
+    assert_linear_time(lambda text: stated_release(closed(message(text))), piece)
 
 
 # Real threads
@@ -316,8 +318,8 @@ def test_hostile_text_takes_linear_time(piece: str) -> None:
 
 @pytest.mark.shared
 @pytest.mark.slow
-def test_on_real_threads_what_is_told_is_what_a_reader_found(shared: Path) -> None:
-    found = [each for each in read_all(shared) if each.release]
-    assert [each.thread.id for each in found if not each.is_right] == []
-    assert all(each.fits_the_dates for each in found), RELEASED
-    assert len(found) >= 8
+def test_on_real_threads_the_stated_release_is_the_one_that_a_reader_found(shared: Path) -> None:
+    stated = [each for each in read_all(shared) if each.release]
+    assert [each.thread.id for each in stated if not each.is_right] == []
+    assert all(each.fits_the_dates for each in stated), RELEASED
+    assert len(stated) >= 8

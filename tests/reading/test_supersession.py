@@ -8,23 +8,25 @@ import pytest
 from bot.domain.thread import Kind, Message, Thread
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.supersession import takebacks
-from tests.reading.linear import takes_linear_time
-from tests.reading.test_decisions import said, thread
+from tests.reading.linear import assert_linear_time
+from tests.reading.test_decisions import message, thread
 
-REDIS = said("We decided to use Redis.", "hubot", "MEMBER", 1, 11)
-
-
-def after(text: str, *earlier: Message, role: str = "OWNER") -> Thread:
-    """A thread in which ``text`` is said after the decision for Redis and others."""
-    return replace(thread("It loops.", REDIS, *earlier, said(text, "monalisa", role, 9, 99)), title="Sessions get lost")
+REDIS = message("We decided to use Redis.", "hubot", "MEMBER", 1, 11)
 
 
-def marks(one: Thread) -> dict[str, str]:
-    return {each.text: each.superseded_by for each in decisions(one)}
+def thread_after(text: str, *earlier: Message, role: str = "OWNER") -> Thread:
+    """A thread in which ``text`` follows the decision for Redis and the ``earlier`` messages."""
+    return replace(
+        thread("It loops.", REDIS, *earlier, message(text, "monalisa", role, 9, 99)), title="Sessions get lost"
+    )
 
 
-def mark(one: Thread) -> str:
-    return marks(one)["We decided to use Redis."]
+def successors(issue: Thread) -> dict[str, str]:
+    return {each.text: each.superseded_by for each in decisions(issue)}
+
+
+def redis_successor(issue: Thread) -> str:
+    return successors(issue)["We decided to use Redis."]
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,8 @@ def mark(one: Thread) -> str:
         ("I changed my mind: let's go with PostgreSQL.", "#issuecomment-99"),
     ],
 )
-def test_what_takes_a_decision_back_is_named(text: str, later: str) -> None:
-    assert mark(after(text)) == later
+def test_a_superseded_decision_names_what_supersedes_it(text: str, later: str) -> None:
+    assert redis_successor(thread_after(text)) == later
 
 
 @pytest.mark.parametrize(
@@ -77,26 +79,28 @@ def test_what_takes_a_decision_back_is_named(text: str, later: str) -> None:
         "We are no longer using Redis in the tests.",
     ],
 )
-def test_what_takes_nothing_back_or_something_else_marks_nothing(text: str) -> None:
-    assert mark(after(text)) == ""
+def test_statements_that_take_back_nothing_or_something_else_supersede_nothing(text: str) -> None:
+    assert redis_successor(thread_after(text)) == ""
 
 
-def test_only_people_with_as_much_say_take_a_decision_back() -> None:
+def test_only_people_with_as_much_authority_can_take_a_decision_back() -> None:
     text = "We changed our mind."
-    assert [mark(after(text, role=role)) for role in ("NONE", "CONTRIBUTOR")] == ["", ""]
-    assert [mark(after(text, role=role)) for role in ("COLLABORATOR", "OWNER")] == ["#issuecomment-99"] * 2
-    bot = replace(after(text).comments[-1], is_bot=True)
-    assert mark(thread("It loops.", REDIS, bot)) == ""
+    assert [redis_successor(thread_after(text, role=role)) for role in ("NONE", "CONTRIBUTOR")] == ["", ""]
+    assert [redis_successor(thread_after(text, role=role)) for role in ("COLLABORATOR", "OWNER")] == [
+        "#issuecomment-99"
+    ] * 2
+    bot = replace(thread_after(text).comments[-1], is_bot=True)
+    assert redis_successor(thread("It loops.", REDIS, bot)) == ""
 
 
-def test_an_edit_that_takes_the_words_out_lets_the_decision_stand() -> None:
-    assert mark(after("Superseded by #51.")) == "#51"
-    assert mark(after("See also #51.")) == ""
-    assert mark(after("~~Superseded by #51.~~")) == ""
+def test_an_edit_that_removes_the_words_restores_the_decision() -> None:
+    assert redis_successor(thread_after("Superseded by #51.")) == "#51"
+    assert redis_successor(thread_after("See also #51.")) == ""
+    assert redis_successor(thread_after("~~Superseded by #51.~~")) == ""
 
 
-def test_of_several_decisions_the_one_that_is_named_is_taken_back() -> None:
-    queue = said("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
+def test_only_the_named_decision_of_several_is_taken_back() -> None:
+    queue = message("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
     for text, taken in (
         ("We changed our mind.", []),
         ("Reverted in #60.", []),
@@ -104,48 +108,50 @@ def test_of_several_decisions_the_one_that_is_named_is_taken_back() -> None:
         ("We are no longer going with Redis.", ["Redis"]),
         ("Superseded by #51.", ["Redis", "Kafka"]),
     ):
-        found = marks(after(text, queue))
-        assert [name for name in ("Redis", "Kafka") if found[f"We decided to use {name}."]] == taken
+        by_decision = successors(thread_after(text, queue))
+        assert [name for name in ("Redis", "Kafka") if by_decision[f"We decided to use {name}."]] == taken
 
 
-def test_the_title_tells_what_the_only_decision_is_about() -> None:
-    one = replace(after("We changed our mind about the lost sessions."), title="Sessions get lost")
-    assert mark(one) == "#issuecomment-99"
-    queue = said("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
-    two = replace(after("We changed our mind about the lost sessions.", queue), title="Sessions get lost")
-    assert set(marks(two).values()) == {""}
+def test_the_title_says_what_the_only_decision_is_about() -> None:
+    issue = replace(thread_after("We changed our mind about the lost sessions."), title="Sessions get lost")
+    assert redis_successor(issue) == "#issuecomment-99"
+    queue = message("We decided to use Kafka.", "hubot", "MEMBER", 2, 12)
+    two = replace(thread_after("We changed our mind about the lost sessions.", queue), title="Sessions get lost")
+    assert set(successors(two).values()) == {""}
 
 
-def test_a_decision_to_give_something_up_is_not_taken_back_by_giving_it_up() -> None:
-    dropped = said("We decided to drop Redis.", "hubot", "MEMBER", 1, 11)
-    later = said("We are no longer using Redis.", "monalisa", "OWNER", 2, 12)
-    assert marks(thread("It loops.", dropped, later)) == {"We decided to drop Redis.": ""}
+def test_giving_something_up_does_not_take_back_the_decision_to_do_so() -> None:
+    dropped = message("We decided to drop Redis.", "hubot", "MEMBER", 1, 11)
+    later = message("We are no longer using Redis.", "monalisa", "OWNER", 2, 12)
+    assert successors(thread("It loops.", dropped, later)) == {"We decided to drop Redis.": ""}
 
 
-def test_a_pull_request_that_another_replaces_keeps_its_decisions() -> None:
-    assert mark(replace(after("Superseded by #51."), kind=Kind.PULL)) == ""
-    assert mark(replace(after("The decision on Redis is superseded by #51."), kind=Kind.PULL)) == "#51"
+def test_a_superseded_pull_request_keeps_its_decisions() -> None:
+    assert redis_successor(replace(thread_after("Superseded by #51."), kind=Kind.PULL)) == ""
+    assert (
+        redis_successor(replace(thread_after("The decision on Redis is superseded by #51."), kind=Kind.PULL)) == "#51"
+    )
 
 
-def test_a_decision_that_is_taken_again_stands() -> None:
-    again = said("We decided to use Redis.", "octocat", "OWNER", 12, 101)
-    one = after("We changed our mind.")
-    (found,) = decisions(replace(one, comments=(*one.comments, again)))
-    assert (found.comment_id, found.superseded_by) == (101, "")
+def test_a_decision_that_is_made_again_is_valid() -> None:
+    again = message("We decided to use Redis.", "octocat", "OWNER", 12, 101)
+    issue = thread_after("We changed our mind.")
+    (decision,) = decisions(replace(issue, comments=(*issue.comments, again)))
+    assert (decision.comment_id, decision.superseded_by) == (101, "")
 
 
-def test_what_is_said_before_a_decision_does_not_touch_it() -> None:
-    assert mark(thread("It loops.", said("We changed our mind.", "monalisa", "OWNER", 0, 9), REDIS)) == ""
+def test_an_earlier_statement_does_not_affect_a_decision() -> None:
+    assert redis_successor(thread("It loops.", message("We changed our mind.", "monalisa", "OWNER", 0, 9), REDIS)) == ""
 
 
 def test_a_comment_without_an_id_is_named_by_its_thread() -> None:
-    one = after("We changed our mind.")
-    assert mark(replace(one, comments=(REDIS, replace(one.comments[1], id=None)))) == "#42"
+    issue = thread_after("We changed our mind.")
+    assert redis_successor(replace(issue, comments=(REDIS, replace(issue.comments[1], id=None)))) == "#42"
 
 
-def test_decisions_that_stand_are_kept_before_superseded_ones() -> None:
-    more = [said(f"We decided on plan {name}.", "hubot", "MEMBER", 2) for name in ("Kafka", "Solr", "Lucene")]
-    assert list(marks(after("We changed our mind about Redis.", *more))) == [each.text for each in more]
+def test_valid_decisions_are_kept_before_superseded_ones() -> None:
+    more = [message(f"We decided on plan {name}.", "hubot", "MEMBER", 2) for name in ("Kafka", "Solr", "Lucene")]
+    assert list(successors(thread_after("We changed our mind about Redis.", *more))) == [each.text for each in more]
 
 
 @pytest.mark.parametrize(
@@ -153,12 +159,12 @@ def test_decisions_that_stand_are_kept_before_superseded_ones() -> None:
     ["we changed our mind about ", "superseded by ", "instead of a b c ", "the decision on ", "#51, ", "scrap "],
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
-    takes_linear_time(lambda text: list(takebacks(text, 42, decides=True)), piece)
+    assert_linear_time(lambda text: list(takebacks(text, 42, decides=True)), piece)
 
 
 def test_a_thread_with_thousands_of_decisions_and_takebacks_is_read_in_bounded_time() -> None:
-    decided = said(" ".join(f"We decided to use plan{n}." for n in range(2_000)), "hubot", "MEMBER", 1)
-    taken = said(" ".join(f"We changed our mind about plan{n}." for n in range(2_000)), "monalisa", "OWNER", 2)
+    decided = message(" ".join(f"We decided to use plan{n}." for n in range(2_000)), "hubot", "MEMBER", 1)
+    taken = message(" ".join(f"We changed our mind about plan{n}." for n in range(2_000)), "monalisa", "OWNER", 2)
     start = perf_counter()
     decisions(thread("x", decided, taken))
     assert perf_counter() - start < 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.reading.pages import upgrade_note
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_after_a_section_that_says_none_the_next_one_is_quoted() -> None:
 
 
 @pytest.mark.parametrize("piece", ["## Upgrading\n", "# break", "breaking ", "#", "\n> ## Upgrade\n", "upgrad"])
-def test_it_takes_linear_time(piece: str) -> None:
-    takes_linear_time(upgrade_note, piece)
+def test_finding_an_upgrade_note_takes_linear_time(piece: str) -> None:
+    assert_linear_time(upgrade_note, piece)

@@ -18,12 +18,12 @@ IN_ORDER = """
 
 
 def version(text: str) -> Version:
-    found = read_version(text)
-    assert found is not None, text
-    return found
+    parsed = read_version(text)
+    assert parsed is not None, text
+    return parsed
 
 
-def test_versions_have_an_order() -> None:
+def test_versions_are_ordered() -> None:
     for earlier, later in pairwise(IN_ORDER.split()):
         assert version(earlier) < version(later), (earlier, later)
 
@@ -78,12 +78,12 @@ def test_a_tag_may_begin_with_a_name(tag: str, name: str, same: str) -> None:
     ["", "latest", "nightly", "master", "build-12", "rc1", "1.0-1", "33.0-jre", "1.2.x", "v", "2014-13-40",
      "1.2.3.4.5.6", "1..2", "a1", "\ud800", "١.٢", "1.2.3 and 1.2.4", "[" * 65_536, "1." * 40_000, "9" * 5_000],
 )  # fmt: skip
-def test_what_is_no_version_or_means_two_things_is_not_read(text: str) -> None:
+def test_text_that_is_no_version_or_ambiguous_is_not_read(text: str) -> None:
     assert read_version(text) is None
 
 
 @pytest.mark.parametrize(
-    ("asked", "release", "standing"),
+    ("reported", "release", "expected"),
     [
         ("2.2.4", "v2.3.0", "older"),
         ("2.3.0", "v2.3.0", "same or newer"),
@@ -112,12 +112,14 @@ def test_what_is_no_version_or_means_two_things_is_not_read(text: str) -> None:
         ("1.2", "v1.2.0.1", None),
     ],
 )
-def test_how_a_version_stands_to_the_release_with_the_fix(asked: str, release: str, standing: str | None) -> None:
-    assert compare_versions(asked, release) == standing
+def test_a_version_is_compared_with_the_release_that_has_the_fix(
+    reported: str, release: str, expected: str | None
+) -> None:
+    assert compare_versions(reported, release) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "standing"),
+    ("reported", "expected"),
     [
         ("nightly 2014-11-01", "older"),
         ("nightly 2014-11-02", None),
@@ -125,9 +127,9 @@ def test_how_a_version_stands_to_the_release_with_the_fix(asked: str, release: s
         ("nightly 2014-11-04", "same or newer"),
     ],
 )
-def test_a_nightly_is_compared_by_the_day_of_the_fix(asked: str, standing: str | None) -> None:
-    assert compare_versions(asked, "", None, MERGED) == standing
-    assert compare_versions(asked, "v0.13.0", MERGED.replace(year=2015), MERGED) == standing
+def test_a_nightly_is_compared_by_the_day_of_the_fix(reported: str, expected: str | None) -> None:
+    assert compare_versions(reported, "", None, MERGED) == expected
+    assert compare_versions(reported, "v0.13.0", MERGED.replace(year=2015), MERGED) == expected
 
 
 def test_a_nightly_before_the_release_may_have_the_fix_already() -> None:
@@ -136,7 +138,7 @@ def test_a_nightly_before_the_release_may_have_the_fix_already() -> None:
     assert compare_versions("nightly 2014-11-09", "v0.13.0") is None
 
 
-# Laws
+# Laws of the order
 
 STAGES = st.sampled_from(["", "-rc.1", "-beta.2", "rc1", "-alpha", "-dev", ".post1", "-rc.1.dev3"])
 VERSIONS = st.builds(
@@ -155,7 +157,7 @@ def test_the_order_is_total_antisymmetric_and_transitive(a: str, b: str, c: str)
 
 
 @given(VERSIONS, VERSIONS)
-def test_two_full_versions_stand_to_each_other_as_they_are_ordered(a: str, b: str) -> None:
+def test_the_comparison_of_full_versions_agrees_with_their_order(a: str, b: str) -> None:
     there, back = compare_versions(a, b), compare_versions(b, a)
     if there == "older":
         assert version(a) < version(b)
@@ -167,5 +169,5 @@ def test_two_full_versions_stand_to_each_other_as_they_are_ordered(a: str, b: st
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_any_text_is_read_or_not_and_breaks_nothing(asked: str, release: str) -> None:
-    assert compare_versions(asked, release, MERGED, MERGED) in (None, "older", "same or newer")
+def test_any_two_texts_can_be_compared(reported: str, release: str) -> None:
+    assert compare_versions(reported, release, MERGED, MERGED) in (None, "older", "same or newer")

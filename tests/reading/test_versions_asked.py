@@ -13,8 +13,8 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 REPO = "octocat/hello-world"
 
 
-def report(body: str = "", title: str = "It is slow", *said: Message) -> Thread:
-    return Thread(1, title, body, "octocat", AT, comments=said)
+def report(body: str = "", title: str = "It is slow", *comments: Message) -> Thread:
+    return Thread(1, title, body, "octocat", AT, comments=comments)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def report(body: str = "", title: str = "It is slow", *said: Message) -> Thread:
         ("we are still running 2.2.4", "2.2.4"),
     ],
 )
-def test_a_version_that_is_called_one_or_stands_behind_the_name_counts(body: str, version: str) -> None:
+def test_a_version_that_is_labelled_or_follows_the_name_counts(body: str, version: str) -> None:
     assert reported_version(report(body), REPO) == version
 
 
@@ -78,9 +78,9 @@ def test_versions_of_other_things_and_those_that_work_do_not_count(body: str) ->
     assert reported_version(report(body), REPO) == ""
 
 
-def test_a_compiler_has_its_projects_name_with_a_letter_more() -> None:
-    found = report("rustc 0.13.0-nightly (abcdefabc 2014-11-02 20:23:10 +0000)")
-    assert reported_version(found, "octocat/rust") == "nightly 2014-11-02"
+def test_a_compiler_is_named_like_its_project_plus_a_letter() -> None:
+    nightly = report("rustc 0.13.0-nightly (abcdefabc 2014-11-02 20:23:10 +0000)")
+    assert reported_version(nightly, "octocat/rust") == "nightly 2014-11-02"
     assert reported_version(report("rustc 0.12.0-pre (5ad7afc2d 2014-08-24)"), "octocat/rust") == "nightly 2014-08-24"
     assert reported_version(report("rustc 0.9"), "octocat/rust") == "0.9"
     assert reported_version(report("Next 13.2.1"), "octocat/next.js") == "13.2.1"
@@ -95,7 +95,7 @@ def test_the_title_comes_first_and_the_authors_own_comments_last() -> None:
     assert reported_version(report("", "Slow", replace(own, is_bot=True)), REPO) == ""
 
 
-def test_without_a_repository_only_what_is_called_a_version_counts() -> None:
+def test_without_a_repository_only_a_labelled_version_counts() -> None:
     assert reported_version(report("Version: 2.2.4")) == "2.2.4"
     assert reported_version(report("hello-world 2.2.4")) == ""
 
@@ -105,7 +105,7 @@ def test_without_a_repository_only_what_is_called_a_version_counts() -> None:
     ["[" * 65_536, "1." * 32_768, "version " * 8_000 + "1.2", "v1.2 " * 13_000, "nightly (" * 7_000, "not " * 16_000,
      "a-" * 32_000 + "1.2.3", "\n" * 30_000 + "Version\n1.2", "\ud800\x00\u202e version 1.2", "1.2 work in " * 5_000],
 )  # fmt: skip
-def test_a_hostile_text_is_read_in_no_time(text: str) -> None:
-    started = time.perf_counter()
+def test_a_hostile_text_is_read_quickly(text: str) -> None:
+    start = time.perf_counter()
     reported_version(report(text, text[:1024]), REPO)
-    assert time.perf_counter() - started < 0.5
+    assert time.perf_counter() - start < 0.5

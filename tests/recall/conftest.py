@@ -1,4 +1,4 @@
-"""A library of real parts: a memory in a folder of the test's own."""
+"""A library of real parts: a memory in a temporary folder."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +15,14 @@ Remember = Callable[..., Memory]
 
 @pytest.fixture
 def remember(tmp_path: Path) -> Iterator[Remember]:
-    """Gives a function that puts records into the memory and returns it, written and opened again."""
+    """A function that stores records in the memory and returns it, committed and reopened."""
     memory = Memory(FolderStore(tmp_path / "store"))
 
-    def put(*records: Record) -> Memory:
+    def store(*records: Record) -> Memory:
         memory.open()
         memory.stage(Changes(records=records))
         memory.commit("Remember")
         return memory.open()
 
-    yield put
+    yield store
     memory.close()

@@ -1,4 +1,4 @@
-"""What is told of a fix: the release that is known, and where the question's version stands to it."""
+"""What is shown of a fix: its known release, and how the question's version compares with it."""
 
 import gzip
 import json
@@ -31,16 +31,16 @@ def merged(key: int) -> Mention:
     return Mention(key, "Fix", "closed", kind=Kind.PULL, merged_at=at(3))
 
 
-def holding(remember: Remember, *fixes: FixInfo) -> Memory:
+def memory_with(remember: Remember, *fixes: FixInfo) -> Memory:
     memory = remember(closed(1))
     memory.stage(Changes(fixes=fixes))
     return memory
 
 
-# What is to be looked up
+# What is looked up
 
 
-def test_the_fixes_of_what_is_told_in_full_are_looked_up_what_is_mentioned_first() -> None:
+def test_fixes_of_threads_shown_in_full_are_looked_up_mentions_first() -> None:
     context = Context(
         mentioned=(Mention(3, outcome=Outcome(OutcomeKind.FIXED, fix="abc1234")), Mention(4), merged(5)),
         also_mentioned=(Mention(6, outcome=FIXED),),
@@ -54,36 +54,36 @@ def test_a_pull_request_that_was_not_merged_has_no_fix() -> None:
     assert fix_refs(Context(mentioned=(Mention(5, kind=Kind.PULL, state="closed"),))) == {}
 
 
-# What is told
+# What is shown
 
 
-def test_what_is_known_of_the_fix_is_told(remember: Remember) -> None:
+def test_known_facts_of_a_fix_are_shown(remember: Remember) -> None:
     pull = replace(FIX, id=5, ref="#5")
     context = Context(mentioned=(merged(5), Mention(6)), seen_before=(match(), match(key=2)))
-    told = with_fixes(context, holding(remember, FIX, pull), None)
-    assert [one.fix for one in (*told.mentioned, *told.seen_before)] == [pull, None, FIX, None]
+    shown = with_fixes(context, memory_with(remember, FIX, pull), None)
+    assert [hit.fix for hit in (*shown.mentioned, *shown.seen_before)] == [pull, None, FIX, None]
 
 
-def test_a_fix_that_is_not_the_one_of_the_ending_is_not_told(remember: Remember) -> None:
+def test_a_fix_other_than_that_of_the_ending_is_not_shown(remember: Remember) -> None:
     context = Context(seen_before=(match(Outcome(OutcomeKind.FIXED, fix="#58")),))
-    assert with_fixes(context, holding(remember, FIX), None).seen_before[0].fix is None
+    assert with_fixes(context, memory_with(remember, FIX), None).seen_before[0].fix is None
 
 
 @pytest.mark.parametrize("nothing", [FixInfo(1, "#57", at(40)), FixInfo(1, "#57", at(40), is_pull=True)])
-def test_what_is_no_fix_or_not_merged_is_not_told(remember: Remember, nothing: FixInfo) -> None:
-    assert with_fixes(Context(seen_before=(match(),)), holding(remember, nothing), None).seen_before[0].fix is None
+def test_a_change_that_is_no_fix_or_not_merged_is_not_shown(remember: Remember, nothing: FixInfo) -> None:
+    assert with_fixes(Context(seen_before=(match(),)), memory_with(remember, nothing), None).seen_before[0].fix is None
 
 
 @pytest.mark.parametrize(
     ("before", "release", "is_known"),
     [(9, None, False), (11, None, True), (19, None, True), (20, "v2.3.0", True), (50, "v2.3.0", True)],
 )
-def test_nothing_from_after_the_moment_is_told(before: int, release: str | None, *, is_known: bool) -> None:
-    told = as_of(FIX, at(before))
-    assert (told is not None, told.release if told else None) == (is_known, release)
+def test_no_fact_later_than_the_given_time_is_shown(before: int, release: str | None, *, is_known: bool) -> None:
+    fix = as_of(FIX, at(before))
+    assert (fix is not None, fix.release if fix else None) == (is_known, release)
 
 
-def test_a_release_without_a_date_is_not_told_of_the_past() -> None:
+def test_a_release_without_a_date_is_not_shown_for_the_past() -> None:
     undated = replace(FIX, released_at=None)
     assert as_of(undated, None) == undated
     past = as_of(undated, at(50))
@@ -92,7 +92,7 @@ def test_a_release_without_a_date_is_not_told_of_the_past() -> None:
     assert as_of(replace(undated, merged_at=None), at(50)) is None
 
 
-# Whether what is named is a fix
+# Whether the named change is a fix
 
 
 CLAIM = Outcome(claimed="#57", quote="Fixed by #57.", role="NONE")
@@ -102,20 +102,23 @@ MERGED = closed(57, kind=Kind.PULL, merged_at=at(57.5))
 
 
 @pytest.mark.parametrize(
-    ("known", "is_merged"), [(ISSUE, False), (closed(57), False), (OPEN_PULL, False), (UNMERGED, False), (MERGED, True)]
+    ("record", "is_merged"),
+    [(ISSUE, False), (closed(57), False), (OPEN_PULL, False), (UNMERGED, False), (MERGED, True)],
 )
-def test_memory_tells_without_a_network_whether_what_is_named_was_merged(
-    remember: Remember, known: Thread, *, is_merged: bool
+def test_memory_knows_offline_whether_the_named_change_was_merged(
+    remember: Remember, record: Thread, *, is_merged: bool
 ) -> None:
-    library = remember(closed(1), known)
-    said, claimed = (known_endings({1: one}, library)[1] for one in (replace(FIXED, quote="Fixed by #57."), CLAIM))
-    assert {said.kind, claimed.kind} == {OutcomeKind.FIXED if is_merged else OutcomeKind.UNKNOWN}
-    assert (said.fix or said.claimed, claimed.fix or claimed.claimed) == ("#57", "#57")
-    assert (said.fix is not None, claimed.fix is not None) == (is_merged, is_merged)
-    assert {said.quote, claimed.quote} == {"Fixed by #57."}, "the quotation stays"
+    library = remember(closed(1), record)
+    stated, claimed = (
+        known_endings({1: ending}, library)[1] for ending in (replace(FIXED, quote="Fixed by #57."), CLAIM)
+    )
+    assert {stated.kind, claimed.kind} == {OutcomeKind.FIXED if is_merged else OutcomeKind.UNKNOWN}
+    assert (stated.fix or stated.claimed, claimed.fix or claimed.claimed) == ("#57", "#57")
+    assert (stated.fix is not None, claimed.fix is not None) == (is_merged, is_merged)
+    assert {stated.quote, claimed.quote} == {"Fixed by #57."}, "the quotation stays"
 
 
-def test_what_memory_does_not_know_is_as_the_words_have_it(remember: Remember) -> None:
+def test_the_words_decide_what_memory_does_not_know(remember: Remember) -> None:
     library = remember(closed(1), Tombstone(57, at(3)))
     assert known_endings({1: FIXED, 2: CLAIM}, library) == {1: FIXED, 2: CLAIM}
     commit = Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")
@@ -123,18 +126,18 @@ def test_what_memory_does_not_know_is_as_the_words_have_it(remember: Remember) -
     assert known_endings({1: commit, 2: elsewhere}, remember(ISSUE)) == {1: commit, 2: elsewhere}
 
 
-def test_what_the_forge_said_goes_before_what_memory_holds(remember: Remember) -> None:
+def test_the_answer_of_the_forge_overrides_what_memory_holds(remember: Remember) -> None:
     library = remember(closed(1), closed(2), closed(3), OPEN_PULL)
     refuted, other = FixInfo(2, "#57", at(40), refuted=True), replace(FIX, id=3, ref="#58")
     library.stage(Changes(fixes=(FIX, refuted, other)))
-    found = known_endings({1: CLAIM, 2: FIXED, 3: FIXED}, library)
-    assert [found[key].kind.value for key in (1, 2, 3)] == ["fixed", "unknown", "unknown"]
-    aside = FixInfo(1, "0d0e0ed0", at(40), commit="0d0e0ed0", refuted=True)
-    library.stage(Changes(fixes=(aside,)))
+    endings = known_endings({1: CLAIM, 2: FIXED, 3: FIXED}, library)
+    assert [endings[key].kind.value for key in (1, 2, 3)] == ["fixed", "unknown", "unknown"]
+    refuted_commit = FixInfo(1, "0d0e0ed0", at(40), commit="0d0e0ed0", refuted=True)
+    library.stage(Changes(fixes=(refuted_commit,)))
     assert known_endings({1: Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")}, library)[1].kind is OutcomeKind.UNKNOWN
 
 
-def test_every_part_of_an_answer_tells_only_what_is_proven(remember: Remember) -> None:
+def test_every_part_of_an_answer_shows_only_proven_fixes(remember: Remember) -> None:
     library = remember(closed(1), ISSUE)
     earlier = EarlierClosing(at(1), at(2), FIXED)
     context = Context(
@@ -143,11 +146,11 @@ def test_every_part_of_an_answer_tells_only_what_is_proven(remember: Remember) -
         seen_before=(match(),),
         open_now=(replace(match(Outcome()), earlier=earlier),),
     )
-    told = with_fixes(context, library, None)
-    hits = (*told.mentioned, *told.also_mentioned, *told.seen_before, *told.open_now)
+    shown = with_fixes(context, library, None)
+    hits = (*shown.mentioned, *shown.also_mentioned, *shown.seen_before, *shown.open_now)
     assert {hit.outcome.kind for hit in hits} == {OutcomeKind.UNKNOWN}
     assert {hit.earlier.outcome.kind for hit in hits if hit.earlier} == {OutcomeKind.UNKNOWN}
-    assert fix_refs(told)[1] == "#57", "it is still looked up where there is a network"
+    assert fix_refs(shown)[1] == "#57", "it is still looked up where there is a network"
 
 
 def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
@@ -157,9 +160,9 @@ def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
     assert with_fixes(context, library, at(60)).seen_before[0].outcome.kind is OutcomeKind.FIXED
 
 
-def test_the_release_goes_with_the_fix() -> None:
-    found = apply_merge_state(replace(FIXED, release="2.3"), False)
-    assert (found.kind, found.release, found.confidence) == (OutcomeKind.UNKNOWN, None, 0.0)
+def test_a_refuted_fix_loses_its_release() -> None:
+    refuted = apply_merge_state(replace(FIXED, release="2.3"), False)
+    assert (refuted.kind, refuted.release, refuted.confidence) == (OutcomeKind.UNKNOWN, None, 0.0)
     assert apply_merge_state(FIXED, True) == apply_merge_state(FIXED, None) == FIXED
     planned = Outcome(OutcomeKind.NOT_PLANNED)
     assert apply_merge_state(planned, False) == apply_merge_state(planned, True) == planned
@@ -167,7 +170,7 @@ def test_the_release_goes_with_the_fix() -> None:
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("archive", "numbered"),
+    ("archive", "least"),
     share(
         [
             ("threads/bitcoin_gui", 15),
@@ -179,25 +182,25 @@ def test_the_release_goes_with_the_fix() -> None:
     ),
 )
 def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
-    shared: Path, remember: Remember, archive: str, numbered: int
+    shared: Path, remember: Remember, archive: str, least: int
 ) -> None:
     with gzip.open(shared / f"{archive}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        threads = {one.id: one for one in map(thread_from_archive, map(json.loads, lines))}
-    read = {key: outcome(one) for key, one in threads.items() if one.is_closed}
-    naming = {key: one for key, one in read.items() if fix_number(one) is not None}
+        threads = {each.id: each for each in map(thread_from_archive, map(json.loads, lines))}
+    endings = {key: outcome(each) for key, each in threads.items() if each.is_closed}
+    naming = {key: each for key, each in endings.items() if fix_number(each) is not None}
     library = remember(*(threads[key] for key in {*naming, *map(fix_number, naming.values())} if key in threads))
-    told = known_endings(naming, library)
-    fixed = {key: threads.get(fix_number(one) or 0) for key, one in told.items() if one.kind is OutcomeKind.FIXED}
-    assert [(key, one.id) for key, one in fixed.items() if one and not one.merged_at] == []
-    assert len(fixed) >= numbered, "what is named is a pull request, as far as anybody knows"
-    assert all(told[key].quote == one.quote for key, one in naming.items())
+    known = known_endings(naming, library)
+    fixed = {key: threads.get(fix_number(each) or 0) for key, each in known.items() if each.kind is OutcomeKind.FIXED}
+    assert [(key, each.id) for key, each in fixed.items() if each and not each.merged_at] == []
+    assert len(fixed) >= least, "what is named is a pull request, as far as anybody knows"
+    assert all(known[key].quote == each.quote for key, each in naming.items())
 
 
 # Versions
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("version", "expected"),
     [
         ("2.2.4", ("2.2.4", False)),
         ("2.3.0", ("2.3.0", True)),
@@ -210,20 +213,20 @@ def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
         ("nightly 2024-02-05", ("nightly 2024-02-05", True)),
     ],
 )
-def test_the_questions_version_is_compared_with_the_release(asked: str, told: tuple[str, bool]) -> None:
-    (one,) = with_version(Context(seen_before=(match(fix=FIX),)), asked).seen_before
-    assert (one.asked_on, one.may_be_back) == told
+def test_the_version_in_the_question_is_compared_with_the_release(version: str, expected: tuple[str, bool]) -> None:
+    (hit,) = with_version(Context(seen_before=(match(fix=FIX),)), version).seen_before
+    assert (hit.asked_on, hit.may_be_back) == expected
 
 
-def test_the_release_that_the_thread_names_does_where_the_forge_knows_none() -> None:
+def test_a_release_named_in_the_thread_counts_if_the_forge_knows_none() -> None:
     words = replace(FIXED, release="2.3.0")
     unreleased = replace(FIX, release=None, released_at=None)
-    for one in (match(words), match(words, unreleased)):
-        (told,) = with_version(Context(seen_before=(one,)), "2.2.4").seen_before
-        assert (told.asked_on, told.may_be_back) == ("2.2.4", False)
+    for hit in (match(words), match(words, unreleased)):
+        (shown,) = with_version(Context(seen_before=(hit,)), "2.2.4").seen_before
+        assert (shown.asked_on, shown.may_be_back) == ("2.2.4", False)
 
 
 def test_without_a_release_there_is_nothing_to_compare() -> None:
     unreleased = replace(FIX, release=None, released_at=None)
-    (told,) = with_version(Context(seen_before=(match(fix=unreleased),)), "2.2.4").seen_before
-    assert told.asked_on == ""
+    (shown,) = with_version(Context(seen_before=(match(fix=unreleased),)), "2.2.4").seen_before
+    assert shown.asked_on == ""

@@ -20,7 +20,7 @@ from bot.settings.schema import ClusterSettings
 from tests.examples import examples
 from tests.recall.samples import at
 
-UNSAID = Opinions()
+NO_OPINIONS = Opinions()
 ALIKE = ("alike", "error")
 
 
@@ -34,224 +34,224 @@ def entries(*keys: int) -> dict[ThreadId, IndexEntry]:
     return {key: entry(key) for key in keys}
 
 
-def links(*found: tuple[int, int, tuple[str, ...]]) -> dict[ThreadId, ClusterLinks]:
+def links(*triples: tuple[int, int, tuple[str, ...]]) -> dict[ThreadId, ClusterLinks]:
     """(thread, other, signs) → the signs by thread."""
     by_thread: dict[ThreadId, list[ClusterLink]] = {}
-    for key, to, signs in found:
+    for key, to, signs in triples:
         by_thread.setdefault(key, []).extend(ClusterLink(to, sign) for sign in signs)
     return {key: ClusterLinks(key, at(100), tuple(each)) for key, each in by_thread.items()}
 
 
-def members(found: tuple[Cluster, ...]) -> list[list[ThreadId]]:
-    return [[one.id for one in cluster.members] for cluster in found]
+def members(clusters: tuple[Cluster, ...]) -> list[list[ThreadId]]:
+    return [[member.id for member in cluster.members] for cluster in clusters]
 
 
-def asked(name: str, on: int, *about: int, day: float = 200, by: str = "hubot") -> Request:
+def request(name: str, on: int, *about: int, day: float = 200, by: str = "hubot") -> Request:
     return Request(on, int(day * 1000) + on, name, by, at(day), about, "done")
 
 
-def test_a_cluster_says_who_reported_it_when_and_what_holds_each_report() -> None:
+def test_a_cluster_lists_its_reporters_its_dates_and_a_reason_for_each_report() -> None:
     signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
     signs |= links((3, 1, ("duplicate",)))
-    known = entries(1, 2, 3) | {3: entry(3, "USER-1")}
-    (found,) = build_clusters(signs, known, UNSAID)
-    assert (found.id, found.canonical, found.name, found.people) == ("c1", 1, "Title 1", 2)
-    assert (found.first, found.last) == (at(1), at(3))
-    assert [one.why for one in found.members] == [
+    all_entries = entries(1, 2, 3) | {3: entry(3, "USER-1")}
+    (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS)
+    assert (cluster.id, cluster.canonical, cluster.name, cluster.people) == ("c1", 1, "Title 1", 2)
+    assert (cluster.first, cluster.last) == (at(1), at(3))
+    assert [member.why for member in cluster.members] == [
         (),
         ("#1 and this are each other's closest match", "same error as #1: E42: no such door"),
         ("marked as a duplicate of #1",),
     ]
-    assert [one.author for one in found.members] == ["user-1", "user-2", "USER-1"]
+    assert [member.author for member in cluster.members] == ["user-1", "user-2", "USER-1"]
 
 
 @pytest.mark.parametrize("author", ["user-1", "user-2"])
-def test_the_words_of_people_who_are_not_quoted_are_in_no_reason(author: str) -> None:
+def test_reasons_do_not_quote_ignored_people(author: str) -> None:
     signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
-    known = {key: entry(key, f"User-{key}") for key in (1, 2)}
-    (found,) = build_clusters(signs, known, UNSAID, frozenset({author}))
-    assert found.members[1].why[1] == "same error as #1"
+    all_entries = {key: entry(key, f"User-{key}") for key in (1, 2)}
+    (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS, frozenset({author}))
+    assert cluster.members[1].why[1] == "same error as #1"
 
 
 @pytest.mark.parametrize("signs", [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)])
 def test_a_weak_sign_alone_makes_no_cluster(signs: tuple[str, ...]) -> None:
-    assert build_clusters(links((2, 1, signs)), entries(1, 2), UNSAID) == ()
+    assert build_clusters(links((2, 1, signs)), entries(1, 2), NO_OPINIONS) == ()
 
 
 def test_the_same_sign_twice_counts_once() -> None:
     assert weight_of([ClusterLink(1, "error", "a"), ClusterLink(1, "error", "b")]) == WEIGHTS["error"]
 
 
-def test_a_chain_of_likeness_is_no_cluster() -> None:
+def test_a_chain_of_similar_threads_is_no_cluster() -> None:
     chain = links(*((n + 1, n, ALIKE) for n in range(1, 30)))
-    found = members(build_clusters(chain, entries(*range(1, 31)), UNSAID))
-    assert max(map(len, found)) == 2
+    groups = members(build_clusters(chain, entries(*range(1, 31)), NO_OPINIONS))
+    assert max(map(len, groups)) == 2
 
 
-def test_two_members_that_the_oldest_holds_hold_a_third() -> None:
+def test_two_members_linked_with_the_oldest_hold_a_third() -> None:
     signs = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 2, ALIKE), (4, 3, ALIKE), (5, 4, ALIKE), (5, 3, ALIKE))
     # 4 is held by 2 and 3; 5 only by 3, as 4 is not held by the oldest itself
-    assert members(build_clusters(signs, entries(1, 2, 3, 4, 5), UNSAID)) == [[1, 2, 3, 4]]
+    assert members(build_clusters(signs, entries(1, 2, 3, 4, 5), NO_OPINIONS)) == [[1, 2, 3, 4]]
 
 
-def test_what_is_like_a_marked_duplicate_belongs_to_its_cluster() -> None:
+def test_a_thread_like_a_marked_duplicate_belongs_to_its_cluster() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 2, ALIKE))
-    assert members(build_clusters(signs, entries(1, 2, 3), UNSAID)) == [[1, 2, 3]]
+    assert members(build_clusters(signs, entries(1, 2, 3), NO_OPINIONS)) == [[1, 2, 3]]
 
 
 def test_a_duplicate_of_a_duplicate_belongs_to_the_original() -> None:
     signs = links((1, 2, ("duplicate",)), (2, 3, ("duplicate",)), (3, 1, ("duplicate",)), (4, 1, ("duplicate",)))
-    assert members(build_clusters(signs, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+    assert members(build_clusters(signs, entries(1, 2, 3, 4), NO_OPINIONS)) == [[1, 2, 3, 4]]
 
 
-def test_a_duplicate_of_what_a_stranger_reported_belongs_to_the_original_of_that() -> None:
+def test_a_duplicate_of_a_strangers_duplicate_belongs_to_the_original() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 2, ("duplicate",)))
-    assert members(build_clusters(signs, entries(1, 3) | {2: entry(2, unvouched=True)}, UNSAID)) == [[1, 2, 3]]
+    assert members(build_clusters(signs, entries(1, 3) | {2: entry(2, unvouched=True)}, NO_OPINIONS)) == [[1, 2, 3]]
 
 
-def test_the_thread_that_most_are_marked_as_duplicates_of_gives_the_name_and_the_oldest_the_id() -> None:
+def test_the_most_marked_original_gives_the_name_and_the_oldest_thread_the_id() -> None:
     signs = links((1, 5, ("duplicate",)), (6, 5, ("duplicate",)))
-    (found,) = build_clusters(signs, entries(1, 5, 6), UNSAID)
-    assert (found.id, found.canonical, found.name) == ("c1", 5, "Title 5")
-    assert found.members[0].why == ("marked as a duplicate of #5",)
+    (cluster,) = build_clusters(signs, entries(1, 5, 6), NO_OPINIONS)
+    assert (cluster.id, cluster.canonical, cluster.name) == ("c1", 5, "Title 5")
+    assert cluster.members[0].why == ("marked as a duplicate of #5",)
 
 
-def test_a_thread_that_a_later_one_ties_to_the_cluster_belongs_to_it() -> None:
+def test_a_thread_that_a_later_one_links_with_the_cluster_belongs_to_it() -> None:
     signs = links((2, 1, ALIKE), (3, 2, ALIKE), (4, 1, ALIKE), (4, 3, ALIKE))
-    assert members(build_clusters(signs, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
+    assert members(build_clusters(signs, entries(1, 2, 3, 4), NO_OPINIONS)) == [[1, 2, 3, 4]]
 
 
 def test_a_cluster_shows_the_original_and_the_newest_of_many() -> None:
     count = MAX_MEMBERS + 10
     signs = links(*((n, 1, ("duplicate",)) for n in range(2, count + 1)))
-    (found,) = build_clusters(signs, entries(*range(1, count + 1)), UNSAID)
-    assert [one.id for one in found.members] == [1, *range(count - MAX_MEMBERS + 2, count + 1)]
-    assert (found.total, found.people, found.first, found.last) == (count, count, at(1), at(count))
+    (cluster,) = build_clusters(signs, entries(*range(1, count + 1)), NO_OPINIONS)
+    assert [member.id for member in cluster.members] == [1, *range(count - MAX_MEMBERS + 2, count + 1)]
+    assert (cluster.total, cluster.people, cluster.first, cluster.last) == (count, count, at(1), at(count))
 
 
-def test_the_oldest_counts_also_where_it_is_not_listed() -> None:
+def test_the_oldest_thread_counts_even_if_it_is_not_listed() -> None:
     count = MAX_MEMBERS + 10
     signs = links(*((n, 9, ("duplicate",)) for n in range(1, count + 1) if n != 9))
-    (found,) = build_clusters(signs, entries(*range(1, count + 1)), UNSAID)
-    assert (found.members[0].id, found.first, found.total) == (9, at(1), count)
+    (cluster,) = build_clusters(signs, entries(*range(1, count + 1)), NO_OPINIONS)
+    assert (cluster.members[0].id, cluster.first, cluster.total) == (9, at(1), count)
 
 
 def test_strangers_alone_do_not_make_a_cluster_large() -> None:
     keys = range(2, 20)
     signs = links(*((n, 1, ("said",)) for n in keys))
-    known = entries(1) | {n: entry(n, f"sock-{n}", unvouched=True) for n in keys}
-    (found,) = build_clusters(signs, known, UNSAID)
-    assert len(found.members) == 1 + MAX_STRANGERS
+    all_entries = entries(1) | {n: entry(n, f"sock-{n}", unvouched=True) for n in keys}
+    (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS)
+    assert len(cluster.members) == 1 + MAX_STRANGERS
     of_one = entries(1) | {n: entry(n, "Sock" if n % 2 else "sock", unvouched=True) for n in keys}
-    assert members(build_clusters(signs, of_one, UNSAID)) == [[1, 2]]
+    assert members(build_clusters(signs, of_one, NO_OPINIONS)) == [[1, 2]]
 
 
-def test_what_strangers_hold_is_not_held() -> None:
+def test_strangers_hold_no_thread_in_a_cluster() -> None:
     signs = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 2, ALIKE), (4, 3, ALIKE))
-    known = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
-    assert members(build_clusters(signs, known, UNSAID)) == [[1, 2, 3]]
+    all_entries = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
+    assert members(build_clusters(signs, all_entries, NO_OPINIONS)) == [[1, 2, 3]]
 
 
 @pytest.mark.parametrize("kind", [Kind.PULL, Kind.DISCUSSION])
-def test_what_is_no_issue_or_gone_takes_no_part(kind: Kind) -> None:
+def test_only_issues_that_still_exist_take_part(kind: Kind) -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
-    assert build_clusters(signs, entries(1) | {2: entry(2, kind=kind)}, UNSAID) == ()
+    assert build_clusters(signs, entries(1) | {2: entry(2, kind=kind)}, NO_OPINIONS) == ()
 
 
-def test_people_put_threads_apart_join_them_and_name_the_original() -> None:
+def test_people_can_separate_threads_join_them_and_name_the_original() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ALIKE))
-    known = entries(1, 2, 3, 4)
+    all_entries = entries(1, 2, 3, 4)
 
-    def built(*requests: Request, **given: tuple[str, ...]) -> tuple[Cluster, ...]:
-        return build_clusters(signs, known, Opinions.of(requests, ClusterSettings(**given)))
+    def built(*requests: Request, **pairs: tuple[str, ...]) -> tuple[Cluster, ...]:
+        return build_clusters(signs, all_entries, Opinions.of(requests, ClusterSettings(**pairs)))
 
-    assert members(built(asked("different", 3, 1))) == [[1, 2]]
-    assert members(built(asked("wrong", 1, 3))) == [[1, 2]]
-    assert members(built(asked("different", 3, 1), asked("same", 1, 3, day=201))) == [[1, 2, 3]]
-    assert members(built(asked("same", 1, 3), asked("wrong", 3, 1, day=201))) == [[1, 2]]
-    assert members(built(asked("same", 4, 2))) == [[1, 2, 3, 4]]
-    assert built(asked("same", 4, 1))[0].members[-1].why == ("named as the same as #1",)
-    (found,) = built(asked("original", 4, 3))
-    assert (found.canonical, [one.id for one in found.members]) == (3, [1, 2, 3, 4])
+    assert members(built(request("different", 3, 1))) == [[1, 2]]
+    assert members(built(request("wrong", 1, 3))) == [[1, 2]]
+    assert members(built(request("different", 3, 1), request("same", 1, 3, day=201))) == [[1, 2, 3]]
+    assert members(built(request("same", 1, 3), request("wrong", 3, 1, day=201))) == [[1, 2]]
+    assert members(built(request("same", 4, 2))) == [[1, 2, 3, 4]]
+    assert built(request("same", 4, 1))[0].members[-1].why == ("named as the same as #1",)
+    (cluster,) = built(request("original", 4, 3))
+    assert (cluster.canonical, [member.id for member in cluster.members]) == (3, [1, 2, 3, 4])
     assert members(built(same=("#4 1: one door",))) == [[1, 2, 3, 4]]
-    assert members(built(asked("same", 3, 1), different=("#3 #1: two doors",))) == [[1, 2]]
-    assert built(asked("original", 2, 1), original=("2 3: it has the trace",))[0].canonical == 3
+    assert members(built(request("same", 3, 1), different=("#3 #1: two doors",))) == [[1, 2]]
+    assert built(request("original", 2, 1), original=("2 3: it has the trace",))[0].canonical == 3
 
 
 def test_an_unknown_author_names_no_original() -> None:
     signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
-    known = entries(1, 2) | {3: entry(3, "sock", unvouched=True)}
+    all_entries = entries(1, 2) | {3: entry(3, "sock", unvouched=True)}
     for by, canonical in (("sock", 1), ("hubot", 2)):
-        opinions = Opinions.of([asked("original", 3, 2, by=by)], ClusterSettings())
-        assert build_clusters(signs, known, opinions)[0].canonical == canonical
+        opinions = Opinions.of([request("original", 3, 2, by=by)], ClusterSettings())
+        assert build_clusters(signs, all_entries, opinions)[0].canonical == canonical
 
 
 @pytest.mark.parametrize("own", [3, 100], ids=["older", "younger"])
 def test_an_unknown_author_merges_no_threads_of_others(own: int) -> None:
     signs = links((6, 5, ("duplicate",)))
-    known = entries(5, 6, 7, 9) | {own: entry(own, "sock", unvouched=True)}
+    all_entries = entries(5, 6, 7, 9) | {own: entry(own, "sock", unvouched=True)}
 
-    def built(*requests: Request, **given: tuple[str, ...]) -> list[list[ThreadId]]:
-        return members(build_clusters(signs, known, Opinions.of(requests, ClusterSettings(**given))))
+    def built(*requests: Request, **pairs: tuple[str, ...]) -> list[list[ThreadId]]:
+        return members(build_clusters(signs, all_entries, Opinions.of(requests, ClusterSettings(**pairs))))
 
-    claim = asked("same", own, 5, 7, 9, by="Sock")
-    assert built(claim) == [sorted([own, 5, 6])]  # only the own thread joins
-    (found,) = build_clusters(signs, known, Opinions.of([claim], ClusterSettings()))
-    assert (found.canonical, found.name) == (5, "Title 5")
-    assert {one.id: one.why for one in found.members}[own] == ("its author calls it the same as #5",)
-    every = [sorted([own, 5, 6, 7, 9])]
-    assert built(asked("same", own, 5, 7, 9)) == every
-    assert built(asked("same", own, 5, 7, 9, day=199), claim) == every  # a writer said so too
-    assert built(claim, same=tuple(f"#{own} #{key}: one door" for key in (5, 7, 9))) == every
+    claim = request("same", own, 5, 7, 9, by="Sock")
+    assert built(claim) == [sorted([own, 5, 6])]  # only its own thread joins
+    (cluster,) = build_clusters(signs, all_entries, Opinions.of([claim], ClusterSettings()))
+    assert (cluster.canonical, cluster.name) == (5, "Title 5")
+    assert {member.id: member.why for member in cluster.members}[own] == ("its author calls it the same as #5",)
+    merged = [sorted([own, 5, 6, 7, 9])]
+    assert built(request("same", own, 5, 7, 9)) == merged
+    assert built(request("same", own, 5, 7, 9, day=199), claim) == merged  # a writer said so too
+    assert built(claim, same=tuple(f"#{own} #{key}: one door" for key in (5, 7, 9))) == merged
 
 
-def test_pairs_in_settings() -> None:
+def test_pairs_are_read_from_the_settings() -> None:
     assert list(pairs_in(["#12 #7: the same: crash", "3 4:x"])) == [(12, 7), (3, 4)]
 
 
 SIGNS = st.sampled_from(sorted(WEIGHTS))
-FOUND = st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25), SIGNS), max_size=60)
+TRIPLES = st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25), SIGNS), max_size=60)
 
 
 @settings(max_examples=examples(200))
-@given(FOUND, st.sets(st.integers(1, 25)), st.randoms(use_true_random=False))
-def test_clusters_do_not_depend_on_the_order_of_what_was_found(
-    found: list[tuple[int, int, str]], strangers: set[int], chance: Random
+@given(TRIPLES, st.sets(st.integers(1, 25)), st.randoms(use_true_random=False))
+def test_clusters_do_not_depend_on_the_order_of_the_links(
+    triples: list[tuple[int, int, str]], strangers: set[int], rng: Random
 ) -> None:
-    signs = links(*((key, to, (sign,)) for key, to, sign in found))
-    known = {key: entry(key, unvouched=key in strangers) for key in range(1, 26)}
-    first = build_clusters(signs, known, UNSAID)
-    assert first == build_clusters(_shuffled(signs, chance), _shuffled(known, chance), UNSAID)
-    every = [one.id for cluster in first for one in cluster.members]
-    assert len(every) == len(set(every))
+    signs = links(*((key, to, (sign,)) for key, to, sign in triples))
+    all_entries = {key: entry(key, unvouched=key in strangers) for key in range(1, 26)}
+    first = build_clusters(signs, all_entries, NO_OPINIONS)
+    assert first == build_clusters(_shuffled(signs, rng), _shuffled(all_entries, rng), NO_OPINIONS)
+    member_ids = [member.id for cluster in first for member in cluster.members]
+    assert len(member_ids) == len(set(member_ids))
     for cluster in first:
         assert 2 <= len(cluster.members) <= MAX_MEMBERS
-        assert cluster.canonical in {one.id for one in cluster.members}
-        assert all(one.why for one in cluster.members if one.id != cluster.canonical)
-        assert all(one.at <= other.at for one, other in pairwise(cluster.members))
-        assert sum(one.id in strangers for one in cluster.members) <= MAX_STRANGERS
-    assert [one.last for one in first] == sorted((one.last for one in first), reverse=True)
+        assert cluster.canonical in {member.id for member in cluster.members}
+        assert all(member.why for member in cluster.members if member.id != cluster.canonical)
+        assert all(member.at <= other.at for member, other in pairwise(cluster.members))
+        assert sum(member.id in strangers for member in cluster.members) <= MAX_STRANGERS
+    assert [cluster.last for cluster in first] == sorted((cluster.last for cluster in first), reverse=True)
     assert all(cluster.last - cluster.first >= timedelta(days=1) for cluster in first)
 
 
-def _shuffled(values: Mapping[ThreadId, object], chance: Random) -> dict[ThreadId, object]:
+def _shuffled(values: Mapping[ThreadId, object], rng: Random) -> dict[ThreadId, object]:
     keys = list(values)
-    chance.shuffle(keys)
+    rng.shuffle(keys)
     return {key: values[key] for key in keys}
 
 
-def test_a_sign_of_another_version_says_nothing() -> None:
-    assert build_clusters(links((2, 1, ("smell", "alike", "error"))), entries(1, 2), UNSAID) != ()
-    assert build_clusters(links((2, 1, ("smell",))), entries(1, 2), UNSAID) == ()
+def test_an_unknown_sign_of_another_version_is_ignored() -> None:
+    assert build_clusters(links((2, 1, ("smell", "alike", "error"))), entries(1, 2), NO_OPINIONS) != ()
+    assert build_clusters(links((2, 1, ("smell",))), entries(1, 2), NO_OPINIONS) == ()
 
 
 NEAR = ("near", "error")
 
 
-def test_three_members_hold_what_is_near_to_each_of_them() -> None:
-    held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR), (4, 3, NEAR))
-    assert members(build_clusters(held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3, 4]]
-    not_held = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR))
-    assert members(build_clusters(not_held, entries(1, 2, 3, 4), UNSAID)) == [[1, 2, 3]]
+def test_three_members_hold_a_thread_that_is_near_to_each_of_them() -> None:
+    near_to_three = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR), (4, 3, NEAR))
+    assert members(build_clusters(near_to_three, entries(1, 2, 3, 4), NO_OPINIONS)) == [[1, 2, 3, 4]]
+    near_to_two = links((2, 1, ALIKE), (3, 1, ALIKE), (4, 1, NEAR), (4, 2, NEAR))
+    assert members(build_clusters(near_to_two, entries(1, 2, 3, 4), NO_OPINIONS)) == [[1, 2, 3]]
     strangers = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
-    assert members(build_clusters(held, strangers, UNSAID)) == [[1, 2, 3]]
+    assert members(build_clusters(near_to_three, strangers, NO_OPINIONS)) == [[1, 2, 3]]

@@ -1,7 +1,7 @@
 """A conversation in a budget: shares, the body, the latest comments, those nearest to the question."""
 
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from math import floor
 
@@ -14,15 +14,22 @@ from bot.domain.thread import Message, Thread
 from bot.reading.analyzer import terms
 from bot.recall.condense import condense, condense_body, share_budget, turn_of
 from bot.settings.schema import TroubleshootingSettings
-from tests.recall.samples import said, thread
+from tests.recall.samples import message, thread
 
 SIMILARITIES = st.lists(st.integers(3_000, 10_000).map(lambda digits: digits / 10_000), min_size=1, max_size=10)
 WORDS = st.sampled_from(["cookie", "path", "proxy", "index", "branch", "token", "retry", "cache", "socket"])
-PARAGRAPHS = st.text("abc .", min_size=1, max_size=400).map(lambda text: f"({text})")
+PARAGRAPHS = st.builds(
+    lambda piece, length: f"({(piece * length)[:length]})",
+    st.text("abc .", min_size=1, max_size=20),
+    st.integers(1, 700),
+)
+BODIES = st.lists(PARAGRAPHS, max_size=8).map("\n\n".join)
 TEXTS = st.lists(WORDS, max_size=60).map(" ".join)
 THREADS = st.builds(
-    lambda body, comments: thread(1, "Sessions", body, comments=tuple(said(c, i + 2) for i, c in enumerate(comments))),
-    st.text(max_size=1500) | TEXTS,
+    lambda body, comments: thread(
+        1, "Sessions", body, comments=tuple(message(c, i + 2) for i, c in enumerate(comments))
+    ),
+    st.text(max_size=1500) | TEXTS | BODIES,
     st.lists(TEXTS | st.text(max_size=300), max_size=25),
 )
 NUMBERED = st.builds(
@@ -36,32 +43,32 @@ NUMBERED = st.builds(
 Turns = tuple[CondensedTurn, ...]
 
 
-def opening_of(one: Thread) -> Turns:
-    return condense(thread(1, one.title, one.body), Counter(), 10_000)
+def opening_of(issue: Thread) -> Turns:
+    return condense(thread(1, issue.title, issue.body), Counter(), 10_000)
 
 
 def length(turns: Turns) -> int:
     return sum(turn.length for turn in turns)
 
 
-def shown(one: Thread, told: Turns) -> list[int]:
-    """The comments of a thread, all different, that stand whole in a condensed conversation."""
-    return [index for index, comment in enumerate(one.comments) if turn_of(comment) in told]
+def shown_comments(issue: Thread, turns: Turns) -> list[int]:
+    """The comments of a thread, all different, that a condensed conversation holds uncut."""
+    return [index for index, comment in enumerate(issue.comments) if turn_of(comment) in turns]
 
 
 def conversation(*texts: str, body: str = "Hello.") -> Thread:
-    return thread(1, "Sessions", body, comments=tuple(said(text, index + 2) for index, text in enumerate(texts)))
+    return thread(1, "Sessions", body, comments=tuple(message(text, index + 2) for index, text in enumerate(texts)))
 
 
-def likeness(one: Thread, index: int, words: list[str]) -> int:
-    """How many words of a question a comment shares; all comments here count alike many."""
-    return len(set(terms(" ".join(words))) & set(terms(one.comments[index].text)))
+def likeness(issue: Thread, index: int, words: list[str]) -> int:
+    """How many words of a question a comment shares; all comments here have equally many words."""
+    return len(set(terms(" ".join(words))) & set(terms(issue.comments[index].text)))
 
 
 # Shares
 
 
-def test_the_budget_is_twelve_thousand_characters_and_may_be_set_from_one_thousand_to_fifty_thousand() -> None:
+def test_the_budget_is_12_000_characters_and_may_be_set_from_1_000_to_50_000() -> None:
     (budget,) = (each for each in fields(TroubleshootingSettings) if each.name == "total_budget_chars")
     assert TroubleshootingSettings().total_budget_chars == 12_000
     rule = budget.metadata["rule"]
@@ -69,12 +76,12 @@ def test_the_budget_is_twelve_thousand_characters_and_may_be_set_from_one_thousa
 
 
 @given(st.floats(0, 1), st.integers(1_000, 50_000))
-def test_one_hit_takes_all(similarity: float, total: int) -> None:
+def test_a_single_hit_gets_the_whole_budget(similarity: float, total: int) -> None:
     assert share_budget([similarity], total) == [total]
     assert share_budget([0.7], 12_000) == [12_000]
 
 
-def test_shares_are_floors_in_proportion_to_the_similarity() -> None:
+def test_shares_are_proportional_to_the_similarity_and_rounded_down() -> None:
     assert share_budget([0.9, 0.8, 0.7], 12_000) == [4500, 4000, 3500]
     assert share_budget([0.9, 0.7, 0.66], 12_000) == [4778, 3716, 3504]
 
@@ -83,21 +90,21 @@ def test_shares_are_floors_in_proportion_to_the_similarity() -> None:
 def test_shares_stay_within_the_budget_and_lose_less_than_a_character_each(
     similarities: list[float], total: int
 ) -> None:
-    held = min(50_000, max(1_000, total))
+    clamped = min(50_000, max(1_000, total))
     shares = share_budget(similarities, total)
     assert len(shares) == len(similarities)
-    assert held - len(shares) < sum(shares) <= held
+    assert clamped - len(shares) < sum(shares) <= clamped
     if len(shares) > 1:
         exact = [Fraction(str(each)) for each in similarities]
-        assert shares == [floor(held * each / sum(exact)) for each in exact]
+        assert shares == [floor(clamped * each / sum(exact)) for each in exact]
 
 
-@pytest.mark.parametrize(("given_total", "held"), [(0, 1_000), (999, 1_000), (1_000, 1_000), (50_001, 50_000)])
-def test_the_whole_budget_is_held_within_its_bounds(given_total: int, held: int) -> None:
-    assert share_budget([0.8], given_total) == [held]
+@pytest.mark.parametrize(("requested", "clamped"), [(0, 1_000), (999, 1_000), (1_000, 1_000), (50_001, 50_000)])
+def test_the_budget_is_clamped_to_its_bounds(requested: int, clamped: int) -> None:
+    assert share_budget([0.8], requested) == [clamped]
 
 
-def test_hits_without_any_similarity_share_alike() -> None:
+def test_hits_without_any_similarity_share_equally() -> None:
     assert share_budget([0.0, 0.0, 0.0], 1_000) == [333, 333, 333]
 
 
@@ -119,7 +126,7 @@ def test_a_longer_body_keeps_its_first_and_last_paragraph() -> None:
 
 
 @given(st.lists(PARAGRAPHS, min_size=1, max_size=8))
-def test_a_body_comes_out_by_the_numbers_of_the_rule(paragraphs: list[str]) -> None:
+def test_every_body_is_condensed_by_the_three_rules(paragraphs: list[str]) -> None:
     body = "\n\n".join(paragraphs)
     ends = f"{paragraphs[0]}\n\n[...]\n\n{paragraphs[-1]}"
     if len(body) <= 500:
@@ -130,13 +137,13 @@ def test_a_body_comes_out_by_the_numbers_of_the_rule(paragraphs: list[str]) -> N
         assert condense_body(body) == body[:500] + "..."
 
 
-def test_one_or_two_paragraphs_over_five_hundred_are_cut_at_five_hundred_and_three_dots() -> None:
+def test_one_or_two_paragraphs_of_over_five_hundred_are_cut_with_three_dots() -> None:
     assert condense_body("a" * 501) == "a" * 500 + "..."
     body = "a" * 300 + "\n\n" + "b" * 300
     assert condense_body(body) == body[:500] + "..."
 
 
-def test_first_and_last_paragraph_over_seven_hundred_and_fifty_are_cut() -> None:
+def test_first_and_last_paragraphs_of_over_seven_hundred_and_fifty_are_cut() -> None:
     fits = "a" * 400 + "\n\nmiddle\n\n" + "b" * 341
     assert condense_body(fits) == "a" * 400 + "\n\n[...]\n\n" + "b" * 341
     assert len(condense_body(fits)) == 750
@@ -144,76 +151,84 @@ def test_first_and_last_paragraph_over_seven_hundred_and_fifty_are_cut() -> None
     assert condense_body(over) == over[:500] + "..."
 
 
-@given(st.text(max_size=3_000))
-def test_no_body_comes_out_longer_than_its_limit(body: str) -> None:
+@given(st.text(max_size=3_000) | BODIES)
+def test_no_condensed_body_is_longer_than_its_limit(body: str) -> None:
     short = condense_body(body)
     assert len(short) <= 750
     assert len(body.strip()) > 500 or short == body.strip()
 
 
-def test_what_a_template_put_into_the_body_is_not_told() -> None:
+def test_template_text_in_the_body_is_left_out() -> None:
     body = "<!-- Search first! -->\n### Describe the bug\n\nThe cookie is gone.\n\n\n\n### Additional context\n\nNone."
     (turn,) = condense(thread(1, "Sessions", body), Counter(), 5_000)
-    told = turn.text
-    assert "Describe the bug" not in told
-    assert "Search first" not in told
-    assert "The cookie is gone.\n\nNone." in told
+    text = turn.text
+    assert "Describe the bug" not in text
+    assert "Search first" not in text
+    assert "The cookie is gone.\n\nNone." in text
 
 
 # The comments
 
 
 @given(THREADS, TEXTS, st.integers(0, 4_000))
-def test_no_conversation_is_longer_than_its_budget(one: Thread, question: str, budget: int) -> None:
-    assert length(condense(one, Counter(terms(question)), budget)) <= budget
+def test_no_conversation_is_longer_than_its_budget(issue: Thread, question: str, budget: int) -> None:
+    assert length(condense(issue, Counter(terms(question)), budget)) <= budget
 
 
-@given(THREADS, TEXTS, st.integers(0, 4_000))
-def test_the_body_comes_first(one: Thread, question: str, budget: int) -> None:
-    told, whole = condense(one, Counter(terms(question)), budget)[:1], opening_of(one)
-    assert told in (whole, ()) or (told[0].is_cut and whole[0].text.startswith(told[0].text))
+@given(THREADS, TEXTS, st.integers(0, 4_000) | st.integers(0, 400))
+def test_the_body_comes_first(issue: Thread, question: str, budget: int) -> None:
+    turns, opening = condense(issue, Counter(terms(question)), budget)[:1], opening_of(issue)
+    if length(opening) < budget:
+        assert turns == opening
+    else:
+        text = opening[0].text
+        room = max(0, budget - length(opening) + len(text))
+        expected = replace(opening[0], text=text[:room], is_cut=room < len(text))
+        assert turns == ((expected,) if room else ())
 
 
 @given(NUMBERED, TEXTS, st.integers(200, 4_000))
-def test_comments_stand_in_the_order_of_time(one: Thread, question: str, budget: int) -> None:
-    told = condense(one, Counter(terms(question)), budget)
-    places = [told.index(turn_of(one.comments[index])) for index in shown(one, told)]
-    assert places == sorted(places)
+def test_comments_are_in_order_of_time(issue: Thread, question: str, budget: int) -> None:
+    turns = condense(issue, Counter(terms(question)), budget)
+    positions = [turns.index(turn_of(issue.comments[index])) for index in shown_comments(issue, turns)]
+    assert positions == sorted(positions)
 
 
 @given(NUMBERED, TEXTS, st.integers(200, 4_000))
-def test_the_newest_comments_that_fill_sixty_percent_of_what_is_left_are_told(
-    one: Thread, question: str, budget: int
+def test_the_newest_comments_that_fit_sixty_percent_of_the_remaining_budget_are_kept(
+    issue: Thread, question: str, budget: int
 ) -> None:
-    told = condense(one, Counter(terms(question)), budget)
-    room = (budget - length(opening_of(one))) * 60 // 100
-    for index in range(len(one.comments) - 1, -1, -1):
-        room -= turn_of(one.comments[index]).length
+    turns = condense(issue, Counter(terms(question)), budget)
+    room = (budget - length(opening_of(issue))) * 60 // 100
+    for index in range(len(issue.comments) - 1, -1, -1):
+        room -= turn_of(issue.comments[index]).length
         if room < 0:
             break
-        assert index in shown(one, told)
+        assert index in shown_comments(issue, turns)
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(0, 30), st.integers(0, 99))
-def test_the_latest_get_sixty_percent_and_the_rest_goes_to_the_nearest_of_those_not_taken(
+def test_the_latest_get_sixty_percent_and_the_nearest_of_the_others_get_the_rest(
     old: int, new: int, fit: int, over: int
 ) -> None:
-    one = conversation(
+    issue = conversation(
         *(f"{number:03} cookie path " + "x" * 64 for number in range(old)),
         *(f"{number:03} " + "x" * 76 for number in range(old, old + new)),
     )
-    each = turn_of(one.comments[0]).length
+    each = turn_of(issue.comments[0]).length
     left = fit * each + min(over, each - 1)
     latest = left * 60 // 100 // each
-    told = shown(one, condense(one, Counter(terms("cookie path")), length(opening_of(one)) + left))
+    shown_indexes = shown_comments(
+        issue, condense(issue, Counter(terms("cookie path")), length(opening_of(issue)) + left)
+    )
     ranked = [*range(old), *range(old, old + new)]
     taken = ranked[len(ranked) - latest :] if latest else []
     nearest = [index for index in ranked if index not in taken][: fit - len(taken)]
-    assert told == sorted({*taken, *nearest})
+    assert shown_indexes == sorted({*taken, *nearest})
 
 
 @given(st.lists(st.integers(0, 8), min_size=3, max_size=12), st.integers(1, 10))
-def test_no_comment_that_is_left_out_is_nearer_to_the_question_than_one_of_the_rest(hits: list[int], fit: int) -> None:
+def test_no_omitted_comment_is_nearer_to_the_question_than_one_chosen_for_nearness(hits: list[int], fit: int) -> None:
     words = ["cookie", "path", "proxy", "index", "branch", "token", "retry", "cache"]
     texts = [
         " ".join(
@@ -224,85 +239,87 @@ def test_no_comment_that_is_left_out_is_nearer_to_the_question_than_one_of_the_r
         )
         for number, hit in enumerate(hits)
     ]
-    one = conversation(*(text.ljust(70, "y") for text in texts))
-    each = turn_of(one.comments[0]).length
-    told = shown(one, condense(one, Counter(terms(" ".join(words))), length(opening_of(one)) + fit * each))
+    issue = conversation(*(text.ljust(70, "y") for text in texts))
+    each = turn_of(issue.comments[0]).length
+    shown_indexes = shown_comments(
+        issue, condense(issue, Counter(terms(" ".join(words))), length(opening_of(issue)) + fit * each)
+    )
     latest = range(len(hits) - fit * 60 // 100, len(hits))
-    rest = [likeness(one, index, words) for index in told if index not in latest]
-    left_out = [likeness(one, index, words) for index in range(len(hits)) if index not in told]
+    rest = [likeness(issue, index, words) for index in shown_indexes if index not in latest]
+    left_out = [likeness(issue, index, words) for index in range(len(hits)) if index not in shown_indexes]
     assert not rest or not left_out or min(rest) >= max(left_out)
-    assert len(told) == min(fit, len(hits))
+    assert len(shown_indexes) == min(fit, len(hits))
 
 
-def test_a_conversation_that_fits_is_told_whole() -> None:
-    one = conversation("Which version?", "2.4.", "Then delete the cookie.")
-    told = condense(one, Counter(terms("nothing of this")), 1_000)
-    assert told == opening_of(one) + tuple(map(turn_of, one.comments))
+def test_a_conversation_that_fits_is_kept_whole() -> None:
+    issue = conversation("Which version?", "2.4.", "Then delete the cookie.")
+    turns = condense(issue, Counter(terms("nothing of this")), 1_000)
+    assert turns == opening_of(issue) + tuple(map(turn_of, issue.comments))
 
 
-def test_sixty_percent_of_what_is_left_goes_to_the_latest_comments() -> None:
-    one = conversation(*(f"{number:03} " + "x" * 73 for number in range(20)))
-    each = turn_of(one.comments[0]).length
-    budget = length(opening_of(one)) + 10 * each
-    assert shown(one, condense(one, Counter(), budget)) == [0, 1, 2, 3, 14, 15, 16, 17, 18, 19]
+def test_sixty_percent_of_the_remaining_budget_goes_to_the_latest_comments() -> None:
+    issue = conversation(*(f"{number:03} " + "x" * 73 for number in range(20)))
+    each = turn_of(issue.comments[0]).length
+    budget = length(opening_of(issue)) + 10 * each
+    assert shown_comments(issue, condense(issue, Counter(), budget)) == [0, 1, 2, 3, 14, 15, 16, 17, 18, 19]
 
 
 def test_the_rest_goes_to_the_comments_nearest_to_the_question() -> None:
     texts = [f"{number:03} unrelated " + "x" * 63 for number in range(20)]
     texts[7] = "007 cookie path mismatch " + "x" * 52
     texts[3] = "003 cookie " + "x" * 66
-    one = conversation(*texts)
-    each = turn_of(one.comments[0]).length
-    told = condense(one, Counter(terms("cookie path mismatch")), length(opening_of(one)) + 5 * each)
-    assert shown(one, told) == [3, 7, 17, 18, 19]
+    issue = conversation(*texts)
+    each = turn_of(issue.comments[0]).length
+    turns = condense(issue, Counter(terms("cookie path mismatch")), length(opening_of(issue)) + 5 * each)
+    assert shown_comments(issue, turns) == [3, 7, 17, 18, 19]
 
 
-def test_the_nearest_is_asked_for_among_those_not_yet_taken() -> None:
+def test_the_nearest_comments_are_chosen_from_those_not_yet_taken() -> None:
     texts = [
         "000 " + "x" * 40,
         "001 cookie cookie " + "x" * 26,
         "002 cookie " + "x" * 33,
         "003 cookie path " + "x" * 28,
     ]
-    one = conversation(*texts)
-    each = turn_of(one.comments[0]).length
-    told = condense(one, Counter(terms("cookie path")), length(opening_of(one)) + 2 * each)
-    assert shown(one, told) == [1, 3]
+    issue = conversation(*texts)
+    each = turn_of(issue.comments[0]).length
+    turns = condense(issue, Counter(terms("cookie path")), length(opening_of(issue)) + 2 * each)
+    assert shown_comments(issue, turns) == [1, 3]
 
 
-def test_newest_first_ends_at_the_first_that_does_not_fit() -> None:
+def test_the_newest_comments_end_at_the_first_that_does_not_fit() -> None:
     small = [f"{number:03} {word} " + "x" * 40 for number, word in enumerate(["cookie", "cookie", "cookie", "branch"])]
-    one = conversation(*small, "004 " + "x" * 500, "005 branch " + "x" * 40)
-    each = turn_of(one.comments[0]).length
-    told = condense(one, Counter(terms("cookie")), length(opening_of(one)) + 4 * each)
-    assert shown(one, told) == [0, 1, 2, 5]
+    issue = conversation(*small, "004 " + "x" * 500, "005 branch " + "x" * 40)
+    each = turn_of(issue.comments[0]).length
+    turns = condense(issue, Counter(terms("cookie")), length(opening_of(issue)) + 4 * each)
+    assert shown_comments(issue, turns) == [0, 1, 2, 5]
 
 
-def test_a_newest_comment_longer_than_the_share_is_told_from_its_beginning() -> None:
-    one = conversation("000 old", "001 Solved by clearing the cookie. " + "x" * 2_000)
-    budget = length(opening_of(one)) + 1_000
-    told = condense(one, Counter(), budget)
-    assert told[-1].text.startswith("001 Solved by clearing the cookie.")
-    assert told[-1].text.endswith("x...")
-    assert told[-1].is_cut
-    assert shown(one, told) == [0]
-    assert length(told) <= length(opening_of(one)) + 600 + turn_of(one.comments[0]).length
+def test_a_newest_comment_longer_than_its_share_is_cut_at_the_end() -> None:
+    issue = conversation("000 old", "001 Solved by clearing the cookie. " + "x" * 2_000)
+    budget = length(opening_of(issue)) + 1_000
+    turns = condense(issue, Counter(), budget)
+    assert turns[-1].text.startswith("001 Solved by clearing the cookie.")
+    assert turns[-1].text.endswith("x...")
+    assert turns[-1].is_cut
+    assert shown_comments(issue, turns) == [0]
+    assert length(turns) <= length(opening_of(issue)) + 600 + turn_of(issue.comments[0]).length
 
 
 def test_an_opening_that_fills_the_budget_is_cut() -> None:
-    one = conversation("Never shown.", body="y" * 500)
-    (turn,) = condense(one, Counter(), 100)
+    issue = conversation("Never shown.", body="y" * 500)
+    (turn,) = condense(issue, Counter(), 100)
     assert (turn.text, turn.is_cut, turn.length) == ("y" * len(turn.text), True, 100)
-    assert condense(one, Counter(), 10) == ()
+    assert condense(issue, Counter(), 10) == ()
 
 
-def test_a_turn_keeps_who_said_it_and_when() -> None:
-    message = Message("monalisa", "OWNER", said("x").created_at, " Fixed. ")
-    assert turn_of(message) == CondensedTurn("monalisa", "OWNER", message.created_at, "Fixed.")
-    assert turn_of(message).by_maintainer
-    assert not turn_of(said("Thanks")).by_maintainer
+def test_a_turn_keeps_its_author_role_and_time() -> None:
+    reply = Message("monalisa", "OWNER", message("x").created_at, " Fixed. ")
+    assert turn_of(reply) == CondensedTurn("monalisa", "OWNER", reply.created_at, "Fixed.")
+    assert turn_of(reply).by_maintainer
+    assert not turn_of(message("Thanks")).by_maintainer
 
 
-def test_what_a_mail_program_added_is_no_part_of_a_turn() -> None:
+def test_text_added_by_a_mail_program_is_no_part_of_a_turn() -> None:
     text = "It is kept.\n\nSent from my phone\n\nOn May 4, 2025, at 9:00, octocat wrote:\n\n> Is it lost?"
-    assert turn_of(said(text, 2)).text == "It is kept."
+    assert turn_of(message(text, 2)).text == "It is kept."

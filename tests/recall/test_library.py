@@ -7,7 +7,7 @@ from bot.recall.library import blend, similar_query, word_query
 from tests.recall.samples import thread
 
 
-def test_a_term_of_the_title_counts_three_times_and_each_term_once() -> None:
+def test_a_title_term_counts_three_times_and_repetitions_do_not_count() -> None:
     query = similar_query(thread(1, "Cookie lost", "The cookie is lost, lost at a proxy."))
     (cookie,), (lost,), (proxy,) = terms("cookie"), terms("lost"), terms("proxy")
     assert query.terms == {proxy: 1.0, cookie: 3.0, lost: 3.0}
@@ -17,28 +17,28 @@ def test_a_thread_is_compared_with_opening_texts() -> None:
     assert set(similar_query(thread(1, "Cookie lost")).fields) == {TEXT}
 
 
-def test_what_a_template_put_there_is_not_looked_for() -> None:
+def test_template_text_is_not_searched_for() -> None:
     query = similar_query(thread(1, "Cookie", "### Describe the bug\n\n<!-- be nice -->\nproxy"))
     assert set(query.terms) == set(terms("cookie proxy"))
 
 
-def test_words_are_looked_for_in_texts_and_in_what_was_noted() -> None:
+def test_words_are_searched_for_in_texts_and_notes() -> None:
     query = word_query("cookie proxy cookie")
     assert query.terms == {terms("cookie")[0]: 2.0, terms("proxy")[0]: 1.0}
     assert set(query.fields) == {TEXT, NOTES}
 
 
-def test_nothing_to_look_for_is_an_empty_query() -> None:
+def test_a_text_without_terms_gives_an_empty_query() -> None:
     assert word_query("*** the").terms == {}
     assert similar_query(thread(1, "", "")).terms == {}
 
 
-def test_without_vectors_and_a_model_words_alone_choose() -> None:
+def test_without_vectors_and_a_model_a_query_has_only_words() -> None:
     query = similar_query(thread(1, "Cookie lost"))
     assert (dict(query.vectors), query.blend) == ({}, None)
 
 
-def test_vectors_and_what_the_model_knows_beforehand_go_with_the_query() -> None:
+def test_vectors_and_the_models_blend_go_with_the_query() -> None:
     vectors = {"trained": b"\x01\x02", "trained_title": b"\x03\x04"}
     model = shipped().with_vectors
     query = similar_query(thread(1, "Cookie lost"), vectors, model)
@@ -52,12 +52,12 @@ def test_a_model_of_words_alone_has_a_blend_too() -> None:
     assert query.blend == {"text": 2.0, "open": 1.0}
 
 
-def test_of_an_order_a_blend_has_all_that_an_index_can_see_and_nothing_else() -> None:
+def test_a_blend_has_exactly_the_weights_of_an_order_that_an_index_can_use() -> None:
     order = {name: float(number) for number, name in enumerate(ORDER, 1)}
     seen = ("text", *VECTOR_FIELDS, "open", "age", "closed", "length", "duplicates")
     assert blend(order) == {name: order[name] for name in seen}
 
 
-def test_what_an_order_does_not_weigh_is_not_in_a_blend() -> None:
+def test_a_blend_has_nothing_that_the_order_does_not_weigh() -> None:
     assert blend({"title_found": 3.0}) == {}
     assert blend({"semantic": 3.0}) == {"semantic": 3.0}

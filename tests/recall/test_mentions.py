@@ -1,4 +1,4 @@
-"""What a thread points at, with what memory knows of it."""
+"""The threads that a thread mentions, with what memory knows of them."""
 
 import pytest
 
@@ -6,37 +6,37 @@ from bot.domain.answer import CondensedTurn
 from bot.domain.thread import Kind, OutcomeKind, RepositoryAddress, Thread, Tombstone
 from bot.recall.mentions import NO_RECORD, canonical_chain, find_mentions, mentioned_elsewhere, referenced_numbers
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, closed, duplicate, said, thread
+from tests.recall.samples import at, closed, duplicate, message, thread
 
-PLACE = RepositoryAddress("octo-org/hello-world")
+REPOSITORY = RepositoryAddress("octo-org/hello-world")
 LIMITS = (3, 5_000)
 
 
 def test_references_are_read_from_title_body_and_comments_in_order_and_once() -> None:
-    one = thread(9, "After #5", "See #3 and #5, and #9.", comments=(said("Also GH-7, not `#8`. See #3."),))
-    assert referenced_numbers(one, PLACE) == [5, 3, 7]
+    issue = thread(9, "After #5", "See #3 and #5, and #9.", comments=(message("Also GH-7, not `#8`. See #3."),))
+    assert referenced_numbers(issue, REPOSITORY) == [5, 3, 7]
 
 
 def test_only_this_repository_counts() -> None:
-    one = thread(9, body="octo-org/hello-world#4, octo-org/other#5, https://github.com/octo-org/hello-world/issues/6")
-    assert referenced_numbers(one, PLACE) == [4, 6]
-    assert referenced_numbers(one, RepositoryAddress()) == []
+    issue = thread(9, body="octo-org/hello-world#4, octo-org/other#5, https://github.com/octo-org/hello-world/issues/6")
+    assert referenced_numbers(issue, REPOSITORY) == [4, 6]
+    assert referenced_numbers(issue, RepositoryAddress()) == []
 
 
-def test_what_a_bot_said_is_no_reference_of_the_thread() -> None:
-    assert referenced_numbers(thread(9, body="#3", comments=(said("#4", is_bot=True),)), PLACE) == [3]
+def test_references_in_a_bots_comment_do_not_count() -> None:
+    assert referenced_numbers(thread(9, body="#3", comments=(message("#4", is_bot=True),)), REPOSITORY) == [3]
 
 
-def test_a_link_to_another_host_counts_where_github_is_reached_under_it() -> None:
-    one = thread(9, body="https://git.example.com/octo-org/hello-world/issues/4")
-    assert referenced_numbers(one, PLACE) == []
-    assert referenced_numbers(one, RepositoryAddress("octo-org/hello-world", ("git.example.com",))) == [4]
+def test_a_link_to_another_host_counts_if_github_is_reached_there() -> None:
+    issue = thread(9, body="https://git.example.com/octo-org/hello-world/issues/4")
+    assert referenced_numbers(issue, REPOSITORY) == []
+    assert referenced_numbers(issue, RepositoryAddress("octo-org/hello-world", ("git.example.com",))) == [4]
 
 
-def test_a_mention_tells_how_it_ended(remember: Remember) -> None:
-    answer = said("We decided to keep PostgreSQL. Fixed by #8.", 3, "hubot", "MEMBER")
+def test_a_mention_shows_how_the_thread_ended(remember: Remember) -> None:
+    answer = message("We decided to keep PostgreSQL. Fixed by #8.", 3, "hubot", "MEMBER")
     old = closed(3, "Use PostgreSQL", "Redis lost `store/session.py`.", comments=(answer,), state_reason="completed")
-    (mention,), listed = find_mentions(thread(9, body="As in #3"), PLACE, remember(old), None, LIMITS)
+    (mention,), listed = find_mentions(thread(9, body="As in #3"), REPOSITORY, remember(old), None, LIMITS)
     assert (mention.id, mention.title, mention.state, mention.state_reason) == (
         3,
         "Use PostgreSQL",
@@ -50,35 +50,35 @@ def test_a_mention_tells_how_it_ended(remember: Remember) -> None:
     assert listed == ()
 
 
-def test_the_thread_itself_is_left_out_also_at_the_end_of_a_chain(remember: Remember) -> None:
+def test_the_thread_itself_is_left_out_even_at_the_end_of_a_chain(remember: Remember) -> None:
     memory = remember(duplicate(3, of=9), thread(9, body="#9 and #3"))
-    full, listed = find_mentions(thread(9, body="#9 and #3"), PLACE, memory, None, LIMITS)
+    full, listed = find_mentions(thread(9, body="#9 and #3"), REPOSITORY, memory, None, LIMITS)
     assert (full, listed) == ((), ())
 
 
 def test_an_issue_that_memory_does_not_hold_has_no_record(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="#4"), PLACE, remember(thread(1)), None, LIMITS)
+    full, _ = find_mentions(thread(9, body="#4"), REPOSITORY, remember(thread(1)), None, LIMITS)
     assert [(m.id, m.missing, m.title) for m in full] == [(4, NO_RECORD, "")]
     assert [mention.id for mention in full if mention.missing] == [4]
 
 
 def test_a_deleted_issue_has_no_record(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="#4"), PLACE, remember(Tombstone(4, at(5))), None, LIMITS)
+    full, _ = find_mentions(thread(9, body="#4"), REPOSITORY, remember(Tombstone(4, at(5))), None, LIMITS)
     assert [mention.id for mention in full if mention.missing] == [4]
 
 
-def test_a_number_that_does_not_exist_yet_is_nothing_to_speak_of(remember: Remember) -> None:
+def test_a_number_that_does_not_exist_yet_is_ignored(remember: Remember) -> None:
     memory = remember(thread(1))
-    assert find_mentions(thread(9, body="#10"), PLACE, memory, None, LIMITS) == ((), ())
-    full, _ = find_mentions(thread("ABC-9", body="#10"), PLACE, memory, None, LIMITS)
+    assert find_mentions(thread(9, body="#10"), REPOSITORY, memory, None, LIMITS) == ((), ())
+    full, _ = find_mentions(thread("ABC-9", body="#10"), REPOSITORY, memory, None, LIMITS)
     assert [mention.id for mention in full if mention.missing] == [10]
 
 
-def test_three_are_told_in_full_and_the_others_by_title(remember: Remember) -> None:
+def test_three_mentions_are_shown_in_full_and_the_others_by_title(remember: Remember) -> None:
     memory = remember(
         *(thread(n, f"Title {n}", "A body that says a little more than nothing at all.") for n in range(1, 8))
     )
-    full, listed = find_mentions(thread(9, body="#7 #6 #5 #4 #3"), PLACE, memory, None, LIMITS)
+    full, listed = find_mentions(thread(9, body="#7 #6 #5 #4 #3"), REPOSITORY, memory, None, LIMITS)
     assert [m.id for m in full] == [7, 6, 5]
     assert [(m.id, m.title, m.conversation, m.summary) for m in listed] == [
         (4, "Title 4", (), ""),
@@ -86,57 +86,57 @@ def test_three_are_told_in_full_and_the_others_by_title(remember: Remember) -> N
     ]
 
 
-def test_what_has_no_record_takes_no_place_from_what_can_be_told(remember: Remember) -> None:
+def test_a_mention_without_a_record_does_not_use_up_the_limit(remember: Remember) -> None:
     memory = remember(*(thread(n) for n in (1, 2, 3, 4)))
-    full, listed = find_mentions(thread(99, body="#50 #1 #2 #60 #3 #4"), PLACE, memory, None, LIMITS)
+    full, listed = find_mentions(thread(99, body="#50 #1 #2 #60 #3 #4"), REPOSITORY, memory, None, LIMITS)
     assert [m.id for m in full] == [50, 1, 2, 3]
     assert [m.id for m in listed] == [4]
 
 
 def test_each_conversation_has_at_most_five_thousand_characters(remember: Remember) -> None:
-    talk = tuple(said("word " * 100, n) for n in range(4, 40))
+    talk = tuple(message("word " * 100, n) for n in range(4, 40))
     memory = remember(*(thread(n, comments=talk) for n in (1, 2, 3)))
-    full, _ = find_mentions(thread(9, body="#1 #2 #3"), PLACE, memory, None, LIMITS)
+    full, _ = find_mentions(thread(9, body="#1 #2 #3"), REPOSITORY, memory, None, LIMITS)
     assert [m.id for m in full] == [1, 2, 3]
     assert all(4_000 < sum(turn.length for turn in m.conversation) <= 5_000 for m in full)
 
 
-@pytest.mark.parametrize("most", [0, 1, 10])
-def test_how_many_are_told_in_full_is_a_setting(remember: Remember, most: int) -> None:
+@pytest.mark.parametrize("limit", [0, 1, 10])
+def test_the_number_of_mentions_shown_in_full_is_a_setting(remember: Remember, limit: int) -> None:
     memory = remember(*(thread(n) for n in range(1, 9)))
-    full, listed = find_mentions(thread(9, body="#1 #2 #3 #4 #5 #6 #7 #8"), PLACE, memory, None, (most, 5_000))
-    assert (len(full), len(listed)) == (min(most, 8), 8 - min(most, 8))
+    full, listed = find_mentions(thread(9, body="#1 #2 #3 #4 #5 #6 #7 #8"), REPOSITORY, memory, None, (limit, 5_000))
+    assert (len(full), len(listed)) == (min(limit, 8), 8 - min(limit, 8))
 
 
 def test_a_hundred_references_end_in_a_short_list(remember: Remember) -> None:
     memory = remember(*(thread(n) for n in range(1, 101)))
     body = " ".join(f"#{n}" for n in range(1, 101))
-    full, listed = find_mentions(thread(200, body=body), PLACE, memory, None, LIMITS)
+    full, listed = find_mentions(thread(200, body=body), REPOSITORY, memory, None, LIMITS)
     assert (len(full), len(listed)) == (3, 10)
 
 
-def test_a_pull_request_is_told_as_one_with_its_state(remember: Remember) -> None:
+def test_a_pull_request_is_shown_with_its_state(remember: Remember) -> None:
     memory = remember(
         thread(1, kind=Kind.PULL),
         thread(2, kind=Kind.PULL, draft=True),
         closed(3, kind=Kind.PULL, merged_at=at(3.5)),
         closed(4, kind=Kind.PULL),
     )
-    full, listed = find_mentions(thread(9, body="#1 #2 #3 #4"), PLACE, memory, None, (3, 5_000))
-    told = [(m.kind, m.state, m.draft, m.merged_at) for m in (*full, *listed)]
-    assert told == [
+    full, listed = find_mentions(thread(9, body="#1 #2 #3 #4"), REPOSITORY, memory, None, (3, 5_000))
+    states = [(m.kind, m.state, m.draft, m.merged_at) for m in (*full, *listed)]
+    assert states == [
         (Kind.PULL, "open", False, None),
         (Kind.PULL, "open", True, None),
         (Kind.PULL, "closed", False, at(3.5)),
         (Kind.PULL, "closed", False, None),
     ]
-    full, listed = find_mentions(thread(9, body="#1 #2 #4 #3"), PLACE, memory, None, (3, 5_000))
+    full, listed = find_mentions(thread(9, body="#1 #2 #4 #3"), REPOSITORY, memory, None, (3, 5_000))
     assert [(m.id, m.merged_at) for m in listed] == [(3, at(3.5))]
 
 
-def test_a_pull_request_that_was_merged_later_is_open_then(remember: Remember) -> None:
+def test_a_pull_request_that_was_merged_later_is_shown_as_open(remember: Remember) -> None:
     memory = remember(closed(3, after=30, kind=Kind.PULL, merged_at=at(33)))
-    (mention,), _ = find_mentions(thread(9, body="#3"), PLACE, memory, at(9), LIMITS)
+    (mention,), _ = find_mentions(thread(9, body="#3"), REPOSITORY, memory, at(9), LIMITS)
     assert (mention.state, mention.merged_at) == ("open", None)
 
 
@@ -144,7 +144,7 @@ def test_a_pull_request_that_was_merged_later_is_open_then(remember: Remember) -
 
 
 @pytest.mark.parametrize(
-    ("body", "named"),
+    ("body", "expected"),
     [
         ("octocat/other#5", ("octocat/other#5",)),
         ("See https://github.com/octocat/other/issues/5 and Octocat/Other#5.", ("octocat/other#5",)),
@@ -157,117 +157,121 @@ def test_a_pull_request_that_was_merged_later_is_open_then(remember: Remember) -
         ("\ud800octocat/other#5\x00", ("octocat/other#5",)),
     ],
 )
-def test_threads_of_other_repositories_are_named(body: str, named: tuple[str, ...]) -> None:
-    assert mentioned_elsewhere(thread(9, body=body), RepositoryAddress("octocat/hello-world")) == named
+def test_threads_of_other_repositories_are_named(body: str, expected: tuple[str, ...]) -> None:
+    assert mentioned_elsewhere(thread(9, body=body), RepositoryAddress("octocat/hello-world")) == expected
 
 
-def test_they_are_named_from_the_title_the_text_and_the_comments_of_people() -> None:
-    one = thread(
+def test_threads_of_other_repositories_are_read_from_title_body_and_peoples_comments() -> None:
+    issue = thread(
         9,
         title="As octocat/a#1",
         body="octocat/b#2",
-        comments=(said("octocat/c#3"), said("octocat/d#4", is_bot=True), said("octocat/A#1")),
+        comments=(message("octocat/c#3"), message("octocat/d#4", is_bot=True), message("octocat/A#1")),
     )
-    assert mentioned_elsewhere(one, RepositoryAddress("octocat/hello-world")) == (
+    assert mentioned_elsewhere(issue, RepositoryAddress("octocat/hello-world")) == (
         "octocat/a#1",
         "octocat/b#2",
         "octocat/c#3",
     )
 
 
-def test_a_company_server_has_hosts_of_its_own() -> None:
-    one = thread(9, title="https://git.example.com/octocat/a/issues/1", body="https://github.com/octocat/b/issues/2")
-    assert mentioned_elsewhere(one, RepositoryAddress("octocat/hello-world", ("git.example.com",))) == ("octocat/a#1",)
+def test_a_company_server_has_its_own_hosts() -> None:
+    issue = thread(9, title="https://git.example.com/octocat/a/issues/1", body="https://github.com/octocat/b/issues/2")
+    assert mentioned_elsewhere(issue, RepositoryAddress("octocat/hello-world", ("git.example.com",))) == (
+        "octocat/a#1",
+    )
 
 
 # Duplicates
 
 
-def test_a_duplicate_of_what_stands_elsewhere_says_so_and_no_more(remember: Remember) -> None:
+def test_a_duplicate_of_an_unknown_thread_is_shown_without_its_original(remember: Remember) -> None:
     unknown = duplicate(3, of=77)
-    other = closed(4, "Hang", "It hangs.", comments=(said("Duplicate of octocat/other#5.", 4.5, "hubot", "MEMBER"),))
+    other = closed(4, "Hang", "It hangs.", comments=(message("Duplicate of octocat/other#5.", 4.5, "hubot", "MEMBER"),))
     five = closed(5, "Not this one", "Nothing to do with it.")
     full, _ = find_mentions(
         thread(9, body="#3 #4"), RepositoryAddress("octocat/hello-world"), remember(unknown, other, five), None, LIMITS
     )
-    told = [(m.id, m.chain, m.outcome.kind, m.outcome.duplicate_of) for m in full]
-    assert told == [(3, (), OutcomeKind.DUPLICATE, 77), (4, (), OutcomeKind.DUPLICATE, None)]
+    shown = [(m.id, m.chain, m.outcome.kind, m.outcome.duplicate_of) for m in full]
+    assert shown == [(3, (), OutcomeKind.DUPLICATE, 77), (4, (), OutcomeKind.DUPLICATE, None)]
 
 
-def chained(remember: Remember, *links: tuple[int, int]) -> list[int | str]:
+def chain_of(remember: Remember, *links: tuple[int, int]) -> list[int | str]:
     memory = remember(*(duplicate(key, of=target) for key, target in links), thread(1, "The first of all"))
     return canonical_chain(links[0][0], memory, None)
 
 
 def test_a_chain_of_duplicates_is_followed_to_its_end(remember: Remember) -> None:
-    assert chained(remember, (4, 3), (3, 2), (2, 1)) == [4, 3, 2, 1]
+    assert chain_of(remember, (4, 3), (3, 2), (2, 1)) == [4, 3, 2, 1]
 
 
 def test_a_cycle_ends_at_the_last_thread_that_was_new(remember: Remember) -> None:
-    assert chained(remember, (4, 3), (3, 2), (2, 4)) == [4, 3, 2]
-    assert chained(remember, (3, 3)) == [3]
+    assert chain_of(remember, (4, 3), (3, 2), (2, 4)) == [4, 3, 2]
+    assert chain_of(remember, (3, 3)) == [3]
 
 
-def test_a_chain_ends_before_a_thread_that_is_not_known(remember: Remember) -> None:
-    assert chained(remember, (4, 3), (3, 77)) == [4, 3]
+def test_a_chain_ends_before_an_unknown_thread(remember: Remember) -> None:
+    assert chain_of(remember, (4, 3), (3, 77)) == [4, 3]
 
 
-def test_a_chain_has_an_end_whatever_its_length(remember: Remember) -> None:
-    assert len(chained(remember, *((n, n - 1) for n in range(40, 1, -1)))) == 11
+def test_a_chain_is_followed_only_to_a_limit(remember: Remember) -> None:
+    assert len(chain_of(remember, *((n, n - 1) for n in range(40, 1, -1)))) == 11
 
 
-def test_a_mentioned_duplicate_is_told_as_its_canonical_issue(remember: Remember) -> None:
+def test_a_mentioned_duplicate_is_shown_as_its_canonical_issue(remember: Remember) -> None:
     memory = remember(duplicate(4, of=3), duplicate(3, of=1), closed(1, "The first of all"))
-    full, _ = find_mentions(thread(9, body="#4, also #1"), PLACE, memory, None, LIMITS)
+    full, _ = find_mentions(thread(9, body="#4, also #1"), REPOSITORY, memory, None, LIMITS)
     assert [(m.id, m.title, m.chain) for m in full] == [(1, "The first of all", (4, 3))]
 
 
-# As it stood then
+# As of an earlier time
 
 
-def test_nothing_from_after_the_moment_is_told(remember: Remember) -> None:
-    later = said("Fixed by #8.", 30, "hubot", "MEMBER")
+def test_nothing_later_than_the_given_time_is_shown(remember: Remember) -> None:
+    later = message("Fixed by #8.", 30, "hubot", "MEMBER")
     memory = remember(closed(3, "Old", "It breaks.", after=27, comments=(later,)), thread(4, "Later", days=25))
-    full, _ = find_mentions(thread(9, body="#3 and #4", days=20), PLACE, memory, at(20), LIMITS)
+    full, _ = find_mentions(thread(9, body="#3 and #4", days=20), REPOSITORY, memory, at(20), LIMITS)
     assert [(m.id, m.state, m.missing) for m in full] == [(3, "open", ""), (4, "", NO_RECORD)]
     assert "Fixed" not in str(full[0].conversation)
 
 
-# What it tells
+# What a mention shows
 
 
-def told(remember: Remember, one: Thread) -> tuple[str, tuple[CondensedTurn, ...]]:
-    (mention,), _ = find_mentions(thread(99, body=f"#{one.id}"), PLACE, remember(one), None, LIMITS)
+def summary_and_conversation(remember: Remember, issue: Thread) -> tuple[str, tuple[CondensedTurn, ...]]:
+    (mention,), _ = find_mentions(thread(99, body=f"#{issue.id}"), REPOSITORY, remember(issue), None, LIMITS)
     return mention.summary, mention.conversation
 
 
 def test_a_reply_too_short_to_be_understood_is_no_summary(remember: Remember) -> None:
-    one = thread(3, body="Packets that were coalesced cannot be told apart.", comments=(said("And `packet_dropped`."),))
-    assert told(remember, one)[0] == "Packets that were coalesced cannot be told apart."
+    issue = thread(
+        3, body="Packets that were coalesced cannot be told apart.", comments=(message("And `packet_dropped`."),)
+    )
+    assert summary_and_conversation(remember, issue)[0] == "Packets that were coalesced cannot be told apart."
 
 
 def test_a_reply_of_some_length_is_the_summary(remember: Remember) -> None:
     reply = "Please try the nightly build, it should be gone there by now."
-    assert told(remember, thread(3, body="It breaks.", comments=(said(reply),)))[0] == reply
+    assert summary_and_conversation(remember, thread(3, body="It breaks.", comments=(message(reply),)))[0] == reply
 
 
 def test_a_conversation_that_says_no_more_than_the_summary_is_left_out(remember: Remember) -> None:
     body = "This is the tracking issue for everything about header compression."
-    assert told(remember, thread(3, body=body)) == (body, ())
-    assert told(remember, thread(4, body=f"{body}\n\nSee the list."))[1] != ()
+    assert summary_and_conversation(remember, thread(3, body=body)) == (body, ())
+    assert summary_and_conversation(remember, thread(4, body=f"{body}\n\nSee the list."))[1] != ()
 
 
 @pytest.mark.parametrize(
     "text", ["Merge #4", "> as in #4", "2024-03-01T10:00:00Z job #4 failed", "a1b2c3d Fix it (#4)"]
 )
-def test_that_a_number_in_pasted_output_has_no_record_is_not_told(remember: Remember, text: str) -> None:
+def test_an_unknown_number_in_pasted_output_is_ignored(remember: Remember, text: str) -> None:
     memory = remember(closed(3), thread(1))
-    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n"), PLACE, memory, None, LIMITS)
+    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n"), REPOSITORY, memory, None, LIMITS)
     assert full == ()
-    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n\nIs it #4?"), PLACE, memory, None, LIMITS)
-    assert [(one.id, one.missing) for one in full] == [(4, NO_RECORD)]
+    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n\nIs it #4?"), REPOSITORY, memory, None, LIMITS)
+    assert [(mention.id, mention.missing) for mention in full] == [(4, NO_RECORD)]
 
 
-def test_what_is_known_of_a_number_in_pasted_output_is_told(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="Merge #3"), PLACE, remember(closed(3)), None, LIMITS)
-    assert [one.id for one in full] == [3]
+def test_a_known_number_in_pasted_output_is_shown(remember: Remember) -> None:
+    full, _ = find_mentions(thread(9, body="Merge #3"), REPOSITORY, remember(closed(3)), None, LIMITS)
+    assert [mention.id for mention in full] == [3]

@@ -6,7 +6,7 @@ from bot.recall.mentions import telling_files
 
 
 @pytest.mark.parametrize(
-    ("named", "shown"),
+    ("paths", "expected"),
     [
         (["auth/cookie.py", "cookie.py"], ["auth/cookie.py"]),
         (["cookie.py", "auth/cookie.py"], ["auth/cookie.py"]),
@@ -21,9 +21,9 @@ from bot.recall.mentions import telling_files
         ([], []),
     ],
 )
-def test_each_file_is_named_once_where_it_is_found(named: list[str], shown: list[str]) -> None:
-    assert list(telling_files(named)) == shown
+def test_each_file_is_shown_once_by_its_most_telling_path(paths: list[str], expected: list[str]) -> None:
+    assert list(telling_files(paths)) == expected
 
 
-def test_two_writings_of_one_path_are_both_kept_rather_than_none() -> None:
+def test_two_spellings_of_one_path_do_not_drop_each_other() -> None:
     assert telling_files(["a/b.py", "a\\b.py"])

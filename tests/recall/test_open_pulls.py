@@ -1,4 +1,4 @@
-"""Which open pull request is told with an open issue, and when it is not told any more."""
+"""Which open pull request is shown with an open issue, and when it no longer is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bot.recall.open_pulls import remembered_pulls, still_open, with_pulls
 from tests.recall.conftest import Remember
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
-PLACE = RepositoryAddress("octo-org/hello-world")
-ASKING = Thread(50, "Logged out", 'File "/usr/lib/auth/session.py", line 3', "monalisa", NOW)
+REPOSITORY = RepositoryAddress("octo-org/hello-world")
+QUESTION = Thread(50, "Logged out", 'File "/usr/lib/auth/session.py", line 3', "monalisa", NOW)
 CONTEXT = Context(
     mentioned=(
         Mention(5, "Open", "open"), Mention(6, "Closed", "closed"), Mention(7, "A pull", "open", kind=Kind.PULL),
@@ -28,7 +28,7 @@ CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("candidates", "expected"),
     [
         ([CLOSES], [60]),
         (
@@ -39,7 +39,7 @@ CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
         ([replace(CLOSES, id=50)], []),  # the thread itself
         ([replace(CLOSES, closes=False)], []),
         ([OpenPull(5, 61, files=("src/auth/session.py",)), CLOSES], [60]),
-        ([OpenPull(5, 61, files=("src/auth/session.py",))], []),  # the folder before it is another one
+        ([OpenPull(5, 61, files=("src/auth/session.py",))], []),  # its parent folder is another one
         ([OpenPull(5, 61, files=("auth/session.py",))], [61]),
         ([OpenPull(5, 61, files=("session.py", "auth/session.pyx"))], []),
         ([replace(CLOSES, id=62, draft=True), CLOSES], [60]),
@@ -47,19 +47,19 @@ CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
         ([CLOSES, OpenPull(5, 59, closes=True)], [59]),  # one in memory needs no date
     ],
 )
-def test_of_several_the_one_that_says_most_is_told(found: list[OpenPull], told: list[int]) -> None:
-    context = with_pulls(CONTEXT, found, ASKING)
-    assert [pull.id for pull in context.pulls] == told
-    assert set(told) <= set(shown_in(context))
-    assert with_pulls(context, found, ASKING) == context
-    assert [pull.id for pull in with_pulls(CONTEXT, reversed(found), ASKING).pulls] == told
+def test_the_most_telling_of_several_pull_requests_is_shown(candidates: list[OpenPull], expected: list[int]) -> None:
+    context = with_pulls(CONTEXT, candidates, QUESTION)
+    assert [pull.id for pull in context.pulls] == expected
+    assert set(expected) <= set(shown_in(context))
+    assert with_pulls(context, candidates, QUESTION) == context
+    assert [pull.id for pull in with_pulls(CONTEXT, reversed(candidates), QUESTION).pulls] == expected
 
 
 def pull(key: int, body: str, **rest: object) -> Thread:
     return Thread(key, f"Change {key}", body, "hubot", NOW, **({"kind": Kind.PULL} | rest))  # type: ignore[arg-type]
 
 
-def test_remembered_pull_requests_count_that_say_that_they_close_the_issue(remember: Remember) -> None:
+def test_remembered_pull_requests_count_if_they_say_that_they_close_the_issue(remember: Remember) -> None:
     memory: Memory = remember(
         Thread(12, "Crash", "It crashes.", "octocat", NOW),
         pull(20, "Fixes #12."),
@@ -70,16 +70,16 @@ def test_remembered_pull_requests_count_that_say_that_they_close_the_issue(remem
         pull(25, "Fixes #12.", state="closed", closed_at=NOW),
         pull(26, "Fixes #121."),
     )
-    found = remembered_pulls([12, 13], memory, PLACE)
-    assert sorted((one.about, one.id, one.draft, one.seen_at) for one in found) == [
+    pulls = remembered_pulls([12, 13], memory, REPOSITORY)
+    assert sorted((each.about, each.id, each.draft, each.seen_at) for each in pulls) == [
         (12, 20, False, None),
         (12, 24, True, None),
     ]
-    assert remembered_pulls([], memory, PLACE) == []
+    assert remembered_pulls([], memory, REPOSITORY) == []
 
 
-def test_what_memory_knows_of_a_pull_request_counts(remember: Remember) -> None:
+def test_memory_overrides_what_was_seen_of_a_pull_request_before(remember: Remember) -> None:
     memory: Memory = remember(pull(20, ""), pull(21, "", state="closed", closed_at=NOW))
     memory.stage(Changes(records=(Tombstone(22, NOW),)))
-    asked = [OpenPull(5, number, "Before", seen_at=NOW) for number in (20, 21, 22, 23)]
-    assert [(one.id, one.title) for one in still_open(asked, memory)] == [(20, "Change 20"), (23, "Before")]
+    candidates = [OpenPull(5, number, "Before", seen_at=NOW) for number in (20, 21, 22, 23)]
+    assert [(each.id, each.title) for each in still_open(candidates, memory)] == [(20, "Change 20"), (23, "Before")]

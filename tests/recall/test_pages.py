@@ -22,7 +22,7 @@ from tests.recall.samples import at, similar, thread
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample"
-PLACE = RepositoryAddress("octo-org/linkbarn")
+REPOSITORY = RepositoryAddress("octo-org/linkbarn")
 
 
 def page(key: str, body: str, days: float = 0, title: str = "") -> Thread:
@@ -36,8 +36,8 @@ def sample_pages() -> list[Thread]:
     return docs + [page(f"wiki:{path.stem}", path.read_text("utf-8"), 0, path.stem.replace("-", " ")) for path in wiki]
 
 
-def found(question: Thread, memory: Memory, **wanted: float) -> tuple[PageHit, ...]:
-    return find_pages(question, memory, replace(PageSettings(), **wanted), PLACE)
+def search_pages(question: Thread, memory: Memory, **overrides: float) -> tuple[PageHit, ...]:
+    return find_pages(question, memory, replace(PageSettings(), **overrides), REPOSITORY)
 
 
 @pytest.fixture
@@ -47,18 +47,18 @@ def memory(remember: Remember) -> Memory:
 
 def test_a_question_is_answered_by_the_section_that_covers_it(memory: Memory) -> None:
     events = json.loads((SAMPLE / "events.json").read_text("utf-8"))
-    asked = next(one["issue"] for one in events["more"] if one["expect"] == "from the docs")
-    (hit,) = found(thread(77, asked["title"], asked["body"]), memory)
+    question = next(one["issue"] for one in events["more"] if one["expect"] == "from the docs")
+    (hit,) = search_pages(thread(77, question["title"], question["body"]), memory)
     assert hit.title == "Keyboard shortcuts: In a list"
     assert hit.url == "https://github.com/octo-org/linkbarn/wiki/Keyboard-shortcuts#in-a-list"
     assert hit.excerpt
     assert 0.65 <= hit.similarity <= 1
 
 
-def test_what_no_page_covers_is_met_with_silence(memory: Memory) -> None:
+def test_a_question_that_no_page_covers_finds_none(memory: Memory) -> None:
     events = json.loads((SAMPLE / "events.json").read_text("utf-8"))
     silent = next(one["issue"] for one in events["more"] if one["expect"] == "silent")
-    assert found(thread(76, silent["title"], silent["body"]), memory) == ()
+    assert search_pages(thread(76, silent["title"], silent["body"]), memory) == ()
 
 
 def test_most_of_the_samples_issues_get_the_page_that_is_about_them(remember: Remember) -> None:
@@ -73,8 +73,8 @@ def test_most_of_the_samples_issues_get_the_page_that_is_about_them(remember: Re
         46: "Configuration: Server",
         73: "Configuration: Serving under a path with Caddy",
     }
-    titles = {one.id: [hit.title for hit in found(one, memory)] for one in issues if one.id in expected}
-    assert all(expected[key] in told for key, told in titles.items()), titles
+    titles = {issue.id: [hit.title for hit in search_pages(issue, memory)] for issue in issues if issue.id in expected}
+    assert all(expected[key] in shown for key, shown in titles.items()), titles
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_the_best_section_stands_for_its_page_and_the_best_pages_come_first(reme
         page("docs:docs/b.md", "# Workers\n\nA gallery has workers that restart.\n"),
         *(page(f"docs:docs/{n}.md", f"# Page {n}\n\nSomething about chairs, tables and lamps.\n") for n in range(6)),
     )
-    hits = found(
+    hits = search_pages(
         thread(1, "Saving a large gallery fails", "I had to restart the blue worker to save it again."), memory
     )
     assert hits[0].title == "Galleries: Slow ones"
@@ -93,12 +93,12 @@ def test_the_best_section_stands_for_its_page_and_the_best_pages_come_first(reme
     assert [hit.similarity for hit in hits] == sorted((hit.similarity for hit in hits), reverse=True)
 
 
-def test_a_quotation_that_stands_in_a_page_finds_it(remember: Remember) -> None:
+def test_a_quotation_from_a_page_finds_that_page(remember: Remember) -> None:
     memory = remember(
         page("docs:docs/odd.md", "# Oddities\n\n| message | is |\n|---|---|\n| `queue is blocked` | wait |\n"),
         *(page(f"docs:docs/{n}.md", f"# Page {n}\n\nChairs, tables, lamps.\n") for n in range(6)),
     )
-    hits = found(thread(1, "What does this mean", 'It only says "Queue is  blocked"'), memory)
+    hits = search_pages(thread(1, "What does this mean", 'It only says "Queue is  blocked"'), memory)
     assert [hit.title for hit in hits] == ["Oddities"]
 
 
@@ -114,26 +114,30 @@ CODES = ["E_SESSION_EXPIRED", "ERR_TOKEN_LOST", "ECONNREFUSED", "TS2345", "E1042
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_code_of_an_error_finds_its_page_from_another_script(remember: Remember, code: str) -> None:
+def test_an_error_code_finds_its_page_from_a_question_in_another_script(remember: Remember, code: str) -> None:
     text = f"# Error codes\n\n## Signing in\n\nThe server answers {code} when the cookie has another path. Set it.\n"
     heading = f"# Failures\n\n## `{code}`\n\nThe cookie has another path than the server.\n"
-    asked = {script: thread(900, title, body.format(code)) for script, (title, body) in IN_OTHER_SCRIPTS.items()}
+    questions = {script: thread(900, title, body.format(code)) for script, (title, body) in IN_OTHER_SCRIPTS.items()}
     memory = remember(*sample_pages())
-    assert {script: found(one, memory) for script, one in asked.items()} == dict.fromkeys(asked, ())
+    assert {script: search_pages(question, memory) for script, question in questions.items()} == dict.fromkeys(
+        questions, ()
+    )
     for written, title in ((text, "Error codes: Signing in"), (heading, f"Failures: {code}")):
         memory = remember(*sample_pages(), page("docs:docs/errors.md", written))
-        titles = {script: [hit.title for hit in found(one, memory)] for script, one in asked.items()}
-        assert titles == {script: [title] for script in asked}
+        titles = {
+            script: [hit.title for hit in search_pages(question, memory)] for script, question in questions.items()
+        }
+        assert titles == {script: [title] for script in questions}
 
 
 def test_a_page_in_the_same_language_with_the_code_is_found(remember: Remember) -> None:
     title, body = IN_OTHER_SCRIPTS["zh"]
     text = "# 错误代码\n\n## 会话过期\n\n错误 `ERR_TOKEN_LOST` 表示会话已过期，请重新登录并检查服务器时间设置。\n"
     memory = remember(*sample_pages(), page("docs:docs/zh.md", text))
-    assert [hit.title for hit in found(thread(900, title, body.format("ERR_TOKEN_LOST")), memory)] == [
+    assert [hit.title for hit in search_pages(thread(900, title, body.format("ERR_TOKEN_LOST")), memory)] == [
         "错误代码: 会话过期"
     ]
-    assert found(thread(900, title, body.format("ERR_TOKEN_GONE")), memory) == ()
+    assert search_pages(thread(900, title, body.format("ERR_TOKEN_GONE")), memory) == ()
 
 
 @pytest.mark.parametrize("name", ["cookie", "UTF-8", "TypeError", "Linkbarn", "E104", "ORA-0094"])
@@ -141,7 +145,7 @@ def test_a_name_alone_is_no_answer_to_a_report_in_another_script(remember: Remem
     text = f"# Notes\n\nThe cookie is UTF-8, a TypeError is E1042, ORA-00942 in Linkbarn, and it is {name} again.\n"
     memory = remember(*sample_pages(), page("docs:docs/notes.md", text.replace(f"is {name} again", "is odd")))
     title, body = IN_OTHER_SCRIPTS["ja"]
-    assert found(thread(900, title, body.format(name)), memory) == ()
+    assert search_pages(thread(900, title, body.format(name)), memory) == ()
 
 
 def test_words_that_are_scattered_over_a_long_list_are_no_answer(remember: Remember) -> None:
@@ -150,36 +154,36 @@ def test_words_that_are_scattered_over_a_long_list_are_no_answer(remember: Remem
     scattered = "\n".join(item.format(word) for word in words for _ in range(9))
     together = f"{item.format('chair')}\n" * 40 + item.format(" ".join(words))
     others = [page(f"docs:docs/{n}.md", f"# Page {n}\n\nChairs, tables, lamps.\n") for n in range(6)]
-    asked = thread(1, "Gallery blocks the snapshot queue", "The worker is blocked until I restart it.")
-    assert found(asked, remember(page("docs:docs/long.md", f"# Long\n\n{scattered}\n"), *others)) == ()
-    assert found(asked, remember(page("docs:docs/long.md", f"# Long\n\n{together}\n", days=1), *others)) != ()
+    question = thread(1, "Gallery blocks the snapshot queue", "The worker is blocked until I restart it.")
+    assert search_pages(question, remember(page("docs:docs/long.md", f"# Long\n\n{scattered}\n"), *others)) == ()
+    assert search_pages(question, remember(page("docs:docs/long.md", f"# Long\n\n{together}\n", days=1), *others)) != ()
 
 
 def test_some_shared_words_are_no_answer(memory: Memory) -> None:
-    assert found(thread(1, "Server", "archive"), memory, similarity_threshold=0.0) == ()
+    assert search_pages(thread(1, "Server", "archive"), memory, similarity_threshold=0.0) == ()
 
 
 def test_the_floor_and_the_number_of_pages_are_settings(memory: Memory) -> None:
-    asked = thread(1, "Where do sessions live after the move", "from SQLite to PostgreSQL, in the database?")
-    shown = found(asked, memory, similarity_threshold=0.0, max_results=5)
+    question = thread(1, "Where do sessions live after the move", "from SQLite to PostgreSQL, in the database?")
+    shown = search_pages(question, memory, similarity_threshold=0.0, max_results=5)
     assert len(shown) > 1
-    assert found(asked, memory, similarity_threshold=0.0, max_results=1) == shown[:1]
-    assert found(asked, memory, similarity_threshold=1.0) == ()
-    assert found(asked, memory, max_results=0) == ()
+    assert search_pages(question, memory, similarity_threshold=0.0, max_results=1) == shown[:1]
+    assert search_pages(question, memory, similarity_threshold=1.0) == ()
+    assert search_pages(question, memory, max_results=0) == ()
 
 
 @pytest.mark.parametrize("title", ["", "???", "the and of", "\0\ud800"])
-def test_a_title_without_a_word_is_not_asked(memory: Memory, title: str) -> None:
-    assert found(thread(1, title, "Export a shelf as Markdown files"), memory) == ()
+def test_a_title_without_a_word_finds_no_pages(memory: Memory, title: str) -> None:
+    assert search_pages(thread(1, title, "Export a shelf as Markdown files"), memory) == ()
 
 
-def test_pages_of_later_are_not_known_before(remember: Remember) -> None:
+def test_a_page_is_not_found_before_it_existed(remember: Remember) -> None:
     memory = remember(page("wiki:Export", "# Export\n\nExport a shelf as Markdown files with front matter.\n", days=5))
-    asked = thread(1, "Export a shelf as Markdown files", "with front matter")
-    assert find_pages(asked, memory, PageSettings(), PLACE, at(4)) == ()
+    question = thread(1, "Export a shelf as Markdown files", "with front matter")
+    assert find_pages(question, memory, PageSettings(), REPOSITORY, at(4)) == ()
     assert (
-        find_pages(asked, memory, PageSettings(), PLACE, at(6))
-        == find_pages(asked, memory, PageSettings(), PLACE)
+        find_pages(question, memory, PageSettings(), REPOSITORY, at(6))
+        == find_pages(question, memory, PageSettings(), REPOSITORY)
         != ()
     )
 
@@ -191,21 +195,21 @@ def test_pages_and_threads_are_never_taken_for_each_other(remember: Remember) ->
         thread(1, words, "with front matter", days=1),
         *(thread(number, f"Chair number {number}", "and a lamp", days=1) for number in range(2, 9)),
     )
-    asked = thread(20, words, "with front matter")
-    seen, still_open = similar(asked, memory, None, (), Limits(0.0, 3, 2, 12_000))
+    question = thread(20, words, "with front matter")
+    seen, still_open = similar(question, memory, None, (), Limits(0.0, 3, 2, 12_000))
     assert [match.id for match in (*seen, *still_open)] == [1]
-    assert [hit.title for hit in found(asked, memory)] == ["Export"]
+    assert [hit.title for hit in search_pages(question, memory)] == ["Export"]
 
 
-def test_two_askings_give_the_same(memory: Memory) -> None:
-    asked = thread(1, "Trusted proxies", "X-Forwarded-For is not believed behind a proxy; which networks do I set?")
-    assert found(asked, memory) == found(asked, memory) != ()
+def test_the_same_question_finds_the_same_pages(memory: Memory) -> None:
+    question = thread(1, "Trusted proxies", "X-Forwarded-For is not believed behind a proxy; which networks do I set?")
+    assert search_pages(question, memory) == search_pages(question, memory) != ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["[", "*", ">", "# a\n", "\u202e", "export ", '"', "`a b` "])
 def test_hostile_pages_and_questions_cost_little(remember: Remember, piece: str) -> None:
     memory = remember(*(page(f"wiki:{n}", piece * (60_000 // len(piece)), title="Export a shelf") for n in range(2)))
-    began = time.process_time()
-    found(thread(1, f"Export {piece}", piece * (60_000 // len(piece))), memory)
-    assert time.process_time() - began < 6
+    start = time.process_time()
+    search_pages(thread(1, f"Export {piece}", piece * (60_000 // len(piece))), memory)
+    assert time.process_time() - start < 6

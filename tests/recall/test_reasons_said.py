@@ -1,10 +1,10 @@
-"""What people say in a text, without what their machines add."""
+"""What people write in a text, without the output of machines."""
 
 import pytest
 
 from bot.recall.reasons import strip_machine_output
 from tests.examples import share
-from tests.reading.linear import takes_linear_time
+from tests.reading.linear import assert_linear_time
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,11 @@ from tests.reading.linear import takes_linear_time
         "note: run with `RUST_BACKTRACE=1` for a backtrace",
     ],
 )
-def test_lines_of_machines_are_left_out(line: str) -> None:
+def test_lines_written_by_machines_are_left_out(line: str) -> None:
     assert strip_machine_output(f"The relay closes.\n{line}\nAgain.") == "The relay closes.\nAgain."
 
 
-def test_paths_positions_prompts_and_how_a_panic_is_told_are_left_out() -> None:
+def test_paths_positions_prompts_and_the_prefix_of_a_panic_are_left_out() -> None:
     text = "mona@laptop:~$ run /home/mona/src/relay.rs and relay.rs:12:3\nthread 'main' panicked at 'no relay'"
     assert strip_machine_output(text).split() == [":~$", "run", "and", "'no", "relay'"]
 
@@ -37,5 +37,5 @@ PIECES = ["a/", "/a", "a.", "a@", "1:", "thread '", " ", "\\", "x/y.", "make: ",
 
 
 @pytest.mark.parametrize("piece", share(PIECES))
-def test_time_grows_with_the_text(piece: str) -> None:
-    takes_linear_time(strip_machine_output, piece)
+def test_hostile_text_takes_linear_time(piece: str) -> None:
+    assert_linear_time(strip_machine_output, piece)

@@ -1,4 +1,4 @@
-"""The day on which everybody reports the same: what says it again does not hide how it was fixed."""
+"""The day on which everybody reports the same: the repeats do not hide the issue that has the fix."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ from bot.recall.library import threads
 from bot.recall.similar import Limits
 from bot.sources.archive_file import read_archive
 from tests.recall.conftest import Remember
-from tests.recall.samples import closed, said, similar, thread
+from tests.recall.samples import closed, message, similar, thread
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 LIMITS = Limits(floor=0.65, closed=3, open=2, budget=12_000)
@@ -29,7 +29,7 @@ Version 2.2.1"""
 def outage(remember: Remember) -> Memory:
     """The sample, and after it the same report again and again, each by another account."""
     history = list(read_archive(SAMPLE))
-    last = max(one.created_at for one in history)
+    last = max(issue.created_at for issue in history)
     repeats = [
         thread(FIRST + n, TITLE, BODY, author=f"user-{n}", created_at=last + timedelta(minutes=1 + n))
         for n in range(REPEATS + 1)
@@ -38,11 +38,11 @@ def outage(remember: Remember) -> Memory:
 
 
 @pytest.mark.slow
-def test_the_fixed_one_is_shown_to_the_thirtieth_repeat_as_to_the_first(outage: Memory) -> None:
+def test_the_thirtieth_repeat_is_shown_the_fixed_issue_like_the_first(outage: Memory) -> None:
     reports = threads(outage, range(FIRST, FIRST + REPEATS + 1), None)
     shown = {}
-    for before, (number, one) in enumerate(reports.items()):
-        seen, still_open = similar(one, outage, None, (), LIMITS)
+    for before, (number, report) in enumerate(reports.items()):
+        seen, still_open = similar(report, outage, None, (), LIMITS)
         reason = seen[0].why[0] if seen else ""
         shown[number] = ([match.id for match in seen], reason, len(still_open) == min(before, LIMITS.open))
     assert list(reports) == list(range(FIRST, FIRST + REPEATS + 1))
@@ -60,10 +60,12 @@ LINE = "linkbarn.auth WARNING SESSION_PATH_MISMATCH cookie path '/' but base pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("writers", "shown"), [(len(IN_OTHER_WORDS), 4), (1, 3)])
-def test_the_first_reports_of_an_outage_do_not_hide_the_fixed_one(remember: Remember, writers: int, shown: int) -> None:
-    """But where one person wrote them all they are a subject, and not an outage."""
+def test_the_first_reports_of_an_outage_do_not_hide_the_fixed_issue(
+    remember: Remember, writers: int, shown: int
+) -> None:
+    """If one person wrote them all, they are a topic and not an outage."""
     history = list(read_archive(SAMPLE))
-    last = max(one.created_at for one in history)
+    last = max(issue.created_at for issue in history)
     reports = [
         thread(
             FIRST + n, title, f"{body}\n\n```\n{LINE}\n```", author=f"user-{n % writers}",
@@ -72,7 +74,7 @@ def test_the_first_reports_of_an_outage_do_not_hide_the_fixed_one(remember: Reme
         for n, (title, body) in enumerate(IN_OTHER_WORDS)
     ]  # fmt: skip
     memory = remember(*history, *reports)
-    seen = [similar(one, memory, None, (), LIMITS)[0] for one in reports]
+    seen = [similar(issue, memory, None, (), LIMITS)[0] for issue in reports]
     assert [match.id for part in seen for match in part] == [FIXED] * shown
 
 
@@ -88,21 +90,23 @@ OTHERS = (
 ERROR = "SESSION_PATH_MISMATCH cookie path / != /bm"
 
 
-def test_one_open_copy_takes_nothing_from_the_fixed_one(remember: Remember) -> None:
-    """In a memory of a few threads, where the best of them is what all others are measured by."""
-    told = f"After the upgrade I am sent back to the login page every time. The log has `{ERROR}`."
-    fix = said("Fixed in 2.3 by #30.", 1.4, "hubot", "MEMBER")
-    fixed = closed(1, "Login loop after the upgrade to 2.2", told, comments=(fix,))
+def test_an_open_copy_does_not_lower_the_similarity_of_the_fixed_issue(remember: Remember) -> None:
+    """In a memory of a few threads, in which all others are measured by the best."""
+    body = f"After the upgrade I am sent back to the login page every time. The log has `{ERROR}`."
+    fix = message("Fixed in 2.3 by #30.", 1.4, "hubot", "MEMBER")
+    fixed = closed(1, "Login loop after the upgrade to 2.2", body, comments=(fix,))
     others = [thread(number, *texts) for number, texts in enumerate(OTHERS, start=2)]
-    again = f"I log in and land on the login page again, since I did the upgrade to 2.2.1. I see `{ERROR}` in the log."
-    asked = thread(12, "Login loops since the update to 2.2", again)
+    body_again = (
+        f"I log in and land on the login page again, since I did the upgrade to 2.2.1. I see `{ERROR}` in the log."
+    )
+    question = thread(12, "Login loops since the update to 2.2", body_again)
 
     def shown() -> list[list[float]]:
-        return [[one.similarity for one in part] for part in similar(asked, memory, None, (), LIMITS)]
+        return [[match.similarity for match in part] for part in similar(question, memory, None, (), LIMITS)]
 
     memory = remember(fixed, *others)
     [alone], nothing = shown()
-    memory = remember(thread(10, asked.title, asked.body, author="octocat"))
+    memory = remember(thread(10, question.title, question.body, author="octocat"))
     [beside], [copy] = shown()
     assert nothing == []
     assert beside == pytest.approx(alone, abs=0.03)

@@ -1,4 +1,4 @@
-"""Similar threads: those that ended apart from the open ones, duplicates folded, nothing shown twice."""
+"""Similar threads: closed and open ones apart, duplicates folded, nothing shown twice."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +13,7 @@ from bot.reading.digest import digest
 from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, SimilarThreads, find_similar, is_next_in_series
 from tests.recall.conftest import Remember
-from tests.recall.samples import at, closed, duplicate, said, similar, thread
+from tests.recall.samples import at, closed, duplicate, message, similar, thread
 
 TITLE = "Login loops after the upgrade"
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
@@ -36,50 +36,50 @@ FILLER = tuple(
 
 
 def ask(
-    memory: Memory, one: Thread | None = None, limits: Limits = LIMITS, skip: tuple[int, ...] = ()
+    memory: Memory, question: Thread | None = None, limits: Limits = LIMITS, skip: tuple[int, ...] = ()
 ) -> list[list[Match]]:
-    one = one or thread(500, TITLE, BODY)
-    return [list(part) for part in similar(one, memory, None, skip, limits)]
+    question = question or thread(500, TITLE, BODY)
+    return [list(part) for part in similar(question, memory, None, skip, limits)]
 
 
-def ids(found: list[list[Match]]) -> list[list[int | str]]:
-    return [[match.id for match in part] for part in found]
+def ids(matches: list[list[Match]]) -> list[list[int | str]]:
+    return [[match.id for match in part] for part in matches]
 
 
-def test_the_closed_ones_stand_apart_from_the_open_ones(remember: Remember) -> None:
-    found = ask(remember(closed(1, TITLE, BODY), thread(2, TITLE, BODY, author="hubot"), *FILLER))
-    assert ids(found) == [[1], [2]]
-    assert found[0][0].conversation[0].author == "monalisa"
-    assert found[1][0].conversation == ()
+def test_closed_and_open_threads_are_shown_apart(remember: Remember) -> None:
+    matches = ask(remember(closed(1, TITLE, BODY), thread(2, TITLE, BODY, author="hubot"), *FILLER))
+    assert ids(matches) == [[1], [2]]
+    assert matches[0][0].conversation[0].author == "monalisa"
+    assert matches[1][0].conversation == ()
 
 
-def test_what_is_shown_already_stays_below_the_floor_and_takes_no_place_of_another(remember: Remember) -> None:
+def test_threads_shown_before_stay_even_below_the_floor_and_within_the_limit(remember: Remember) -> None:
     memory = remember(*(closed(n, f"{TITLE} {n}", BODY) for n in range(1, 5)), *FILLER)
     (shown, _) = ids(ask(memory))
-    (left,) = {1, 2, 3, 4} - set(shown)
-    none = Limits(floor=1.0, closed=3, open=2, budget=12_000)
-    assert ids(ask(memory, limits=none)) == [[], []]
-    assert ids(ask(memory, limits=replace(none, kept=frozenset({left})))) == [[left], []]
-    (again, _) = ids(ask(memory, limits=replace(LIMITS, kept=frozenset({left, shown[0]}))))
-    assert {left, shown[0]} < set(again)
+    (hidden,) = {1, 2, 3, 4} - set(shown)
+    strict = Limits(floor=1.0, closed=3, open=2, budget=12_000)
+    assert ids(ask(memory, limits=strict)) == [[], []]
+    assert ids(ask(memory, limits=replace(strict, kept=frozenset({hidden})))) == [[hidden], []]
+    (again, _) = ids(ask(memory, limits=replace(LIMITS, kept=frozenset({hidden, shown[0]}))))
+    assert {hidden, shown[0]} < set(again)
     assert len(again) == 3
 
 
-def test_what_is_not_alike_is_not_shown(remember: Remember) -> None:
+def test_a_thread_that_is_not_similar_is_not_shown(remember: Remember) -> None:
     assert ids(ask(remember(*FILLER))) == [[], []]
 
 
 def test_every_match_reaches_the_floor_and_better_ones_come_first(remember: Remember) -> None:
     near = closed(2, "Login fails", "The session cookie is refused after the upgrade, behind the proxy.")
     memory = remember(closed(1, TITLE, BODY), near, *FILLER)
-    found, _ = ask(memory, limits=EVERYTHING)
-    assert [match.id for match in found][:2] == [1, 2]
-    assert all(a.similarity >= b.similarity for a, b in pairwise(found))
-    floor = found[1].similarity + 0.001
+    matches, _ = ask(memory, limits=EVERYTHING)
+    assert [match.id for match in matches][:2] == [1, 2]
+    assert all(a.similarity >= b.similarity for a, b in pairwise(matches))
+    floor = matches[1].similarity + 0.001
     assert ids(ask(memory, limits=Limits(floor, 3, 2, 12_000))) == [[1], []]
 
 
-def test_at_most_so_many_are_shown_as_the_settings_say(remember: Remember) -> None:
+def test_no_more_threads_are_shown_than_the_settings_allow(remember: Remember) -> None:
     alike = [
         *(closed(n, TITLE, BODY) for n in range(1, 6)),
         *(thread(n, TITLE, BODY, role="MEMBER") for n in range(7, 11)),
@@ -89,7 +89,7 @@ def test_at_most_so_many_are_shown_as_the_settings_say(remember: Remember) -> No
     assert [len(part) for part in ask(memory, limits=Limits(0.0, 1, 0, 12_000))] == [1, 0]
 
 
-def test_of_equals_the_fresher_comes_first_and_then_the_smaller_id(remember: Remember) -> None:
+def test_among_equals_the_fresher_comes_first_and_then_the_smaller_id(remember: Remember) -> None:
     memory = remember(
         closed(7, TITLE, BODY, days=3), closed(6, TITLE, BODY, days=4), closed(5, TITLE, BODY, days=4), *FILLER
     )
@@ -98,21 +98,21 @@ def test_of_equals_the_fresher_comes_first_and_then_the_smaller_id(remember: Rem
 
 def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: Remember) -> None:
     old, fresh = closed(1, TITLE, BODY, days=1), closed(2, TITLE, BODY, days=1450)
-    for one in (old, fresh):
-        seen, _ = ask(remember(one, *FILLER), thread(5000, TITLE, BODY, days=1500))
+    for answer in (old, fresh):
+        seen, _ = ask(remember(answer, *FILLER), thread(5000, TITLE, BODY, days=1500))
         assert seen[0].similarity >= LIMITS.floor
 
 
-class WithoutIndex(RedactedLibrary):
-    """A library without an index: it has its records, and finds nothing."""
+class LibraryWithoutIndex(RedactedLibrary):
+    """A library without an index: it has its records but finds nothing."""
 
     def __init__(self, library: Library) -> None:
         super().__init__(library, ())
         self.search, self.rarity = lambda query, **_: [], lambda terms, *, before=None: {}
 
 
-def test_an_index_that_cannot_be_had_costs_the_matches_and_no_more(remember: Remember) -> None:
-    library = WithoutIndex(remember(closed(1, TITLE, BODY), *FILLER))
+def test_without_an_index_there_are_no_matches_and_no_error(remember: Remember) -> None:
+    library = LibraryWithoutIndex(remember(closed(1, TITLE, BODY), *FILLER))
     assert similar(thread(500, TITLE, BODY), library, None, (), LIMITS) == ((), ())
 
 
@@ -121,10 +121,10 @@ def test_the_same_question_has_the_same_answer(remember: Remember) -> None:
     assert ask(memory) == ask(memory)
 
 
-# Who takes part
+# Which threads take part
 
 
-def test_the_thread_itself_and_younger_ones_are_not_looked_at(remember: Remember) -> None:
+def test_the_thread_itself_and_younger_ones_are_left_out(remember: Remember) -> None:
     memory = remember(thread(500, TITLE, BODY), closed(501, TITLE, BODY), *FILLER)
     assert ids(ask(memory)) == [[], []]
 
@@ -133,27 +133,27 @@ def test_pull_requests_are_dropped(remember: Remember) -> None:
     assert ids(ask(remember(closed(1, TITLE, BODY, kind=Kind.PULL), *FILLER))) == [[], []]
 
 
-def test_what_was_deleted_is_not_shown(remember: Remember) -> None:
+def test_a_deleted_thread_is_not_shown(remember: Remember) -> None:
     remember(closed(1, TITLE, BODY), *FILLER)
     assert ids(ask(remember(Tombstone(1, at(90))))) == [[], []]
 
 
-def test_what_is_referenced_already_is_dropped(remember: Remember) -> None:
+def test_a_thread_that_is_referenced_already_is_dropped(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), closed(2, TITLE, BODY), *FILLER)
     assert ids(ask(memory, skip=(1,))) == [[2], []]
 
 
-def test_a_duplicate_of_what_is_referenced_is_dropped_with_it(remember: Remember) -> None:
+def test_a_duplicate_of_a_referenced_thread_is_dropped_with_it(remember: Remember) -> None:
     memory = remember(closed(1, "Sessions", "Something else."), duplicate(2, of=1, title=TITLE, body=BODY), *FILLER)
     assert ids(ask(memory, skip=(1,))) == [[], []]
 
 
-def test_a_title_without_a_word_is_like_nothing(remember: Remember) -> None:
+def test_a_title_without_a_word_is_similar_to_nothing(remember: Remember) -> None:
     memory = remember(closed(1, ".", BODY), closed(2, TITLE, BODY), *FILLER)
     assert ids(ask(memory, thread(500, ".", BODY))) == [[], []]
 
 
-def test_what_shares_no_more_than_a_link_is_not_shown(remember: Remember) -> None:
+def test_a_thread_that_shares_no_more_than_a_link_is_not_shown(remember: Remember) -> None:
     link = "https://lists.example.org/archives/public/sessions/0925.html"
     assert ids(ask(remember(closed(1, "Flow control", link), *FILLER), thread(500, "Header compression", link))) == [
         [],
@@ -193,7 +193,7 @@ def test_the_reports_of_a_series_are_not_shown_to_each_other(remember: Remember)
 
 def test_a_hit_on_a_duplicate_counts_for_its_canonical_issue(remember: Remember) -> None:
     canonical = closed(
-        1, "Cookies of 2.1", "Two cookies with one name.", comments=(said("Fixed in 2.3.", 1.4, "hubot", "MEMBER"),)
+        1, "Cookies of 2.1", "Two cookies with one name.", comments=(message("Fixed in 2.3.", 1.4, "hubot", "MEMBER"),)
     )
     (match,), still_open = ask(remember(canonical, duplicate(2, of=1, title=TITLE, body=BODY), *FILLER))
     assert (match.id, match.title, still_open) == (1, "Cookies of 2.1", [])
@@ -213,60 +213,60 @@ def test_a_chain_of_duplicates_is_folded_into_its_end(remember: Remember) -> Non
 
 def test_a_cycle_of_duplicates_is_one_match(remember: Remember) -> None:
     memory = remember(duplicate(2, of=3, title=TITLE, body=BODY), duplicate(3, of=2, title=TITLE, body=BODY), *FILLER)
-    found, still_open = ids(ask(memory))
+    matches, still_open = ids(ask(memory))
     assert still_open == []
-    assert len(found) in (1, 2)
-    assert set(found) <= {2, 3}
+    assert len(matches) in (1, 2)
+    assert set(matches) <= {2, 3}
 
 
 def test_a_duplicate_of_something_unknown_stands_for_itself(remember: Remember) -> None:
     assert ids(ask(remember(duplicate(2, of=77, title=TITLE, body=BODY), *FILLER))) == [[2], []]
 
 
-# As it stood then
+# As of an earlier time
 
 
-def test_what_was_open_then_is_shown_as_open(remember: Remember) -> None:
-    late = said("Fixed by #8.", 30, "hubot", "MEMBER")
+def test_a_thread_that_was_open_at_the_time_is_shown_as_open(remember: Remember) -> None:
+    late = message("Fixed by #8.", 30, "hubot", "MEMBER")
     memory = remember(closed(1, TITLE, BODY, after=29, comments=(late,)), *FILLER)
-    asked = thread(500, TITLE, BODY, days=20)
-    seen, still_open = similar(asked, memory, asked.created_at, (), LIMITS)
+    question = thread(500, TITLE, BODY, days=20)
+    seen, still_open = similar(question, memory, question.created_at, (), LIMITS)
     assert (seen, [m.id for m in still_open]) == ((), [1])
     assert still_open[0].turn_count == 1
     assert still_open[0].closed_at is None
 
 
-def test_what_became_a_duplicate_later_stands_for_itself(remember: Remember) -> None:
-    twin = closed(2, TITLE, BODY, after=28, comments=(said("Duplicate of #1.", 29, "hubot", "MEMBER"),))
+def test_a_thread_that_became_a_duplicate_later_stands_for_itself(remember: Remember) -> None:
+    twin = closed(2, TITLE, BODY, after=28, comments=(message("Duplicate of #1.", 29, "hubot", "MEMBER"),))
     memory = remember(thread(1, "Cookies of 2.1"), twin, *FILLER)
-    asked = thread(500, TITLE, BODY, days=20)
-    assert [m.id for m in similar(asked, memory, asked.created_at, (), LIMITS)[1]] == [2]
+    question = thread(500, TITLE, BODY, days=20)
+    assert [m.id for m in similar(question, memory, question.created_at, (), LIMITS)[1]] == [2]
 
 
 # Budgets
 
 
-def told(match: Match) -> int:
+def conversation_length(match: Match) -> int:
     return sum(turn.length for turn in match.conversation)
 
 
-def test_the_budget_is_shared_in_proportion_and_kept(remember: Remember) -> None:
-    talk = tuple(said(f"{n} " + "word " * 80, 30 + n) for n in range(60))
+def test_the_budget_is_shared_in_proportion_and_never_exceeded(remember: Remember) -> None:
+    talk = tuple(message(f"{n} " + "word " * 80, 30 + n) for n in range(60))
     memory = remember(*(closed(n, TITLE, BODY, comments=talk) for n in (1, 2, 3)), *FILLER)
-    found, _ = ask(memory)
-    assert len(found) == 3
-    assert sum(map(told, found)) <= 12_000
-    assert all(3_000 < told(match) <= 4_000 for match in found)
-    assert 11_000 < told(ask(memory, limits=Limits(0.65, 1, 0, 12_000))[0][0]) <= 12_000
+    matches, _ = ask(memory)
+    assert len(matches) == 3
+    assert sum(map(conversation_length, matches)) <= 12_000
+    assert all(3_000 < conversation_length(match) <= 4_000 for match in matches)
+    assert 11_000 < conversation_length(ask(memory, limits=Limits(0.65, 1, 0, 12_000))[0][0]) <= 12_000
 
 
-def test_what_shares_nothing_specific_is_among_the_nearest_and_not_shown(remember: Remember) -> None:
-    def found(*words: str) -> SimilarThreads:
+def test_a_thread_that_shares_nothing_specific_is_among_the_nearest_but_not_shown(remember: Remember) -> None:
+    def search(*words: str) -> SimilarThreads:
         memory = remember(closed(1, f"Walrus {words[0]}", f"A walrus. {words[1]}"), *FILLER)
         return find_similar(thread(500, f"Walrus {words[2]}", f"The walrus. {words[3]}"), memory, None, (), EVERYTHING)
 
-    lone = found("fails", "It failed to build: size unknown.", "fails", "The build failed: unknown size.")
-    assert (lone.seen, [match.id for match in lone.nearest]) == ((), [1])
-    two = found("swims", "It failed to build: size unknown.", "swims", "The build failed: unknown size.")
-    assert [match.id for match in two.seen] == [1]
-    assert two.seen[0].why == ("both speak of walrus, swims",)
+    unspecific = search("fails", "It failed to build: size unknown.", "fails", "The build failed: unknown size.")
+    assert (unspecific.seen, [match.id for match in unspecific.nearest]) == ((), [1])
+    specific = search("swims", "It failed to build: size unknown.", "swims", "The build failed: unknown size.")
+    assert [match.id for match in specific.seen] == [1]
+    assert specific.seen[0].why == ("both speak of walrus, swims",)

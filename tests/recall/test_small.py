@@ -1,4 +1,4 @@
-"""A small memory: one issue more hardly changes how alike two others are."""
+"""A small memory: one more issue hardly changes how similar two others are."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bot.sources.archive_file import read_archive
 from tests.recall.samples import thread
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
-HISTORY = [one for one in read_archive(SAMPLE) if one.kind is Kind.ISSUE]
-LOGIN = next(one for one in HISTORY if one.id == 48)
-OTHERS = [one for one in HISTORY if one.id != 48][:30]
-LATE = max(one.created_at for one in HISTORY).replace(year=2030)
-MOST = 0.05
+HISTORY = [issue for issue in read_archive(SAMPLE) if issue.kind is Kind.ISSUE]
+LOGIN = next(issue for issue in HISTORY if issue.id == 48)
+OTHERS = [issue for issue in HISTORY if issue.id != 48][:30]
+LATE = max(issue.created_at for issue in HISTORY).replace(year=2030)
+MAX_STEP = 0.05
 
-ASKED = {
+QUESTIONS = {
     "the same text": thread(99, LOGIN.title, LOGIN.body, author="hubot", created_at=LATE),
     "some of its words": thread(
         99,
@@ -40,30 +40,34 @@ ASKED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-@pytest.mark.parametrize("trains", [False, True], ids=["words", "vectors"])
-def test_one_issue_more_hardly_changes_how_alike_two_are(asked: Thread, *, trains: bool) -> None:
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+@pytest.mark.parametrize("has_vectors", [False, True], ids=["words", "vectors"])
+def test_one_more_issue_hardly_changes_how_similar_two_others_are(question: Thread, *, has_vectors: bool) -> None:
     history = ReplayHistory.read(HISTORY)
-    words = train_embeddings([(one.title, one.body) for one in history.documents]) if trains else None
-    assert bool(words) is trains
-    steps = [after - before for before, after in pairwise(similarities(asked, LearnedModel(shipped(), words)))]
+    words = (
+        train_embeddings([(document.title, document.body) for document in history.documents]) if has_vectors else None
+    )
+    assert bool(words) is has_vectors
+    steps = [after - before for before, after in pairwise(similarities(question, LearnedModel(shipped(), words)))]
     assert len(steps) == len(OTHERS) - 1
-    assert max(map(abs, steps)) < MOST
+    assert max(map(abs, steps)) < MAX_STEP
 
 
-def similarities(asked: Thread, learned: LearnedModel) -> Iterator[float]:
-    """How alike the two are in a memory of 2 issues, of 3, and so on."""
+def similarities(question: Thread, learned: LearnedModel) -> Iterator[float]:
+    """How similar the two are in a memory of 2 issues, of 3, and so on."""
     for count in range(1, len(OTHERS) + 1):
         with TemporaryDirectory() as folder:
-            yield _similarity(asked, [LOGIN, *OTHERS[:count]], learned, Path(folder))
+            yield _similarity(question, [LOGIN, *OTHERS[:count]], learned, Path(folder))
 
 
-def _similarity(asked: Thread, held: Sequence[Thread], learned: LearnedModel, folder: Path) -> float:
-    history = ReplayHistory.read(held)
-    vectors = (learned.term_vectors(one.title, one.body) for one in history.documents)
-    build_index(folder, (replace(one, vectors=arms) for one, arms in zip(history.documents, vectors, strict=True)))
+def _similarity(question: Thread, threads: Sequence[Thread], learned: LearnedModel, folder: Path) -> float:
+    history = ReplayHistory.read(threads)
+    vectors = (learned.term_vectors(document.title, document.body) for document in history.documents)
+    build_index(
+        folder, (replace(document, vectors=fields) for document, fields in zip(history.documents, vectors, strict=True))
+    )
     index = open_index(folder)
-    past = PastLibrary(history, len(held), learned, index)
-    found = judge_candidates(asked, find_candidates(asked, past, LATE, ()), past, LATE)
+    past = PastLibrary(history, len(threads), learned, index)
+    judged = judge_candidates(question, find_candidates(question, past, LATE, ()), past, LATE)
     index.close()
-    return next(one.candidate.similarity for one in found if one.thread.id == LOGIN.id)
+    return next(match.candidate.similarity for match in judged if match.thread.id == LOGIN.id)

@@ -1,4 +1,4 @@
-"""The shipped sample is sound: it parses, numbers and times hold together, and issues end in every way they can."""
+"""The shipped sample is sound: it parses, numbers and times are consistent, and issues end in every possible way."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ EVENTS: Row = json.loads((SAMPLE / "events.json").read_text(encoding="utf-8"))
 NEW = [EVENTS["issue"], *(more["issue"] for more in EVENTS["more"])]
 
 
-def said(thread: Row) -> Iterator[tuple[str, str, datetime, str]]:
+def messages(thread: Row) -> Iterator[tuple[str, str, datetime, str]]:
     yield thread["author"], thread.get("author_association", "NONE"), at(thread["created_at"]), thread["body"]
     for comment in thread.get("comments", []):
         yield comment["author"], comment["association"], at(comment["created_at"]), comment["body"]
@@ -65,7 +65,7 @@ def test_numbers_are_unique_and_ascending() -> None:
     assert numbers == sorted(set(numbers))
 
 
-def test_there_is_enough_to_look_through() -> None:
+def test_the_sample_has_enough_threads() -> None:
     assert len(ISSUES) >= 55
     assert len(PULLS) >= 10
     assert sum(thread["state"] == "open" for thread in ISSUES) >= 5
@@ -83,7 +83,7 @@ def test_threads_have_the_fields_of_the_archive_format() -> None:
 
 def test_times_run_forward() -> None:
     for thread in THREADS:
-        times = [when for _, _, when, _ in said(thread)]
+        times = [when for _, _, when, _ in messages(thread)]
         assert times == sorted(times)
         if thread["state"] == "closed":
             assert at(thread["created_at"]) < at(thread["closed_at"])
@@ -98,9 +98,9 @@ def test_threads_were_opened_in_the_order_of_their_numbers() -> None:
     assert opened == sorted(opened)
 
 
-def test_only_sample_accounts_speak_and_are_spoken_to() -> None:
+def test_only_sample_accounts_write_and_are_mentioned() -> None:
     for thread in [*THREADS, *NEW]:
-        for author, role, _, text in said(thread):
+        for author, role, _, text in messages(thread):
             assert author in ACCOUNTS
             assert "comments" not in thread or role == ACCOUNTS[author]
             assert set(MENTION.findall(prose(text))) <= set(ACCOUNTS)
@@ -110,7 +110,7 @@ def test_only_sample_accounts_speak_and_are_spoken_to() -> None:
 
 def test_every_reference_points_to_a_thread_that_existed_then() -> None:
     for thread in [*THREADS, *NEW]:
-        for _, _, when, text in said(thread):
+        for _, _, when, text in messages(thread):
             for number in map(int, REFERENCE.findall(prose(text))):
                 assert at(BY_ID[number]["created_at"]) <= when
 
@@ -130,19 +130,19 @@ def test_wiki_links_lead_somewhere() -> None:
             assert (SAMPLE / "wiki" / f"{target}.md").is_file()
 
 
-def test_cross_references_are_those_of_the_texts() -> None:
-    spoken = {
+def test_cross_references_are_those_in_the_texts() -> None:
+    referenced = {
         (number, thread["id"])
         for thread in THREADS
-        for _, _, _, text in said(thread)
+        for _, _, _, text in messages(thread)
         for number in map(int, REFERENCE.findall(prose(text)))
         if number != thread["id"]
     }
     stored = {(thread["id"], event["from"]) for thread in THREADS for event in thread.get("xrefs", [])}
-    assert stored == spoken
+    assert stored == referenced
 
 
-def test_a_cross_reference_says_what_it_comes_from() -> None:
+def test_a_cross_reference_has_the_type_of_its_source() -> None:
     for thread in THREADS:
         for event in thread.get("xrefs", []):
             assert event["type"] == ("pull" if BY_ID[event["from"]].get("pull") else "issue")
@@ -153,7 +153,7 @@ def test_every_closed_issue_has_a_labelled_ending() -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending["id"])
-def test_a_labelled_ending_stands_in_its_thread(ending: Row) -> None:
+def test_a_labelled_ending_is_in_its_thread(ending: Row) -> None:
     thread = BY_ID[ending["id"]]
     assert ending["kind"] in KINDS
     if ending["ending_comment"] is not None:
@@ -165,14 +165,14 @@ def test_a_labelled_ending_stands_in_its_thread(ending: Row) -> None:
     if ending["kind"] == "duplicate":
         assert f"#{ending['duplicate_of']}" in ending["quote"]
     for decision in ending["decisions"]:
-        assert any(decision in text for _, role, _, text in said(thread) if role in {"OWNER", "MEMBER"})
+        assert any(decision in text for _, role, _, text in messages(thread) if role in {"OWNER", "MEMBER"})
 
 
 def test_issues_end_in_many_ways() -> None:
-    ways = Counter((ending["kind"], ending.get("by")) for ending in ENDINGS)
-    assert {kind for kind, _ in ways} == KINDS
-    assert {by for kind, by in ways if kind == "fixed"} == {"pull", "commit", "release"}
-    assert len(ways) >= 8
+    endings = Counter((ending["kind"], ending.get("by")) for ending in ENDINGS)
+    assert {kind for kind, _ in endings} == KINDS
+    assert {by for kind, by in endings if kind == "fixed"} == {"pull", "commit", "release"}
+    assert len(endings) >= 8
     assert sum(len(ending["decisions"]) for ending in ENDINGS) >= 4
 
 

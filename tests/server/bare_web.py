@@ -1,7 +1,7 @@
-"""What a web process of ours is measured beside: `python -m tests.server.bare_web URL PORT`.
+"""The baseline for measuring our web process: `python -m tests.server.bare_web URL PORT`.
 
-A Starlette application that does nothing but one INSERT with its commit for each request, without a check or a queue.
-It uses one connection, so that nobody waits for a lock.
+A Starlette application that only does one INSERT and commit for each request, without checks or a queue. It uses one
+connection, so that nothing waits for a lock.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-MADE = "create table if not exists bare (id text primary key, said text not null)"
+CREATE_TABLE = "create table if not exists bare (id text primary key, said text not null)"
 
 
-def inserting(url: str) -> Callable[[str, str], object]:
-    """A function that stores a row for good."""
+def make_inserter(url: str) -> Callable[[str, str], object]:
+    """A function that stores and commits a row."""
     if url.startswith("sqlite:///"):
         file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
         file.execute("pragma journal_mode=wal")
         file.execute("pragma synchronous=full")
-        file.execute(MADE)
-        return lambda name, said: file.execute("insert into bare values (?, ?)", (name, said))
+        file.execute(CREATE_TABLE)
+        return lambda name, text: file.execute("insert into bare values (?, ?)", (name, text))
     server = psycopg.connect(url, autocommit=True)
-    server.execute(MADE)
-    return lambda name, said: server.execute("insert into bare values (%s, %s)", (name, said))
+    server.execute(CREATE_TABLE)
+    return lambda name, text: server.execute("insert into bare values (%s, %s)", (name, text))
 
 
 def main(url: str, port: int) -> None:
-    insert = inserting(url)
+    insert = make_inserter(url)
 
     async def store(request: Request) -> Response:
         body = await request.body()

@@ -1,4 +1,4 @@
-"""A PgBouncer for tests: the program of that name, in transaction mode, in front of a PostgreSQL server."""
+"""PgBouncer for tests: the real program, in transaction mode, in front of a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.server.postgres import as_nobody
 PROGRAM = "pgbouncer"
 
 CONNECTIONS = 4
-"""Connections to PostgreSQL for each database: fewer than the clients of a test, which therefore get each other's."""
+"""Connections to PostgreSQL for each database: fewer than a test has clients, so that these share them."""
 
 _SETTINGS = """
 [databases]
@@ -39,41 +39,43 @@ pidfile = {folder}/pid
 
 @dataclass(frozen=True, slots=True)
 class Bouncer:
-    """``port`` is where it listens, on this machine."""
+    """A running PgBouncer, which listens on ``port`` of this machine."""
 
     port: int
     folder: Path
 
-    def before(self, url: str) -> str:
-        """The URL by which this database, which is on the server behind, is reached through it."""
+    def pooled_url(self, url: str) -> str:
+        """The URL of a database of the server, reached through PgBouncer."""
         return f"postgresql://precedent@127.0.0.1:{self.port}/{url.rpartition('/')[2]}"
 
-    def told(self) -> str:
-        """All that it has logged."""
+    def log_text(self) -> str:
+        """Everything that it has logged."""
         return (self.folder / "log").read_text(encoding="utf-8")
 
 
 def program() -> str | None:
-    """Where PgBouncer is; None without it. Debian keeps it where only root looks."""
+    """The path of PgBouncer, or None. Debian keeps it in a folder that only root has in its PATH."""
     return shutil.which(PROGRAM) or shutil.which(PROGRAM, path="/usr/sbin:/sbin")
 
 
 @contextlib.contextmanager
-def running(server: str) -> Iterator[Bouncer]:
-    """PgBouncer in front of the server of this URL, which names no database. It ends with the block."""
-    found = program()
-    assert found is not None, "PgBouncer is not installed"
+def start_bouncer(server: str) -> Iterator[Bouncer]:
+    """PgBouncer in front of the server at this URL, which names no database. It ends with the block."""
+    executable = program()
+    assert executable is not None, "PgBouncer is not installed"
     folder, port = Path(tempfile.mkdtemp(prefix="precedent-bouncer-", dir="/tmp")), free_port()
-    given = {name: value for name, value in conninfo_to_dict(server).items() if name != "dbname"}
-    line = " ".join(f"{name}={value}" for name, value in given.items())
+    parameters = {name: value for name, value in conninfo_to_dict(server).items() if name != "dbname"}
+    line = " ".join(f"{name}={value}" for name, value in parameters.items())
     settings = folder / "pgbouncer.ini"
     settings.write_text(_SETTINGS.format(server=line, port=port, connections=CONNECTIONS, folder=folder))
     if as_nobody():
         shutil.chown(folder, "nobody")
     bouncer = Bouncer(port, folder)
-    with subprocess.Popen([*as_nobody(), found, "-q", str(settings)], cwd="/", stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [*as_nobody(), executable, "-q", str(settings)], cwd="/", stderr=subprocess.DEVNULL
+    ) as process:
         try:
-            _wait_for(f"{bouncer.before('/postgres')}", process)
+            _wait_for(f"{bouncer.pooled_url('/postgres')}", process)
             yield bouncer
         finally:
             process.kill()
@@ -82,12 +84,12 @@ def running(server: str) -> Iterator[Bouncer]:
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while True:
         try:
             psycopg.connect(url, connect_timeout=5).close()
         except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > until:
+            if process.poll() is not None or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
         else:

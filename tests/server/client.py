@@ -1,4 +1,4 @@
-"""A client of the server under test, in raw bytes: what GitHub sends, what nobody should send, and many at once."""
+"""A raw HTTP client for the server under test: what GitHub sends, what nobody should send, and many at once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 SECRET = b"It's a Secret to Everybody"
-"""Of GitHub's own test vector."""
+"""The secret in GitHub's own test vector."""
 
 PASSWORD = "open sesame, please"
-"""Of the status page."""
+"""The password of the status page."""
 
 WAIT = 20.0
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``status`` 0: the connection ended without one."""
+    """``status`` is 0 when the connection ended without an answer."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,7 @@ def signature(body: bytes, secret: bytes = SECRET) -> str:
 
 
 def issue_event(number: int, repository: int = 17, installation: int = 1, action: str = "opened") -> dict[str, object]:
-    """A payload of ``issues`` with what the server reads, and a word that it must not keep."""
+    """An ``issues`` payload with the fields that the server reads, and a word that it must not store."""
     return {
         "action": action,
         "issue": {"number": number, "title": "Sesame", "user": {"login": "octocat"}},
@@ -53,8 +53,8 @@ def issue_event(number: int, repository: int = 17, installation: int = 1, action
     }
 
 
-def delivered(body: bytes, event: str = "issues", guid: str = "", **changed: str | None) -> dict[str, str]:
-    """The headers of a delivery; those that are ``changed`` to None are left out. Underscores stand for hyphens."""
+def delivery_headers(body: bytes, event: str = "issues", guid: str = "", **overrides: str | None) -> dict[str, str]:
+    """The headers of a delivery; ``overrides`` of None leave a header out, and underscores stand for hyphens."""
     headers: dict[str, str | None] = {
         "Host": "localhost",
         "Content-Type": "application/json",
@@ -63,13 +63,13 @@ def delivered(body: bytes, event: str = "issues", guid: str = "", **changed: str
         "X-GitHub-Delivery": guid or str(uuid.uuid4()),
         "X-Hub-Signature-256": signature(body),
     }
-    known = {name.lower().replace("-", "_"): name for name in headers}
-    headers |= {known.get(name.lower(), name.replace("_", "-")): value for name, value in changed.items()}
+    by_key = {name.lower().replace("-", "_"): name for name in headers}
+    headers |= {by_key.get(name.lower(), name.replace("_", "-")): value for name, value in overrides.items()}
     return {name: value for name, value in headers.items() if value is not None}
 
 
-def knowing(credentials: str = f"precedent:{PASSWORD}", host: str = "localhost") -> dict[str, str]:
-    """The headers of who asks for a page with a name and a password."""
+def auth_headers(credentials: str = f"precedent:{PASSWORD}", host: str = "localhost") -> dict[str, str]:
+    """The headers of a page request with a name and a password."""
     return {"Host": host, "Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
 
 
@@ -78,7 +78,7 @@ def head(method: str, path: str, headers: Mapping[str, str]) -> bytes:
     return f"{method} {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode("latin-1")
 
 
-class Line:
+class Connection:
     """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -86,11 +86,11 @@ class Line:
         self.writer = writer
 
     @classmethod
-    async def to(cls, port: int, source: str = "127.0.0.1") -> Line:
+    async def open(cls, port: int, source: str = "127.0.0.1") -> Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0)))
 
-    async def say(self, data: bytes) -> bool:
-        """Whether the other side still listened."""
+    async def send(self, data: bytes) -> bool:
+        """Send the bytes; False when the other side has closed the connection."""
         try:
             self.writer.write(data)
             await self.writer.drain()
@@ -98,7 +98,7 @@ class Line:
             return False
         return True
 
-    async def add_results(self, seconds: float = WAIT) -> Answer:
+    async def read_answer(self, seconds: float = WAIT) -> Answer:
         began = time.perf_counter()
         try:
             async with asyncio.timeout(seconds):
@@ -113,8 +113,8 @@ class Line:
 
     async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         began = time.perf_counter()
-        await self.say(head(method, path, headers) + body)
-        answer = await self.add_results()
+        await self.send(head(method, path, headers) + body)
+        answer = await self.read_answer()
         return Answer(answer.status, answer.headers, answer.body, time.perf_counter() - began, answer.closed)
 
     async def close(self) -> None:
@@ -124,28 +124,28 @@ class Line:
 
 
 @contextlib.asynccontextmanager
-async def lines(port: int, count: int = 1, peers: int = 1) -> AsyncIterator[list[Line]]:
-    """So many connections from so many addresses of this machine, closed with the block."""
-    sources = [f"127.0.{place // 250}.{place % 250 + 1}" for place in range(peers)]
-    opened = [await Line.to(port, sources[place % peers]) for place in range(count)]
+async def open_connections(port: int, count: int = 1, peers: int = 1) -> AsyncIterator[list[Connection]]:
+    """Open ``count`` connections from ``peers`` addresses of this machine; the block's end closes them."""
+    sources = [f"127.0.{number // 250}.{number % 250 + 1}" for number in range(peers)]
+    connections = [await Connection.open(port, sources[number % peers]) for number in range(count)]
     try:
-        yield opened
+        yield connections
     finally:
-        for line in opened:
-            await line.close()
+        for connection in connections:
+            await connection.close()
 
 
-async def once(
+async def request_once(
     port: int, method: str = "POST", path: str = "/webhook", headers: Mapping[str, str] | None = None, body: bytes = b""
 ) -> Answer:
-    """One request on a connection of its own; without ``headers``, of who knows the password."""
-    async with lines(port) as (line,):
-        return await line.ask(method, path, headers if headers is not None else knowing(), body)
+    """One request on its own connection; without ``headers`` it carries the right password."""
+    async with open_connections(port) as (connection,):
+        return await connection.ask(method, path, headers if headers is not None else auth_headers(), body)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A delivery that was sent, and what came of it. ``at``: when it was, in seconds of a clock that only goes on."""
+    """A delivery that was sent, and its answer. ``at`` is the time of sending, in seconds of a monotonic clock."""
 
     guid: str
     repository: int
@@ -155,21 +155,21 @@ class Sent:
 
 
 async def burst(port: int, deliveries: Iterable[tuple[str, int, int]], at_once: int = 32) -> list[Sent]:
-    """Deliver (guid, repository, number) in this order over so many connections, which are kept."""
-    left = iter(list(deliveries))
+    """Deliver (guid, repository, number) in this order over ``at_once`` connections that stay open."""
+    remaining = iter(list(deliveries))
     sent: list[Sent] = []
 
-    async def one() -> None:
-        line = await Line.to(port)
-        for guid, repository, number in left:
+    async def send_remaining() -> None:
+        connection = await Connection.open(port)
+        for guid, repository, number in remaining:
             body = json.dumps(issue_event(number, repository)).encode()
             at = time.perf_counter()
-            answer = await line.ask("POST", "/webhook", delivered(body, guid=guid), body)
+            answer = await connection.ask("POST", "/webhook", delivery_headers(body, guid=guid), body)
             sent.append(Sent(guid, repository, number, answer, at))
             if answer.closed:
-                await line.close()
-                line = await Line.to(port)
-        await line.close()
+                await connection.close()
+                connection = await Connection.open(port)
+        await connection.close()
 
-    await asyncio.gather(*(one() for _ in range(at_once)))
+    await asyncio.gather(*(send_remaining() for _ in range(at_once)))
     return sent

@@ -1,4 +1,4 @@
-"""A collector of traces, which decodes what comes to ``/v1/traces`` in protobuf and keeps the spans."""
+"""A trace collector, which decodes the protobuf that arrives at ``/v1/traces`` and keeps the spans."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 
 
 @dataclass(frozen=True)
-class Received:
-    """A span that came. Ids are in hexadecimal, times in nanoseconds since 1970; ``failed`` is its status."""
+class ReceivedSpan:
+    """A span that arrived. Ids are in hexadecimal, times in nanoseconds since 1970; ``failed`` is its status."""
 
     name: str
     trace: str
@@ -38,42 +38,42 @@ class Received:
 
 @dataclass
 class Collector:
-    """It listens from the start until `stop`. ``raw`` are all bytes that came, ``status`` is its answer."""
+    """Listens from creation until `stop`. ``raw`` holds all bodies received; it answers with ``status``."""
 
     status: int = 200
-    spans: list[Received] = field(default_factory=list)
+    spans: list[ReceivedSpan] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._listener = Listener(self._take)
+        self._listener = Listener(self._receive)
         self.url = self._listener.url
         self.stop = self._listener.stop
 
-    def named(self, name: str) -> list[Received]:
+    def spans_named(self, name: str) -> list[ReceivedSpan]:
         return [span for span in self.spans if span.name == name]
 
-    def below(self, parent: Received) -> list[Received]:
-        """The spans right below it, in the order in which they began."""
-        found = [span for span in self.spans if (span.trace, span.parent) == parent.context]
-        return sorted(found, key=lambda span: span.began)
+    def children_of(self, parent: ReceivedSpan) -> list[ReceivedSpan]:
+        """The direct children of a span, in the order in which they began."""
+        children = [span for span in self.spans if (span.trace, span.parent) == parent.context]
+        return sorted(children, key=lambda span: span.began)
 
-    def _take(self, verb: str, path: str, headers: dict[str, str], body: bytes) -> Sent:
+    def _receive(self, verb: str, path: str, headers: dict[str, str], body: bytes) -> SentReply:
         assert (verb, path) == ("POST", "/v1/traces")
         assert headers["Content-Type"] == "application/x-protobuf"
         self.headers.append(headers)
         body = gzip.decompress(body) if headers.get("Content-Encoding") == "gzip" else body
         self.raw.append(body)
         if self.status == 200:
-            for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                known = _values(of_resource.resource.attributes)
-                for of_scope in of_resource.scope_spans:
-                    self.spans += [_received(span, known) for span in of_scope.spans]
-        return Sent(self.status, {"Content-Type": "application/x-protobuf"}, b"")
+            for resource_spans in ExportTraceServiceRequest.FromString(body).resource_spans:
+                resource = _values(resource_spans.resource.attributes)
+                for scope_spans in resource_spans.scope_spans:
+                    self.spans += [_received(span, resource) for span in scope_spans.spans]
+        return SentReply(self.status, {"Content-Type": "application/x-protobuf"}, b"")
 
 
-def _received(span: Span, resource: Mapping[str, Any]) -> Received:
-    return Received(
+def _received(span: Span, resource: Mapping[str, Any]) -> ReceivedSpan:
+    return ReceivedSpan(
         name=span.name,
         trace=span.trace_id.hex(),
         id=span.span_id.hex(),

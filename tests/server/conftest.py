@@ -1,4 +1,4 @@
-"""A queue in each of its forms, a PostgreSQL server that is started once, and servers without a web part."""
+"""A queue in each database, a PostgreSQL server that is started once, and servers without a web part."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from bot.server.database import Database
 from tests.fakes.github import FakeGitHub
 from tests.server import postgres
-from tests.server.places import OTHER, Places, places
-from tests.server.queues import Queue, copied, made_file, queue_in_database
-from tests.server.town import Town
+from tests.server.places import OTHER, AppEnvironment, make_environment
+from tests.server.queues import Queue, copy_database, queue_in_database, template_file
+from tests.server.town import ServerHarness
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -34,8 +34,8 @@ def postgres_url(postgres_server: postgres.Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def made_postgres(postgres_server: postgres.Server) -> Iterator[str]:
-    """The name of a database with all tables, of which others are copies."""
+def postgres_template(postgres_server: postgres.Server) -> Iterator[str]:
+    """The name of a database with all tables, from which others are copied."""
     with postgres_server.database() as url:
         database = Database(url)
         database.make_tables()
@@ -44,18 +44,18 @@ def made_postgres(postgres_server: postgres.Server) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def made_sqlite() -> Path:
-    return made_file()
+def sqlite_template() -> Path:
+    return template_file()
 
 
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of a database with all tables, in SQLite and in PostgreSQL."""
     if request.param == "sqlite":
-        yield copied(request.getfixturevalue("made_sqlite"), tmp_path)
+        yield copy_database(request.getfixturevalue("sqlite_template"), tmp_path)
         return
     server = request.getfixturevalue("postgres_server")
-    with server.database(template=request.getfixturevalue("made_postgres")) as url:
+    with server.database(template=request.getfixturevalue("postgres_template")) as url:
         yield url
 
 
@@ -63,28 +63,28 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
     """A queue in SQLite and in PostgreSQL."""
     if request.param == "sqlite":
-        url = copied(request.getfixturevalue("made_sqlite"), tmp_path)
-        with queue_in_database(url, tmp_path) as found:
-            yield found
+        url = copy_database(request.getfixturevalue("sqlite_template"), tmp_path)
+        with queue_in_database(url, tmp_path) as inbox_queue:
+            yield inbox_queue
     else:
-        server, made = request.getfixturevalue("postgres_server"), request.getfixturevalue("made_postgres")
-        with server.database(template=made) as url, queue_in_database(url, tmp_path) as found:
-            yield found
+        server, template = request.getfixturevalue("postgres_server"), request.getfixturevalue("postgres_template")
+        with server.database(template=template) as url, queue_in_database(url, tmp_path) as inbox_queue:
+            yield inbox_queue
 
 
 @pytest.fixture
-def here(github: FakeGitHub) -> Iterator[Places]:
+def env(github: FakeGitHub) -> Iterator[AppEnvironment]:
     github.add_project(OTHER)
-    found = places(github)
-    yield found
-    found.api.close()
+    environment = make_environment(github)
+    yield environment
+    environment.api.close()
 
 
 @pytest.fixture
-def town(tmp_path: Path) -> Iterator[Town]:
-    """A server for many repositories, without its web part; no token of it may be used elsewhere."""
-    found = Town(tmp_path)
-    yield found
-    found.close()
-    assert found.github.violations == []
-    assert found.trespasses() == []
+def harness(tmp_path: Path) -> Iterator[ServerHarness]:
+    """A server for many repositories, without its web part; checks that each token is used only where it may be."""
+    server = ServerHarness(tmp_path)
+    yield server
+    server.close()
+    assert server.github.violations == []
+    assert server.token_misuses() == []

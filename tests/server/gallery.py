@@ -1,4 +1,4 @@
-"""A ledger with a day of an organisation in it, as the status page would find it; and ones that are hard to show."""
+"""An inbox with a day of an organisation in it, as the status page would find it; and inboxes that are hard to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.github.events import Event
 from bot.server.health import APP
 from bot.server.model import WORKER, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from tests.server.queues import FileInbox, leased
+from tests.server.queues import FileInbox, take_lease
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -24,11 +24,11 @@ REPOSITORIES = ("octo-org/compass", "octo-org/harbour", "octo-org/lighthouse", "
 
 
 @dataclass(frozen=True)
-class Past:
-    """Something that came: minutes ago, in which repository, and what became of it."""
+class PastDelivery:
+    """A delivery: how many minutes ago it arrived, in which repository, and its outcome."""
 
     minutes: float
-    place: int
+    repository_index: int
     event: Event
     said: str = ""
     reason: str = ""
@@ -36,101 +36,105 @@ class Past:
     state: str = "done"
 
 
-def opened(number: int) -> Event:
+def issue_opened(number: int) -> Event:
     return Event("issues", "opened", number)
 
 
-def commented(number: int) -> Event:
+def issue_commented(number: int) -> Event:
     return Event("issue_comment", "created", number, comment_id=9_000 + number)
 
 
-FOUND = "memory has something to tell"
+FOUND = "memory has something to show"
 AWAY = "GitHub did not answer (502): tried 8 times"
 DAY = (
-    Past(190, 3, Event("schedule"), "silent", "feedback was read"),
-    Past(131, 0, opened(4131), "created", FOUND, ((3870, 0.91), (2204, 0.64))),
-    Past(118, 1, opened(877), "silent", NOTHING),
-    Past(96, 1, Event("push"), "silent", "the settings were read anew"),
-    Past(83, 2, opened(65), "failed", AWAY, state="dead"),
-    Past(71, 0, commented(4131), "updated", FOUND, ((3870, 0.93), (4002, 0.71), (2204, 0.61))),
-    Past(52, 3, opened(212), "silent", "it is locked"),
-    Past(40, 1, commented(877), "replied", "asked to search", ((640, 0.58),)),
-    Past(22, 0, Event("issues", "edited", 4129), "unchanged", FOUND, ((1999, 0.77),)),
-    Past(13, 2, opened(66), "silent", NOTHING),
-    Past(5, 3, commented(212), "silent", "somebody switched it off on this issue"),
-    Past(1.2, 1, opened(878), "created", FOUND, ((512, 0.83),)),
+    PastDelivery(190, 3, Event("schedule"), "silent", "feedback was read"),
+    PastDelivery(131, 0, issue_opened(4131), "created", FOUND, ((3870, 0.91), (2204, 0.64))),
+    PastDelivery(118, 1, issue_opened(877), "silent", NOTHING),
+    PastDelivery(96, 1, Event("push"), "silent", "the settings were read anew"),
+    PastDelivery(83, 2, issue_opened(65), "failed", AWAY, state="dead"),
+    PastDelivery(71, 0, issue_commented(4131), "updated", FOUND, ((3870, 0.93), (4002, 0.71), (2204, 0.61))),
+    PastDelivery(52, 3, issue_opened(212), "silent", "it is locked"),
+    PastDelivery(40, 1, issue_commented(877), "replied", "asked to search", ((640, 0.58),)),
+    PastDelivery(22, 0, Event("issues", "edited", 4129), "unchanged", FOUND, ((1999, 0.77),)),
+    PastDelivery(13, 2, issue_opened(66), "silent", NOTHING),
+    PastDelivery(5, 3, issue_commented(212), "silent", "somebody switched it off on this issue"),
+    PastDelivery(1.2, 1, issue_opened(878), "created", FOUND, ((512, 0.83),)),
 )
 
 
-class Days(FileInbox):
-    """A ledger whose clock is set."""
+class SampleInbox(FileInbox):
+    """An inbox whose clock is set by the test."""
 
     def __init__(self, time: Instant = NOW) -> None:
         self.time = time
-        super().__init__("mill-4711-c0ffee", self.set_time)
+        super().__init__("mill-4711-c0ffee", self.current_time)
 
-    def set_time(self) -> Instant:
+    def current_time(self) -> Instant:
         return self.time
 
 
-def a_day(days: Sequence[Past] = DAY, repositories: Sequence[str] = REPOSITORIES) -> Days:
-    """These deliveries, each handled in a run; then two that wait and one at work; all checks are well."""
-    ledger = Days()
-    for place, past in enumerate(days):
-        came = NOW - round(past.minutes * MINUTE)
-        _handle(ledger, _arrival(place, past, repositories, came), past)
-    ledger.time = NOW
-    working = _arrival(900, Past(0, 2, opened(67)), repositories, NOW - 12 * SECOND)
-    ledger.put([working])
-    ledger.begin(leased(ledger, working.repository))
-    for place, seconds in enumerate((8, 3)):
-        waiting = Past(0, place, commented(4_131 if place == 0 else 879))
-        ledger.put([_arrival(901 + place, waiting, repositories, NOW - seconds * SECOND)])
+def sample_inbox(
+    past_deliveries: Sequence[PastDelivery] = DAY, repositories: Sequence[str] = REPOSITORIES
+) -> SampleInbox:
+    """These deliveries, each handled in its own run; then two that wait and one in progress. All checks pass."""
+    inbox = SampleInbox()
+    for index, delivery in enumerate(past_deliveries):
+        received_at = NOW - round(delivery.minutes * MINUTE)
+        _handle(inbox, _arrival(index, delivery, repositories, received_at), delivery)
+    inbox.time = NOW
+    in_progress = _arrival(900, PastDelivery(0, 2, issue_opened(67)), repositories, NOW - 12 * SECOND)
+    inbox.put([in_progress])
+    inbox.begin(take_lease(inbox, in_progress.repository))
+    for index, seconds in enumerate((8, 3)):
+        waiting = PastDelivery(0, index, issue_commented(4_131 if index == 0 else 879))
+        inbox.put([_arrival(901 + index, waiting, repositories, NOW - seconds * SECOND)])
     ends = datetime.fromtimestamp((NOW + 38 * MINUTE) / 1000, UTC)
-    ledger.budgets().store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
-    ledger.heartbeat(APP, {"slug": "precedent", "ahead": 0})
-    ledger.heartbeat(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
-    ledger.count_up({("precedent_answers_total", ("silent", NOTHING)): 212})
-    ledger.count_up({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
-    ledger.count_up({("precedent_answers_total", ("created", FOUND)): 31})
-    return ledger
+    inbox.budgets().store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
+    inbox.heartbeat(APP, {"slug": "precedent", "ahead": 0})
+    inbox.heartbeat(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
+    inbox.count_up({("precedent_answers_total", ("silent", NOTHING)): 212})
+    inbox.count_up({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
+    inbox.count_up({("precedent_answers_total", ("created", FOUND)): 31})
+    return inbox
 
 
-def _arrival(place: int, past: Past, repositories: Sequence[str], came: Instant) -> Arrival:
-    repository = RepositoryKey(1, 17 + past.place)
-    guid = f"{place:08x}-cc78-11e3-81ab-4c9367dc0958"
-    name = repositories[past.place % len(repositories)]
-    return Arrival(f"7:{guid}", repository, past.event, name, past.place % 2 == 1, came, f"{place:016x}")
+def _arrival(number: int, past: PastDelivery, repositories: Sequence[str], received_at: Instant) -> Arrival:
+    repository = RepositoryKey(1, 17 + past.repository_index)
+    guid = f"{number:08x}-cc78-11e3-81ab-4c9367dc0958"
+    name = repositories[past.repository_index % len(repositories)]
+    return Arrival(
+        f"7:{guid}", repository, past.event, name, past.repository_index % 2 == 1, received_at, f"{number:016x}"
+    )
 
 
-def _handle(ledger: Days, arrival: Arrival, past: Past) -> None:
-    ledger.put([arrival])
-    ledger.time = arrival.received_at + 340
-    ledger.installations().store_repository(arrival.repository, arrival.name, private=arrival.private)
-    work = ledger.begin(leased(ledger, arrival.repository))
+def _handle(inbox: SampleInbox, arrival: Arrival, past: PastDelivery) -> None:
+    inbox.put([arrival])
+    inbox.time = arrival.received_at + 340
+    inbox.installations().store_repository(arrival.repository, arrival.name, private=arrival.private)
+    work = inbox.begin(take_lease(inbox, arrival.repository))
     assert work is not None
-    ledger.time += 2_600
+    inbox.time += 2_600
     (delivery,) = work.deliveries
     url = f"https://github.com/{arrival.name}/issues/{past.event.number}#issuecomment-1" if past.matches else ""
     result = Result(delivery.seq, "done", past.reason, said=past.said, url=url, matches=past.matches)
     if past.state == "dead":
         result = replace(result, state="dead")
-    pushes = (ledger.time,) if past.said in ("created", "updated") else ()
-    told = RunReport(STAGES, pushes, 7, 2, ledger.time, ("one page was skipped: it is too large",))
-    ledger.end(work, [result], told)
+    pushes = (inbox.time,) if past.said in ("created", "updated") else ()
+    report = RunReport(STAGES, pushes, 7, 2, inbox.time, ("one page was skipped: it is too large",))
+    inbox.end(work, [result], report)
 
 
-def hostile() -> Days:
-    """Names that are long, empty, from right to left, or code; more deliveries than a page holds."""
+def hostile_inbox() -> SampleInbox:
+    """Names that are long, empty, right-to-left or code, and more deliveries than a page holds."""
     word = "x" * 90
     names = (f"{word}/{word}", "", "\u05d0" * 80, "<script>alert(1)</script>/\u202eback")
     long = "y" * 2_000
-    days = [Past(600 - n, n % 4, opened(n), "silent", long if n == 3 else "") for n in range(60)]
-    ledger = a_day(days, names)
-    ledger.heartbeat(APP, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
-    return ledger
+    deliveries = [PastDelivery(600 - n, n % 4, issue_opened(n), "silent", long if n == 3 else "") for n in range(60)]
+    inbox = sample_inbox(deliveries, names)
+    inbox.heartbeat(APP, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
+    return inbox
 
 
-def empty() -> Days:
-    """Nothing yet."""
-    return Days()
+def empty_inbox() -> SampleInbox:
+    """An inbox without deliveries."""
+    return SampleInbox()

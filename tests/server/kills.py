@@ -40,7 +40,16 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.aftermath import Kill, Run, Sent, name_of, overlapping, uncommented, unfinished, waits
+from tests.server.aftermath import (
+    Kill,
+    Run,
+    Sent,
+    comment_fault,
+    delivery_fault,
+    name_of,
+    overlap_faults,
+    restart_delays,
+)
 from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
@@ -48,7 +57,7 @@ if TYPE_CHECKING:
 
 BRANCH = "precedent"
 REPOSITORIES, SHARE = 12, 4
-"""Least number of repositories, and of kills to each: none gets to the most comments of a day."""
+"""Minimum of repositories, and kills per repository: so none reaches the daily comment limit."""
 
 EVERY = 0.7
 """Seconds between two deliveries, on average."""
@@ -57,62 +66,62 @@ BETWEEN = (1.0, 5.0)
 """Seconds between two kills."""
 
 STARTING = 0.2
-"""Share of the kills of the server that do not wait until its worker is at work."""
+"""Share of the kills of the server that do not wait for its worker to be ready."""
 
 UNLIMITED = 10**9
 
 PATIENCE = 240.0
-"""Seconds at the end: a comment that was promised before a kill is left alone for two minutes."""
+"""Seconds to wait at the end: a comment that was pending at a kill is left alone for two minutes."""
 
 LONGEST = LEASE / 1000 + 15
-"""Seconds from a kill until what it interrupted has to be begun anew, where another worker lives: a lease, and what a
-busy machine takes to start a worker or to end another run.
+"""Maximum seconds from a kill until the interrupted work restarts on another worker: a lease, and what a busy machine
+takes to start a worker or to end another run.
 
-Where the only one is killed every few seconds, often before it is at work, there is nobody to take over.
+It does not apply to a single worker that is killed every few seconds: nobody can take over.
 """
 
-AGO = 200 * 24 * 3600
+HISTORY_AGE = 200 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A repository as `branch_faults` wants it: where it lies, what it is called."""
+class MemoryBranch:
+    """A repository as `branch_faults` expects it: its path and its name."""
 
     bare: Path
     name: str
 
-    def lacks(self, numbers: Iterable[int]) -> list[str]:
-        """What is wrong with the memory of it, which should have these issues."""
+    def faults(self, numbers: Iterable[int]) -> list[str]:
+        """What is wrong with its memory, which should contain these issues."""
         with BranchStore(str(self.bare), BRANCH, None) as store:
             memory = Memory(store, repo=self.name).open()
-            known = {record.id for record in memory.state.every_record()}
+            remembered = {record.id for record in memory.state.every_record()}
             memory.close()
-        lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - known)]
+        lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - remembered)]
         return lost + [f"{self.name}: {fault}" for fault in branch_faults(cast("Repository", self))]
 
 
 @dataclass
 class Campaign:
-    """Deliveries and kills against one stage, with so many workers without a web part; 0 for one of the server's."""
+    """Deliveries and kills against one stage; with ``worker_count`` 0, the server starts its own worker."""
 
     stage: ServerStage
-    chance: random.Random
-    machines: int
-    hands: list[Popen[bytes]] = field(default_factory=list)
+    rng: random.Random
+    worker_count: int
+    workers: list[Popen[bytes]] = field(default_factory=list)
     projects: list[EventfulProject] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
-    given_up: list[Delivery] = field(default_factory=list)
-    struck: float = 0.0
-    """Seconds until the last kill."""
+    finished: threading.Event = field(default_factory=threading.Event)
+    replayed: list[Delivery] = field(default_factory=list)
+    killing_seconds: float = 0.0
+    """Seconds from the start until the last kill."""
 
-    def settle_down(self, repositories: int) -> None:
-        """So many repositories, each with one decision in its past."""
+    def create_repositories(self, repositories: int) -> None:
+        """Create repositories, each with one decision in its past."""
         github = self.stage.github
         for resource in ("core", "graphql"):
             github.limits.set(UNLIMITED, resource=resource)  # more happens here than in an hour of most repositories
-        past = from_epoch(github.clock.epoch - AGO)
+        past = from_epoch(github.clock.epoch - HISTORY_AGE)
         for number in range(repositories):
             project = github.add_project(f"octo-org/shop-{number}")
             self.stage.git.create(project.repo.full_name)
@@ -123,56 +132,60 @@ class Campaign:
             self.projects.append(project)
 
     def send(self) -> None:
-        """Open issues and tell of them until it is over."""
-        chance = random.Random(self.chance.random())
-        while not self.over.wait(chance.expovariate(1 / EVERY)):
-            project = chance.choice(self.projects)
+        """Open issues and deliver their events until the campaign is over."""
+        rng = random.Random(self.rng.random())
+        while not self.finished.wait(rng.expovariate(1 / EVERY)):
+            project = rng.choice(self.projects)
             number = project.open_issue("monalisa", "Which session store?", "What was decided in #1 about sessions?")
             payload = project.payload("issues", "opened", number, extra={"installation": {"id": APP}})
-            if self.stage.module == STANDIN:  # its runs take as many tenths of a second as are above a hundred
-                payload["issue"]["number"] = 100 + chance.randint(1, 20)
+            if self.stage.module == STANDIN:  # run time in tenths of a second, plus 100
+                payload["issue"]["number"] = 100 + rng.randint(1, 20)
             sent = self.stage.github.hooks.deliver("issues", payload)
             self.sent.append(Sent(f"{APP}:{sent.guid}", project, number, sent.status))
 
-    def strike(self) -> None:
-        """One kill, and what is needed so that the server runs again."""
-        time.sleep(self.chance.uniform(*BETWEEN))
-        if self.hands:
-            self.replace(self.chance.randrange(len(self.hands)))
+    def kill_once(self) -> None:
+        """Kill something once, and restart what was killed."""
+        time.sleep(self.rng.uniform(*BETWEEN))
+        if self.workers:
+            self.replace(self.rng.randrange(len(self.workers)))
             return
-        is_starting = self.chance.random() < STARTING
-        until(lambda: self.started() if is_starting else self.started() & self.at_work(), READY, self.stage.told)
-        what = self.chance.choice(("web", "worker", "both"))
+        is_starting = self.rng.random() < STARTING
+        until(
+            lambda: self.child_pids() if is_starting else self.child_pids() & self.live_worker_pids(),
+            READY,
+            self.stage.log_text,
+        )
+        what = self.rng.choice(("web", "worker", "both"))
         pids = self.stage.children() if what != "web" else []
-        self.note(what, pids or self.stage.children())
+        self.record_kill(what, pids or self.stage.children())
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if what != "worker":
             self.stage.stop(signal.SIGKILL)
-            time.sleep(self.chance.uniform(0, 1))
+            time.sleep(self.rng.uniform(0, 1))
             self.stage.start(1, wait=False)
-            until(lambda: self.stage.get("/healthz")[0] == 200, READY, self.stage.told)
+            until(lambda: self.stage.get("/healthz")[0] == 200, READY, self.stage.log_text)
 
-    def replace(self, place: int) -> None:
-        """Kill the worker of this place, and start another one. Meanwhile one is at work that can take over."""
-        others = [each for at, each in enumerate(self.hands) if at != place]
-        until(lambda: {each.pid for each in others} & self.at_work(), READY, self.stage.told)
-        self.note("worker", [self.hands[place].pid])
-        self.hands[place].kill()
-        self.hands[place].wait()
-        time.sleep(self.chance.uniform(0, 1))
-        self.hands[place] = self.stage.worker(place)
+    def replace(self, number: int) -> None:
+        """Kill and replace the worker of this number, once another one that can take over is at work."""
+        others = [worker for index, worker in enumerate(self.workers) if index != number]
+        until(lambda: {worker.pid for worker in others} & self.live_worker_pids(), READY, self.stage.log_text)
+        self.record_kill("worker", [self.workers[number].pid])
+        self.workers[number].kill()
+        self.workers[number].wait()
+        time.sleep(self.rng.uniform(0, 1))
+        self.workers[number] = self.stage.start_worker(number)
 
-    def started(self) -> set[int]:
+    def child_pids(self) -> set[int]:
         return set(self.stage.children())
 
-    def at_work(self) -> set[object]:
-        """The ids of the workers that have said that they live; some may have been killed since."""
-        with self.stage.inbox() as ledger:
-            return {note["pid"] for name, (_, note) in ledger.heartbeats().items() if name.startswith(WORKER)}
+    def live_worker_pids(self) -> set[object]:
+        """The process ids of the workers with a heartbeat; some may have been killed since."""
+        with self.stage.inbox() as inbox:
+            return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER)}
 
-    def note(self, what: str, pids: Sequence[int]) -> None:
+    def record_kill(self, what: str, pids: Sequence[int]) -> None:
         names = []
         for pid in pids:
             with contextlib.suppress(OSError):  # it has ended by itself
@@ -181,120 +194,125 @@ class Campaign:
         self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(names)))
 
     def run(self, kills: int) -> None:
-        """All of it; returns when everything is answered, or `PATIENCE` has run out."""
-        self.settle_down(max(REPOSITORIES, kills // SHARE))
-        self.hands += [self.stage.worker(place) for place in range(self.machines)]
-        self.stage.start(0 if self.hands else 1)
+        """Run the campaign; returns when everything is answered, or `PATIENCE` has run out."""
+        self.create_repositories(max(REPOSITORIES, kills // SHARE))
+        self.workers += [self.stage.start_worker(number) for number in range(self.worker_count)]
+        self.stage.start(0 if self.workers else 1)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
         began = time.monotonic()
         for number in range(kills):
-            self.strike()
+            self.kill_once()
             print(f"\r{number + 1} kills, {len(self.sent)} deliveries", end="", flush=True)
-        self.struck = time.monotonic() - began
-        self.over.set()
+        self.killing_seconds = time.monotonic() - began
+        self.finished.set()
         sending.join()
         end = time.monotonic() + PATIENCE
         while self.faults() and time.monotonic() < end:
-            self.replay_given_up()
+            self.replay_dead()
             time.sleep(1)
 
-    def replay_given_up(self) -> None:
-        """Replay the deliveries that were killed five times alone, as an operator would."""
+    def replay_dead(self) -> None:
+        """Replay the deliveries whose runs were killed five times while alone, as an operator would."""
         if dead := [row for row in self.stage.rows() if row.reason == NEVER_ENDED]:
-            self.given_up += dead
+            self.replayed += dead
             numbers = [str(row.seq) for row in dead]
             done = self.stage.run("deliveries", "replay", *numbers, "--why", "killed by the campaign")
             assert done.returncode == 0, done.stderr
 
-    def given_up_early(self) -> list[str]:
-        """Deliveries that were given up although fewer runs of their repository were killed since they arrived."""
+    def replayed_too_early(self) -> list[str]:
+        """Deliveries that were given up after too few killed runs of their repository."""
         killed = [run for run in self.runs() if not run.ended]
-        found = []
-        for row in self.given_up:
-            mine = [run for run in killed if run.repository == row.repository.text and run.began >= row.received_at]
-            if len(mine) < MOST_ALONE:
-                found.append(f"{row.id} was given up after {len(mine)} kills")
-        return found
+        faults = []
+        for row in self.replayed:
+            own_runs = [run for run in killed if run.repository == row.repository.text and run.began >= row.received_at]
+            if len(own_runs) < MOST_ALONE:
+                faults.append(f"{row.id} was given up after {len(own_runs)} kills")
+        return faults
 
     def faults(self) -> list[str]:
-        """What is wrong by now with the deliveries."""
+        """What is still wrong with the deliveries."""
         rows = {row.id: row for row in self.stage.rows()}
-        found = [unfinished(each, rows.get(each.id)) for each in self.sent if each.status == 202]
+        all_faults = [delivery_fault(each, rows.get(each.id)) for each in self.sent if each.status == 202]
         if self.stage.module != STANDIN:
             login = f"{SLUG}[bot]"
-            found += [uncommented(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
-        return [fault for fault in found if fault] + self.stranded()
+            all_faults += [comment_fault(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
+        return [fault for fault in all_faults if fault] + self.stranded()
 
     def stranded(self) -> list[str]:
-        """Repositories that have something to do and that no worker would look at."""
+        """Repositories with open deliveries that no worker would look at."""
         sql = (
             "select distinct repository from deliveries where state in ('waiting', 'working')"
             " and repository not in (select key from queue)"
         )
-        with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
-            return [f"{row['repository']} has deliveries and no key" for row in asking.rows(sql)]
+        with self.stage.inbox() as inbox, inbox.database.transaction() as transaction:
+            return [f"{row['repository']} has deliveries and no key" for row in transaction.rows(sql)]
 
-    def forgotten(self) -> list[str]:
-        """What is wrong with the memories, when everything is done."""
-        found = []
+    def memory_faults(self) -> list[str]:
+        """What is wrong with the memories after everything is done."""
+        faults = []
         for project in self.projects if self.stage.module != STANDIN else ():
             numbers = [each.number for each in self.sent if each.project is project and each.status == 202]
             name = project.repo.full_name
-            found += Place(self.stage.git.folder / f"{name}.git", name).lacks(numbers) if numbers else []
-        return found
+            faults += MemoryBranch(self.stage.git.folder / f"{name}.git", name).faults(numbers) if numbers else []
+        return faults
 
     def runs(self) -> list[Run]:
         """All runs, in the order in which they began."""
         sql = "select runs.*, (select min(seq) from deliveries where run = runs.id) as first from runs order by began"
-        with self.stage.inbox() as ledger, ledger.database.transaction() as asking:
+        with self.stage.inbox() as inbox, inbox.database.transaction() as transaction:
             return [
                 Run(each["repository"], each["began"], each["ended"], int(each["first"] or 0), each["worker"])
-                for each in asking.rows(sql)
+                for each in transaction.rows(sql)
             ]
 
 
-def told(campaign: Campaign, seconds: float) -> list[str]:
-    """The faults, after lines about what happened."""
+def report(campaign: Campaign, seconds: float) -> list[str]:
+    """Print what happened, and return the faults."""
     runs, kills = campaign.runs(), campaign.kills
-    waited = waits(runs, kills)
-    faults = [*campaign.faults(), *campaign.forgotten(), *campaign.given_up_early(), *overlapping(runs, kills)]
-    late = [each for each in waited if each > LONGEST] if campaign.machines else []
+    delays = restart_delays(runs, kills)
+    faults = [
+        *campaign.faults(),
+        *campaign.memory_faults(),
+        *campaign.replayed_too_early(),
+        *overlap_faults(runs, kills),
+    ]
+    late = [each for each in delays if each > LONGEST] if campaign.worker_count else []
     faults += [f"a repository was begun anew after {each:.1f} s" for each in late]
     answered = Counter(each.status for each in campaign.sent)
-    each = campaign.struck / max(1, len(kills))
+    each = campaign.killing_seconds / max(1, len(kills))
     print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
     print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(runs)} runs")
-    if campaign.given_up:
-        print(f"{len(campaign.given_up)} deliveries killed {MOST_ALONE} times alone, given up, and replayed at the end")
-    if waited:
-        middle = statistics.median(waited)
-        print(f"{len(waited)} runs killed; begun anew after {middle:.1f} s (median), {max(waited):.1f} s (longest)")
+    if campaign.replayed:
+        print(f"{len(campaign.replayed)} deliveries killed {MOST_ALONE} times alone, given up, and replayed at the end")
+    if delays:
+        median = statistics.median(delays)
+        print(f"{len(delays)} runs killed; begun anew after {median:.1f} s (median), {max(delays):.1f} s (longest)")
     print(f"faults: {len(faults)}", *faults, sep="\n  ", flush=True)
     return faults
 
 
 @contextlib.contextmanager
 def stage(folder: Path, *, on_postgres: bool, standin: bool) -> Iterator[ServerStage]:
-    """A stage over a database of its own."""
+    """A stage with its own database."""
     with contextlib.ExitStack() as at_end:
         url = ""
         if on_postgres:
             server = postgres.start()
             at_end.callback(server.stop)
             url = at_end.enter_context(server.database())
-        made = ServerStage(folder, STANDIN if standin else "bot", url)
-        at_end.callback(made.close)
-        yield made
+        server_stage = ServerStage(folder, STANDIN if standin else "bot", url)
+        at_end.callback(server_stage.close)
+        yield server_stage
 
 
 def campaign(folder: Path, seed: int, kills: int, *, on_postgres: bool, standin: bool) -> list[str]:
-    """The faults of one campaign."""
+    """Run one campaign and return its faults."""
     began = time.monotonic()
-    with stage(folder, on_postgres=on_postgres, standin=standin) as made:
-        one = Campaign(made, random.Random(seed), machines=2 if on_postgres else 0)
-        one.run(kills)
-        return told(one, time.monotonic() - began)
+    with stage(folder, on_postgres=on_postgres, standin=standin) as server:
+        run = Campaign(server, random.Random(seed), worker_count=2 if on_postgres else 0)
+        run.run(kills)
+        return report(run, time.monotonic() - began)
 
 
 def main() -> int:
@@ -303,11 +321,13 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
     options.add_argument("--postgres", action="store_true")
     options.add_argument("--standin", action="store_true")
-    chosen = options.parse_args()
+    arguments = options.parse_args()
     logging.getLogger("bot").setLevel(logging.ERROR)  # the memories are read from folders, which gives warnings
-    print(f"seed {chosen.seed}, {chosen.kills} kills", flush=True)
+    print(f"seed {arguments.seed}, {arguments.kills} kills", flush=True)
     with tempfile.TemporaryDirectory(prefix="precedent-kills-", ignore_cleanup_errors=True) as folder:
-        faults = campaign(Path(folder), chosen.seed, chosen.kills, on_postgres=chosen.postgres, standin=chosen.standin)
+        faults = campaign(
+            Path(folder), arguments.seed, arguments.kills, on_postgres=arguments.postgres, standin=arguments.standin
+        )
     return 1 if faults else 0
 
 

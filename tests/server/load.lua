@@ -1,8 +1,8 @@
 -- A burst of deliveries that all differ, for wrk: FILE with one in each line, GUID <tab> signature <tab> body.
 -- wrk -t2 -cN -dLIMIT -s load.lua URL -- FILE N SIGN
--- Of two threads each sends every other line. After its last one it begins anew, which is known by then already, and
--- goes on until it was answered as often as it has lines and connections: then all of its lines were sent. It leaves
--- a file SIGN-0 or SIGN-1 behind, and whoever sees both ends wrk by SIGINT. The last line of the output is JSON.
+-- Each of two threads sends every other line. After its last line a thread starts again with duplicates, until it has as
+-- many answers as it has lines and connections: then all of its lines were sent. It creates a file SIGN-0 or SIGN-1,
+-- and whoever sees both ends wrk by SIGINT. The last line of the output is JSON.
 local THREADS = 2
 local made = {}
 local lines, at, own = {}, 0, 0

@@ -1,7 +1,7 @@
-"""A worker of nothing but the queue, to be killed: python -m tests.server.lone_worker URL FOLDER NAME MODE.
+"""A worker for the queue alone, to be killed: python -m tests.server.lone_worker URL FOLDER NAME MODE.
 
-It leases what there is to do, and notes in FOLDER/log what it does, a JSON list a line. With the MODE
-"work" it does each delivery in a tenth of a second; with "hang" it begins, and never ends.
+It leases what is due, and logs what it does to FOLDER/log, one JSON list per line. In the MODE "work" a run takes a
+tenth of a second; in "hang" it begins and never ends.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from bot.server.worker import Worker, WorkerExit
 
 SECONDS = 0.1
 FAILS = 23
-"""Each delivery of an issue with a number that this divides fails once."""
+"""Deliveries about issues whose number is a multiple of this fail once."""
 
 
-class Diary:
-    """Lines in a file that several processes write to."""
+class EventLog:
+    """A log file that several processes append to."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("a", buffering=1, encoding="utf-8")
 
-    def note(self, *words: object) -> None:
+    def write(self, *words: object) -> None:
         self.file.write(json.dumps([time.time(), os.getpid(), *words]) + "\n")
 
 
 def results(work: PendingWork) -> list[Result]:
-    found = []
+    all_results = []
     for each in work.deliveries:
-        again = (each.event.number or 0) % FAILS == 0 and not each.attempts
-        found.append(
+        is_retried = (each.event.number or 0) % FAILS == 0 and not each.attempts
+        all_results.append(
             Result(each.seq, "waiting", "the world failed", next_at=clock() + random.randint(100, 900))
-            if again
+            if is_retried
             else Result(each.seq, "done", "")
         )
-    return found
+    return all_results
 
 
 def work(url: str, folder: Path, name: str, mode: str) -> int:
-    database, diary = Database(url), Diary(folder / "log")
+    database, event_log = Database(url), EventLog(folder / "log")
     inbox = Inbox(database, name, clock)
 
     def run(lease: Lease) -> None:
-        begun = inbox.begin(lease)
-        if begun is None:
+        pending = inbox.begin(lease)
+        if pending is None:
             return
-        seqs = [each.seq for each in begun.deliveries]
-        diary.note("begin", lease.key, seqs, [each.attempts for each in begun.deliveries])
+        seqs = [each.seq for each in pending.deliveries]
+        event_log.write("begin", lease.key, seqs, [each.attempts for each in pending.deliveries])
         time.sleep(SECONDS)
         if mode == "hang":
             threading.Event().wait(600)
-        diary.note("end", lease.key, seqs, [each.attempts for each in begun.deliveries])
-        inbox.end(begun, results(begun), RunReport())
+        event_log.write("end", lease.key, seqs, [each.attempts for each in pending.deliveries])
+        inbox.end(pending, results(pending), RunReport())
 
-    diary.note("up", name)
+    event_log.write("up", name)
     try:
         Worker(inbox, run, threading.Event(), jobs=8).run_until_stopped()
     except WorkerExit as error:
-        diary.note("lost its place", name)
+        event_log.write("lost its place", name)
         os._exit(error.code)
     return 0
 

@@ -1,4 +1,4 @@
-"""The organisation's index of a town: its real engine in a folder, and the worker that brings changes there."""
+"""An organisation's index for the server harness: the real engine in a folder, and the worker that updates it."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ from bot.server.organisation_guard import OrganisationGuard
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
-from tests.server.town import Town
+from tests.server.town import ServerHarness
 
 
 @dataclass
-class TownIndex:
-    """An index in a folder; ``wrap`` stands between it and whoever opens it. ``told``: the changes it told of."""
+class HarnessIndex:
+    """An index in a folder; ``wrap`` wraps it when it is opened. ``notifications`` are the changes it reported."""
 
-    town: Town
+    harness: ServerHarness
     folder: Path
     installation: int
     wrap: Callable[[Candidates], Candidates] = lambda index: index
-    told: list[tuple[RepositoryKey, list[int]]] = field(default_factory=list)
+    notifications: list[tuple[RepositoryKey, list[int]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        inbox = self.town.here.inbox
-        self.changes = OrganisationChanges(inbox.database, inbox.queue, self.town.here.clock)
-        self.guard = OrganisationGuard(self._open, inbox.count_up, lambda: self.town.here.clock.now / 1000)
+        inbox = self.harness.env.inbox
+        self.changes = OrganisationChanges(inbox.database, inbox.queue, self.harness.env.clock)
+        self.guard = OrganisationGuard(self._open, inbox.count_up, lambda: self.harness.env.clock.now / 1000)
 
     def _open(self, installation: int) -> Candidates:
         return self.wrap(open_candidates(str(self.folder), str(installation)))
 
     @property
     def dependencies(self) -> RunDependencies:
-        options = replace(self.town.dependencies.options, organisation=str(self.folder))
+        options = replace(self.harness.dependencies.options, organisation=str(self.folder))
 
-        def told(repository: RepositoryKey, threads: Collection[int], gone: Collection[ThreadId]) -> None:
-            self.told.append((repository, sorted(threads)))
-            OrganisationRegister(self.town.here.inbox).note_changed(repository, threads, gone)
+        def notify(repository: RepositoryKey, threads: Collection[int], gone: Collection[ThreadId]) -> None:
+            self.notifications.append((repository, sorted(threads)))
+            OrganisationRegister(self.harness.env.inbox).note_changed(repository, threads, gone)
 
-        return replace(self.town.dependencies, options=options, organisation=self.guard, indexed=told)
+        return replace(self.harness.dependencies, options=options, organisation=self.guard, indexed=notify)
 
     def align(self) -> int:
-        """What a resync does for the index."""
+        """Align the index as a resync does."""
         return self.changes.align(str(self.folder), self.dependencies.options.scope)
 
     def work(self) -> None:
-        """One lease of the changes."""
-        lease = self.town.here.inbox.queue.claim_key(self.town.here.inbox.worker, queue_key(self.installation))
+        """Work on the changes with one lease."""
+        lease = self.harness.env.inbox.queue.claim_key(self.harness.env.inbox.worker, queue_key(self.installation))
         assert lease, "somebody works on it"
         work_on(lease, self.dependencies)
 
     def waiting(self) -> int:
-        found = self.changes.backlog()
-        assert found is not None, "it is switched off"
-        return found[0]
+        backlog = self.changes.backlog()
+        assert backlog is not None, "it is switched off"
+        return backlog[0]
 
     def search(self, words: str, *projects: EventfulProject) -> list[FoundThread]:
-        """What the engine has, asked without the guard."""
+        """Search the engine directly, without the guard."""
         index = open_candidates(str(self.folder), str(self.installation))
         return index.search(terms(words), {project.repo.id for project in projects})

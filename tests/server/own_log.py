@@ -1,4 +1,4 @@
-"""The log of this process, set up by a test and put back afterwards."""
+"""Lets a test set up the log of this process, and restores it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def own_log() -> Iterator[None]:
-    """Whatever sets up logs meanwhile, those of before count again afterwards."""
+    """Restore the log handlers and levels at the end of the block."""
     root, ours = logging.getLogger(), logging.getLogger("bot")
     before = (list(root.handlers), root.level, ours.level)
     try:

@@ -1,4 +1,4 @@
-"""GitHub with an App that is installed in places, and a ledger beside it."""
+"""A fake GitHub with an App, and the inbox and clock of its server."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bot.server.options import ServerOptions
 from bot.server.resync import MINUTE, QUARTER, QUARTERS, Resync, ResyncResult
 from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
-from tests.fakes.hooks import Delivery as Sending
+from tests.fakes.hooks import Delivery as SentDelivery
 from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
-from tests.fakes.service import Sent
+from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
-from tests.server.queues import FileInbox, leased
+from tests.server.queues import FileInbox, take_lease
 
 APP = 77
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -31,7 +31,7 @@ HOUR = 60 * MINUTE
 
 @dataclass
 class Clock:
-    """Our own time, in milliseconds; GitHub's fake follows the real one."""
+    """The server's time in milliseconds; the fake GitHub follows the real time."""
 
     now: Instant
 
@@ -40,14 +40,14 @@ class Clock:
 
 
 @dataclass
-class Places:
-    """What an installation's own run works with; ``forgotten``: repositories whose clones were removed."""
+class AppEnvironment:
+    """What runs of an installation work with; ``removed_clones`` are repositories whose clones were removed."""
 
     github: FakeGitHub
     api: App
     clock: Clock
     inbox: Inbox
-    forgotten: list[RepositoryKey] = field(default_factory=list)
+    removed_clones: list[RepositoryKey] = field(default_factory=list)
     guids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
@@ -55,22 +55,24 @@ class Places:
         self.register = self.inbox.installations()
 
     def arrive(
-        self, to: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
+        self, key: RepositoryKey, event: str = "issues", action: str = "opened", number: int = 1, **extra: str
     ) -> str:
-        """A delivery comes in; its id."""
-        name = f"{APP}:{next(self.guids):08d}"
-        told = Event(event, action, None if extra else number)
-        self.inbox.put([Arrival(name, to, told, received_at=self.clock.now, extra=tuple(extra.items()))])
-        return name
+        """Store a delivery; returns its id."""
+        delivery_id = f"{APP}:{next(self.guids):08d}"
+        parsed_event = Event(event, action, None if extra else number)
+        self.inbox.put(
+            [Arrival(delivery_id, key, parsed_event, received_at=self.clock.now, extra=tuple(extra.items()))]
+        )
+        return delivery_id
 
     def begin(self, repository: RepositoryKey) -> PendingWork:
-        """What waits in a repository."""
-        work = self.inbox.begin(leased(self.inbox, repository))
+        """Begin a run with what waits in a repository."""
+        work = self.inbox.begin(take_lease(self.inbox, repository))
         assert work is not None, f"nothing waits in {repository}"
         return work
 
-    def know(self, *repositories: RepositoryKey) -> None:
-        """The repositories have had runs."""
+    def add_repositories(self, *repositories: RepositoryKey) -> None:
+        """Store repositories that have already had a run."""
         for repository in repositories:
             self.register.store_repository(repository, f"octocat/{repository.number}", private=False)
             self.arrive(repository)
@@ -79,96 +81,98 @@ class Places:
             self.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
     def waiting(self, repository: RepositoryKey) -> list[str]:
-        """The events that wait in a repository."""
+        """The names of the events that wait in a repository."""
         return [each.event.name for each in self.rows(repository) if each.state == "waiting"]
 
     def rows(self, repository: RepositoryKey) -> Sequence[Delivery]:
         return sorted(self.inbox.deliveries(repository=repository), key=lambda each: each.seq)
 
 
-def _apart(github: FakeGitHub) -> None:
-    """Give repositories numbers by which their daily look is half a day from now: it is in no sweep's way."""
-    world, half = github.world, round(github.clock.epoch * 1000) // QUARTER + QUARTERS // 2
-    for place, repo in enumerate(list(world.repositories.values()), 10_000):
-        if repo.id < 10_000 * QUARTERS or abs((repo.id - half) % QUARTERS) > 1:
+def _postpone_daily_checks(github: FakeGitHub) -> None:
+    """Give repositories ids whose daily check is half a day from now, so that it does not disturb a resync."""
+    world, far_slot = github.world, round(github.clock.epoch * 1000) // QUARTER + QUARTERS // 2
+    for number, repo in enumerate(list(world.repositories.values()), 10_000):
+        if repo.id < 10_000 * QUARTERS or abs((repo.id - far_slot) % QUARTERS) > 1:
             del world.repositories[repo.id]
-            repo.id = world.names[repo.full_name.lower()] = place * QUARTERS + half % QUARTERS
+            repo.id = world.names[repo.full_name.lower()] = number * QUARTERS + far_slot % QUARTERS
             world.repositories[repo.id] = repo
 
 
-def places(github: FakeGitHub, inbox: Inbox | None = None) -> Places:
-    """With the App installed nowhere, with an inbox of its own unless one is given; its ``api`` is to be closed."""
+def make_environment(github: FakeGitHub, inbox: Inbox | None = None) -> AppEnvironment:
+    """An environment with the App installed nowhere. Uses a new inbox unless one is given; close its ``api``."""
     github.clock.now = None
-    _apart(github)
+    _postpone_daily_checks(github)
     github.add_app(APP, "precedent", public_key=key_pair()[1]).installations.clear()
     clock, api = Clock(github.clock.epoch * 1000), App(APP, key_pair()[0], github.url)
-    return Places(github, api, clock, inbox or FileInbox(now=clock))
+    return AppEnvironment(github, api, clock, inbox or FileInbox(now=clock))
 
 
-def known_at(here: Places, repository: RepositoryKey, cursor: Instant) -> None:
-    """The repository has read so far."""
-    here.register.store_repository(repository, HELLO, private=False)
-    here.arrive(repository)
-    work = here.begin(repository)
-    here.inbox.end(work, [], RunReport(cursor=cursor))
-    here.inbox.drop([each.seq for each in work.deliveries], "for the test")
+def set_cursor(env: AppEnvironment, repository: RepositoryKey, cursor: Instant) -> None:
+    """Store a repository whose history is read up to ``cursor``."""
+    env.register.store_repository(repository, HELLO, private=False)
+    env.arrive(repository)
+    work = env.begin(repository)
+    env.inbox.end(work, [], RunReport(cursor=cursor))
+    env.inbox.drop([each.seq for each in work.deliveries], "for the test")
 
 
-def heard(here: Places, sent: Sending) -> Arrival:
-    """A delivery of the fake as the receiving part understands it."""
+def receive_sent(env: AppEnvironment, sent: SentDelivery) -> Arrival:
+    """A delivery of the fake, parsed by the server's receiver."""
     body = json.dumps(sent.payload).encode()
-    said = signed_headers(sent.event, sent.guid, body, here.github.hooks.secret) | {"Content-Length": str(len(body))}
-    headers = {name.lower().encode(): value.encode() for name, value in said.items()}
-    rules = WebhookRules(APP, (here.github.hooks.secret.encode(),), "precedent[bot]")
-    found = receive("POST", headers, body, rules, here.clock.now, "request")
-    assert isinstance(found, Arrival), found
-    return found
+    named_headers = signed_headers(sent.event, sent.guid, body, env.github.hooks.secret) | {
+        "Content-Length": str(len(body))
+    }
+    headers = {name.lower().encode(): value.encode() for name, value in named_headers.items()}
+    rules = WebhookRules(APP, (env.github.hooks.secret.encode(),), "precedent[bot]")
+    arrival = receive("POST", headers, body, rules, env.clock.now, "request")
+    assert isinstance(arrival, Arrival), arrival
+    return arrival
 
 
-def resync(here: Places, api: App | None = None) -> Resync:
-    api = api or here.api
-    options = ServerOptions(app_id=APP, api_url=here.github.url)
-    return Resync(api, here.inbox, options, TokenCache(api), here.forgotten.append)
+def resync(env: AppEnvironment, api: App | None = None) -> Resync:
+    api = api or env.api
+    options = ServerOptions(app_id=APP, api_url=env.github.url)
+    return Resync(api, env.inbox, options, TokenCache(api), env.removed_clones.append)
 
 
 @dataclass
-class Door:
-    """Where deliveries come in: kept in the ledger, or answered with an error while it is ``shut``."""
+class DeliveryEndpoint:
+    """Receives deliveries: stores them in the inbox, or answers with ``error_status`` if that is set."""
 
-    here: Places
-    shut: int = 0
-    heard: list[str] = field(default_factory=list)
+    env: AppEnvironment
+    error_status: int = 0
+    guids: list[str] = field(default_factory=list)
 
-    def open(self) -> Listener:
-        """Have GitHub deliver here, until the listener is stopped."""
+    def listen(self) -> Listener:
+        """Have GitHub deliver here until the listener is stopped."""
         listener = Listener(self)
-        self.here.github.hooks.url = f"{listener.url}/webhook"
+        self.env.github.hooks.url = f"{listener.url}/webhook"
         return listener
 
-    def __call__(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Sent:
-        self.heard.append(headers["X-Github-Delivery"])
-        if self.shut:
-            return Sent(self.shut, {}, b"")
-        given = {name.lower().encode(): value.encode() for name, value in headers.items()}
-        rules = WebhookRules(APP, (self.here.github.hooks.secret.encode(),), "precedent[bot]")
-        found = receive(method, given, body, rules, self.here.clock.now, "request")
-        if isinstance(found, Arrival):
-            self.here.inbox.put([found])
-        return Sent(202, {}, b"")
+    def __call__(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
+        self.guids.append(headers["X-Github-Delivery"])
+        if self.error_status:
+            return SentReply(self.error_status, {}, b"")
+        encoded = {name.lower().encode(): value.encode() for name, value in headers.items()}
+        rules = WebhookRules(APP, (self.env.github.hooks.secret.encode(),), "precedent[bot]")
+        arrival = receive(method, encoded, body, rules, self.env.clock.now, "request")
+        if isinstance(arrival, Arrival):
+            self.env.inbox.put([arrival])
+        return SentReply(202, {}, b"")
 
 
-def sweep(here: Places, after: int = 0, api: App | None = None) -> ResyncResult:
-    """One sweep, so many milliseconds later; returns when all it asked for has come."""
-    here.clock.now += after
-    before = len(here.github.hooks.deliveries)
-    swept = resync(here, api).run(here.clock.now)
+def run_resync(env: AppEnvironment, after: int = 0, api: App | None = None) -> ResyncResult:
+    """Run a resync ``after`` milliseconds; returns when all deliveries it requested have arrived."""
+    env.clock.now += after
+    before = len(env.github.hooks.deliveries)
+    result = resync(env, api).run(env.clock.now)
     deadline = time.monotonic() + 10
-    while len(here.github.hooks.deliveries) < before + swept.redelivered and time.monotonic() < deadline:
+    while len(env.github.hooks.deliveries) < before + result.redelivered and time.monotonic() < deadline:
         time.sleep(0.01)
-    return swept
+    return result
 
 
-def opened(here: Places, count: int = 1) -> None:
+def open_issues(env: AppEnvironment, count: int = 1) -> None:
     for _ in range(count):
-        number = here.github.open_issue("octocat", "Crash")
-        here.github.tenants.deliver(here.github, "issues", "opened", number)
+        number = env.github.open_issue("octocat", "Crash")
+        env.github.tenants.deliver(env.github, "issues", "opened", number)

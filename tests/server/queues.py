@@ -1,4 +1,4 @@
-"""The queue in its two forms, for the tests that hold for each of them, and an inbox in a file of its own."""
+"""The queue for tests in both databases, and an inbox in its own SQLite file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ APP = 9
 
 
 class Clock:
-    """The time in milliseconds, which runs on its own and may be set forward."""
+    """The real time in milliseconds, plus ``ahead``."""
 
     def __init__(self) -> None:
         self.ahead = 0
@@ -47,26 +47,26 @@ def arrival(
     )
 
 
-class Losing(WorkQueue):
-    """A queue whose rows are lost on their way, after some: what a database does that fails in the middle."""
+class LossyQueue(WorkQueue):
+    """A queue that fails after ``adds_left`` additions, like a database that fails in the middle."""
 
-    left = 0
+    adds_left = 0
 
     def add(
         self, transaction: Transaction, items: Iterable[tuple[str, Priority, Instant]], unread: Collection[str] = ()
     ) -> None:
-        self.left -= 1
-        if self.left < 0:
+        self.adds_left -= 1
+        if self.adds_left < 0:
             raise ConnectionError("lost")
         super().add(transaction, items, unread)
 
 
 class FileInbox(Inbox):
-    """An inbox in an SQLite file of its own, which goes with it."""
+    """An inbox in its own SQLite file, which is deleted with it."""
 
     def __init__(self, worker: str = "here", now: Callable[[], Instant] = machine_clock) -> None:
         folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
-        database = Database(copied(made_file(), folder))
+        database = Database(copy_database(template_file(), folder))
         super().__init__(database, worker, now)
         self.closing = weakref.finalize(self, _remove, database, folder)
 
@@ -78,7 +78,7 @@ def _remove(database: Database, folder: Path) -> None:
 
 @dataclass
 class Queue:
-    """An inbox in a database."""
+    """An inbox in a database, with its clock."""
 
     inbox: Inbox
     clock: Clock
@@ -86,19 +86,19 @@ class Queue:
     folder: Path
 
     @contextlib.contextmanager
-    def working(self, run: Callable[[Lease], None], worker: str = "one", jobs: int = 8) -> Iterator[Worker]:
-        """A worker that hands what it leases to ``run`` within the block."""
-        database, ended = Database(self.url), list[object]()
-        made = Worker(Inbox(database, worker, self.clock), run, threading.Event(), jobs)
-        thread = threading.Thread(target=lambda: ended.append(made.run_until_stopped()), daemon=True)
+    def running_worker(self, run: Callable[[Lease], None], worker: str = "one", jobs: int = 8) -> Iterator[Worker]:
+        """A worker that passes its leases to ``run`` during the block."""
+        database, exit_codes = Database(self.url), list[object]()
+        running = Worker(Inbox(database, worker, self.clock), run, threading.Event(), jobs)
+        thread = threading.Thread(target=lambda: exit_codes.append(running.run_until_stopped()), daemon=True)
         thread.start()
         try:
-            yield made
+            yield running
         finally:
-            made.stop.set()
+            running.stop.set()
             thread.join(20)
             database.close()
-        assert ended, "the worker did not end"
+        assert exit_codes, "the worker did not end"
 
     def keys(self) -> set[str]:
         """The keys that have work."""
@@ -107,12 +107,12 @@ class Queue:
 
 def keys(inbox: Inbox) -> set[str]:
     """The keys that have work."""
-    with inbox.database.transaction() as asking:
-        return {row["key"] for row in asking.rows("select key from queue")}
+    with inbox.database.transaction() as transaction:
+        return {row["key"] for row in transaction.rows("select key from queue")}
 
 
-def leased(inbox: Inbox, repository: RepositoryKey) -> Lease:
-    """A lease of this repository, however urgent others are. Fails when it is not due."""
+def take_lease(inbox: Inbox, repository: RepositoryKey) -> Lease:
+    """Lease this repository, however urgent others are. Fails when it is not due."""
     others: list[Lease] = []
     try:
         while lease := inbox.queue.claim(inbox.worker):
@@ -126,13 +126,13 @@ def leased(inbox: Inbox, repository: RepositoryKey) -> Lease:
 
 
 class Runs:
-    """A `run` that does all it is given, and remembers it: when it began and ended, and what it had."""
+    """A `run` that completes all its deliveries and records when it began and ended, and what it had."""
 
     def __init__(self, queue: Queue, seconds: float = 0.0) -> None:
         self.queue = queue
         self.seconds = seconds
         self.calls: list[str] = []
-        self.had: list[tuple[RepositoryKey, float, float, list[int]]] = []
+        self.records: list[tuple[RepositoryKey, float, float, list[int]]] = []
         self.result: Callable[[PendingWork], list[Result]] = all_done
         self.lock = threading.Lock()
 
@@ -146,28 +146,28 @@ class Runs:
         time.sleep(self.seconds)
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
-            self.had.append((work.repository, began, time.monotonic(), seqs))
+            self.records.append((work.repository, began, time.monotonic(), seqs))
         self.queue.inbox.end(work, self.result(work), RunReport())
 
     @property
     def seqs(self) -> list[int]:
-        return [seq for _, _, _, seqs in self.had for seq in seqs]
+        return [seq for _, _, _, seqs in self.records for seq in seqs]
 
 
 def all_done(work: PendingWork) -> list[Result]:
-    return [Result(each.seq, "done", "memory has something to tell", said="created") for each in work.deliveries]
+    return [Result(each.seq, "done", "memory has something to show", said="created") for each in work.deliveries]
 
 
-def until(holds: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for it; fails when it does not come."""
+def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait until the condition holds; fail after ``seconds``."""
     end = time.monotonic() + seconds
-    while not holds():
+    while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
 
 
-def settled(queue: Queue, seconds: float = 20.0) -> None:
-    """Wait until nothing is to be done."""
+def wait_until_settled(queue: Queue, seconds: float = 20.0) -> None:
+    """Wait until nothing is waiting or working."""
 
     def nothing_left() -> bool:
         counts = queue.inbox.counts()
@@ -178,7 +178,7 @@ def settled(queue: Queue, seconds: float = 20.0) -> None:
 
 @contextlib.contextmanager
 def lone_worker(url: str, folder: Path, name: str, mode: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that works; see `tests.server.lone_worker`."""
+    """A worker process; see `tests.server.lone_worker`."""
     command = [sys.executable, "-m", "tests.server.lone_worker", url, str(folder), name, mode]
     with subprocess.Popen(command) as process:
         try:
@@ -189,31 +189,31 @@ def lone_worker(url: str, folder: Path, name: str, mode: str) -> Iterator[subpro
 
 @contextlib.contextmanager
 def queue_in_database(url: str, folder: Path) -> Iterator[Queue]:
-    """``url`` is that of a database with all tables."""
+    """A queue in the database at ``url``, which has all tables."""
     database, clock = Database(url), Clock()
     yield Queue(Inbox(database, "one", clock), clock, url, folder)
     database.close()
 
 
 @functools.cache
-def made_file() -> Path:
-    """An SQLite database with all tables, made once in a process."""
+def template_file() -> Path:
+    """An SQLite database with all tables, created once per process."""
     folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return prepared_file(folder)
+    return make_template(folder)
 
 
-def prepared_file(folder: Path) -> Path:
-    """An SQLite database to be copied: to make one takes a second."""
+def make_template(folder: Path) -> Path:
+    """Create an SQLite database to copy from, since creating one takes a second."""
     database = Database.in_folder(folder)
     database.make_tables()
     database.close()
-    with contextlib.closing(sqlite3.connect(folder / "queue.sqlite")) as made:
-        made.execute("pragma wal_checkpoint(truncate)")
+    with contextlib.closing(sqlite3.connect(folder / "queue.sqlite")) as file:
+        file.execute("pragma wal_checkpoint(truncate)")
     return folder / "queue.sqlite"
 
 
-def copied(made: Path, folder: Path) -> str:
-    """The URL of a copy of it in this folder."""
-    shutil.copy(made, folder / "queue.sqlite")
+def copy_database(template: Path, folder: Path) -> str:
+    """Copy a database into this folder; returns its URL."""
+    shutil.copy(template, folder / "queue.sqlite")
     return f"sqlite:///{folder / 'queue.sqlite'}"

@@ -1,4 +1,4 @@
-"""GitHub with an App, a git server, and the server as a process of its own, started as the documentation says."""
+"""A fake GitHub with an App, a git server, and the server as a process, started as documented."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ SECRET = "It's a Secret to Everybody"
 STANDIN = "tests.server.standin"
 
 READY = 300.0
-"""Seconds that a server has to become ready: a second where nothing else runs, minutes where much does."""
+"""Seconds that a server may take to become ready: one on an idle machine, minutes on a busy one."""
 
 
 class ServerStage:
-    """An App that is installed on one repository, and its server, which is not running yet.
+    """An App installed on one repository, and its server, which is not running yet.
 
-    ``module`` is what is started in place of `bot`; ``database`` the URL of a PostgreSQL database, "" for SQLite.
-    ``code`` is where the program lies.
+    ``module`` is started in place of `bot`; ``database`` is the URL of a PostgreSQL database, "" for SQLite. ``code``
+    is the folder of the program.
     """
 
     def __init__(self, folder: Path, module: str = "bot", database: str = "") -> None:
@@ -55,7 +55,7 @@ class ServerStage:
         self.git.create(REPOSITORY)
         self.github = FakeGitHub(REPOSITORY, None, site=self.git.url)
         self.app = self.github.add_app(APP, SLUG, public_key=key_pair()[1])
-        self.git.access = self.github.tenants.right
+        self.git.access = self.github.tenants.access_level
         self.github.hooks.secret = SECRET
         self.port = free_port()
         self.github.hooks.url = f"{self.url}/webhook"
@@ -73,7 +73,7 @@ class ServerStage:
 
     def environ(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
-        given = {
+        settings = {
             "APP_ID": str(APP),
             "PRIVATE_KEY_FILE": str(self.folder / "private-key"),
             "WEBHOOK_SECRET_FILE": str(self.folder / "webhook-secret"),
@@ -83,14 +83,14 @@ class ServerStage:
             "PORT": str(self.port),
             "DATABASE_URL": self.database,
         }
-        return clean | {f"PRECEDENT_{name}": value for name, value in given.items()}
+        return clean | {f"PRECEDENT_{name}": value for name, value in settings.items()}
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", self.module, *words]
 
-    def run(self, *words: str, **changed: str) -> subprocess.CompletedProcess[str]:
-        """A command that ends by itself; ``changed`` are variables without their prefix, "" for none."""
-        environ = self.environ() | {f"PRECEDENT_{name}": value for name, value in changed.items()}
+    def run(self, *words: str, **overrides: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; ``overrides`` are variables without their prefix, "" to unset one."""
+        environ = self.environ() | {f"PRECEDENT_{name}": value for name, value in overrides.items()}
         return subprocess.run(
             self.command(*words), cwd=self.code, env=environ, capture_output=True, text=True, check=False, timeout=120
         )
@@ -101,22 +101,22 @@ class ServerStage:
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(self.command("serve"), cwd=self.code, env=environ, stdout=log, stderr=log)
         if wait:
-            until(lambda: self.get("/status.json" if workers else "/readyz")[0] == 200, READY, self.told)
+            until(lambda: self.get("/status.json" if workers else "/readyz")[0] == 200, READY, self.log_text)
 
-    def worker(self, place: int, *words: str, **changed: str) -> subprocess.Popen[bytes]:
-        """Start a worker without a web part, as on the machine of this number: it shares the database alone.
+    def start_worker(self, machine: int, *words: str, **overrides: str) -> subprocess.Popen[bytes]:
+        """Start a worker without a web part, as if on another machine: it shares only the database.
 
-        ``changed`` are variables without their prefix.
+        ``overrides`` are variables without their prefix.
         """
-        environ = self.environ() | {"PRECEDENT_DATA": str(self.folder / f"machine-{place}")}
-        environ |= {f"PRECEDENT_{name}": value for name, value in changed.items()}
+        environ = self.environ() | {"PRECEDENT_DATA": str(self.folder / f"machine-{machine}")}
+        environ |= {f"PRECEDENT_{name}": value for name, value in overrides.items()}
         with self.log_file.open("ab") as log:
             command = self.command("worker", *words)
             self.others.append(subprocess.Popen(command, cwd=self.code, env=environ, stdout=log, stderr=log))
         return self.others[-1]
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal; the exit code, and how many seconds it took to end."""
+        """Send a signal. Returns the exit code, and the seconds until it ended."""
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(number)
@@ -124,10 +124,10 @@ class ServerStage:
         return code, time.monotonic() - began
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and body of a page, asked for with the password that was made; (0, "") when nobody answers."""
+        """Status and body of a page, requested with the generated password; (0, "") when nothing answers."""
         request = urllib.request.Request(f"{self.url}{path}")
-        if (made := options.password_file(self.data)).exists():
-            coded = base64.b64encode(f"precedent:{made.read_text(encoding='ascii').strip()}".encode())
+        if (file := options.password_file(self.data)).exists():
+            coded = base64.b64encode(f"precedent:{file.read_text(encoding='ascii').strip()}".encode())
             request.add_header("Authorization", f"Basic {coded.decode()}")
         try:
             with urllib.request.urlopen(request, timeout=5) as answer:
@@ -137,46 +137,46 @@ class ServerStage:
         except OSError:
             return 0, ""
 
-    def deliver(self, *what: Any, project: EventfulProject | None = None) -> int:
-        """Have GitHub tell of something (event, action, number, comment); the status that it was answered with."""
-        sent = self.github.tenants.deliver(project or self.github, *what)
+    def deliver(self, *event: Any, project: EventfulProject | None = None) -> int:
+        """Have GitHub deliver an event (event, action, number, comment). Returns the status of the answer."""
+        sent = self.github.tenants.deliver(project or self.github, *event)
         assert isinstance(sent, hooks.Delivery)
         return sent.status
 
     @contextlib.contextmanager
     def inbox(self) -> Iterator[Inbox]:
-        """The server's own."""
-        made = Database(self.database) if self.database else Database.in_folder(self.data)
+        """The server's inbox."""
+        database = Database(self.database) if self.database else Database.in_folder(self.data)
         try:
-            yield Inbox(made, "stage", clock)
+            yield Inbox(database, "stage", clock)
         finally:
-            made.close()
+            database.close()
 
     def rows(self) -> list[Delivery]:
-        """All deliveries that are kept, oldest first."""
-        with self.inbox() as ledger:
-            return sorted(ledger.deliveries(limit=10_000), key=lambda each: each.seq)
+        """All stored deliveries, oldest first."""
+        with self.inbox() as inbox:
+            return sorted(inbox.deliveries(limit=10_000), key=lambda each: each.seq)
 
     def settle(self, seconds: float = 60) -> None:
-        """Until nothing waits and nothing is worked on."""
-        with self.inbox() as ledger:
-            until(lambda: not any(ledger.counts()[state] for state in ("waiting", "working")), seconds, self.told)
+        """Wait until nothing is waiting or working."""
+        with self.inbox() as inbox:
+            until(lambda: not any(inbox.counts()[state] for state in ("waiting", "working")), seconds, self.log_text)
 
-    def rest(self) -> None:
-        """Until the first look for what was missed is over, and all that came of it."""
-        until(lambda: '"message": "resync done"' in self.told(), READY, self.told)
+    def wait_for_resync(self) -> None:
+        """Wait until the first resync, and all work that follows from it, is done."""
+        until(lambda: '"message": "resync done"' in self.log_text(), READY, self.log_text)
         self.settle(READY)
 
-    def told(self) -> str:
-        """All that the server has logged."""
+    def log_text(self) -> str:
+        """Everything that the server has logged."""
         return self.log_file.read_text(encoding="utf-8")
 
     def lines(self) -> list[dict[str, Any]]:
-        """The same as the objects that its lines are."""
-        return [json.loads(line) for line in self.told().splitlines()]
+        """The lines of the log, parsed."""
+        return [json.loads(line) for line in self.log_text().splitlines()]
 
     def children(self) -> list[int]:
-        """The process ids of the workers that were started."""
+        """The process ids of the workers that the server started."""
         assert self.process is not None
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         with contextlib.suppress(OSError):
@@ -185,7 +185,7 @@ class ServerStage:
         return []
 
     def close(self) -> None:
-        """End everything, whatever it is at."""
+        """Kill and stop everything."""
         if self.process is not None and self.process.poll() is None:
             for pid in self.children():
                 with contextlib.suppress(ProcessLookupError):
@@ -199,9 +199,9 @@ class ServerStage:
         self.git.stop()
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0, told: Callable[[], str] = str) -> None:
-    """Wait for something; where it does not come, the test fails with what was ``told``."""
+def until(condition: Callable[[], object], seconds: float = 30.0, describe: Callable[[], str] = str) -> None:
+    """Wait until the condition holds; on a timeout fail with the text of ``describe``."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"it did not come to that: {told()[-4000:]}"
+        assert time.monotonic() < end, f"it did not come to that: {describe()[-4000:]}"
         time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""The server with runs that do nothing but wait: `python -m tests.server.standin serve`.
+"""The server with runs that only wait: `python -m tests.server.standin serve`.
 
-An issue's number says how its run goes: below 100 it ends at once, 1xx takes xx tenths of a second whatever happens,
-200 waits until the process is told to stop, and is then given back, 300 never ends.
+The issue's number selects how its run goes: below 100 it ends at once, 1xx takes xx tenths of a second, 200 waits until
+the process is stopped and is then given back, 300 never ends.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ RUNS = "runs.jsonl"
 
 
 def run(lease: Lease, run: RunDependencies) -> None:
-    """What these runs did is in DATA/runs.jsonl: what, repository, numbers, process."""
-    told = run.options.data / RUNS
+    """Run, and log to DATA/runs.jsonl: "begin" or "end", repository, issue numbers, process id."""
+    file = run.options.data / RUNS
     if work := run.inbox.begin(lease):
-        _tell(told, "begin", work)
+        _record(file, "begin", work)
         run.inbox.end(work, [_result(run, each) for each in work.deliveries], RunReport())
-        _tell(told, "end", work)
+        _record(file, "end", work)
 
 
 def _result(run: RunDependencies, delivery: Delivery) -> Result:
@@ -46,20 +46,20 @@ def _result(run: RunDependencies, delivery: Delivery) -> Result:
     return Result(delivery.seq, "done", "nothing related", said="silent")
 
 
-def _tell(file: Path, what: str, work: PendingWork) -> None:
-    said = [what, work.repository.text, [each.event.number for each in work.deliveries], os.getpid()]
-    with file.open("a", encoding="utf-8") as opened:
-        opened.write(json.dumps(said) + "\n")
+def _record(file: Path, kind: str, work: PendingWork) -> None:
+    record = [kind, work.repository.text, [each.event.number for each in work.deliveries], os.getpid()]
+    with file.open("a", encoding="utf-8") as log:
+        log.write(json.dumps(record) + "\n")
 
 
 def main() -> int | CommandResult:
     if sys.argv[1] == "worker":
-        words = argparse.ArgumentParser()
-        words.add_argument("--parent", type=int, default=0)
-        given = words.parse_args(sys.argv[2:])
-        environ = json.load(sys.stdin) if given.parent else dict(os.environ)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--parent", type=int, default=0)
+        arguments = parser.parse_args(sys.argv[2:])
+        environ = json.load(sys.stdin) if arguments.parent else dict(os.environ)
         name = environ.pop(WORKER_NAME, "")
-        processes.work(read_options(environ, None, WORKING), run, given.parent, name)
+        processes.work(read_options(environ, None, WORKING), run, arguments.parent, name)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:

@@ -1,4 +1,4 @@
-"""What is due is due by the database's clock, whatever the clocks of the machines say."""
+"""Deliveries are due by the database's clock, whatever the machines' clocks say."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from bot.server.model import Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.server import postgres
-from tests.server.queues import REPOSITORY, arrival, leased, until
+from tests.server.queues import REPOSITORY, arrival, take_lease, until
 
 HOUR = 3_600_000
 REAL = time.time_ns
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("off", [HOUR, -HOUR], ids=["ahead", "behind"])
-def test_a_machine_whose_clock_is_off_begins_what_is_due_when_it_is(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, off: int
+@pytest.mark.parametrize("offset", [HOUR, -HOUR], ids=["ahead", "behind"])
+def test_a_machine_with_a_wrong_clock_begins_deliveries_when_they_are_due(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, offset: int
 ) -> None:
     options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
-    with open_inbox(options, "right") as right:
-        right.put([arrival("now"), arrival("later")])
-        work = right.begin(leased(right, REPOSITORY))
+    with open_inbox(options, "right") as accurate:
+        accurate.put([arrival("now"), arrival("later")])
+        work = accurate.begin(take_lease(accurate, REPOSITORY))
         assert work is not None
         now, later = work.deliveries
         results = [
-            Result(now.seq, "waiting", "", right.now() - 5_000),
-            Result(later.seq, "waiting", "", right.now() + HOUR // 2),
+            Result(now.seq, "waiting", "", accurate.now() - 5_000),
+            Result(later.seq, "waiting", "", accurate.now() + HOUR // 2),
         ]
-        right.end(work, results, RunReport())
-    monkeypatch.setattr(time, "time_ns", lambda: REAL() + off * 1_000_000)
+        accurate.end(work, results, RunReport())
+    monkeypatch.setattr(time, "time_ns", lambda: REAL() + offset * 1_000_000)
     with open_inbox(options, "off") as other:
-        work = other.begin(leased(other, REPOSITORY))
+        work = other.begin(take_lease(other, REPOSITORY))
         assert work is not None
         assert [each.id for each in work.deliveries] == ["9:now"]
         assert abs(other.now() - REAL() // 1_000_000) < 2_000
 
 
-def test_the_clock_of_sqlite_is_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sqlite_uses_the_clock_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = DatabaseClock(Database.in_folder(tmp_path))
     with clock.keep_current():
         assert abs(clock() - machine_clock()) < 1_000
@@ -53,7 +53,7 @@ def test_the_clock_of_sqlite_is_the_machines(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.postgres
-def test_the_time_goes_on_while_the_database_is_away(tmp_path: Path) -> None:
+def test_the_clock_keeps_running_while_the_database_is_unreachable(tmp_path: Path) -> None:
     server = postgres.start()
     with server.database() as url:
         database = Database(url)

@@ -1,4 +1,4 @@
-"""The tables of earlier versions are brought to today's: once, with nothing lost, whoever starts at the same time."""
+"""Tables of earlier versions are upgraded: once, without loss, even if processes start at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.errors import UserError
 from bot.server.database import OURS, RENAMES, UPGRADES, VERSION, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
-from tests.server.queues import REPOSITORY, all_done, arrival, keys, leased
+from tests.server.queues import REPOSITORY, all_done, arrival, keys, take_lease
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER, THIRD, FOURTH = RepositoryKey(7, 71), RepositoryKey(8, 1), RepositoryKey(8, 2)
@@ -54,9 +54,9 @@ create table tallied (seq {serial}, counted text not null);
 create table pulses (name text primary key, said_at {big} not null, note text not null);
 create table workers (id text primary key, since {big} not null, dead_since {big} not null default 0)
 """
-"""The tables of version 3. Its queue was in tables of a library, which stay where they are."""
+"""The tables of version 3. Its queue was in tables of a library, which are left alone."""
 
-NOTED = """
+VERSION_3_ROWS = """
 insert into pulses (name, said_at, note) values ('schema', 3, '{}');
 insert into workers (id, since) values ('gone', 5);
 insert into turns (id, ticket, lane, worker, began) values ('t1', '9:b', '7-70', 'gone', 50);
@@ -65,12 +65,12 @@ insert into repositories (lane, cursor, last_turn) values ('7-70', 5, 9), ('7-71
 insert into tallies (name, labels, much) values ('precedent_turns_total', '["done"]', 3);
 insert into tallied (counted) values ('[["precedent_turns_total",["done"],2]]')
 """
-_DELIVERY = (
+INSERT_DELIVERY = (
     "insert into deliveries (id, lane, event, action, number, is_pull, comment_id, moved_to, name, private,"
     " received_at, next_at, request, extra, state, begun, turn) values (:id, :lane, 'issues', 'opened', 1, 0, 0, '',"
     " 'octo-org/hello-world', 1, :at, :next_at, 'r', '[]', :state, :begun, :turn)"
 )
-MAKING = """
+MAKE_TABLES = """
 import sys
 from bot.server.database import Database
 
@@ -91,16 +91,16 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def past(empty_url: str) -> Iterator[Database]:
-    """A database of version 3 with deliveries in each state; the worker of one of them is gone."""
+def version_3(empty_url: str) -> Iterator[Database]:
+    """A database of version 3 with deliveries in every state, one of them of a worker that is gone."""
     database = Database(empty_url)
     big, serial = "integer", "integer primary key autoincrement"
-    with database.transaction() as making:
+    with database.transaction() as transaction:
         if database.is_postgres:
             big, serial = "bigint", "bigint generated always as identity primary key"
-            making.change(f"create schema {OURS}")
-        for statement in (VERSION_3.format(big=big, serial=serial) + ";" + NOTED).split(";"):
-            making.change(statement)
+            transaction.change(f"create schema {OURS}")
+        for statement in (VERSION_3.format(big=big, serial=serial) + ";" + VERSION_3_ROWS).split(";"):
+            transaction.change(statement)
         rows = [
             ("9:a", REPOSITORY, 100, 0, "done", 0, "t0"),
             ("9:b", REPOSITORY, 200, 0, "working", 1, "t1"),
@@ -111,8 +111,8 @@ def past(empty_url: str) -> Iterator[Database]:
             ("9:g", FOURTH, 700, 0, "working", 2, "t2"),
         ]
         names = ("id", "lane", "at", "next_at", "state", "begun", "turn")
-        making.change_each(
-            _DELIVERY,
+        transaction.change_each(
+            INSERT_DELIVERY,
             [dict(zip(names, (row[0], row[1].text, *row[2:]), strict=True)) for row in rows],
         )
     yield database
@@ -120,120 +120,124 @@ def past(empty_url: str) -> Iterator[Database]:
 
 
 def version(database: Database) -> int:
-    with database.transaction() as asking:
-        there = "select tablename as name from pg_tables" if database.is_postgres else "select name from sqlite_master"
-        tables = {row["name"] for row in asking.rows(there)}
+    with database.transaction() as transaction:
+        list_tables = (
+            "select tablename as name from pg_tables" if database.is_postgres else "select name from sqlite_master"
+        )
+        tables = {row["name"] for row in transaction.rows(list_tables)}
         table = "heartbeats" if "heartbeats" in tables else "pulses"
-        row = asking.row(f"select said_at from {table} where name = 'schema'")
+        row = transaction.row(f"select said_at from {table} where name = 'schema'")
     assert row is not None
     return int(row["said_at"])
 
 
-def made_at_once(url: str, processes: int = 4) -> list[int]:
-    """So many processes make the tables at the same time; their exit codes."""
-    command = [sys.executable, "-c", MAKING, url]
-    started = [
+def make_tables_in_parallel(url: str, processes: int = 4) -> list[int]:
+    """Create the tables in several processes at the same time; returns their exit codes."""
+    command = [sys.executable, "-c", MAKE_TABLES, url]
+    running = [
         subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(processes)
     ]
-    for each in started:
-        assert each.stdout is not None
-        assert each.stdout.readline() == "ready\n"
-    for each in started:
-        assert each.stdin is not None
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    for each in started:
-        each.communicate(timeout=60)
-    return [each.returncode for each in started]
+    for process in running:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in running:
+        process.communicate(timeout=60)
+    return [process.returncode for process in running]
 
 
-def test_what_waits_or_was_worked_on_in_version_3_has_a_key_for_each_repository(past: Database) -> None:
-    past.make_tables()
-    inbox = Inbox(past, "one", machine_clock)
-    assert version(past) == VERSION == 5
+def test_each_repository_with_open_deliveries_in_version_3_gets_a_queue_key(version_3: Database) -> None:
+    version_3.make_tables()
+    inbox = Inbox(version_3, "one", machine_clock)
+    assert version(version_3) == VERSION == 5
     assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f", "9:g"]
 
 
-def test_the_work_of_version_3_goes_on_and_what_was_worked_on_comes_alone(past: Database) -> None:
-    past.make_tables()
-    inbox = Inbox(past, "one", machine_clock)
-    came = []
+def test_the_work_of_version_3_continues_and_interrupted_deliveries_come_alone(version_3: Database) -> None:
+    version_3.make_tables()
+    inbox = Inbox(version_3, "one", machine_clock)
+    batches = []
     for _ in range(2):
-        work = inbox.begin(leased(inbox, REPOSITORY))
+        work = inbox.begin(take_lease(inbox, REPOSITORY))
         assert work is not None
-        came.append([(each.id, each.begun) for each in work.deliveries])
+        batches.append([(each.id, each.begun) for each in work.deliveries])
         assert inbox.end(work, all_done(work), RunReport())
-    assert came == [[("9:b", 2)], [("9:c", 2)]]
-    assert inbox.begin(leased(inbox, OTHER)) is None, "it is not due yet"
+    assert batches == [[("9:b", 2)], [("9:c", 2)]]
+    assert inbox.begin(take_lease(inbox, OTHER)) is None, "it is not due yet"
     assert keys(inbox) == {OTHER.text, FOURTH.text}
     assert inbox.put([arrival("b"), arrival("new", THIRD)]) == [False, True]
-    assert inbox.begin(leased(inbox, THIRD)) is not None
+    assert inbox.begin(take_lease(inbox, THIRD)) is not None
 
 
-def test_what_version_3_had_read_counts_as_read(past: Database) -> None:
-    past.make_tables()
-    rows = Inbox(past, "one", machine_clock).installations().repositories()
+def test_repositories_that_version_3_had_read_count_as_read(version_3: Database) -> None:
+    version_3.make_tables()
+    rows = Inbox(version_3, "one", machine_clock).installations().repositories()
     assert [(row.repository, row.last_run, row.is_unread, row.threads, row.history) for row in rows] == [
         (REPOSITORY, 9, False, -1, ""),
         (OTHER, 0, True, -1, ""),
     ]
 
 
-def test_what_version_3_counted_is_counted_on(past: Database) -> None:
-    past.make_tables()
-    inbox = Inbox(past, "one", machine_clock)
+def test_the_counters_of_version_3_continue(version_3: Database) -> None:
+    version_3.make_tables()
+    inbox = Inbox(version_3, "one", machine_clock)
     assert inbox.counters() == {("precedent_runs_total", ("done",)): 5}
     inbox.count_up({("precedent_runs_total", ("done",)): 1})
     assert inbox.counters() == {("precedent_runs_total", ("done",)): 6}
 
 
-def test_an_upgrade_is_made_once(past: Database) -> None:
-    past.make_tables()
-    inbox = Inbox(past, "one", machine_clock)
-    lease = leased(inbox, REPOSITORY)
+def test_an_upgrade_runs_only_once(version_3: Database) -> None:
+    version_3.make_tables()
+    inbox = Inbox(version_3, "one", machine_clock)
+    lease = take_lease(inbox, REPOSITORY)
     assert inbox.begin(lease) is not None
-    again = Database(past.url)
+    again = Database(version_3.url)
     again.make_tables()
     again.close()
-    assert version(past) == VERSION
+    assert version(version_3) == VERSION
     assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
-    with past.transaction() as asking:
-        assert asking.row("select lease from queue where key = :key", key=REPOSITORY.text) == {"lease": lease.id}
-        assert asking.rows("select priority from deliveries where priority <> 1") == []
+    with version_3.transaction() as transaction:
+        assert transaction.row("select lease from queue where key = :key", key=REPOSITORY.text) == {"lease": lease.id}
+        assert transaction.rows("select priority from deliveries where priority <> 1") == []
 
 
-def test_tables_of_version_3_are_like_new_ones_but_for_columns_that_nobody_uses(past: Database, empty_url: str) -> None:
+def test_upgraded_tables_of_version_3_equal_new_ones_except_for_unused_columns(
+    version_3: Database, empty_url: str
+) -> None:
     def shape(database: Database) -> set[tuple[str, str]]:
-        """Tables and their columns."""
+        """All (table, column) pairs."""
         sql = "select m.name as place, c.name as name from sqlite_master m join pragma_table_info(m.name) c"
         if database.is_postgres:
             sql = "select table_name as place, column_name as name from information_schema.columns"
             sql += f" where table_schema = '{OURS}'"
-        with database.transaction() as asking:
-            return {(row["place"], row["name"]) for row in asking.rows(sql)}
+        with database.transaction() as transaction:
+            return {(row["place"], row["name"]) for row in transaction.rows(sql)}
 
-    past.make_tables()
-    upgraded = shape(past)
-    with past.transaction() as forgetting:
-        for table in sorted({place for place, _ in upgraded} - {"sqlite_sequence"}):
-            if not past.is_postgres and table.startswith(("queue_", "deliveries_", "runs_", "sqlite_")):
+    version_3.make_tables()
+    upgraded = shape(version_3)
+    with version_3.transaction() as transaction:
+        for table in sorted({table for table, _ in upgraded} - {"sqlite_sequence"}):
+            if not version_3.is_postgres and table.startswith(("queue_", "deliveries_", "runs_", "sqlite_")):
                 continue  # an index
-            forgetting.change(f"drop table {table}")
-    past.make_tables()
-    assert upgraded - shape(past) == {("repositories", "turn")}
-    assert shape(past) - upgraded == set()
+            transaction.change(f"drop table {table}")
+    version_3.make_tables()
+    assert upgraded - shape(version_3) == {("repositories", "turn")}
+    assert shape(version_3) - upgraded == set()
 
 
-def test_a_repository_of_version_4_counts_as_private_and_shares_with_none_until_github_says_more(
+def test_a_repository_of_version_4_counts_as_private_until_github_says_otherwise(
     database_url: str,
 ) -> None:
     database = Database(database_url)
     database.make_tables()
     inbox = Inbox(database, "one", machine_clock)
     inbox.installations().store_repository(REPOSITORY, "octo-org/hello-world", private=False)
-    with database.transaction() as changing:
+    with database.transaction() as transaction:
         for change in (
             "alter table repositories drop column visibility",
             "alter table repositories drop column shares",
@@ -243,61 +247,63 @@ def test_a_repository_of_version_4_counts_as_private_and_shares_with_none_until_
             "alter table repositories drop column people",
             "update heartbeats set said_at = 4 where name = 'schema'",
         ):
-            changing.change(change)
+            transaction.change(change)
     database.make_tables()
     (row,) = inbox.installations().repositories()
     assert (row.name, row.visibility, row.shares) == ("octo-org/hello-world", Visibility.PRIVATE, ())
-    with database.transaction() as asking:
+    with database.transaction() as transaction:
         for table in ("organisation_changes", "organisation_shown"):
-            assert asking.rows(f"select * from {table}") == []
+            assert transaction.rows(f"select * from {table}") == []
     assert version(database) == VERSION
     database.close()
 
 
-def test_version_1_is_brought_over_as_well(past: Database) -> None:
-    with past.transaction() as changing:
-        changing.change("drop table pauses")
-        changing.change("alter table deliveries drop column nearest")
-        changing.change("update pulses set said_at = 1 where name = 'schema'")
+def test_version_1_is_upgraded_too(version_3: Database) -> None:
+    with version_3.transaction() as transaction:
+        transaction.change("drop table pauses")
+        transaction.change("alter table deliveries drop column nearest")
+        transaction.change("update pulses set said_at = 1 where name = 'schema'")
     for _ in range(2):
-        past.make_tables()
-        with past.transaction() as asking:
-            assert asking.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
-            assert asking.rows("select distinct nearest from deliveries") == [{"nearest": "[]"}]
-        assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
+        version_3.make_tables()
+        with version_3.transaction() as transaction:
+            assert transaction.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
+            assert transaction.rows("select distinct nearest from deliveries") == [{"nearest": "[]"}]
+        assert version(version_3) == VERSION
+    assert keys(Inbox(version_3, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
-def test_an_upgrade_that_fails_leaves_version_3_as_it_was(past: Database) -> None:
-    with past.transaction() as spoiling:
-        spoiling.change("drop table workers")
+def test_a_failed_upgrade_leaves_version_3_unchanged(version_3: Database) -> None:
+    with version_3.transaction() as transaction:
+        transaction.change("drop table workers")
     with pytest.raises(Exception, match="workers"):
-        past.make_tables()
-    assert version(past) == 3
-    with past.transaction() as mending:
-        assert mending.rows("select ticket from turns") == [{"ticket": "9:b"}]
-        mending.change("create table workers (id text primary key)")
-    past.make_tables()
-    assert version(past) == VERSION
+        version_3.make_tables()
+    assert version(version_3) == 3
+    with version_3.transaction() as transaction:
+        assert transaction.rows("select ticket from turns") == [{"ticket": "9:b"}]
+        transaction.change("create table workers (id text primary key)")
+    version_3.make_tables()
+    assert version(version_3) == VERSION
 
 
-def test_upgrades_from_version_4_on_only_add_so_that_older_processes_can_finish_meanwhile() -> None:
-    later = [statement for version, statements in UPGRADES.items() if version > 4 for statement in statements]
-    adds = re.compile(r"alter table \w+ add column \w+ \w+ not null default \S+")
-    assert [statement for statement in later if not adds.fullmatch(statement)] == []
+def test_upgrades_after_version_4_only_add_columns_so_that_older_processes_can_finish() -> None:
+    statements_after_4 = [
+        statement for version, statements in UPGRADES.items() if version > 4 for statement in statements
+    ]
+    add_column = re.compile(r"alter table \w+ add column \w+ \w+ not null default \S+")
+    assert [statement for statement in statements_after_4 if not add_column.fullmatch(statement)] == []
     assert max(RENAMES) == 4
 
 
 @pytest.mark.slow
-def test_processes_that_start_at_once_upgrade_the_tables_once(past: Database) -> None:
-    assert made_at_once(past.url) == [0] * 4
-    assert version(past) == VERSION
-    assert keys(Inbox(past, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
+def test_processes_that_start_together_upgrade_the_tables_once(version_3: Database) -> None:
+    assert make_tables_in_parallel(version_3.url) == [0] * 4
+    assert version(version_3) == VERSION
+    assert keys(Inbox(version_3, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
 @pytest.mark.slow
-def test_processes_that_start_at_once_make_the_tables_once(empty_url: str) -> None:
-    assert made_at_once(empty_url) == [0] * 4
+def test_processes_that_start_together_create_the_tables_once(empty_url: str) -> None:
+    assert make_tables_in_parallel(empty_url) == [0] * 4
     database = Database(empty_url)
     assert version(database) == VERSION
     assert keys(Inbox(database, "one", machine_clock)) == set()
@@ -307,8 +313,8 @@ def test_processes_that_start_at_once_make_the_tables_once(empty_url: str) -> No
 def test_the_database_of_a_newer_release_is_left_alone(database_url: str) -> None:
     database = Database(database_url)
     database.make_tables()
-    with database.transaction() as changing:
-        changing.change("update heartbeats set said_at = 99 where name = 'schema'")
+    with database.transaction() as transaction:
+        transaction.change("update heartbeats set said_at = 99 where name = 'schema'")
     with pytest.raises(UserError, match="newer release"):
         database.make_tables()
     assert version(database) == 99

@@ -1,4 +1,4 @@
-"""Dead deliveries in both databases: what a filter selects, groups by reason, and what is recorded of an action."""
+"""Dead deliveries in both databases: filters, groups by reason, and the audit entry of an action."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from bot.server.dead_letters import Operation, dead_groups, replay_or_drop
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.inbox import Inbox
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
-from tests.server.queues import REPOSITORY, Losing, Queue, arrival, leased
+from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, take_lease
 
 OTHER = RepositoryKey(7, 71)
 AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
 
 
-def put_aside(queue: Queue, reason: str, *received: int, repository: RepositoryKey = REPOSITORY) -> list[int]:
-    """The numbers of new dead deliveries, one for each time."""
-    names = [f"{repository.text}-{reason[:9]}-{at}" for at in received]
-    queue.inbox.put([arrival(name, repository, received_at=at) for name, at in zip(names, received, strict=True)])
-    work = queue.inbox.begin(leased(queue.inbox, repository))
+def add_dead(queue: Queue, reason: str, *received_times: int, repository: RepositoryKey = REPOSITORY) -> list[int]:
+    """Add a dead delivery for each time; returns their numbers."""
+    names = [f"{repository.text}-{reason[:9]}-{at}" for at in received_times]
+    queue.inbox.put([arrival(name, repository, received_at=at) for name, at in zip(names, received_times, strict=True)])
+    work = queue.inbox.begin(take_lease(queue.inbox, repository))
     assert work is not None
     queue.inbox.end(work, [Result(each.seq, "dead", reason) for each in work.deliveries], RunReport())
     return [each.seq for each in work.deliveries]
@@ -34,7 +34,7 @@ def states(queue: Queue) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "numbers"),
+    ("delivery_filter", "numbers"),
     [
         (DeliveryFilter(), [1, 2, 3, 4]),
         (DeliveryFilter("waiting"), [4]),
@@ -62,22 +62,24 @@ def states(queue: Queue) -> list[str]:
     ],
     ids=str,
 )
-def test_a_filter_selects(queue: Queue, wanted: DeliveryFilter, numbers: list[int]) -> None:
-    put_aside(queue, AWAY, 10, 20)
-    put_aside(queue, HOSTILE, 30, repository=OTHER)
+def test_a_filter_selects_the_matching_deliveries(
+    queue: Queue, delivery_filter: DeliveryFilter, numbers: list[int]
+) -> None:
+    add_dead(queue, AWAY, 10, 20)
+    add_dead(queue, HOSTILE, 30, repository=OTHER)
     queue.inbox.put([arrival("late", received_at=40)])
     queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
-    with queue.inbox.database.transaction() as asking:
-        assert select_numbers(asking, wanted) == numbers
-        assert [row.seq for row in select_deliveries(asking, wanted, 3)] == numbers[::-1][:3]
+    with queue.inbox.database.transaction() as transaction:
+        assert select_numbers(transaction, delivery_filter) == numbers
+        assert [row.seq for row in select_deliveries(transaction, delivery_filter, 3)] == numbers[::-1][:3]
 
 
-def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
+def test_dead_deliveries_are_grouped_by_reason_with_the_largest_group_first(queue: Queue) -> None:
     queue.inbox.put([arrival("waits", OTHER)])
     assert dead_groups(queue.inbox.database, 9, 9) == []
     queue.inbox.drop([1], "for the test")
-    put_aside(queue, HOSTILE, 5)
-    away = put_aside(queue, AWAY, 10, 30) + put_aside(queue, AWAY, 20, repository=OTHER)
+    add_dead(queue, HOSTILE, 5)
+    away = add_dead(queue, AWAY, 10, 30) + add_dead(queue, AWAY, 20, repository=OTHER)
     queue.inbox.installations().store_repository(OTHER, "octo-org/renamed", private=True)
     first, second = dead_groups(queue.inbox.database, 9, 2)
     assert (first.reason, first.count, first.first, first.last, first.repositories) == (AWAY, 3, 10, 30, 2)
@@ -91,16 +93,16 @@ def test_groups_are_by_reason_the_largest_first(queue: Queue) -> None:
 
 def test_a_group_names_at_most_five_repositories(queue: Queue) -> None:
     for number in range(71, 78):
-        put_aside(queue, AWAY, 10, repository=RepositoryKey(7, number))
+        add_dead(queue, AWAY, 10, repository=RepositoryKey(7, number))
     (group,) = dead_groups(queue.inbox.database, 9, 1)
     assert (group.repositories, len(group.names)) == (7, 5)
 
 
-def test_an_action_in_several_parts_is_one_entry(queue: Queue) -> None:
-    numbers = put_aside(queue, AWAY, *range(1, 8))
+def test_an_action_in_several_batches_is_one_audit_entry(queue: Queue) -> None:
+    numbers = add_dead(queue, AWAY, *range(1, 8))
     queue.inbox.drop(numbers[:1], "before")
-    wanted = Operation("replay", "octocat", [*numbers, numbers[0], 99], "it is back")
-    record = replay_or_drop(queue.inbox, wanted, at_once=3)
+    operation = Operation("replay", "octocat", [*numbers, numbers[0], 99], "it is back")
+    record = replay_or_drop(queue.inbox, operation, at_once=3)
     assert (record.asked, record.done) == (8, 6), "each number counts once"
     assert states(queue) == ["dropped", *["waiting"] * 6]
     (entry,) = audit_entries(queue.inbox.database)
@@ -108,13 +110,13 @@ def test_an_action_in_several_parts_is_one_entry(queue: Queue) -> None:
     assert (entry.chosen, entry.why) == ("1 2 3 4 5 6 7 99", "it is back")
 
 
-def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(queue: Queue) -> None:
+def test_an_action_that_fails_leaves_an_entry_for_the_batches_that_were_done(queue: Queue) -> None:
     repositories = [RepositoryKey(7, number) for number in range(71, 75)]
     for repository in repositories:
-        put_aside(queue, AWAY, 10, repository=repository)
+        add_dead(queue, AWAY, 10, repository=repository)
     failing = Inbox(queue.inbox.database, "one", queue.clock)
-    failing.queue = Losing(queue.inbox.database, queue.clock)
-    failing.queue.left = 1
+    failing.queue = LossyQueue(queue.inbox.database, queue.clock)
+    failing.queue.adds_left = 1
     with pytest.raises(ConnectionError):
         replay_or_drop(failing, Operation("replay", "octocat", DeliveryFilter("dead")), at_once=2)
     assert states(queue) == ["waiting", "waiting", "dead", "dead"]
@@ -122,14 +124,14 @@ def test_an_action_that_fails_leaves_an_entry_for_the_parts_that_were_done(queue
     assert (entry.asked, entry.done, entry.chosen) == (2, 2, "all dead")
 
 
-def test_nothing_is_recorded_where_nothing_was_chosen(queue: Queue) -> None:
+def test_nothing_is_recorded_when_nothing_was_selected(queue: Queue) -> None:
     record = replay_or_drop(queue.inbox, Operation("drop", "octocat", DeliveryFilter("dead")))
     assert (record.seq, record.asked, record.done) == (0, 0, 0)
     assert audit_entries(queue.inbox.database) == []
 
 
-def test_texts_of_an_entry_are_short_and_clean(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
-    numbers = put_aside(queue, AWAY, 1)
+def test_the_texts_of_an_audit_entry_are_short_and_clean(queue: Queue, caplog: pytest.LogCaptureFixture) -> None:
+    numbers = add_dead(queue, AWAY, 1)
     hostile = "line\nnext\0\udc80\u202e" + "x" * 9_000
     with caplog.at_level(logging.INFO, "bot.server.audit"):
         replay_or_drop(queue.inbox, Operation("drop", hostile, numbers, hostile))
@@ -143,22 +145,22 @@ def test_texts_of_an_entry_are_short_and_clean(queue: Queue, caplog: pytest.LogC
     assert len(row.reason) == 200
 
 
-def test_old_entries_are_purged_and_pages_are_newest_first(queue: Queue) -> None:
-    numbers = put_aside(queue, AWAY, 1, 2, 3)
+def test_old_audit_entries_are_purged_and_pages_are_newest_first(queue: Queue) -> None:
+    numbers = add_dead(queue, AWAY, 1, 2, 3)
     for number in numbers:
         replay_or_drop(queue.inbox, Operation("drop", "octocat", [number]))
         queue.clock.ahead += DAY
-    found = audit_entries(queue.inbox.database)
-    assert [each.chosen for each in found] == ["3", "2", "1"]
-    assert audit_entries(queue.inbox.database, limit=2) == found[:2]
-    assert audit_entries(queue.inbox.database, before=found[1].seq) == found[2:]
-    assert audit_entries(queue.inbox.database, since=found[1].at) == found[:2]
-    assert audit_entries(queue.inbox.database, until=found[1].at) == found[2:]
-    queue.inbox.purge(found[1].at)
-    assert audit_entries(queue.inbox.database) == found[:2]
+    entries = audit_entries(queue.inbox.database)
+    assert [each.chosen for each in entries] == ["3", "2", "1"]
+    assert audit_entries(queue.inbox.database, limit=2) == entries[:2]
+    assert audit_entries(queue.inbox.database, before=entries[1].seq) == entries[2:]
+    assert audit_entries(queue.inbox.database, since=entries[1].at) == entries[:2]
+    assert audit_entries(queue.inbox.database, until=entries[1].at) == entries[2:]
+    queue.inbox.purge(entries[1].at)
+    assert audit_entries(queue.inbox.database) == entries[:2]
 
 
-def test_many_numbers_are_named_in_part() -> None:
+def test_long_lists_of_numbers_are_shortened() -> None:
     assert numbers_in_words([4, 5]) == "4 5"
     assert numbers_in_words(range(1, 2_001)) == f"{' '.join(map(str, range(1, 21)))} and 1,980 more"
 
@@ -167,7 +169,7 @@ SECOND = "1970-01-01T00:00:0{}+00:00"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "words"),
+    ("delivery_filter", "words"),
     [
         (DeliveryFilter(), "all"),
         (DeliveryFilter("dead", seq=481), "all dead, number 481"),
@@ -181,11 +183,11 @@ SECOND = "1970-01-01T00:00:0{}+00:00"
         (DeliveryFilter(ended=3_000), f"all ended by {SECOND.format(3)}"),
     ],
 )
-def test_a_filter_is_put_into_words(wanted: DeliveryFilter, words: str) -> None:
-    assert str(wanted) == words
+def test_a_filter_is_described_in_words(delivery_filter: DeliveryFilter, words: str) -> None:
+    assert str(delivery_filter) == words
 
 
-def test_a_record_counts_with_the_transaction_that_it_is_part_of(queue: Queue) -> None:
+def test_an_audit_record_is_rolled_back_with_its_transaction(queue: Queue) -> None:
     record = AuditRecord("drop", "octocat", "1", "")
     with contextlib.suppress(WorldError), queue.inbox.database.transaction() as transaction:
         record.add(transaction, 1, 1, 5)

@@ -1,4 +1,4 @@
-"""The page of dead deliveries over HTTP: who may change something, from where, and what is done and recorded."""
+"""The page of dead deliveries over HTTP: who may change something, from where, and what is recorded."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
-from tests.server.client import Answer, knowing, lines, once
-from tests.server.doorway import running
-from tests.server.queues import leased, until
+from tests.server.client import Answer, auth_headers, open_connections, request_once
+from tests.server.doorway import web_process
+from tests.server.queues import take_lease, until
 from tools.screenshot import Tab, find_chromium
-from tools.screenshot import running as browsing
+from tools.screenshot import running as browser_process
 
 OPERATOR = "open barley, please"
 AWAY = "GitHub did not answer (502): tried 8 times"
@@ -39,21 +39,21 @@ class Site:
     inbox: Inbox
 
     def get(self, path: str = "/dead", password: str = OPERATOR) -> Answer:
-        return asyncio.run(once(self.port, "GET", path, knowing(f"precedent:{password}", self.host)))
+        return asyncio.run(request_once(self.port, "GET", path, auth_headers(f"precedent:{password}", self.host)))
 
-    def post(self, form: dict[str, Any], **changed: str | None) -> Answer:
-        """Send a form as a browser does; headers that are ``changed`` to None are left out."""
+    def post(self, form: dict[str, Any], **overrides: str | None) -> Answer:
+        """Send a form as a browser does; ``overrides`` of None leave a header out."""
         body = urlencode(form).encode()
         headers: dict[str, str | None] = {
-            **knowing(f"precedent:{OPERATOR}", self.host),
+            **auth_headers(f"precedent:{OPERATOR}", self.host),
             "Content-Type": "application/x-www-form-urlencoded",
             "Content-Length": str(len(body)),
             "Origin": f"http://{self.host}",
             "Sec-Fetch-Site": "same-origin",
         }
-        headers |= {name.replace("_", "-"): value for name, value in changed.items()}
-        given = {name: value for name, value in headers.items() if value is not None}
-        return asyncio.run(once(self.port, "POST", "/dead", given, body))
+        headers |= {name.replace("_", "-"): value for name, value in overrides.items()}
+        sent_headers = {name: value for name, value in headers.items() if value is not None}
+        return asyncio.run(request_once(self.port, "POST", "/dead", sent_headers, body))
 
     @property
     def host(self) -> str:
@@ -70,15 +70,15 @@ def site(tmp_path: Path) -> Iterator[Site]:
         for number in (1, 2):
             repository, name = RepositoryKey(1, 16 + number), f"octo-org/project-{number}"
             inbox.put([Arrival(f"7:{number}", repository, Event("issues", "opened", number), name, received_at=number)])
-            work = inbox.begin(leased(inbox, repository))
+            work = inbox.begin(take_lease(inbox, repository))
             assert work is not None
             inbox.end(work, [Result(number, "dead", AWAY)], RunReport())
-        with running(tmp_path, "--operator", OPERATOR) as (port, _):
+        with web_process(tmp_path, "--operator", OPERATOR) as (port, _):
             yield Site(port, inbox)
 
 
 @pytest.mark.slow
-def test_an_operator_replays_one_and_drops_the_others(site: Site) -> None:
+def test_an_operator_can_replay_one_delivery_and_drop_the_others(site: Site) -> None:
     answer = site.post({"number": 1, "action": "replay"})
     assert (answer.status, answer.headers["location"]) == (303, "/dead?audited=1")
     assert site.states == ["waiting", "dead"]
@@ -87,12 +87,12 @@ def test_an_operator_replays_one_and_drops_the_others(site: Site) -> None:
     answer = site.post({"reason": AWAY, "seen": now, "why": "archivé", "action": "drop"})
     assert site.states == ["waiting", "dropped"]
     assert b"1 delivery was dropped." in site.get(answer.headers["location"]).body
-    found = audit_entries(site.inbox.database)
-    assert [(each.who, each.action, each.done, each.why) for each in found] == [
+    entries = audit_entries(site.inbox.database)
+    assert [(each.who, each.action, each.done, each.why) for each in entries] == [
         (WHO, "drop", 1, "archivé"),
         (WHO, "replay", 1, ""),
     ]
-    assert [each.chosen.partition(", ended")[0] for each in found] == [
+    assert [each.chosen.partition(", ended")[0] for each in entries] == [
         f"all dead, with the reason {AWAY}",
         "all dead, number 1",
     ]
@@ -100,13 +100,13 @@ def test_an_operator_replays_one_and_drops_the_others(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_else_can_and_no_other_site_can_make_an_operator_do_it(site: Site) -> None:
+def test_neither_other_users_nor_other_sites_can_change_anything(site: Site) -> None:
     form = {"number": 1, "action": "drop"}
-    looking = knowing(host=site.host)["Authorization"]
+    viewer_credentials = auth_headers(host=site.host)["Authorization"]
     refused: list[tuple[int, dict[str, str | None]]] = [
-        (401, {"Authorization": looking}),
+        (401, {"Authorization": viewer_credentials}),
         (401, {"Authorization": None}),
-        (401, {"Authorization": knowing("precedent:wrong")["Authorization"]}),
+        (401, {"Authorization": auth_headers("precedent:wrong")["Authorization"]}),
         (403, {"Sec-Fetch-Site": "cross-site"}),
         (403, {"Sec-Fetch-Site": "same-site"}),
         (403, {"Sec-Fetch-Site": "none"}),
@@ -117,7 +117,9 @@ def test_nobody_else_can_and_no_other_site_can_make_an_operator_do_it(site: Site
     for status, changed in refused:
         assert site.post(form, **changed).status == status, changed
     for method in ("PUT", "DELETE", "PATCH"):
-        assert asyncio.run(once(site.port, method, "/dead", knowing(f"precedent:{OPERATOR}"))).status == 405
+        assert (
+            asyncio.run(request_once(site.port, method, "/dead", auth_headers(f"precedent:{OPERATOR}"))).status == 405
+        )
     assert b"Replay" in site.get(f"/dead?{urlencode(form)}").body, "a GET changes nothing"
     assert site.states == ["dead", "dead"]
     assert audit_entries(site.inbox.database) == []
@@ -125,18 +127,18 @@ def test_nobody_else_can_and_no_other_site_can_make_an_operator_do_it(site: Site
 
 
 @pytest.mark.slow
-def test_the_roles_see_what_they_may_do(site: Site) -> None:
-    looking, operating = site.get(password="open sesame, please"), site.get()
-    assert (looking.status, b"<form" in looking.body, b"<form" in operating.body) == (200, False, True)
-    policies = [answer.headers["content-security-policy"] for answer in (looking, operating)]
+def test_each_role_sees_only_the_actions_it_may_take(site: Site) -> None:
+    viewer, operator = site.get(password="open sesame, please"), site.get()
+    assert (viewer.status, b"<form" in viewer.body, b"<form" in operator.body) == (200, False, True)
+    policies = [answer.headers["content-security-policy"] for answer in (viewer, operator)]
     assert ["form-action 'none'" in policies[0], "form-action 'self'" in policies[1]] == [True, True]
     assert all("default-src 'none'" in policy and "frame-ancestors 'none'" in policy for policy in policies)
     origin_is_sent = b'<meta name="referrer" content="same-origin">'
-    assert origin_is_sent in operating.body, "browsers without Sec-Fetch-Site would send `Origin: null`"
+    assert origin_is_sent in operator.body, "browsers without Sec-Fetch-Site would send `Origin: null`"
     for path in ("/", "/deliveries/1", "/?state=dead"):
         assert "form-action 'none'" in site.get(path).headers["content-security-policy"]
     assert site.get(password="wrong").status == 401
-    assert asyncio.run(once(site.port, "GET", "/dead", {"Host": site.host})).status == 401
+    assert asyncio.run(request_once(site.port, "GET", "/dead", {"Host": site.host})).status == 401
 
 
 @pytest.mark.slow
@@ -150,8 +152,8 @@ def test_a_broken_form_is_refused_and_a_broken_address_shows_the_page(site: Site
         assert site.post(form).status == 400
     body = b"\xff\xfe=%00&action=drop&number=1"
     sent = {"Origin": f"http://{site.host}", "Content-Length": str(len(body))}
-    headers = knowing(f"precedent:{OPERATOR}", site.host) | sent
-    assert asyncio.run(once(site.port, "POST", "/dead", headers, body)).status == 400
+    headers = auth_headers(f"precedent:{OPERATOR}", site.host) | sent
+    assert asyncio.run(request_once(site.port, "POST", "/dead", headers, body)).status == 400
     for query in (
         "reason=%00",
         "reason=" + quote("\udc80", errors="surrogatepass"),
@@ -165,14 +167,16 @@ def test_a_broken_form_is_refused_and_a_broken_address_shows_the_page(site: Site
 
 
 @pytest.mark.slow
-def test_a_form_that_ends_early_changes_nothing(capfd: pytest.CaptureFixture[str], site: Site) -> None:
-    async def half() -> None:
-        headers = knowing(f"precedent:{OPERATOR}", site.host) | {"Sec-Fetch-Site": "same-origin"}
-        async with lines(site.port) as (line,):
-            told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-            await line.say(f"POST /dead HTTP/1.1\r\n{told}Content-Length: 99\r\n\r\nnumber=1&action=drop".encode())
+def test_a_truncated_form_changes_nothing(capfd: pytest.CaptureFixture[str], site: Site) -> None:
+    async def send_half() -> None:
+        headers = auth_headers(f"precedent:{OPERATOR}", site.host) | {"Sec-Fetch-Site": "same-origin"}
+        async with open_connections(site.port) as (line,):
+            header_lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            await line.send(
+                f"POST /dead HTTP/1.1\r\n{header_lines}Content-Length: 99\r\n\r\nnumber=1&action=drop".encode()
+            )
 
-    asyncio.run(half())
+    asyncio.run(send_half())
     assert site.get().status == 200
     assert site.states == ["dead", "dead"]
     assert "Traceback" not in capfd.readouterr().err, "it is no bug"
@@ -180,24 +184,24 @@ def test_a_form_that_ends_early_changes_nothing(capfd: pytest.CaptureFixture[str
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_in_a_browser_the_buttons_work_without_scripts(site: Site) -> None:
+def test_the_buttons_work_in_a_browser_without_scripts(site: Site) -> None:
     local = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-    with browsing(find_chromium(), local) as browser:
+    with browser_process(find_chromium(), local) as browser:
         tab = Tab(browser)
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         tab.resize(390, 844)
         tab.call("Page.navigate", url=f"http://precedent:{quote(OPERATOR)}@{site.host}/dead")
         browser.wait_for("Page.loadEventFired")
         assert tab.run(TOO_WIDE) == 0
-        press(tab, "form:has([name=number][value='2']) [value=replay]")
+        click(tab, "form:has([name=number][value='2']) [value=replay]")
         until(lambda: site.states == ["dead", "waiting"])
-        shown(tab, "1 delivery will be tried again.")
-        press(tab, "summary")
-        press(tab, "[name=why]")
+        wait_for_text(tab, "1 delivery will be tried again.")
+        click(tab, "summary")
+        click(tab, "[name=why]")
         tab.call("Input.insertText", text="the project is archived")
-        press(tab, "details [value=drop]")
+        click(tab, "details [value=drop]")
         until(lambda: site.states == ["dropped", "waiting"])
-        shown(tab, "1 delivery was dropped.")
+        wait_for_text(tab, "1 delivery was dropped.")
         assert tab.run("problems") == []
     assert [(each.who, each.why) for each in audit_entries(site.inbox.database)] == [
         (WHO, "the project is archived"),
@@ -205,8 +209,8 @@ def test_in_a_browser_the_buttons_work_without_scripts(site: Site) -> None:
     ]
 
 
-def press(tab: Tab, selector: str) -> None:
-    """Press what a selector finds, as a mouse does; scripts of ours only find where it is."""
+def click(tab: Tab, selector: str) -> None:
+    """Click the element with the mouse; our script only finds its position."""
     middle = tab.run(
         f"(() => {{ const one = document.querySelector({selector!r}); one.scrollIntoView({{block: 'center'}});"
         " const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2] })()"
@@ -215,7 +219,7 @@ def press(tab: Tab, selector: str) -> None:
         tab.call("Input.dispatchMouseEvent", type=kind, x=middle[0], y=middle[1], button="left", clickCount=1)
 
 
-def shown(tab: Tab, words: str) -> None:
+def wait_for_text(tab: Tab, words: str) -> None:
     end = time.monotonic() + 20
     while words not in re.sub(r"\s+", " ", str(tab.run("document.body ? document.body.innerText : ''"))):
         assert time.monotonic() < end, words

@@ -22,9 +22,9 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from tests.cli.console import Ended, Run
+from tests.cli.console import ProgramResult, Run
 from tests.server.own_log import own_log
-from tests.server.queues import keys, leased
+from tests.server.queues import keys, take_lease
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
@@ -34,20 +34,20 @@ WHO = f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
 
 
 @dataclass
-class Server:
-    """The inbox of a server, and where the command finds it."""
+class CommandServer:
+    """The inbox of a server, and the options with which the command finds it."""
 
     inbox: Inbox
-    where: tuple[str, str]
-    typed: Run
+    location: tuple[str, str]
+    run_deliveries: Run
 
-    def run(self, *arguments: str) -> Ended:
-        return self.typed(*arguments, *self.where)
+    def run(self, *arguments: str) -> ProgramResult:
+        return self.run_deliveries(*arguments, *self.location)
 
-    def told(self, *arguments: str) -> object:
-        done = self.run(*arguments, "--json")
-        assert done.code == 0, done.err
-        return done.data
+    def json_output(self, *arguments: str) -> object:
+        result = self.run(*arguments, "--json")
+        assert result.code == 0, result.err
+        return result.data
 
     @property
     def states(self) -> list[str]:
@@ -62,32 +62,34 @@ def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def typed(call: Run) -> Iterator[Run]:
-    """The command in this process, whose log it sets up."""
+def run_deliveries(call: Run) -> Iterator[Run]:
+    """Runs the command in this process, and restores the log that it sets up."""
     with own_log():
         yield partial(call, "deliveries")
 
 
 @pytest.fixture
-def server(database_url: str, tmp_path: Path, typed: Run) -> Iterator[Server]:
+def server(database_url: str, tmp_path: Path, run_deliveries: Run) -> Iterator[CommandServer]:
     """Three deliveries, an hour apart: 1 is dead, 2 and 3 wait."""
     is_file = database_url.startswith("sqlite")
     options = ServerOptions(data=tmp_path, database_url="" if is_file else database_url)
-    with open_inbox(options, "test") as made:
+    with open_inbox(options, "test") as inbox:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
             Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
             Arrival("9:b", OTHER, commented, "octo-org/other", True, NOON + HOUR),
             Arrival("9:c", OTHER, Event("push"), "octo-org/other", True, NOON + 2 * HOUR),
         ]
-        assert made.put(arrivals) == [True] * 3
-        end(made, REPOSITORY, NOT_PERMITTED)
-        yield Server(made, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url), typed)
+        assert inbox.put(arrivals) == [True] * 3
+        put_aside(inbox, REPOSITORY, NOT_PERMITTED)
+        yield CommandServer(
+            inbox, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url), run_deliveries
+        )
 
 
-def end(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
-    """Put the deliveries of a repository aside, with these reasons."""
-    work = inbox.begin(leased(inbox, repository))
+def put_aside(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
+    """End the waiting deliveries of a repository as dead, with these reasons."""
+    work = inbox.begin(take_lease(inbox, repository))
     assert work is not None
     report = RunReport(stages=(("look", 0.4), ("say", 1.5)), notes=("one page was skipped: it is too large",))
     results = [Result(each.seq, "dead", why) for each, why in zip(work.deliveries, reasons, strict=True)]
@@ -95,10 +97,10 @@ def end(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
 
 
 @pytest.mark.slow
-def test_deliveries_are_listed_newest_first(server: Server) -> None:
-    done = server.run("list")
-    assert done.code == 0
-    assert done.out.splitlines() == [
+def test_deliveries_are_listed_newest_first(server: CommandServer) -> None:
+    result = server.run("list")
+    assert result.code == 0
+    assert result.out.splitlines() == [
         "3\twaiting\t2026-01-05T14:00:00+00:00\t17-43\tocto-org/other\tpush\t",
         "2\twaiting\t2026-01-05T13:00:00+00:00\t17-43\tocto-org/other#8\tissue_comment.created\t",
         f"1\tdead\t2026-01-05T12:00:00+00:00\t17-42\tocto-org/hello-world#7\tissues.opened\t{NOT_PERMITTED}",
@@ -106,51 +108,51 @@ def test_deliveries_are_listed_newest_first(server: Server) -> None:
 
 
 @pytest.mark.slow
-def test_a_list_can_be_narrowed_and_taken_as_json(server: Server) -> None:
-    assert numbers(server.told("list", "--state", "dead", "--reason", "NOT permitted", "--repo", "17-42")) == [1]
+def test_a_list_can_be_filtered_and_printed_as_json(server: CommandServer) -> None:
+    assert numbers(server.json_output("list", "--state", "dead", "--reason", "NOT permitted", "--repo", "17-42")) == [1]
     page = ("--repo", "Octo-Org/Other", "--since", "2026-01-05T12:30", "--until", "2026-01-05T14:30")
-    assert numbers(server.told("list", *page, "--limit", "1")) == [3]
-    assert numbers(server.told("list", *page, "--before", "3")) == [2]
+    assert numbers(server.json_output("list", *page, "--limit", "1")) == [3]
+    assert numbers(server.json_output("list", *page, "--before", "3")) == [2]
 
 
-def numbers(found: object) -> list[int]:
-    assert isinstance(found, list)
-    return [each["number"] for each in found]
+def numbers(rows: object) -> list[int]:
+    assert isinstance(rows, list)
+    return [each["number"] for each in rows]
 
 
 @pytest.mark.slow
-def test_one_is_shown_with_its_last_run(server: Server) -> None:
-    shown = server.run("show", "1").out.splitlines()
-    assert f"reason       {NOT_PERMITTED}" in shown
-    assert "repository   octo-org/hello-world" in shown
-    assert [line for line in shown if line.startswith("run stages")] == [
+def test_show_prints_a_delivery_with_its_last_run(server: CommandServer) -> None:
+    lines = server.run("show", "1").out.splitlines()
+    assert f"reason       {NOT_PERMITTED}" in lines
+    assert "repository   octo-org/hello-world" in lines
+    assert [line for line in lines if line.startswith("run stages")] == [
         "run stages   look 0.4",
         "run stages   say 1.5",
     ]
-    assert "run notes    one page was skipped: it is too large" in shown
-    told = server.told("show", "1")
-    assert isinstance(told, dict)
-    assert (told["number"], told["issue"], told["run"]["worker"]) == (1, 7, "test")
+    assert "run notes    one page was skipped: it is too large" in lines
+    delivery = server.json_output("show", "1")
+    assert isinstance(delivery, dict)
+    assert (delivery["number"], delivery["issue"], delivery["run"]["worker"]) == (1, 7, "test")
     assert "run" not in server.run("show", "2").out, "it has not run yet"
-    done = server.run("show", "99")
-    assert (done.code, done.err) == (
+    result = server.run("show", "99")
+    assert (result.code, result.err) == (
         2,
         "precedent deliveries: there is no delivery 99: it was never stored, or was removed because of its age\n",
     )
 
 
 @pytest.mark.slow
-def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) -> None:
-    done = server.run("replay", "1", "2", "--why", "the permission\x1b[31m is there")
-    assert done.out == "1 will be tried again, 1 not: not dead, or not found\n"
-    found = server.inbox.delivery(1)
-    assert found is not None
-    assert (found[0].state, found[0].attempts) == ("waiting", 0)
+def test_a_dead_delivery_is_replayed_and_the_audit_says_who_did_it(server: CommandServer) -> None:
+    result = server.run("replay", "1", "2", "--why", "the permission\x1b[31m is there")
+    assert result.out == "1 will be tried again, 1 not: not dead, or not found\n"
+    delivery = server.inbox.delivery(1)
+    assert delivery is not None
+    assert (delivery[0].state, delivery[0].attempts) == ("waiting", 0)
     assert REPOSITORY.text in keys(server.inbox)
-    line = json.loads(done.err)
+    line = json.loads(result.err)
     assert (line["message"], line["who"], line["chosen"]) == ("replay: 1 of 2 deliveries", WHO, "1 2")
     why = "the permission[31m is there"
-    (entry,) = server.told("audit")  # type: ignore[misc]
+    (entry,) = server.json_output("audit")  # type: ignore[misc]
     assert entry | {"time": ""} == {
         "number": 1, "time": "", "who": WHO, "action": "replay", "done": 1, "asked": 2, "which": "1 2", "why": why,
     }  # fmt: skip
@@ -160,38 +162,38 @@ def test_a_dead_one_is_replayed_and_the_audit_says_who_did_it(server: Server) ->
 
 
 @pytest.mark.slow
-def test_dropped_ones_keep_the_reason(server: Server) -> None:
-    assert server.told("drop", "2", "--why", "archived") == {"asked": 1, "done": 1}
-    assert server.told("drop", "3") == {"asked": 1, "done": 1}
+def test_dropped_deliveries_keep_the_reason_that_was_given(server: CommandServer) -> None:
+    assert server.json_output("drop", "2", "--why", "archived") == {"asked": 1, "done": 1}
+    assert server.json_output("drop", "3") == {"asked": 1, "done": 1}
     reasons = [(row.state, row.reason) for row in server.inbox.deliveries(repository=OTHER)]
     assert reasons == [("dropped", "dropped by hand"), ("dropped", "archived")]
-    audit = server.told("audit")
+    audit = server.json_output("audit")
     assert isinstance(audit, list)
     assert [(each["action"], each["which"], each["why"]) for each in audit] == [
         ("drop", "3", ""),
         ("drop", "2", "archived"),
     ]
-    assert server.told("audit", "--limit", "1") == audit[:1]
-    assert server.told("audit", "--before", "2") == audit[1:]
-    assert server.told("audit", "--until", "2026-01-05") == []
+    assert server.json_output("audit", "--limit", "1") == audit[:1]
+    assert server.json_output("audit", "--before", "2") == audit[1:]
+    assert server.json_output("audit", "--until", "2026-01-05") == []
 
 
 @pytest.mark.slow
-def test_all_dead_ones_at_once_or_those_that_a_filter_leaves(server: Server) -> None:
-    end(server.inbox, OTHER, "GitHub did not answer", NOT_PERMITTED)
+def test_all_dead_deliveries_or_a_filtered_part_can_be_replayed_or_dropped(server: CommandServer) -> None:
+    put_aside(server.inbox, OTHER, "GitHub did not answer", NOT_PERMITTED)
     assert server.states == ["dead", "dead", "dead"]
-    assert server.told("replay", "--all-dead", "--reason", "permitted", "--repo", "octo-org/other") == {
+    assert server.json_output("replay", "--all-dead", "--reason", "permitted", "--repo", "octo-org/other") == {
         "asked": 1,
         "done": 1,
     }
     assert server.states == ["dead", "dead", "waiting"]
-    assert server.told("drop", "--all-dead", "--until", "2026-01-05T13:00") == {"asked": 1, "done": 1}
+    assert server.json_output("drop", "--all-dead", "--until", "2026-01-05T13:00") == {"asked": 1, "done": 1}
     assert server.states == ["dropped", "dead", "waiting"]
-    assert server.told("replay", "--all-dead") == {"asked": 1, "done": 1}
+    assert server.json_output("replay", "--all-dead") == {"asked": 1, "done": 1}
     assert server.states == ["dropped", "waiting", "waiting"]
-    done = server.run("drop", "--all-dead")
-    assert (done.code, done.out) == (0, "0 dropped\n"), "there is none any more"
-    audit = server.told("audit")
+    result = server.run("drop", "--all-dead")
+    assert (result.code, result.out) == (0, "0 dropped\n"), "there is none any more"
+    audit = server.json_output("audit")
     assert isinstance(audit, list)
     assert [each["which"] for each in audit] == [
         "all dead",
@@ -201,41 +203,41 @@ def test_all_dead_ones_at_once_or_those_that_a_filter_leaves(server: Server) -> 
 
 
 @pytest.mark.slow
-def test_a_running_or_finished_one_can_be_neither_dropped_nor_replayed(server: Server) -> None:
-    work = server.inbox.begin(leased(server.inbox, OTHER))
+def test_a_running_or_finished_delivery_can_be_neither_dropped_nor_replayed(server: CommandServer) -> None:
+    work = server.inbox.begin(take_lease(server.inbox, OTHER))
     assert work is not None
     server.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
-    assert server.inbox.begin(leased(server.inbox, OTHER)) is not None
+    assert server.inbox.begin(take_lease(server.inbox, OTHER)) is not None
     assert server.run("drop", "2", "3").out == "0 dropped, 2 not: neither waiting nor dead, or not found\n"
     assert server.states == ["dead", "done", "working"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_list_can_be_seen_while_nothing_can_be_written(server: Server, tmp_path: Path) -> None:
-    """As when the disk is full: SQLite lets nobody write who was not told to."""
+def test_list_works_while_the_database_is_read_only(server: CommandServer, tmp_path: Path) -> None:
+    """As when the disk is full: writing a heartbeat fails."""
     server.inbox.database.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as other, other:
         other.execute("create trigger full before update on heartbeats begin select raise(abort, 'disk full'); end")
-    done = server.run("list", "--state", "dead")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("1\tdead")
+    result = server.run("list", "--state", "dead")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("1\tdead")
 
 
 @pytest.mark.postgres
-def test_it_says_so_when_the_database_is_away(typed: Run) -> None:
-    done = typed("list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
-    assert done.code == 1
-    assert done.err.startswith("precedent deliveries: the queue's database does not answer (")
-    assert "hushhush" not in done.err
-    assert len(done.err.splitlines()) == 1
+def test_an_unreachable_database_is_reported_in_one_line(run_deliveries: Run) -> None:
+    result = run_deliveries("list", "--database-url", "postgresql://precedent:hushhush@127.0.0.1:1/queue")
+    assert result.code == 1
+    assert result.err.startswith("precedent deliveries: the queue's database does not answer (")
+    assert "hushhush" not in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 HELP = "see --help"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["replay"], "replay takes the numbers of deliveries, or --all-dead"),
         (["drop", "1", "--all-dead"], "drop takes the numbers of deliveries, or --all-dead"),
@@ -248,48 +250,48 @@ HELP = "see --help"
         (["audit", "--reason", "x"], f"audit takes no --reason: {HELP}"),
     ],
 )
-def test_a_senseless_combination_is_refused_and_nothing_is_done(
-    arguments: list[str], said: str, tmp_path: Path, typed: Run
+def test_a_senseless_combination_of_arguments_is_refused(
+    arguments: list[str], message: str, tmp_path: Path, run_deliveries: Run
 ) -> None:
-    done = typed(*arguments, "--data", str(tmp_path))
-    assert (done.code, done.err) == (2, f"precedent deliveries: {said}\n")
+    result = run_deliveries(*arguments, "--data", str(tmp_path))
+    assert (result.code, result.err) == (2, f"precedent deliveries: {message}\n")
 
 
 @pytest.mark.slow
-def test_a_repository_is_named_in_full_or_by_its_key(server: Server) -> None:
-    done = server.run("list", "--repo", "other")
-    assert (done.code, done.err) == (
+def test_a_repository_must_be_named_in_full_or_by_its_key(server: CommandServer) -> None:
+    result = server.run("list", "--repo", "other")
+    assert (result.code, result.err) == (
         2,
         "precedent deliveries: --repo: 'other' is neither OWNER/NAME nor a key such as 17-42\n",
     )
 
 
 @pytest.mark.parametrize("name", ["--reason", "--repo"])
-def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path, typed: Run) -> None:
-    done = typed("drop", "--all-dead", name, "", "--data", str(tmp_path))
-    assert done.code == 2
-    assert done.err.startswith(f"precedent deliveries: argument {name}: it is empty; see")
+def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path, run_deliveries: Run) -> None:
+    result = run_deliveries("drop", "--all-dead", name, "", "--data", str(tmp_path))
+    assert result.code == 2
+    assert result.err.startswith(f"precedent deliveries: argument {name}: it is empty; see")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_texts_cannot_forge_lines_or_control_a_terminal(server: Server) -> None:
+def test_stored_text_cannot_forge_lines_or_control_a_terminal(server: CommandServer) -> None:
     hostile = "x\n9\tdead\x1b[2J"
     event = Event("issues", "opened", 9)
     server.inbox.put([Arrival("9:d", RepositoryKey(17, 44), event, f"octo-org/{hostile}", received_at=NOON)])
-    end(server.inbox, RepositoryKey(17, 44), hostile)
+    put_aside(server.inbox, RepositoryKey(17, 44), hostile)
     for arguments in (("list", "--repo", "17-44"), ("show", "4")):
-        told = server.run(*arguments).out
-        assert "\x1b" not in told
-        assert "x 9 dead[2J" in told
-        assert not [line for line in told.splitlines() if line.startswith("9")]
+        output = server.run(*arguments).out
+        assert "\x1b" not in output
+        assert "x 9 dead[2J" in output
+        assert not [line for line in output.splitlines() if line.startswith("9")]
 
 
 def test_without_a_queue_it_says_where_it_looked(tmp_path: Path) -> None:
-    """In a process of its own, as somebody types it."""
+    """In a separate process, as typed in a shell."""
     command = [sys.executable, "-m", "bot", "deliveries", "list", "--data", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    where = f"there is no queue in {tmp_path}: give the server's --data or --database-url"
-    assert done.stderr == f"precedent deliveries: {where}\n"
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    message = f"there is no queue in {tmp_path}: give the server's --data or --database-url"
+    assert result.stderr == f"precedent deliveries: {message}\n"
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The server ends within ten seconds, whatever it is at, loses nothing, and its workers live and die with it."""
+"""The server stops within ten seconds whatever it is doing, loses nothing, and its workers stop with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.model import Delivery
-from tests.server.queues import leased
+from tests.server.queues import take_lease
 from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
 from tests.server.standin import RUNS
 
@@ -21,35 +21,39 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[ServerStage]:
-    made = ServerStage(tmp_path, STANDIN)
-    yield made
-    made.close()
-    assert made.github.violations == []
+    server_stage = ServerStage(tmp_path, STANDIN)
+    yield server_stage
+    server_stage.close()
+    assert server_stage.github.violations == []
 
 
-def opened(stage: ServerStage, number: int) -> None:
-    """GitHub tells of an issue with this number, which the stand-in does not look for."""
+def deliver_issue(stage: ServerStage, number: int) -> None:
+    """Deliver an issue with this number, which the stand-in never looks up."""
     first = stage.github.open_issue("octocat", "Sesame", "Open.")
     payload = stage.github.payload("issues", "opened", first, extra={"installation": {"id": APP}})
     payload["issue"] |= {"number": number}
     assert stage.github.hooks.deliver("issues", payload).status == 202
 
 
-def turned(stage: ServerStage, what: str) -> list[list[int]]:
-    """The issues of each run that began, or ended; looks of our own making are about none."""
+def issues_in_runs(stage: ServerStage, kind: str) -> list[list[int]]:
+    """The issue numbers of each run that began or ended; the server's own checks have none."""
     file = stage.data / RUNS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    found = [[number for number in numbers if number] for kind, _, numbers, _ in map(json.loads, lines) if kind == what]
-    return [numbers for numbers in found if numbers]
+    issue_numbers = [
+        [number for number in numbers if number]
+        for recorded_kind, _, numbers, _ in map(json.loads, lines)
+        if recorded_kind == kind
+    ]
+    return [numbers for numbers in issue_numbers if numbers]
 
 
-def issues(stage: ServerStage) -> list[Delivery]:
-    """What the ledger has about issues, oldest first."""
+def issue_deliveries(stage: ServerStage) -> list[Delivery]:
+    """The deliveries about issues, oldest first."""
     return [row for row in stage.rows() if row.event.number]
 
 
-def alive(pid: int) -> bool:
-    """A process that ended and was not waited for is dead too."""
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -62,87 +66,93 @@ def test_an_idle_server_ends_at_once(stage: ServerStage) -> None:
     code, seconds = stage.stop()
     assert code == 0
     assert seconds < 5
-    assert not alive(worker)
+    assert not is_alive(worker)
     assert "stopped" in [line["message"] for line in stage.lines()]
 
 
-def test_what_is_being_worked_on_is_finished_first(stage: ServerStage) -> None:
+def test_a_stopping_server_finishes_its_current_run_first(stage: ServerStage) -> None:
     stage.start()
-    opened(stage, 130)
-    until(lambda: turned(stage, "begin"), told=stage.told)
+    deliver_issue(stage, 130)
+    until(lambda: issues_in_runs(stage, "begin"), describe=stage.log_text)
     code, seconds = stage.stop()
     assert code == 0
     assert seconds < 10
-    assert turned(stage, "end") == [[130]]
-    assert [row.state for row in issues(stage)] == ["done"]
+    assert issues_in_runs(stage, "end") == [[130]]
+    assert [row.state for row in issue_deliveries(stage)] == ["done"]
 
 
-def test_what_waits_for_the_end_goes_back_to_the_queue(stage: ServerStage) -> None:
+def test_a_run_that_waits_for_the_stop_goes_back_to_the_queue(stage: ServerStage) -> None:
     stage.start()
-    opened(stage, 200)
-    until(lambda: turned(stage, "begin"), told=stage.told)
+    deliver_issue(stage, 200)
+    until(lambda: issues_in_runs(stage, "begin"), describe=stage.log_text)
     code, seconds = stage.stop()
-    assert (code, [row.state for row in issues(stage)]) == (0, ["waiting"])
+    assert (code, [row.state for row in issue_deliveries(stage)]) == (0, ["waiting"])
     assert seconds < 6
-    with stage.inbox() as ledger:
-        assert leased(ledger, issues(stage)[0].repository), "another one goes on at once"
+    with stage.inbox() as inbox:
+        assert take_lease(inbox, issue_deliveries(stage)[0].repository), "another one goes on at once"
 
 
-def test_what_hangs_is_left_and_begun_anew(stage: ServerStage) -> None:
+def test_a_hanging_run_is_abandoned_and_started_again_later(stage: ServerStage) -> None:
     stage.start()
-    opened(stage, 300)
-    until(lambda: turned(stage, "begin"), told=stage.told)
+    deliver_issue(stage, 300)
+    until(lambda: issues_in_runs(stage, "begin"), describe=stage.log_text)
     code, seconds = stage.stop()
     assert code == 0
     assert 7 < seconds < 10
-    with stage.inbox() as ledger:
-        lease = leased(ledger, issues(stage)[0].repository)  # it is ready at once
-        assert issues(stage)[0].begun == 0, "it is not to blame"
-        ledger.give_back(lease, 0)
+    with stage.inbox() as inbox:
+        lease = take_lease(inbox, issue_deliveries(stage)[0].repository)  # it is ready at once
+        assert issue_deliveries(stage)[0].begun == 0, "it is not to blame"
+        inbox.give_back(lease, 0)
     stage.start()
-    until(lambda: len(turned(stage, "begin")) == 2, told=stage.told)
-    (row,) = issues(stage)
+    until(lambda: len(issues_in_runs(stage, "begin")) == 2, describe=stage.log_text)
+    (row,) = issue_deliveries(stage)
     assert row.state == "working"
     assert row.begun >= 1, "alone, or with what the resync has added"
 
 
-def test_a_worker_that_is_killed_comes_back_and_goes_on(stage: ServerStage) -> None:
+def test_a_killed_worker_is_replaced_and_its_work_continues(stage: ServerStage) -> None:
     stage.start()
     (first,) = stage.children()
-    opened(stage, 120)
-    until(lambda: turned(stage, "begin"), told=stage.told)
+    deliver_issue(stage, 120)
+    until(lambda: issues_in_runs(stage, "begin"), describe=stage.log_text)
     os.kill(first, signal.SIGKILL)
     stage.settle()
-    until(lambda: turned(stage, "end") == [[120]], told=stage.told)  # told a moment after the inbox knows it
+    until(
+        lambda: issues_in_runs(stage, "end") == [[120]], describe=stage.log_text
+    )  # logged a moment after the inbox has it
     assert first not in stage.children()
-    said = [line["message"] for line in stage.lines()]
-    assert "a worker ended; another one will be started" in said
-    assert not any("its leases could not be released" in line for line in said)
+    messages = [line["message"] for line in stage.lines()]
+    assert "a worker ended; another one will be started" in messages
+    assert not any("its leases could not be released" in line for line in messages)
     assert stage.get("/healthz")[0] == 200
 
 
-def test_workers_end_when_the_server_is_killed_and_finish_what_they_are_at(stage: ServerStage) -> None:
+def test_workers_finish_their_run_and_end_when_the_server_is_killed(stage: ServerStage) -> None:
     stage.start()
     (worker,) = stage.children()
-    opened(stage, 120)
-    until(lambda: turned(stage, "begin"), told=stage.told)
+    deliver_issue(stage, 120)
+    until(lambda: issues_in_runs(stage, "begin"), describe=stage.log_text)
     code, _ = stage.stop(signal.SIGKILL)
     assert code == -signal.SIGKILL
-    until(lambda: not alive(worker), 15, stage.told)
-    assert turned(stage, "end") == [[120]]
+    until(lambda: not is_alive(worker), 15, stage.log_text)
+    assert issues_in_runs(stage, "end") == [[120]]
 
 
 @pytest.mark.postgres
-def test_a_worker_elsewhere_does_what_a_server_received(tmp_path: Path, postgres_url: str) -> None:
+def test_a_separate_worker_handles_what_the_server_received(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, STANDIN, postgres_url)
     with stage.log_file.open("ab") as log:
         worker = subprocess.Popen(stage.command("worker"), cwd=ROOT, env=stage.environ(), stdout=log, stderr=log)
     try:
         stage.start(workers=0)
-        opened(stage, 1)
+        deliver_issue(stage, 1)
         stage.settle()
-        until(lambda: turned(stage, "end") == [[1]], told=stage.told)  # told a moment after the inbox knows it
-        until(lambda: stage.get("/status.json")[0] == 200, told=stage.told)  # the look is kept for two seconds
+        until(
+            lambda: issues_in_runs(stage, "end") == [[1]], describe=stage.log_text
+        )  # logged a moment after the inbox has it
+        until(
+            lambda: stage.get("/status.json")[0] == 200, describe=stage.log_text
+        )  # the checks are cached for two seconds
         worker.terminate()
         assert worker.wait(timeout=30) == 0
     finally:
@@ -151,12 +161,12 @@ def test_a_worker_elsewhere_does_what_a_server_received(tmp_path: Path, postgres
         stage.close()
 
 
-def test_without_workers_what_comes_in_is_kept(stage: ServerStage) -> None:
+def test_a_server_without_workers_stores_its_deliveries(stage: ServerStage) -> None:
     stage.start(workers=0)
-    opened(stage, 1)
+    deliver_issue(stage, 1)
     assert stage.children() == []
     assert stage.stop()[0] == 0
-    assert [row.state for row in issues(stage)] == ["waiting"]
+    assert [row.state for row in issue_deliveries(stage)] == ["waiting"]
     stage.start()
     stage.settle()
-    assert [row.state for row in issues(stage)] == ["done"]
+    assert [row.state for row in issue_deliveries(stage)] == ["done"]

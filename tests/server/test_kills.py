@@ -1,4 +1,4 @@
-"""A few kills of the whole server, and that a campaign of them sees what is wrong."""
+"""A few kills of the whole server, and whether a campaign of kills detects faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from bot.github.events import Event
 from bot.server.model import Delivery, RepositoryKey
 from tests.examples import THOROUGH, share
 from tests.fakes.github import FakeGitHub
-from tests.server.aftermath import Kill, Run, Sent, name_of, overlapping, uncommented, unfinished, waits
+from tests.server.aftermath import (
+    Kill,
+    Run,
+    Sent,
+    comment_fault,
+    delivery_fault,
+    name_of,
+    overlap_faults,
+    restart_delays,
+)
 from tests.server.kills import campaign
 
 DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
@@ -19,7 +28,7 @@ DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 @pytest.mark.slow
 @pytest.mark.waits
 @pytest.mark.parametrize("on_postgres", share(DATABASES, 2), ids=lambda on: "postgres" if on else "sqlite")
-def test_nothing_is_lost_or_twice_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
+def test_nothing_is_lost_or_done_twice_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:
     assert campaign(tmp_path, seed=5, kills=5 if THOROUGH else 3, on_postgres=on_postgres, standin=False) == []
 
 
@@ -29,28 +38,28 @@ def test_the_queue_alone_loses_nothing_when_processes_are_killed(tmp_path: Path,
     assert campaign(tmp_path, seed=6, kills=5 if THOROUGH else 3, on_postgres=on_postgres, standin=True) == []
 
 
-def test_what_is_lost_or_twice_is_seen() -> None:
+def test_the_campaign_detects_lost_and_doubled_work() -> None:
     with FakeGitHub("octo-org/hello-world") as github:
-        heard, unheard = Sent("9:a", github, 3, 202), Sent("9:b", github, 4, 504)
+        accepted, rejected = Sent("9:a", github, 3, 202), Sent("9:b", github, 4, 504)
     row = Delivery(1, "9:a", RepositoryKey(1, 2), Event("issues"), "", False, "done", 1)
-    assert unfinished(heard, None) == "9:a is lost"
-    assert unfinished(heard, row) == ""
-    assert [uncommented(heard, count) == "" for count in (0, 1, 2)] == [False, True, False]
-    assert [uncommented(unheard, count) == "" for count in (0, 1, 2)] == [True, True, False]
+    assert delivery_fault(accepted, None) == "9:a is lost"
+    assert delivery_fault(accepted, row) == ""
+    assert [comment_fault(accepted, count) == "" for count in (0, 1, 2)] == [False, True, False]
+    assert [comment_fault(rejected, count) == "" for count in (0, 1, 2)] == [True, True, False]
 
 
-def test_runs_that_run_at_once_and_waits_are_seen() -> None:
+def test_the_campaign_detects_overlapping_runs_and_measures_restarts() -> None:
     kills = [Kill(1500, "web"), Kill(9000, "worker")]
     runs = [Run("1-2", 1000, 0), Run("1-2", 1400, 1600), Run("1-3", 1450, 1600), Run("1-2", 4000, 4100)]
-    assert overlapping(runs, kills) == ["two runs of 1-2 ran at once, 100 ms"]
-    assert overlapping(runs[1:], kills) == []
-    assert waits([runs[0], runs[3]], kills) == [2.5]
-    assert waits([runs[0]], kills) == [999_999.999 + 0.001]
+    assert overlap_faults(runs, kills) == ["two runs of 1-2 ran at once, 100 ms"]
+    assert overlap_faults(runs[1:], kills) == []
+    assert restart_delays([runs[0], runs[3]], kills) == [2.5]
+    assert restart_delays([runs[0]], kills) == [999_999.999 + 0.001]
 
 
-def test_a_kill_ends_the_runs_of_its_processes_alone() -> None:
+def test_a_kill_is_blamed_only_for_runs_of_its_own_processes() -> None:
     runs = [Run("1-2", 1000, 0, worker="a-host-77-0a1b"), Run("1-2", 9500, 9600)]
     other, own = name_of(["python", "-m", "bot", "worker"], 78), name_of(["python", "-m", "bot", "worker"], 77)
-    assert waits(runs, [Kill(1500, "worker", (other,)), Kill(9000, "worker", (own, other))]) == [0.5]
-    given = name_of(["python", "-m", "bot", "worker", "--parent", "77", "--name", "a-host-77-0a1b", ""], 99)
-    assert waits(runs, [Kill(1500, "worker", ("a-host-77-ffff",)), Kill(9000, "worker", (given,))]) == [0.5]
+    assert restart_delays(runs, [Kill(1500, "worker", (other,)), Kill(9000, "worker", (own, other))]) == [0.5]
+    named = name_of(["python", "-m", "bot", "worker", "--parent", "77", "--name", "a-host-77-0a1b", ""], 99)
+    assert restart_delays(runs, [Kill(1500, "worker", ("a-host-77-ffff",)), Kill(9000, "worker", (named,))]) == [0.5]

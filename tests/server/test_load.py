@@ -1,4 +1,4 @@
-"""Bursts of deliveries over many repositories: none is lost, those of each come in order, and none overlap."""
+"""Bursts of deliveries over many repositories: none is lost, each repository's come in order, and no runs overlap."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from bot.github.events import Event
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from tests.server.client import Answer, Sent, burst, once
-from tests.server.doorway import running
-from tests.server.loading import Findings, booking, deliveries, examine, milliseconds, wait_until_done
-from tests.server.queues import FileInbox, keys, leased
+from tests.server.client import Answer, Sent, burst, request_once
+from tests.server.doorway import web_process
+from tests.server.loading import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
+from tests.server.queues import FileInbox, keys, take_lease
 
 PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 
 
 def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], Findings]:
-    """Deliver so many while two workers book them; every tenth comes twice."""
-    chance = random.Random(5)
-    wanted = deliveries(count, repositories, chance)
-    wanted += chance.sample(wanted, count // 10)
-    with running(folder) as (port, _), booking(folder, 2):
-        sent = asyncio.run(burst(port, wanted))
-        assert [asyncio.run(once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
+    """Deliver ``count`` while two workers write them down; every tenth is sent twice."""
+    rng = random.Random(5)
+    requests = deliveries(count, repositories, rng)
+    requests += rng.sample(requests, count // 10)
+    with web_process(folder) as (port, _), journal_workers(folder, 2):
+        sent = asyncio.run(burst(port, requests))
+        assert [asyncio.run(request_once(port, "GET", path)).status for path in PAGES] == [200] * len(PAGES)
         with open_inbox(ServerOptions(data=folder), "reader") as inbox:
             assert wait_until_done(inbox, 120)
             assert keys(inbox) == set(), "nothing is looked at that has nothing to do"
@@ -36,52 +36,54 @@ def burst_of(folder: Path, count: int, repositories: int) -> tuple[list[Sent], F
 
 
 @pytest.mark.slow
-def test_a_burst_is_answered_soon_and_handled_in_order_without_a_loss(tmp_path: Path) -> None:
-    sent, found = burst_of(tmp_path, 600, 50)
-    print(f"p50 {milliseconds(sent, 0.5):.0f} ms, p99 {milliseconds(sent, 0.99):.0f} ms, {found}")
-    assert {one.answer.status for one in sent} == {202}
-    assert found == Findings(rows=600, runs=found.runs)
-    assert milliseconds(sent, 0.99) < 2_000  # a machine that is busy otherwise; tests/bench/bench_server.py measures
+def test_a_burst_is_answered_quickly_and_handled_in_order_without_loss(tmp_path: Path) -> None:
+    sent, findings = burst_of(tmp_path, 600, 50)
+    print(f"p50 {milliseconds(sent, 0.5):.0f} ms, p99 {milliseconds(sent, 0.99):.0f} ms, {findings}")
+    assert {each.answer.status for each in sent} == {202}
+    assert findings == Findings(rows=600, runs=findings.runs)
+    assert milliseconds(sent, 0.99) < 2_000  # allows for a busy machine; tests/bench/bench_server.py measures
 
 
 @pytest.mark.slow
 def test_a_burst_into_one_repository_becomes_few_runs(tmp_path: Path) -> None:
-    sent, found = burst_of(tmp_path, 200, 1)
-    assert {one.answer.status for one in sent} == {202}
-    assert found == Findings(rows=200, runs=found.runs)
-    assert found.runs < 100
+    sent, findings = burst_of(tmp_path, 200, 1)
+    assert {each.answer.status for each in sent} == {202}
+    assert findings == Findings(rows=200, runs=findings.runs)
+    assert findings.runs < 100
 
 
-class Past:
-    """A ledger with three deliveries of one repository, a, b and c, that were done; and what workers say of it."""
+class HandledDeliveries:
+    """An inbox with three finished deliveries of one repository, a, b and c, and the journals of its workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.inbox = FileInbox()
         repository = RepositoryKey(1, 100)
         self.inbox.put([Arrival(f"7:{name}", repository, Event("issues", "opened", 1)) for name in "abc"])
-        work = self.inbox.begin(leased(self.inbox, repository))
+        work = self.inbox.begin(take_lease(self.inbox, repository))
         assert work
         self.seqs = [each.seq for each in work.deliveries]
         self.inbox.end(work, [Result(seq, "done", "") for seq in self.seqs], RunReport())
 
-    def examined(self, *held: tuple[str, str, int, int], sent: str = "abc", repository: str = "1-100") -> Findings:
-        """``held``: worker, deliveries, and from when to when; ``sent`` one after the other, each with its 202."""
-        for worker, names, began, ended in held:
+    def examine_journal(
+        self, *entries: tuple[str, str, int, int], sent: str = "abc", repository: str = "1-100"
+    ) -> Findings:
+        """``entries`` are worker, deliveries, begin and end; ``sent`` are deliveries in order, all answered 202."""
+        for worker, names, began, ended in entries:
             line = json.dumps([repository, [self.seqs["abc".index(name)] for name in names], began, ended])
             with (self.folder / f"journal-{worker}").open("a", encoding="ascii") as file:
                 file.write(f"{line}\n")
-        told = [Sent(name, 100, 1, Answer(202, seconds=0.5), float(place)) for place, name in enumerate(sent)]
-        return examine(self.inbox, self.folder, told)
+        sendings = [Sent(name, 100, 1, Answer(202, seconds=0.5), float(index)) for index, name in enumerate(sent)]
+        return examine(self.inbox, self.folder, sendings)
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> Past:
-    return Past(tmp_path)
+def handled(tmp_path: Path) -> HandledDeliveries:
+    return HandledDeliveries(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("held", "sent", "found"),
+    ("entries", "sent", "expected"),
     [
         pytest.param((("one", "a", 10, 20), ("two", "b", 20, 30), ("one", "c", 31, 40)), "abc", {"runs": 3}, id="ok"),
         pytest.param(
@@ -99,14 +101,14 @@ def past(tmp_path: Path) -> Past:
         pytest.param((("one", "abc", 10, 20),), "abca", {"runs": 1}, id="sent again later, keeps its first place"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_runs_is_found(
-    past: Past, held: tuple[tuple[str, str, int, int], ...], sent: str, found: dict[str, int]
+def test_examine_finds_what_is_wrong_with_the_runs(
+    handled: HandledDeliveries, entries: tuple[tuple[str, str, int, int], ...], sent: str, expected: dict[str, int]
 ) -> None:
-    examined = past.examined(*held, sent=sent)
-    assert examined == Findings(rows=3, **found)
-    assert examined.is_well == (found.keys() == {"runs"})
+    findings = handled.examine_journal(*entries, sent=sent)
+    assert findings == Findings(rows=3, **expected)
+    assert findings.is_clean == (expected.keys() == {"runs"})
 
 
-def test_runs_of_two_repositories_may_be_at_once(past: Past) -> None:
-    past.examined(("one", "a", 10, 50), repository="1-101")
-    assert past.examined(("two", "bc", 20, 30)) == Findings(rows=3, runs=2)
+def test_runs_of_two_repositories_may_overlap(handled: HandledDeliveries) -> None:
+    handled.examine_journal(("one", "a", 10, 50), repository="1-101")
+    assert handled.examine_journal(("two", "bc", 20, 30)) == Findings(rows=3, runs=2)

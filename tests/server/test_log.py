@@ -1,4 +1,4 @@
-"""The log of the server: what a line holds, and what is in none."""
+"""The log of the server: what a line contains, and what no line may contain."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SECRET = "It's a Secret to Everybody"
 
 
 def record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
-    made = logging.LogRecord("bot.server.reconcile", logging.INFO, __file__, 1, message, arguments, None)
-    vars(made).update(extra)
-    return made
+    log_record = logging.LogRecord("bot.server.reconcile", logging.INFO, __file__, 1, message, arguments, None)
+    vars(log_record).update(extra)
+    return log_record
 
 
 def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(LogFormatter("json", [SECRET]).format(record(message, *arguments, **extra)))
-    return found
+    parsed: dict[str, Any] = json.loads(LogFormatter("json", [SECRET]).format(record(message, *arguments, **extra)))
+    return parsed
 
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """What this process logs, for once."""
+    """What this process logs during a test."""
     stream = io.StringIO()
     with own_log():
         write_logs("json", [SECRET], stream)
@@ -41,14 +41,14 @@ def log() -> Iterator[io.StringIO]:
 
 
 def test_a_line_is_an_object_with_time_level_and_message() -> None:
-    found = line("took %d of %s", 3, "17-4")
-    assert (found["level"], found["message"], found["logger"]) == ("info", "took 3 of 17-4", "bot.server.reconcile")
-    assert found["time"].endswith("+00:00")
+    parsed = line("took %d of %s", 3, "17-4")
+    assert (parsed["level"], parsed["message"], parsed["logger"]) == ("info", "took 3 of 17-4", "bot.server.reconcile")
+    assert parsed["time"].endswith("+00:00")
 
 
-def test_what_is_given_beside_the_message_is_a_field() -> None:
-    found = line("run ended", repository="17-4", seconds=1.5, private=True)
-    assert (found["repository"], found["seconds"], found["private"]) == ("17-4", 1.5, True)
+def test_extra_values_become_fields() -> None:
+    parsed = line("run ended", repository="17-4", seconds=1.5, private=True)
+    assert (parsed["repository"], parsed["seconds"], parsed["private"]) == ("17-4", 1.5, True)
 
 
 def test_lines_about_a_request_name_it() -> None:
@@ -58,25 +58,25 @@ def test_lines_about_a_request_name_it() -> None:
     assert "request" not in line("stored")
 
 
-def test_lines_within_a_block_share_its_fields_those_of_libraries_too(log: io.StringIO) -> None:
+def test_lines_within_a_block_share_its_fields_even_those_of_libraries(log: io.StringIO) -> None:
     with log_fields(request="r-1", delivery="guid-1", trace=""), log_fields(trace="t-1", delivery="guid-2"):
         logging.getLogger("urllib3").warning("a retry")
         threading.Thread(target=lambda: logging.getLogger("bot.server.worker").info("another's")).start()
     logging.getLogger("bot.server.worker").info("afterwards")
-    found = [json.loads(each) for each in log.getvalue().splitlines()]
+    parsed = [json.loads(each) for each in log.getvalue().splitlines()]
     shared = {"request": "r-1", "delivery": "guid-2", "trace": "t-1"}
-    lines = {line["message"]: {name: line[name] for name in shared if name in line} for line in found}
+    lines = {line["message"]: {name: line[name] for name in shared if name in line} for line in parsed}
     assert lines == {"a retry": shared, "another's": {}, "afterwards": {}}
 
 
-def test_the_key_of_a_collector_is_in_no_line(monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> None:
+def test_the_key_of_a_trace_collector_is_in_no_line(monkeypatch: pytest.MonkeyPatch, log: io.StringIO) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=open%20sesame%21, sesame-without-a-name")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Sesame again")
     write_logs("json", [], log)
     for text in ("open%20sesame%21", "open sesame!", "sesame-without-a-name", "Sesame again"):
         logging.getLogger("opentelemetry").warning("this header is odd: %s", text)
-    found = [json.loads(each)["message"] for each in log.getvalue().splitlines()]
-    assert found == [f"this header is odd: {HIDDEN}"] * 4
+    parsed = [json.loads(each)["message"] for each in log.getvalue().splitlines()]
+    assert parsed == [f"this header is odd: {HIDDEN}"] * 4
 
 
 @pytest.mark.parametrize(
@@ -92,28 +92,28 @@ def test_the_key_of_a_collector_is_in_no_line(monkeypatch: pytest.MonkeyPatch, l
         "postgresql+psycopg://bot:pass@db/precedent",
     ],
 )
-@pytest.mark.parametrize("place", ["message", "argument", "field"])
-def test_no_secret_and_nothing_that_looks_like_one_is_in_a_line(text: str, place: str) -> None:
-    made = {
+@pytest.mark.parametrize("position", ["message", "argument", "field"])
+def test_neither_a_secret_nor_anything_like_one_is_in_a_line(text: str, position: str) -> None:
+    logged = {
         "message": lambda: line(f"it said {text}."),
         "argument": lambda: line("it said %s.", text),
         "field": lambda: line("it said", what=text),
-    }[place]()
-    shown = json.dumps(made)
+    }[position]()
+    shown = json.dumps(logged)
     assert HIDDEN in shown
     for part in (SECRET, "ghs_", "github_pat_A", "eyJ", "eC1h", "0123456789", "hunter2", "bot:pass"):
         assert part not in shown
 
 
-def test_of_an_exception_the_kind_and_the_place_are_told_and_not_its_words() -> None:
-    made = record("storing failed")
+def test_an_exception_is_logged_with_its_type_and_location_but_not_its_message() -> None:
+    logged = record("storing failed")
     try:
         raise ValueError("the words of a stranger")
     except ValueError as error:
-        made.exc_info = (ValueError, error, error.__traceback__)
-    found = json.loads(LogFormatter().format(made))
-    assert found["error"].startswith("ValueError at test_log.py:")
-    assert "stranger" not in json.dumps(found)
+        logged.exc_info = (ValueError, error, error.__traceback__)
+    parsed = json.loads(LogFormatter().format(logged))
+    assert parsed["error"].startswith("ValueError at test_log.py:")
+    assert "stranger" not in json.dumps(parsed)
 
 
 @settings(deadline=None)
@@ -124,24 +124,24 @@ def test_a_line_is_one_line_whatever_is_in_it(text: str, form: Any) -> None:
     shown.encode()
 
 
-def test_a_long_text_is_cut() -> None:
+def test_long_text_is_truncated() -> None:
     assert len(line("x" * (MOST + 50))["message"]) == MOST + 1
 
 
-def test_the_text_form_has_the_same_in_a_line_for_people() -> None:
+def test_the_text_format_has_the_same_content_in_a_readable_line() -> None:
     shown = LogFormatter("text").format(record("run ended", repository="17-4"))
     assert shown.partition(" ")[2] == "info: run ended repository=17-4"
 
 
-def test_libraries_are_heard_when_they_warn_and_we_when_we_tell(log: io.StringIO) -> None:
+def test_libraries_log_from_warning_and_we_log_from_info(log: io.StringIO) -> None:
     logging.getLogger("sqlalchemy").info("a detail")
     logging.getLogger("sqlalchemy").warning("signed with %s", SECRET)
     logging.getLogger("bot.server.processes").info("ready")
-    found = [json.loads(each) for each in log.getvalue().splitlines()]
-    assert [each["message"] for each in found] == [f"signed with {HIDDEN}", "ready"]
+    parsed = [json.loads(each) for each in log.getvalue().splitlines()]
+    assert [each["message"] for each in parsed] == [f"signed with {HIDDEN}", "ready"]
 
 
-def test_several_mistakes_are_one_line() -> None:
+def test_several_configuration_faults_are_one_line() -> None:
     def fail() -> None:
         raise Misconfigured(["data: it is read-only", "port: it is taken"])
 

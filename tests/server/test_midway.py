@@ -1,4 +1,4 @@
-"""What happens to a repository in the middle of a run, at any of its requests: it is answered once, nobody else is."""
+"""A change to a repository at any request of a run: the issue is answered once, and nobody else's is."""
 
 from __future__ import annotations
 
@@ -11,141 +11,143 @@ import pytest
 from bot.server.model import RepositoryKey
 from tests.examples import share
 from tests.fakes.payloads import EventfulProject
-from tests.server.town import Town
+from tests.server.town import ServerHarness
 
 pytestmark = pytest.mark.slow
 
-SEEN = "the App is not installed there any more, or may not see this repository"
+SEEN = "the App is no longer installed there, or cannot see this repository"
 SUSPENDED = "the App's installation is suspended there"
 APP, FIRST = "octo-org/app", "octo-org/first"
 PROMISE = 130
-"""Seconds after which a promise to speak that nobody kept is kept by whoever comes next."""
+"""Seconds after which the next run posts a comment that another run promised and did not post."""
 
 
 @dataclass
 class Scene:
-    """A town, a repository in it about one issue of which something waits, and what else came up."""
+    """A server with a repository, one of whose issues waits for an answer, and perhaps an issue of a stranger."""
 
-    town: Town
+    harness: ServerHarness
     ours: EventfulProject
     number: int
     repository: RepositoryKey
     stranger: tuple[EventfulProject, int] | None = None
 
     @property
-    def said(self) -> list[str]:
-        return self.town.comments(self.ours, self.number)
+    def comments(self) -> list[str]:
+        return self.harness.comments(self.ours, self.number)
 
-    def later(self) -> None:
-        """All runs of the next ten minutes."""
+    def settle_later(self) -> None:
+        """Do all runs of the next ten minutes."""
         for _ in range(5):
-            self.town.settle()
-            self.town.pass_time(PROMISE)
+            self.harness.settle()
+            self.harness.pass_time(PROMISE)
 
 
 def scene(folder: Path) -> Scene:
-    town = Town(folder)
-    ours = town.project(APP, "PostgreSQL")
-    town.github.tenants.install("octo-org", [APP, FIRST])
-    return Scene(town, ours, town.ask(ours), town.repository(ours))
+    harness = ServerHarness(folder)
+    ours = harness.project(APP, "PostgreSQL")
+    harness.github.tenants.install("octo-org", [APP, FIRST])
+    return Scene(harness, ours, harness.ask(ours), harness.repository(ours))
 
 
-def cuts(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
-    """One scene for each request of a run, in which ``change`` happens just before that request is answered."""
-    whole, asked = scene(folder / "whole"), list[str]()
-    whole.town.asked = asked.append
-    whole.town.run(whole.repository)
-    whole.town.close()
-    assert len(whole.said) == 1
-    for place, request in share(enumerate(asked), 2):
-        cut, seen = scene(folder / f"cut-{place}"), list[str]()
+def interrupted_scenes(folder: Path, change: Callable[[Scene], object]) -> Iterator[Scene]:
+    """Yield a scene for each request of a run; ``change`` happens just before that request is answered."""
+    uncut, requests = scene(folder / "whole"), list[str]()
+    uncut.harness.on_request = requests.append
+    uncut.harness.run(uncut.repository)
+    uncut.harness.close()
+    assert len(uncut.comments) == 1
+    for position, request in share(enumerate(requests), 2):
+        cut, seen = scene(folder / f"cut-{position}"), list[str]()
 
-        def told(request: str, cut: Scene = cut, seen: list[str] = seen, place: int = place) -> None:
+        def interrupt(request: str, cut: Scene = cut, seen: list[str] = seen, position: int = position) -> None:
             seen.append(request)
-            if len(seen) == place + 1:
+            if len(seen) == position + 1:
                 change(cut)
 
-        cut.town.asked = told
-        cut.town.run(cut.repository)
-        cut.town.asked = lambda request: None
-        print(f"cut at {place}, {request}: {cut.town.states(cut.repository)}")
-        assert len(seen) > place
+        cut.harness.on_request = interrupt
+        cut.harness.run(cut.repository)
+        cut.harness.on_request = lambda request: None
+        print(f"cut at {position}, {request}: {cut.harness.states(cut.repository)}")
+        assert len(seen) > position
         yield cut
-        assert (cut.town.trespasses(), cut.town.github.violations) == ([], [])
-        cut.town.close()
+        assert (cut.harness.token_misuses(), cut.harness.github.violations) == ([], [])
+        cut.harness.close()
 
 
-def comes_back(cut: Scene) -> None:
-    """What GitHub tells of the return is heard, the issue told of again, and answered once."""
-    cut.town.add_results()
-    cut.town.tell(cut.ours, cut.number)
-    cut.later()
-    assert len(cut.said) == 1
+def check_return(cut: Scene) -> None:
+    """Deliver the events of the return and the issue once more; it is answered once."""
+    cut.harness.deliver_last()
+    cut.harness.deliver_opened(cut.ours, cut.number)
+    cut.settle_later()
+    assert len(cut.comments) == 1
 
 
 @pytest.mark.parametrize("way", ["uninstall", "remove"])
-def test_an_app_that_is_taken_away_says_nothing_after_it_and_what_it_kept_goes(tmp_path: Path, way: str) -> None:
+def test_an_app_that_is_removed_posts_nothing_more_and_its_data_is_deleted(tmp_path: Path, way: str) -> None:
     def change(cut: Scene) -> None:
-        tenants, number = cut.town.github.tenants, cut.repository.installation
+        tenants, number = cut.harness.github.tenants, cut.repository.installation
         tenants.uninstall(number) if way == "uninstall" else tenants.remove(number, [APP])
 
-    spoke = []
-    for cut in cuts(tmp_path, change):
-        spoke.append(len(cut.said))
-        cut.town.settle()
-        assert len(cut.said) == spoke[-1]
-        assert cut.town.states(cut.repository) == [("dropped", SEEN)] or spoke[-1]
-        cut.town.add_results()
-        cut.town.settle()
-        assert (cut.town.kept(), cut.town.here.register.repositories()) == (set(), [])
-        tenants = cut.town.github.tenants
+    comment_counts = []
+    for cut in interrupted_scenes(tmp_path, change):
+        comment_counts.append(len(cut.comments))
+        cut.harness.settle()
+        assert len(cut.comments) == comment_counts[-1]
+        assert cut.harness.states(cut.repository) == [("dropped", SEEN)] or comment_counts[-1]
+        cut.harness.deliver_last()
+        cut.harness.settle()
+        assert (cut.harness.cloned_repositories(), cut.harness.env.register.repositories()) == (set(), [])
+        tenants = cut.harness.github.tenants
         tenants.install("octo-org", [APP]) if way == "uninstall" else tenants.add(cut.repository.installation, [APP])
-        comes_back(cut)
-    assert spoke[0] == 0
-    assert spoke == sorted(spoke)
+        check_return(cut)
+    assert comment_counts[0] == 0
+    assert comment_counts == sorted(comment_counts)
 
 
-def test_an_app_that_is_suspended_says_nothing_until_it_may_again(tmp_path: Path) -> None:
-    for cut in cuts(tmp_path, lambda cut: cut.town.github.tenants.suspend(cut.repository.installation)):
-        spoke = len(cut.said)
-        cut.town.settle()
-        assert len(cut.said) == spoke
-        assert cut.town.states(cut.repository) == [("dropped", SUSPENDED)] or spoke
-        assert [row.repository for row in cut.town.here.register.repositories()] == [cut.repository]
-        cut.town.github.tenants.unsuspend(cut.repository.installation)
-        comes_back(cut)
+def test_a_suspended_app_posts_nothing_until_it_is_unsuspended(tmp_path: Path) -> None:
+    for cut in interrupted_scenes(
+        tmp_path, lambda cut: cut.harness.github.tenants.suspend(cut.repository.installation)
+    ):
+        comment_count = len(cut.comments)
+        cut.harness.settle()
+        assert len(cut.comments) == comment_count
+        assert cut.harness.states(cut.repository) == [("dropped", SUSPENDED)] or comment_count
+        assert [row.repository for row in cut.harness.env.register.repositories()] == [cut.repository]
+        cut.harness.github.tenants.unsuspend(cut.repository.installation)
+        check_return(cut)
 
 
 @pytest.mark.parametrize("private", [True, False])
-def test_one_that_gets_another_name_is_answered_once_and_its_namesake_never(tmp_path: Path, *, private: bool) -> None:
-    """Nobody is told of the new name, and the old one is somebody else's at once."""
+def test_a_renamed_repository_is_answered_once_and_its_namesake_never(tmp_path: Path, *, private: bool) -> None:
+    """No event tells of the new name, and somebody else takes the old one at once."""
 
     def change(cut: Scene) -> None:
-        cut.town.rename(cut.ours, "renamed")
-        namesake = cut.town.project(APP, "Redis", private=private)
+        cut.harness.rename(cut.ours, "renamed")
+        namesake = cut.harness.project(APP, "Redis", private=private)
         cut.stranger = namesake, namesake.open_issue("monalisa", "Which session store?", "What did we decide in #1?")
 
-    for cut in cuts(tmp_path, change):
-        cut.later()
-        assert (len(cut.said), "PostgreSQL" in "".join(cut.said)) == (1, True)
+    for cut in interrupted_scenes(tmp_path, change):
+        cut.settle_later()
+        assert (len(cut.comments), "PostgreSQL" in "".join(cut.comments)) == (1, True)
         assert cut.stranger
-        assert cut.town.comments(*cut.stranger) == []
-        assert not [file for file in (cut.town.git.folder / f"{APP}.git" / "refs").rglob("*") if file.is_file()]
-        assert [state for state, _ in cut.town.states(cut.repository)] == ["done"]
-        assert cut.town.here.register.repository(cut.repository).name in ("octo-org/renamed", APP)
+        assert cut.harness.comments(*cut.stranger) == []
+        assert not [file for file in (cut.harness.git.folder / f"{APP}.git" / "refs").rglob("*") if file.is_file()]
+        assert [state for state, _ in cut.harness.states(cut.repository)] == ["done"]
+        assert cut.harness.env.register.repository(cut.repository).name in ("octo-org/renamed", APP)
 
 
-def test_one_that_goes_to_another_account_is_answered_there_once(tmp_path: Path) -> None:
+def test_a_transferred_repository_is_answered_once_in_its_new_account(tmp_path: Path) -> None:
     def change(cut: Scene) -> None:
-        cut.town.transfer(cut.ours, "octocat", cut.town.github.tenants.install("octocat"))
-        cut.town.add_results()
+        cut.harness.transfer(cut.ours, "octocat", cut.harness.github.tenants.install("octocat"))
+        cut.harness.deliver_last()
 
-    for cut in cuts(tmp_path, change):
-        cut.later()
-        there = cut.town.repository(cut.ours)
+    for cut in interrupted_scenes(tmp_path, change):
+        cut.settle_later()
+        there = cut.harness.repository(cut.ours)
         assert there != cut.repository
-        cut.town.tell(cut.ours, cut.number)
-        cut.later()
-        assert len(cut.said) == 1
-        assert [row.repository for row in cut.town.here.register.repositories()] == [there]
-        assert cut.town.kept() == {there.text}
+        cut.harness.deliver_opened(cut.ours, cut.number)
+        cut.settle_later()
+        assert len(cut.comments) == 1
+        assert [row.repository for row in cut.harness.env.register.repositories()] == [there]
+        assert cut.harness.cloned_repositories() == {there.text}

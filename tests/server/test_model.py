@@ -1,4 +1,4 @@
-"""Repository keys as text and back, and tokens that nothing shows."""
+"""Repository keys as text and back, and tokens that no repr shows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def test_a_key_is_read_from_its_text(installation: int, number: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "-", "1", "1-", "-1", "-1-2", "1--2", "01-2", "1-2-3", " 1-2", "1_0-2", "1-2\n", "\uff11-2"]
 )
-def test_other_text_is_no_key(text: str) -> None:
+def test_other_text_is_not_a_key(text: str) -> None:
     with pytest.raises(ValueError, match="is not a repository key"):
         RepositoryKey.of(text)
 
 
-def test_a_token_is_not_shown() -> None:
+def test_a_repr_shows_no_token() -> None:
     assert "secret" not in repr(Grant(RepositoryKey(1, 2), "secret"))
     assert "secret" not in repr(InstallationToken("secret", 0, "octo-org/hello-world", private=True))

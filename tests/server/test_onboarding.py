@@ -1,4 +1,4 @@
-"""Onboarding an organisation: what is excluded or observed, how many histories are read, and when they are done."""
+"""Onboarding an organisation: excluded and observed repositories, the limit of histories, and their progress."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ from bot.server.status_page import status_page
 from bot.server.web import Webhook
 from bot.server.webhook import receive
 from tests.fakes.state import from_epoch
-from tests.server.client import delivered, issue_event
-from tests.server.doorway import door
-from tests.server.places import APP, HELLO, OTHER, Places, heard, known_at
+from tests.memory.remotes import git
+from tests.server.client import delivery_headers, issue_event
+from tests.server.doorway import make_web_context
+from tests.server.places import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival
 from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
-from tests.server.town import AGO, Town
+from tests.server.town import HISTORY_AGE, ServerHarness
 
 ROOT = Path(__file__).resolve().parents[2]
 UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=100)
 
 
-# -- what is excluded ------------------------------------------------------------------------------------------------
+# -- excluded repositories -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -59,253 +60,254 @@ UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=1
 )
 def test_a_delivery_of_an_excluded_repository_is_dropped(scope: RepositoryScope, is_dropped: bool) -> None:
     body = json.dumps(issue_event(1)).encode()
-    found = receive("POST", raw(delivered(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
-    assert found == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(found, Arrival)
+    received = receive("POST", raw(delivery_headers(body, "issues", GUID)), body, replace(RULES, scope=scope), NOW, "r")
+    assert received == DroppedDelivery(EXCLUDED) if is_dropped else isinstance(received, Arrival)
 
 
-def test_an_excluded_delivery_is_answered_counted_and_not_stored(tmp_path: Path) -> None:
+def test_an_excluded_delivery_is_acknowledged_and_counted_but_not_stored(tmp_path: Path) -> None:
     body = json.dumps(issue_event(1)).encode()
     scope = {"type": "http", "method": "POST", "path": "/webhook", "client": ("127.0.0.1", 1)}
-    headers = [*raw(delivered(body, "issues", GUID)).items()]
-    sent: list[dict[str, Any]] = []
+    headers = [*raw(delivery_headers(body, "issues", GUID)).items()]
+    messages: list[dict[str, Any]] = []
 
-    async def came() -> dict[str, Any]:
+    async def receive_body() -> dict[str, Any]:
         return {"type": "http.request", "body": body}
 
-    async def answered(message: MutableMapping[str, Any]) -> None:
-        sent.append(dict(message))
+    async def send(message: MutableMapping[str, Any]) -> None:
+        messages.append(dict(message))
 
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
-        made = door(inbox, ServerOptions(data=tmp_path))
-        made = replace(made, rules=replace(made.rules, scope=RepositoryScope(exclude=("octo-org/*",))))
-        made.writer.start()
-        asyncio.run(Webhook(made)(scope | {"headers": headers}, came, answered))
-        assert made.writer.stop(10)
-        assert (sent[0]["status"], json.loads(sent[1]["body"])) == (202, {"said": f"dropped: {EXCLUDED}"})
+        web_door = make_web_context(inbox, ServerOptions(data=tmp_path))
+        web_door = replace(web_door, rules=replace(web_door.rules, scope=RepositoryScope(exclude=("octo-org/*",))))
+        web_door.writer.start()
+        asyncio.run(Webhook(web_door)(scope | {"headers": headers}, receive_body, send))
+        assert web_door.writer.stop(10)
+        assert (messages[0]["status"], json.loads(messages[1]["body"])) == (202, {"said": f"dropped: {EXCLUDED}"})
         assert inbox.deliveries() == []
         assert inbox.counters() == {("precedent_deliveries_total", ("issues", "excluded")): 1}
 
 
-def test_a_new_installation_has_no_excluded_repository_looked_at(here: Places) -> None:
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
+def test_a_new_installation_reads_no_excluded_repository(env: AppEnvironment) -> None:
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
     scope = RepositoryScope(exclude=(OTHER,))
-    sent = here.github.hooks.deliveries[-1]
+    sent = env.github.hooks.deliveries[-1]
     body = json.dumps(sent.payload).encode()
-    headers = raw(delivered(body, sent.event, GUID))
-    came = receive("POST", headers, body, replace(RULES, scope=scope), here.clock.now, "r")
-    assert isinstance(came, Arrival)
-    assert dict(came.extra)["added"] == str(here.github.repo.id)
-    here.inbox.put([heard(here, sent)])  # as if a receiver had not known yet
-    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    here.register.store_repository(other, OTHER, private=False)
-    work = here.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append, scope)
-    assert (here.waiting(repository), here.waiting(other)) == (["catch-up"], [])
+    headers = raw(delivery_headers(body, sent.event, GUID))
+    received = receive("POST", headers, body, replace(RULES, scope=scope), env.clock.now, "r")
+    assert isinstance(received, Arrival)
+    assert dict(received.extra)["added"] == str(env.github.repo.id)
+    env.inbox.put([receive_sent(env, sent)])  # as if the receiver had not known the scope yet
+    repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
+    env.register.store_repository(other, OTHER, private=False)
+    work = env.begin(RepositoryKey(number, 0))
+    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append, scope)
+    assert (env.waiting(repository), env.waiting(other)) == (["catch-up"], [])
 
 
-def sweep(here: Places, **patterns: tuple[str, ...]) -> None:
-    here.clock.now += 60_000
-    options = ServerOptions(app_id=APP, api_url=here.github.url, **patterns)  # type: ignore[arg-type]
-    Resync(here.api, here.inbox, options, here.tokens, here.forgotten.append).run(here.clock.now)
+def run_resync(env: AppEnvironment, **patterns: tuple[str, ...]) -> None:
+    env.clock.now += 60_000
+    options = ServerOptions(app_id=APP, api_url=env.github.url, **patterns)  # type: ignore[arg-type]
+    Resync(env.api, env.inbox, options, env.tokens, env.removed_clones.append).run(env.clock.now)
 
 
-def test_a_resync_leaves_excluded_repositories_out_until_they_are_included(here: Places) -> None:
-    here.github.tenants.lose = True
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    here.github.hooks.deliveries.clear()
-    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    sweep(here, include=(HELLO,))
-    assert (here.waiting(repository), here.waiting(other)) == (["catch-up"], [])
-    assert here.register.repository(other).name == ""
-    sweep(here, include=("octocat/*",))
-    assert here.waiting(other) == ["catch-up"], "the list is asked for again, as the patterns changed"
+def test_a_resync_skips_excluded_repositories_until_they_are_included(env: AppEnvironment) -> None:
+    env.github.tenants.lose = True
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
+    env.github.hooks.deliveries.clear()
+    repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
+    run_resync(env, include=(HELLO,))
+    assert (env.waiting(repository), env.waiting(other)) == (["catch-up"], [])
+    assert env.register.repository(other).name == ""
+    run_resync(env, include=("octocat/*",))
+    assert env.waiting(other) == ["catch-up"], "the list is asked for again, as the patterns changed"
 
 
-def test_an_excluded_repository_that_lags_behind_is_left_alone(here: Places) -> None:
-    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    here.github.hooks.deliveries.clear()
-    here.github.open_issue("octocat", "Crash")
-    known_at(here, repository, 1)
-    sweep(here, exclude=("octocat/*",))
-    assert here.waiting(repository) == []
-    assert [row.name for row in here.register.repositories()] == [HELLO], "it stays known"
-    sweep(here)
-    assert here.waiting(repository) == ["catch-up"]
+def test_an_excluded_repository_that_lags_behind_is_left_alone(env: AppEnvironment) -> None:
+    repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
+    env.github.hooks.deliveries.clear()
+    env.github.open_issue("octocat", "Crash")
+    set_cursor(env, repository, 1)
+    run_resync(env, exclude=("octocat/*",))
+    assert env.waiting(repository) == []
+    assert [row.name for row in env.register.repositories()] == [HELLO], "it stays known"
+    run_resync(env)
+    assert env.waiting(repository) == ["catch-up"]
 
 
-def test_what_is_excluded_leaves_the_comments_of_others_at_the_start(here: Places) -> None:
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    register = OrganisationRegister(here.inbox)
+def test_a_newly_excluded_repository_disappears_from_comments_elsewhere(env: AppEnvironment) -> None:
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
+    repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
+    register = OrganisationRegister(env.inbox)
     for each, name in ((repository, HELLO), (other, OTHER)):
         register.store_repository(each, name, private=False, visibility=Visibility.PUBLIC)
     register.add_shown(other, 5, [OrganisationKey(repository.number, 1)])
-    sweep(here)
-    assert ORGANISATION not in here.waiting(other)
+    run_resync(env)
+    assert ORGANISATION not in env.waiting(other)
     for _ in range(2):
-        sweep(here, exclude=(HELLO,))
-        assert here.waiting(other).count(ORGANISATION) == 1
-    assert ORGANISATION not in here.waiting(repository)
+        run_resync(env, exclude=(HELLO,))
+        assert env.waiting(other).count(ORGANISATION) == 1
+    assert ORGANISATION not in env.waiting(repository)
 
 
 @pytest.mark.slow
-def test_what_waits_is_dropped_once_its_repository_is_excluded_and_memory_stays(town: Town) -> None:
-    project = town.project("octo-org/app", "PostgreSQL")
-    town.github.tenants.install("octo-org", ["octo-org/app"])
-    first = town.ask(project)
-    town.settle()
-    branch = town.git.tip("octo-org/app", "precedent") if hasattr(town.git, "tip") else None
-    second = town.ask(project)
-    options(town, exclude=("octo-org/*",))
-    town.settle()
-    assert (town.row(project, second).state, town.row(project, second).reason) == ("dropped", EXCLUDED)
-    assert [len(town.comments(project, number)) for number in (first, second)] == [1, 0]
-    row = town.here.register.repository(town.repository(project))
+def test_excluding_a_repository_drops_its_waiting_deliveries_and_keeps_its_memory(harness: ServerHarness) -> None:
+    project = harness.project("octo-org/app", "PostgreSQL")
+    harness.github.tenants.install("octo-org", ["octo-org/app"])
+    first = harness.ask(project)
+    harness.settle()
+    bare = harness.git.folder / "octo-org/app.git"
+    tip = git(bare, "rev-parse", "precedent")
+    second = harness.ask(project)
+    change_options(harness, exclude=("octo-org/*",))
+    harness.settle()
+    assert (harness.row(project, second).state, harness.row(project, second).reason) == ("dropped", EXCLUDED)
+    assert [len(harness.comments(project, number)) for number in (first, second)] == [1, 0]
+    row = harness.env.register.repository(harness.repository(project))
     assert (row.is_unread, row.threads > 0) == (False, True), "what is known of it is kept"
-    assert branch is None or town.git.tip("octo-org/app", "precedent") == branch
+    assert git(bare, "rev-parse", "precedent") == tip
 
 
-def options(town: Town, **changed: tuple[str, ...]) -> None:
-    found = replace(town.dependencies.options, **changed)  # type: ignore[arg-type]
-    town.dependencies = replace(town.dependencies, options=found)
+def change_options(harness: ServerHarness, **changed: tuple[str, ...]) -> None:
+    changed_options = replace(harness.dependencies.options, **changed)  # type: ignore[arg-type]
+    harness.dependencies = replace(harness.dependencies, options=changed_options)
 
 
-# -- what is observed ------------------------------------------------------------------------------------------------
+# -- observed repositories -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_nothing_is_written_to_an_observed_repository_but_its_memory(town: Town) -> None:
-    project, spoken = town.project("octo-org/app", "PostgreSQL"), town.project("octo-org/other", "Redis")
-    town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/other"])
-    options(town, observe=("octo-org/a*",))
-    numbers = [town.ask(project), town.ask(spoken)]
+def test_nothing_but_the_memory_is_written_to_an_observed_repository(harness: ServerHarness) -> None:
+    project, unobserved = harness.project("octo-org/app", "PostgreSQL"), harness.project("octo-org/other", "Redis")
+    harness.github.tenants.install("octo-org", ["octo-org/app", "octo-org/other"])
+    change_options(harness, observe=("octo-org/a*",))
+    numbers = [harness.ask(project), harness.ask(unobserved)]
     command = project.comment(numbers[0], "octo-org", "/precedent search session store")
-    town.hear_of(project, Event("issue_comment", "created", numbers[0], comment_id=command))
-    town.settle()
-    assert [len(town.comments(*each)) for each in zip((project, spoken), numbers, strict=True)] == [0, 1]
-    assert "would say" in {each.said for each in town.here.rows(town.repository(project))}
-    assert town.here.register.repository(town.repository(project)).threads == 2
+    harness.deliver_events(project, Event("issue_comment", "created", numbers[0], comment_id=command))
+    harness.settle()
+    assert [len(harness.comments(*each)) for each in zip((project, unobserved), numbers, strict=True)] == [0, 1]
+    assert "would say" in {each.said for each in harness.env.rows(harness.repository(project))}
+    assert harness.env.register.repository(harness.repository(project)).threads == 2
 
 
-# -- how many histories are read -------------------------------------------------------------------------------------
+# -- the limit of histories ----------------------------------------------------------------------------------------
 
 
-def limited(queue: Queue, histories: int = 1) -> Inbox:
+def limited_inbox(queue: Queue, histories: int = 1) -> Inbox:
     return Inbox(queue.inbox.database, "one", queue.clock, histories)
 
 
-def test_a_repository_that_was_never_read_takes_the_place_of_a_history_whatever_happens_there(queue: Queue) -> None:
-    inbox, other = limited(queue), RepositoryKey(7, 71)
+def test_any_work_for_an_unread_repository_counts_as_reading_a_history(queue: Queue) -> None:
+    inbox, other = limited_inbox(queue), RepositoryKey(7, 71)
     inbox.put([arrival("a"), arrival("b", other), arrival("c", RepositoryKey(7, 0))])
     leases = [inbox.queue.claim("one"), inbox.queue.claim("one"), inbox.queue.claim("one")]
     assert sorted((each.key, each.is_history) for each in leases if each) == [("7-0", False), (REPOSITORY.text, True)]
-    end(inbox, next(each for each in leases if each and each.is_history), RunReport())
-    last = inbox.queue.claim("one")
-    assert last
-    assert (last.key, last.is_history) == (other.text, True)
+    end_run(inbox, next(each for each in leases if each and each.is_history), RunReport())
+    second = inbox.queue.claim("one")
+    assert second
+    assert (second.key, second.is_history) == (other.text, True)
     inbox.put([arrival("d")])
-    again = inbox.queue.claim("one")
-    assert again
-    assert (again.key, again.is_history) == (REPOSITORY.text, False), "it has been read by now"
+    third = inbox.queue.claim("one")
+    assert third
+    assert (third.key, third.is_history) == (REPOSITORY.text, False), "it has been read by now"
 
 
-def test_a_history_that_is_not_read_completely_keeps_to_the_places_of_histories(queue: Queue) -> None:
-    inbox = limited(queue)
+def test_an_unfinished_history_still_counts_towards_the_limit_of_histories(queue: Queue) -> None:
+    inbox = limited_inbox(queue)
     inbox.put([arrival("a")])
-    inbox.give_back(claimed(inbox), 0)
-    first = claimed(inbox)
+    inbox.give_back(claim_lease(inbox), 0)
+    first = claim_lease(inbox)
     assert (first.is_history, first.priority) == (True, Priority.CHANGE)
-    end(inbox, first, replace(UNREAD, requeue_after=1))
-    following = claimed(inbox)
+    end_run(inbox, first, replace(UNREAD, requeue_after=1))
+    following = claim_lease(inbox)
     assert (following.is_history, following.priority) == (True, Priority.HISTORY)
     inbox.give_back(following, 0)
-    assert claimed(inbox).is_history
+    assert claim_lease(inbox).is_history
     inbox.put([arrival("b", RepositoryKey(7, 71))])
     assert inbox.queue.claim("one") is None
 
 
-def test_a_history_that_has_to_wait_is_no_reason_for_an_alarm(queue: Queue) -> None:
+def test_a_waiting_history_does_not_count_as_overdue(queue: Queue) -> None:
     queue.inbox.put([replace(arrival("a"), priority=Priority.HISTORY, received_at=5)])
     assert queue.inbox.oldest_waiting() == 0
     queue.inbox.put([replace(arrival("b"), received_at=7)])
     assert queue.inbox.oldest_waiting() == 7
 
 
-def test_a_run_that_did_not_get_to_read_leaves_the_repository_as_it_was(queue: Queue) -> None:
-    inbox = limited(queue)
+def test_a_run_that_read_nothing_leaves_the_history_progress_as_it_was(queue: Queue) -> None:
+    inbox = limited_inbox(queue)
     inbox.put([arrival("a")])
-    end(inbox, claimed(inbox), UNREAD)
+    end_run(inbox, claim_lease(inbox), UNREAD)
     inbox.put([arrival("b")])
-    end(inbox, claimed(inbox), RunReport(is_unread=None))
+    end_run(inbox, claim_lease(inbox), RunReport(is_unread=None))
     row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, bool(row.history)) == (True, 100, True)
     inbox.put([arrival("c")])
-    end(inbox, claimed(inbox), RunReport(threads=900))
+    end_run(inbox, claim_lease(inbox), RunReport(threads=900))
     row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
 
 
-def test_the_first_look_at_a_new_repository_is_history_and_that_at_a_known_one_is_not(here: Places) -> None:
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    repository, other = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    known_at(here, repository, 1)
-    assert here.inbox.begin(claimed(here.inbox)) is None
-    here.inbox.put([heard(here, here.github.hooks.deliveries[-1])])
-    work = here.begin(RepositoryKey(number, 0))
-    apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append)
-    found = {}
-    while lease := here.inbox.queue.claim("one"):
-        found[lease.key] = lease.priority
-    assert found == {repository.text: Priority.CATCH_UP, other.text: Priority.HISTORY}
+def test_the_first_run_in_a_new_repository_is_history_and_in_a_known_one_it_is_not(env: AppEnvironment) -> None:
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
+    repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
+    set_cursor(env, repository, 1)
+    assert env.inbox.begin(claim_lease(env.inbox)) is None
+    env.inbox.put([receive_sent(env, env.github.hooks.deliveries[-1])])
+    work = env.begin(RepositoryKey(number, 0))
+    apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    priorities = {}
+    while lease := env.inbox.queue.claim("one"):
+        priorities[lease.key] = lease.priority
+    assert priorities == {repository.text: Priority.CATCH_UP, other.text: Priority.HISTORY}
 
 
-def claimed(inbox: Inbox) -> Lease:
+def claim_lease(inbox: Inbox) -> Lease:
     lease = inbox.queue.claim("one")
     assert lease
     return lease
 
 
-def end(inbox: Inbox, lease: Lease, report: RunReport) -> None:
+def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
     work = inbox.begin(lease)
     assert work
     assert inbox.end(work, all_done(work), report)
 
 
-# -- when they are done ----------------------------------------------------------------------------------------------
+# -- history progress ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_a_long_history_is_read_run_after_run_and_its_progress_is_known(
-    town: Town, monkeypatch: pytest.MonkeyPatch
+def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(
+    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bot.server.reconcile.PART", -1.0)  # each run reads one batch
     monkeypatch.setattr("bot.pipeline.fetch.PAGES", 0)
-    project = town.project("octo-org/app", "PostgreSQL")
+    project = harness.project("octo-org/app", "PostgreSQL")
     for number in range(180):
-        day = from_epoch(town.github.clock.epoch - AGO + 24 * 3600 * (number + 1))
+        day = from_epoch(harness.github.clock.epoch - HISTORY_AGE + 24 * 3600 * (number + 1))
         project.open_issue("octo-org", f"Crash {number}", "It crashes.", at=day)
-    town.github.tenants.install("octo-org", ["octo-org/app"])
-    repository = town.repository(project)
-    town.here.arrive(repository, "catch-up", "", 0)
-    town.run(repository)
-    row = town.here.register.repository(repository)
+    harness.github.tenants.install("octo-org", ["octo-org/app"])
+    repository = harness.repository(project)
+    harness.env.arrive(repository, "catch-up", "", 0)
+    harness.run(repository)
+    row = harness.env.register.repository(repository)
     first = parse_estimate(row.history)
     assert first
     assert (row.is_unread, row.threads, first.read, first.left) == (True, 99, 99, 82)
-    town.pass_time(60)
-    town.settle(1)
-    second = parse_estimate(town.here.register.repository(repository).history)
+    harness.pass_time(60)
+    harness.settle(1)
+    second = parse_estimate(harness.env.register.repository(repository).history)
     assert second
     assert (second.read, second.left, second.percent) == (148, 33, 81)
-    assert town.here.clock.now < second.done_at() < town.here.clock.now + 60_000
-    town.pass_time(60)
-    town.settle(1)
-    row = town.here.register.repository(repository)
+    assert harness.env.clock.now < second.done_at() < harness.env.clock.now + 60_000
+    harness.pass_time(60)
+    harness.settle(1)
+    row = harness.env.register.repository(repository)
     assert (row.is_unread, row.threads, row.history) == (False, 181, "")
-    assert town.here.waiting(repository) == []
+    assert harness.env.waiting(repository) == []
 
 
-def test_the_estimate_is_by_the_pace_of_the_last_runs() -> None:
+def test_the_estimate_follows_the_pace_of_the_last_runs() -> None:
     estimate = HistoryEstimate(0).after(HistoryPart(100, 1_000, 900), 0, 60_000)
     assert estimate.done_at() == 60_000 + 9 * 60_000
     assert estimate.done_at(paused_until=100_000) == 100_000 + 9 * 60_000
@@ -331,52 +333,54 @@ def test_without_a_pace_there_is_no_estimate(estimate: HistoryEstimate) -> None:
     assert estimate.done_at() == 0
 
 
-def test_the_list_says_how_each_repository_is(queue: Queue) -> None:
-    inbox = limited(queue, 9)
-    known, now = inbox.installations(), queue.clock()
+def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) -> None:
+    inbox = limited_inbox(queue, 9)
+    register, now = inbox.installations(), queue.clock()
     for number, name in enumerate(("ready", "reading", "new", "secret")):
-        known.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
-    known.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
-    known.store_installation(8, "octocat", "suspended")
+        register.store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=True)
+    register.store_repository(RepositoryKey(8, 9), "octocat/hello-world", private=False)
+    register.store_installation(8, "octocat", "suspended")
     for number, report in ((1, RunReport(threads=12)), (2, UNREAD)):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
-        work = inbox.begin(claimed(inbox))
+        work = inbox.begin(claim_lease(inbox))
         assert work
-        queue.clock.ahead += 1_000  # reading takes time, of which the rest is estimated
+        queue.clock.ahead += 1_000  # the estimate needs the time that reading took
         assert inbox.end(work, all_done(work), report)
-    known.pause(7, GRAPHQL, now + 3_600_000)
+    register.pause(7, GRAPHQL, now + 3_600_000)
     scope = RepositoryScope(exclude=("*/secret",), observed=("octo-org/re*",))
-    found = repository_list(known.repositories(), known, scope, now)
-    assert [(each.name.partition("/")[2], each.state, each.is_observed, bool(each.paused_until)) for each in found] == [
+    listed = repository_list(register.repositories(), register, scope, now)
+    assert [
+        (each.name.partition("/")[2], each.state, each.is_observed, bool(each.paused_until)) for each in listed
+    ] == [
         ("ready", "ready", True, False),
         ("reading", "reading", True, True),
         ("new", "unread", False, True),
         ("secret", "excluded", False, False),
         ("hello-world", "suspended", False, False),
     ]
-    assert found[1].done_at > now + 3_600_000
-    known.pause(7, CORE, now + 60_000)
-    assert {bool(each.paused_until) for each in again(known, scope, now)[:4]} == {True}
+    assert listed[1].done_at > now + 3_600_000
+    register.pause(7, CORE, now + 60_000)
+    assert {bool(each.paused_until) for each in list_again(register, scope, now)[:4]} == {True}
 
 
-def again(known: Installations, scope: RepositoryScope, now: int) -> list[object]:
-    return [*repository_list(known.repositories(), known, scope, now)]
+def list_again(register: Installations, scope: RepositoryScope, now: int) -> list[object]:
+    return [*repository_list(register.repositories(), register, scope, now)]
 
 
-def test_the_status_page_says_how_far_histories_are_read_and_what_is_observed(queue: Queue) -> None:
-    inbox = limited(queue, 9)
+def test_the_status_page_shows_history_progress_and_observed_repositories(queue: Queue) -> None:
+    inbox = limited_inbox(queue, 9)
     for number, name in enumerate(("api", "docs", "old", "new")):
         inbox.installations().store_repository(RepositoryKey(7, number + 1), f"octo-org/{name}", private=False)
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
-        work = inbox.begin(claimed(inbox))
+        work = inbox.begin(claim_lease(inbox))
         assert work
         queue.clock.ahead += 60_000
         inbox.end(work, all_done(work), report)
     scope = RepositoryScope(exclude=("*/old",), observed=("*/api",))
-    shown = histories(status_page(inbox, [], queue.clock(), None, scope))
-    assert shown == {
+    progress = histories(status_page(inbox, [], queue.clock(), None, scope))
+    assert progress == {
         "octo-org/api observed": "read",
         "octo-org/docs": "11 % read, all in about 7 min",
         "octo-org/old excluded": "read",
@@ -385,29 +389,29 @@ def test_the_status_page_says_how_far_histories_are_read_and_what_is_observed(qu
 
 
 def histories(page: str) -> dict[str, str]:
-    """The names with their tags, and the column of histories, of the status page's list of repositories."""
+    """Return the names with their tags, and the history column, of the repositories on the status page."""
     rows = re.findall(r'<th scope="row".*?</tr>', page, re.DOTALL)
     cells = [re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in rows]
     return {text_of(f"<body>{row[0]}"): text_of(f"<body>{row[2]}") for row in cells}
 
 
-def repos(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run_repos(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bot", "repos", *arguments, "--data", str(folder)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PRECEDENT_")}
     return subprocess.run(command, cwd=ROOT, env=clean | environ, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-def test_repositories_are_listed_by_the_command(tmp_path: Path) -> None:
+def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
     with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
             inbox.installations().store_repository(RepositoryKey(7, number + 1), name, private=True)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
-        end(inbox, claimed(inbox), UNREAD)
-        end(inbox, claimed(inbox), RunReport(threads=12))
-    done = repos(tmp_path, "--header", PRECEDENT_EXCLUDE="*/old*", PRECEDENT_OBSERVE="*/docs-*")
-    assert done.stderr == ""
-    cells = [line.split("\t") for line in done.stdout.splitlines()]
+        end_run(inbox, claim_lease(inbox), UNREAD)
+        end_run(inbox, claim_lease(inbox), RunReport(threads=12))
+    listed = run_repos(tmp_path, "--header", PRECEDENT_EXCLUDE="*/old*", PRECEDENT_OBSERVE="*/docs-*")
+    assert listed.stderr == ""
+    cells = [line.split("\t") for line in listed.stdout.splitlines()]
     assert cells[0] == ["repository", "state", "threads", "read", "done at", "last run", "paused until", "observed"]
     assert [line[:4] for line in cells[1:]] == [
         ["octo-org/Api", "ready", "12", ""],
@@ -415,8 +419,8 @@ def test_repositories_are_listed_by_the_command(tmp_path: Path) -> None:
         ["octo-org/old [31m", "excluded", "", ""],
     ]
     assert [line[7] for line in cells[1:]] == ["", "observed", ""]
-    (only,) = json.loads(repos(tmp_path, "octo-org/D*", "--json").stdout)
+    (only,) = json.loads(run_repos(tmp_path, "octo-org/D*", "--json").stdout)
     assert (only["repository"], only["read"], only["left"], only["paused_until"]) == ("octo-org/docs-a", 100, 800, None)
     assert only["done_at"] >= only["last_run"]
-    refused = repos(tmp_path, "docs")
+    refused = run_repos(tmp_path, "docs")
     assert (refused.returncode, "is not a pattern such as octo-org/docs-*" in refused.stderr) == (2, True)

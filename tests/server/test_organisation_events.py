@@ -1,4 +1,4 @@
-"""How the server hears who may read a repository: by events in any order, by the list of repositories, by a run."""
+"""How the server learns who may read a repository: from events in any order, from the repository list, in a run."""
 
 from __future__ import annotations
 
@@ -16,107 +16,107 @@ from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.retry_policy import judge
-from tests.server.places import Places, heard, sweep
+from tests.server.places import AppEnvironment, receive_sent, run_resync
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
 
 
-def known(here: Places) -> tuple[RepositoryKey, RepositoryKey]:
-    """The two repositories of an installation; a comment in the second shows an issue of the first."""
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    first, second = (RepositoryKey(number, here.github.world.names[name]) for name in (HELLO, OTHER))
-    register = OrganisationRegister(here.inbox)
+def register_two(env: AppEnvironment) -> tuple[RepositoryKey, RepositoryKey]:
+    """Register two repositories of an installation; a comment in the second shows an issue of the first."""
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
+    first, second = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
+    register = OrganisationRegister(env.inbox)
     for repository, name in ((first, HELLO), (second, OTHER)):
         register.store_repository(repository, name, private=False, visibility=Visibility.PUBLIC)
     register.add_shown(second, 5, [OrganisationKey(first.number, 1)])
     return first, second
 
 
-def visibility(here: Places, repository: RepositoryKey) -> str:
-    return here.register.repository(repository).visibility.value
+def visibility(env: AppEnvironment, repository: RepositoryKey) -> str:
+    return env.register.repository(repository).visibility.value
 
 
-def hear(here: Places, place: int = -1) -> None:
-    """One of the deliveries arrives and is worked on."""
-    arrival = heard(here, here.github.hooks.deliveries[place])
-    here.inbox.put([replace(arrival, id=f"{arrival.id}-{next(here.guids)}")])
-    work = here.begin(arrival.repository)
-    results = apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append)
-    here.inbox.end(work, results, RunReport())
+def process_delivery(env: AppEnvironment, position: int = -1) -> None:
+    """Receive and process one of the deliveries."""
+    arrival = receive_sent(env, env.github.hooks.deliveries[position])
+    env.inbox.put([replace(arrival, id=f"{arrival.id}-{next(env.guids)}")])
+    work = env.begin(arrival.repository)
+    results = apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
+    env.inbox.end(work, results, RunReport())
 
 
-@pytest.mark.parametrize("named", ["private", "internal"])
-def test_a_repository_that_became_narrower_is_known_to_be_and_comments_are_worked_out_again(
-    here: Places, named: str
+@pytest.mark.parametrize("new_visibility", ["private", "internal"])
+def test_less_visibility_is_stored_and_comments_elsewhere_are_checked_again(
+    env: AppEnvironment, new_visibility: str
 ) -> None:
-    first, second = known(here)
-    here.github.tenants.set_visibility(here.github, named)
-    hear(here)
-    assert visibility(here, first) == named
-    assert here.waiting(second) == [ORGANISATION]
+    first, second = register_two(env)
+    env.github.tenants.set_visibility(env.github, new_visibility)
+    process_delivery(env)
+    assert visibility(env, first) == new_visibility
+    assert env.waiting(second) == [ORGANISATION]
 
 
-def test_comments_that_could_not_be_changed_while_it_was_archived_are_checked(here: Places) -> None:
-    _, second = known(here)
-    place = replace(second, number=0)
+def test_comments_are_checked_when_their_repository_is_unarchived(env: AppEnvironment) -> None:
+    _, second = register_two(env)
+    installation = replace(second, number=0)
     for action, waiting in (("archived", []), ("unarchived", [ORGANISATION])):
-        here.arrive(place, "repository", action, repository=str(second.number))
-        work = here.begin(place)
-        here.inbox.end(
-            work, apply_installation_events(work, here.inbox, here.tokens, here.forgotten.append), RunReport()
+        env.arrive(installation, "repository", action, repository=str(second.number))
+        work = env.begin(installation)
+        env.inbox.end(
+            work, apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append), RunReport()
         )
-        assert here.waiting(second) == waiting
+        assert env.waiting(second) == waiting
 
 
-def test_an_event_is_not_believed_when_it_comes_late(here: Places) -> None:
-    first, _ = known(here)
-    here.github.tenants.set_visibility(here.github, "private")
-    here.github.tenants.set_visibility(here.github, "public")
-    here.github.tenants.set_visibility(here.github, "private")
-    for place in (-1, -2, -3):
-        hear(here, place)
-        assert visibility(here, first) == "private"
+def test_a_late_event_does_not_override_the_current_visibility(env: AppEnvironment) -> None:
+    first, _ = register_two(env)
+    env.github.tenants.set_visibility(env.github, "private")
+    env.github.tenants.set_visibility(env.github, "public")
+    env.github.tenants.set_visibility(env.github, "private")
+    for position in (-1, -2, -3):
+        process_delivery(env, position)
+        assert visibility(env, first) == "private"
 
 
-def test_an_event_of_a_repository_that_is_not_known_makes_it_no_known_one(here: Places) -> None:
-    known(here)
-    third = here.github.add_project("octocat/third")
-    number = here.github.tenants.install("octocat", ["octocat/third"])
-    here.github.tenants.set_visibility(third, "private")
-    hear(here)
-    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in here.register.repositories()]
+def test_an_event_does_not_register_an_unknown_repository(env: AppEnvironment) -> None:
+    register_two(env)
+    third = env.github.add_project("octocat/third")
+    number = env.github.tenants.install("octocat", ["octocat/third"])
+    env.github.tenants.set_visibility(third, "private")
+    process_delivery(env)
+    assert RepositoryKey(number, third.repo.id) not in [row.repository for row in env.register.repositories()]
 
 
-def test_events_that_narrow_come_before_other_work(here: Places) -> None:
-    number = here.github.tenants.install("octocat", [HELLO, OTHER])
-    for verb, priority in (
-        (lambda: here.github.tenants.set_visibility(here.github, "private"), Priority.URGENT),
-        (lambda: here.github.tenants.set_visibility(here.github, "public"), Priority.URGENT),
-        (lambda: here.github.tenants.remove(number, [OTHER]), Priority.URGENT),
-        (lambda: here.github.tenants.rename(here.github, "renamed"), Priority.CHANGE),
+def test_events_that_reduce_visibility_are_urgent(env: AppEnvironment) -> None:
+    number = env.github.tenants.install("octocat", [HELLO, OTHER])
+    for change, priority in (
+        (lambda: env.github.tenants.set_visibility(env.github, "private"), Priority.URGENT),
+        (lambda: env.github.tenants.set_visibility(env.github, "public"), Priority.URGENT),
+        (lambda: env.github.tenants.remove(number, [OTHER]), Priority.URGENT),
+        (lambda: env.github.tenants.rename(env.github, "renamed"), Priority.CHANGE),
     ):
-        verb()
-        assert heard(here, here.github.hooks.deliveries[-1]).priority is priority
+        change()
+        assert receive_sent(env, env.github.hooks.deliveries[-1]).priority is priority
 
 
-def test_the_list_of_repositories_finds_what_no_event_told(here: Places) -> None:
-    first, second = known(here)
-    here.github.tenants.lose = True
-    here.github.tenants.set_visibility(here.github, "private")
-    here.inbox.heartbeat(PLACES, {"day": 0})
-    sweep(here)
-    assert visibility(here, first) == "private"
-    assert ORGANISATION in here.waiting(second)
+def test_a_resync_finds_a_change_of_visibility_without_an_event(env: AppEnvironment) -> None:
+    first, second = register_two(env)
+    env.github.tenants.lose = True
+    env.github.tenants.set_visibility(env.github, "private")
+    env.inbox.heartbeat(PLACES, {"day": 0})
+    run_resync(env)
+    assert visibility(env, first) == "private"
+    assert ORGANISATION in env.waiting(second)
 
 
-def test_a_token_says_who_may_read_its_repository(here: Places) -> None:
-    first, _ = known(here)
-    for named in Visibility:
-        here.github.repo.private, here.github.repo.internal = named != "public", named == "internal"
-        here.tokens.forget(first)
-        grant = here.tokens.grant(first, here.clock.now)
-        assert (grant.visibility, grant.asked_at) == (named, here.clock.now)
-    listed = {each.id: each.visibility for each in here.api.repositories(first.installation)}
+def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> None:
+    first, _ = register_two(env)
+    for expected in Visibility:
+        env.github.repo.private, env.github.repo.internal = expected != "public", expected == "internal"
+        env.tokens.forget(first)
+        grant = env.tokens.grant(first, env.clock.now)
+        assert (grant.visibility, grant.asked_at) == (expected, env.clock.now)
+    listed = {each.id: each.visibility for each in env.api.repositories(first.installation)}
     assert listed[first.number] is grant.visibility
 
 
@@ -131,7 +131,7 @@ def test_a_token_says_who_may_read_its_repository(here: Places) -> None:
         (Bug("a bug"), ORGANISATION, "dead"),
     ],
 )
-def test_what_has_to_be_taken_back_is_not_given_up(error: PrecedentError, event: str, state: str) -> None:
+def test_a_delivery_that_withdraws_content_is_never_given_up(error: PrecedentError, event: str, state: str) -> None:
     delivery = Delivery(
         1, "9:a", RepositoryKey(7, 1), Event(event, number=5), "octocat/hello-world", False, "working", 0, attempts=99
     )

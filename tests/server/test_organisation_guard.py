@@ -1,4 +1,4 @@
-"""The guard before the organisation's index: it rests after a failure, counts, and knows what a rebuild may repair."""
+"""The guard of the organisation's index: it rests after failures, counts, and knows what a rebuild may repair."""
 
 from __future__ import annotations
 
@@ -21,111 +21,111 @@ FOUND = FoundThread(OrganisationThread(1, 2, 3, "a/b", Kind.ISSUE, "Crash", "x",
 
 
 @dataclass
-class Place:
-    """An index that fails with ``fault``, and everything that was asked of it."""
+class FakeIndex:
+    """An index that fails with ``fault`` and records its calls."""
 
     now: float = 0.0
     fault: Exception | None = None
-    counted: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
-    asked: list[str] = field(default_factory=list)
+    counters: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
+    calls: list[str] = field(default_factory=list)
     opened: int = 0
-    found: list[FoundThread] = field(default_factory=lambda: [FOUND])
+    results: list[FoundThread] = field(default_factory=lambda: [FOUND])
 
     def guard(self) -> OrganisationGuard:
         return OrganisationGuard(self._open, self._count, lambda: self.now)
 
-    def _open(self, installation: int) -> Place:
+    def _open(self, installation: int) -> FakeIndex:
         self.opened += 1
         return self
 
     def _count(self, values: Counters) -> None:
-        self.counted.update({key: int(much) for key, much in values.items()})
+        self.counters.update({key: int(count) for key, count in values.items()})
 
-    def _ask(self, name: str) -> None:
-        self.asked.append(name)
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
         if self.fault:
             raise self.fault
 
     def exists(self) -> bool:
-        self._ask("exists")
+        self._call("exists")
         return True
 
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
-        self._ask("search")
-        return self.found
+        self._call("search")
+        return self.results
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
-        self._ask("rarity")
+        self._call("rarity")
         return {}
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
-        self._ask("upsert")
+        self._call("upsert")
 
     def delete(self, repository: int, ids: Collection[ThreadId] | None = None) -> None:
-        self._ask("delete")
+        self._call("delete")
 
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
-        self._ask("rebuild")
+        self._call("rebuild")
 
     def compact(self, *, purges: bool = False) -> None:
-        self._ask("compact")
+        self._call("compact")
 
 
-def results(place: Place) -> dict[str, int]:
-    return {labels[0]: much for (name, labels), much in place.counted.items() if name == SEARCHES}
+def results(fake_index: FakeIndex) -> dict[str, int]:
+    return {labels[0]: count for (name, labels), count in fake_index.counters.items() if name == SEARCHES}
 
 
-def fails(guard: OrganisationGuard, installation: int = 7) -> str:
+def failure_of(guard: OrganisationGuard, installation: int = 7) -> str:
     with pytest.raises(OrganisationUnavailable) as caught:
         guard.index(installation).search(["crash"], {1})
     return str(caught.value)
 
 
-def test_every_call_reaches_the_index_which_is_opened_once() -> None:
-    place = Place()
-    index = place.guard().index(7)
-    assert place.opened == 0
+def test_every_call_reaches_the_index_and_it_is_opened_once() -> None:
+    fake_index = FakeIndex()
+    index = fake_index.guard().index(7)
+    assert fake_index.opened == 0
     assert index.search(["crash"], {1}) == [FOUND]
     index.rarity(["crash"])
     index.upsert([])
     index.delete(1)
     index.rebuild([])
     index.compact()
-    assert place.asked == ["search", "rarity", "upsert", "delete", "rebuild", "compact"]
-    assert place.opened == 1
+    assert fake_index.calls == ["search", "rarity", "upsert", "delete", "rebuild", "compact"]
+    assert fake_index.opened == 1
 
 
-def test_after_a_failure_it_is_not_asked_for_a_while_and_then_opened_again() -> None:
-    place = Place(fault=OrganisationUnavailable("too slow"))
-    guard = place.guard()
-    assert fails(guard) == "too slow"
-    place.fault = None
-    assert "tried again soon" in fails(guard)
-    assert place.asked == ["search"]
-    place.now += REST
+def test_after_a_failure_the_index_rests_for_a_while_and_is_then_reopened() -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("too slow"))
+    guard = fake_index.guard()
+    assert failure_of(guard) == "too slow"
+    fake_index.fault = None
+    assert "tried again soon" in failure_of(guard)
+    assert fake_index.calls == ["search"]
+    fake_index.now += REST
     assert guard.index(7).search(["crash"], {1})
-    assert place.opened == 2
+    assert fake_index.opened == 2
 
 
-def test_trouble_of_one_installation_is_not_that_of_another() -> None:
-    place = Place(fault=OrganisationUnavailable("damaged"))
-    guard = place.guard()
-    fails(guard)
-    place.fault = None
+def test_a_failure_in_one_installation_does_not_affect_another() -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("damaged"))
+    guard = fake_index.guard()
+    failure_of(guard)
+    fake_index.fault = None
     assert guard.index(8).search(["crash"], {1})
     assert not guard.is_up
 
 
-def test_trouble_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    place = Place(fault=OrganisationUnavailable("no route to host"))
-    guard = place.guard()
+def test_a_failure_and_its_end_are_each_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("no route to host"))
+    guard = fake_index.guard()
     with caplog.at_level(logging.INFO):
         for installation in (7, 8, 7, 8):
-            fails(guard, installation)
-            place.now += REST
-        place.fault = None
+            failure_of(guard, installation)
+            fake_index.now += REST
+        fake_index.fault = None
         for installation in (7, 8):
             guard.index(installation).search(["crash"], {1})
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -133,114 +133,112 @@ def test_trouble_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize("use", ["search", "write"])
-def test_trouble_of_one_use_leaves_the_other_alone_and_only_its_own_answer_ends_it(
-    use: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Such as a table that takes rows and cannot be searched: it is not told with each write and each search."""
-    place = Place()
-    guard = place.guard()
+def test_failing_searches_and_failing_writes_are_tracked_separately(use: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as a table that takes rows but cannot be searched: not every write and search logs a change."""
+    fake_index = FakeIndex()
+    guard = fake_index.guard()
     index = guard.index(7)
-    ways = {"search": lambda: index.search(["crash"], {1}), "write": lambda: index.upsert([])}
-    ask, ask_otherwise = ways[use], ways["write" if use == "search" else "search"]
+    calls = {"search": lambda: index.search(["crash"], {1}), "write": lambda: index.upsert([])}
+    call, other_call = calls[use], calls["write" if use == "search" else "search"]
     with caplog.at_level(logging.INFO):
         for _ in range(3):
-            place.fault = OrganisationUnavailable("it cannot be read")
+            fake_index.fault = OrganisationUnavailable("it cannot be read")
             with pytest.raises(OrganisationUnavailable):
-                ask()
-            place.fault = None
-            ask_otherwise()
+                call()
+            fake_index.fault = None
+            other_call()
             assert not guard.is_up
-            place.now += REST
-        ask()
+            fake_index.now += REST
+        call()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert guard.is_up
 
 
-def test_a_rebuild_ends_all_trouble() -> None:
-    place = Place(fault=OrganisationUnavailable("it cannot be read", "run: precedent org rebuild"))
-    guard = place.guard()
-    while place.now <= REPAIR_AFTER:
-        fails(guard)
-        place.now += REST
-    place.fault = None
+def test_a_rebuild_ends_every_failure() -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("it cannot be read", "run: precedent org rebuild"))
+    guard = fake_index.guard()
+    while fake_index.now <= REPAIR_AFTER:
+        failure_of(guard)
+        fake_index.now += REST
+    fake_index.fault = None
     assert guard.is_damaged(7)
     guard.index(7).rebuild([])
     assert not guard.is_damaged(7)
     assert guard.is_up
 
 
-def test_a_bug_of_the_engine_is_trouble_too() -> None:
-    place = Place(fault=KeyError("_score"))
-    assert "KeyError" in fails(place.guard())
+def test_an_exception_of_the_engine_counts_as_a_failure() -> None:
+    fake_index = FakeIndex(fault=KeyError("_score"))
+    assert "KeyError" in failure_of(fake_index.guard())
 
 
 def test_searches_are_counted_by_result() -> None:
-    place = Place()
-    guard = place.guard()
+    fake_index = FakeIndex()
+    guard = fake_index.guard()
     guard.index(7).search(["crash"], {1})
-    place.found = []
+    fake_index.results = []
     guard.index(7).search(["crash"], {1})
-    place.fault = OrganisationUnavailable("too slow")
-    fails(guard)
-    fails(guard)
-    assert results(place) == {"found": 1, "nothing": 1, "failed": 1, "resting": 1}
+    fake_index.fault = OrganisationUnavailable("too slow")
+    failure_of(guard)
+    failure_of(guard)
+    assert results(fake_index) == {"found": 1, "nothing": 1, "failed": 1, "resting": 1}
 
 
-def test_a_search_goes_well_where_it_cannot_be_counted() -> None:
-    place = Place()
+def test_a_search_succeeds_even_if_it_cannot_be_counted() -> None:
+    fake_index = FakeIndex()
 
     def count(_: Counters) -> None:
         raise WorldError("the database does not answer")
 
-    guard = OrganisationGuard(lambda _: place, count, lambda: 0.0)
+    guard = OrganisationGuard(lambda _: fake_index, count, lambda: 0.0)
     assert guard.index(7).search(["crash"], {1}) == [FOUND]
 
 
-def test_it_is_up_again_when_it_answers_or_nobody_has_asked_for_long() -> None:
-    place = Place(fault=OrganisationUnavailable("too slow"))
-    guard = place.guard()
+def test_the_index_is_up_again_after_an_answer_or_long_without_a_call() -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("too slow"))
+    guard = fake_index.guard()
     assert guard.is_up
-    fails(guard)
+    failure_of(guard)
     assert not guard.is_up
-    place.now += DOWN + 1
+    fake_index.now += DOWN + 1
     assert guard.is_up
-    fails(guard)
-    place.fault = None
-    place.now += REST
+    failure_of(guard)
+    fake_index.fault = None
+    fake_index.now += REST
     guard.index(7).search(["crash"], {1})
     assert guard.is_up
 
 
 @pytest.mark.parametrize(("remedy", "is_damaged"), [("run: precedent org rebuild", True), ("", False)])
-def test_only_what_a_rebuild_may_repair_counts_as_damage_and_only_after_a_while(remedy: str, is_damaged: bool) -> None:
-    place = Place(fault=OrganisationUnavailable("it cannot be read", remedy))
-    guard = place.guard()
-    fails(guard)
+def test_only_a_lasting_failure_that_a_rebuild_may_repair_counts_as_damage(remedy: str, is_damaged: bool) -> None:
+    fake_index = FakeIndex(fault=OrganisationUnavailable("it cannot be read", remedy))
+    guard = fake_index.guard()
+    failure_of(guard)
     assert not guard.is_damaged(7)
-    while place.now <= REPAIR_AFTER:
-        place.now += REST
-        fails(guard)
+    while fake_index.now <= REPAIR_AFTER:
+        fake_index.now += REST
+        failure_of(guard)
     assert guard.is_damaged(7) is is_damaged
 
 
-def test_what_reads_no_thread_says_nothing_of_damage(caplog: pytest.LogCaptureFixture) -> None:
-    """Each search asks for the rarity of its words first, from another table."""
+def test_calls_that_read_no_thread_do_not_clear_damage(caplog: pytest.LogCaptureFixture) -> None:
+    """Each search first reads the rarity of its words, from another table."""
     damage = OrganisationUnavailable("it cannot be read", "run: precedent org rebuild")
-    place = Place(fault=damage)
-    guard = place.guard()
-    fails(guard)
-    while place.now <= REPAIR_AFTER:
-        place.now, place.fault = place.now + REST, None
+    fake_index = FakeIndex(fault=damage)
+    guard = fake_index.guard()
+    failure_of(guard)
+    while fake_index.now <= REPAIR_AFTER:
+        fake_index.now, fake_index.fault = fake_index.now + REST, None
         assert guard.index(7).exists()
         guard.index(7).rarity(["crash"])
-        place.fault = damage
-        fails(guard)
+        fake_index.fault = damage
+        failure_of(guard)
     assert guard.is_damaged(7)
     assert caplog.text.count("it cannot be read") == 1
 
 
 def test_writes_are_counted_until_the_next_compaction() -> None:
-    guard = Place().guard()
+    guard = FakeIndex().guard()
     index = guard.index(7)
     index.upsert([])
     index.delete(1)

@@ -26,32 +26,32 @@ AGO = 100 * 24 * 3600
 KILLS, ISSUES = 6, 24
 
 
-def projects(stage: ServerStage, count: int) -> list[EventfulProject]:
-    found = []
+def create_projects(stage: ServerStage, count: int) -> list[EventfulProject]:
+    created = []
     for number in range(count):
         project = stage.github.add_project(f"octocat/shop-{number}")
         stage.git.create(project.repo.full_name)
         project.open_issue("octocat", "Session store 1", "It forgets.", at=from_epoch(stage.github.clock.epoch - AGO))
         stage.app.installations[APP].append(project.repo.id)
-        found.append(project)
-    return found
+        created.append(project)
+    return created
 
 
-def started(stage: ServerStage, place: int, index: Path) -> Popen[bytes]:
+def start_worker(stage: ServerStage, number: int, index: Path) -> Popen[bytes]:
     data = {} if stage.database else {"DATA": str(stage.data)}
-    return stage.worker(place, ORGANISATION=str(index), **data)
+    return stage.start_worker(number, ORGANISATION=str(index), **data)
 
 
 def waiting(stage: ServerStage) -> int:
-    """How many changes wait; one while the index is not switched on yet."""
+    """Return how many changes wait, or 1 while the index is not switched on yet."""
     with stage.inbox() as inbox:
-        found = OrganisationChanges(inbox.database, inbox.queue, inbox.now).backlog()
-    return found[0] if found else 1
+        backlog = OrganisationChanges(inbox.database, inbox.queue, inbox.now).backlog()
+    return backlog[0] if backlog else 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("on_postgres", share(DATABASES, 2, 1), ids=lambda on: "postgres" if on else "sqlite")
-def test_nothing_is_lost_or_twice_when_workers_are_killed(tmp_path: Path, on_postgres: bool) -> None:
+@pytest.mark.parametrize("on_postgres", share(DATABASES, 2, 1), ids=lambda is_on: "postgres" if is_on else "sqlite")
+def test_killed_workers_leave_no_thread_missing_from_the_index_or_duplicated(tmp_path: Path, on_postgres: bool) -> None:
     with contextlib.ExitStack() as stack:
         url = ""
         if on_postgres:
@@ -64,39 +64,41 @@ def test_nothing_is_lost_or_twice_when_workers_are_killed(tmp_path: Path, on_pos
 
 
 def campaign(stage: ServerStage, index: Path) -> None:
-    chance, made = random.Random(7), projects(stage, 3)
+    random_delay, projects = random.Random(7), create_projects(stage, 3)
     stage.start(0)
-    workers = [started(stage, place, index) for place in range(2)]
-    until(lambda: on(stage), READY, stage.told)
+    workers = [start_worker(stage, number_of_worker, index) for number_of_worker in range(2)]
+    until(lambda: is_on(stage), READY, stage.log_text)
 
     def send() -> None:
         for number in range(ISSUES):
-            project = made[number % len(made)]
+            project = projects[number % len(projects)]
             stage.deliver("issues", "opened", project.open_issue("octocat", "Session store", "Again."), project=project)
-            time.sleep(chance.uniform(0.2, 0.8))
+            time.sleep(random_delay.uniform(0.2, 0.8))
 
     sending = threading.Thread(target=send)
     sending.start()
     for kill in range(KILLS):
-        time.sleep(chance.uniform(2.0, 4.0))
-        place = kill % len(workers)
-        workers[place].kill()
-        workers[place].wait()
-        workers[place] = started(stage, place, index)
+        time.sleep(random_delay.uniform(2.0, 4.0))
+        number_of_worker = kill % len(workers)
+        workers[number_of_worker].kill()
+        workers[number_of_worker].wait()
+        workers[number_of_worker] = start_worker(stage, number_of_worker, index)
     sending.join()
     stage.settle(300)
-    until(lambda: not waiting(stage), 300, stage.told)
-    check(index, made)
+    until(lambda: not waiting(stage), 300, stage.log_text)
+    check_index(index, projects)
 
 
-def on(stage: ServerStage) -> bool:
+def is_on(stage: ServerStage) -> bool:
     with stage.inbox() as inbox:
         return PLACE in inbox.heartbeats()
 
 
-def check(index: Path, made: list[EventfulProject]) -> None:
-    numbers = {project.repo.id for project in made}
-    found = open_candidates(str(index), str(APP)).search(terms("session store"), numbers, limit=1_000)
-    count = Counter((one.thread.repository, one.thread.id) for one in found)
+def check_index(index: Path, projects: list[EventfulProject]) -> None:
+    numbers = {project.repo.id for project in projects}
+    matches = open_candidates(str(index), str(APP)).search(terms("session store"), numbers, limit=1_000)
+    count = Counter((one.thread.repository, one.thread.id) for one in matches)
     assert set(count.values()) == {1}
-    assert set(count) == {(each.repo.id, number) for each in made for number in range(1, 2 + ISSUES // len(made))}
+    assert set(count) == {
+        (each.repo.id, number) for each in projects for number in range(1, 2 + ISSUES // len(projects))
+    }

@@ -1,4 +1,4 @@
-"""What becomes known of a repository has the comments worked out again that it concerns, and no others."""
+"""News about a repository has the comments that it concerns checked again, and no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bot.server.model import Priority, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.scope import EVERYTHING
-from tests.server.queues import Queue, arrival, leased
+from tests.server.queues import Queue, arrival, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
 PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
@@ -27,23 +27,23 @@ OF_SDK = OrganisationKey(SDK.number, 57)
 @pytest.fixture
 def register(queue: Queue) -> OrganisationRegister:
     """Three repositories of one installation; a comment in the app shows an issue of the SDK."""
-    made = OrganisationRegister(queue.inbox)
+    new_register = OrganisationRegister(queue.inbox)
     for repository in (APP, SDK, PLUGIN, FOREIGN):
-        made.store_repository(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
-    made.add_shown(APP, 5, [OF_SDK])
-    made.add_shown(FOREIGN, 6, [OF_SDK])
-    return made
+        new_register.store_repository(repository, f"octo-org/r{repository.number}", private=False, visibility=PUBLIC)
+    new_register.add_shown(APP, 5, [OF_SDK])
+    new_register.add_shown(FOREIGN, 6, [OF_SDK])
+    return new_register
 
 
-def renewed(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]]:
-    """The comments that are to be worked out again; asked once for each."""
-    found = inbox.deliveries(state="waiting", limit=100)
-    inbox.drop([each.seq for each in found], "seen")
-    with inbox.database.transaction() as asking:
-        rows = asking.rows("select seq, priority from deliveries")
-    urgent = {row["seq"]: Priority(row["priority"]) for row in rows}
-    assert {each.event.name for each in found} <= {ORGANISATION}
-    return sorted((each.repository, each.event.number, urgent[each.seq]) for each in found)
+def take_checks(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]]:
+    """Return and drop the deliveries that have comments checked again."""
+    deliveries = inbox.deliveries(state="waiting", limit=100)
+    inbox.drop([each.seq for each in deliveries], "seen")
+    with inbox.database.transaction() as reading:
+        rows = reading.rows("select seq, priority from deliveries")
+    priorities = {row["seq"]: Priority(row["priority"]) for row in rows}
+    assert {each.event.name for each in deliveries} <= {ORGANISATION}
+    return sorted((each.repository, each.event.number, priorities[each.seq]) for each in deliveries)
 
 
 SHOWN = [(APP, 5, Priority.URGENT)]
@@ -53,42 +53,42 @@ def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     register: OrganisationRegister, queue: Queue
 ) -> None:
     register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
-    assert renewed(queue.inbox) == SHOWN
+    assert take_checks(queue.inbox) == SHOWN
     register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
-    assert renewed(queue.inbox) == [], "nothing new"
+    assert take_checks(queue.inbox) == [], "nothing new"
     register.store_repository(SDK, "octo-org/renamed", private=True, visibility=None)
-    assert renewed(queue.inbox) == SHOWN, "private ones agree by their names"
+    assert take_checks(queue.inbox) == SHOWN, "private ones agree by their names"
     register.store_repository(APP, "octo-org/r1", private=True, visibility=INTERNAL)
-    assert renewed(queue.inbox) == SHOWN
+    assert take_checks(queue.inbox) == SHOWN
     register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
-    assert renewed(queue.inbox) == [], "nobody shows it"
+    assert take_checks(queue.inbox) == [], "nobody shows it"
     register.store_repository(APP, "octo-org/app", private=True, visibility=INTERNAL)
-    assert renewed(queue.inbox) == [], "what is not private is shown whatever its name is"
-    known = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
-    assert known == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
+    assert take_checks(queue.inbox) == [], "what is not private is shown whatever its name is"
+    stored = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
+    assert stored == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
 
 
-def test_a_repository_that_goes_leaves_the_comments_and_one_that_returns_has_its_own_checked(
+def test_comments_are_checked_when_a_repository_they_show_or_belong_to_goes_or_returns(
     register: OrganisationRegister, queue: Queue
 ) -> None:
     register.mark_gone(SDK, "the repository was deleted")
-    assert renewed(queue.inbox) == SHOWN
+    assert take_checks(queue.inbox) == SHOWN
     register.mark_gone(SDK, "the repository was deleted")
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
     assert [each.id for each in register.repositories(7)] == [1, 3]
     register.mark_gone(APP, "the repository was deleted")
     register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
-    assert renewed(queue.inbox) == [], "nobody can write there"
+    assert take_checks(queue.inbox) == [], "nobody can write there"
     register.store_repository(APP, "octo-org/r1", private=False, visibility=None)
-    assert renewed(queue.inbox) == SHOWN, "while it was away it heard nothing"
+    assert take_checks(queue.inbox) == SHOWN, "while it was away it heard nothing"
 
 
-def test_settings_that_share_otherwise_concern_both_sides(register: OrganisationRegister, queue: Queue) -> None:
+def test_changed_sharing_settings_concern_comments_on_both_sides(register: OrganisationRegister, queue: Queue) -> None:
     for repository in (SDK, APP):
         register.store_shares(repository, ["octo-org/*"])
-        assert renewed(queue.inbox) == SHOWN
+        assert take_checks(queue.inbox) == SHOWN
         register.store_shares(repository, ("octo-org/*",))
-        assert renewed(queue.inbox) == []
+        assert take_checks(queue.inbox) == []
     assert [each.shares for each in register.repositories(7)] == [("octo-org/*",), ("octo-org/*",), ()]
 
 
@@ -96,56 +96,58 @@ def test_an_installation_that_comes_back_has_all_its_comments_checked(
     register: OrganisationRegister, queue: Queue
 ) -> None:
     register.store_installation(7, "octo-org", "active")
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
     register.store_installation(7, "octo-org", "suspended")
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
     register.store_installation(7, "octo-org", "active")
-    assert renewed(queue.inbox) == SHOWN
+    assert take_checks(queue.inbox) == SHOWN
 
 
-def test_threads_that_changed_concern_those_who_show_them(register: OrganisationRegister, queue: Queue) -> None:
+def test_changed_threads_concern_the_comments_that_show_them(register: OrganisationRegister, queue: Queue) -> None:
     register.note_changed(SDK, range(1, 57))
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
     register.note_changed(SDK, range(1, 1_200))
-    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    assert take_checks(queue.inbox) == [(APP, 5, Priority.CHANGE)]
     register.note_changed(PLUGIN, [57])
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
 
 
-def test_what_is_gone_from_its_memory_is_remembered_no_more(register: OrganisationRegister, queue: Queue) -> None:
+def test_a_deleted_thread_is_no_longer_recorded_as_shown(register: OrganisationRegister, queue: Queue) -> None:
     register.note_changed(SDK, [57], gone=[57])
-    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    assert take_checks(queue.inbox) == [(APP, 5, Priority.CHANGE)]
     assert register.filter_shown(APP, 5, [OF_SDK]) == []
     assert register.filter_shown(FOREIGN, 6, [OF_SDK]) == [OF_SDK], "another installation's"
 
 
-def test_what_a_comment_shows_no_more_concerns_it_no_more(register: OrganisationRegister, queue: Queue) -> None:
+def test_a_thread_that_a_comment_no_longer_shows_does_not_concern_it(
+    register: OrganisationRegister, queue: Queue
+) -> None:
     other = OrganisationKey(PLUGIN.number, 1)
     register.add_shown(APP, 5, [other, OF_SDK])
     register.retain_shown(APP, 5, [other])
     register.note_changed(SDK, [57])
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
     register.note_changed(PLUGIN, [1])
-    assert renewed(queue.inbox) == [(APP, 5, Priority.CHANGE)]
+    assert take_checks(queue.inbox) == [(APP, 5, Priority.CHANGE)]
     register.retain_shown(APP, 5, [])
     register.note_changed(PLUGIN, [1])
-    assert renewed(queue.inbox) == []
+    assert take_checks(queue.inbox) == []
 
 
-def test_a_comment_that_shows_two_that_are_left_out_is_worked_out_once(
+def test_a_comment_that_shows_two_excluded_repositories_is_checked_once(
     register: OrganisationRegister, queue: Queue
 ) -> None:
     register.add_shown(APP, 5, [OrganisationKey(PLUGIN.number, 1)])
     register.note_excluded([SDK, PLUGIN])
-    assert renewed(queue.inbox) == SHOWN
+    assert take_checks(queue.inbox) == SHOWN
 
 
-def test_many_comments_are_put_at_once(register: OrganisationRegister, queue: Queue) -> None:
+def test_hundreds_of_comments_are_queued_at_once(register: OrganisationRegister, queue: Queue) -> None:
     for number in range(100, 1_300, 2):
         register.add_shown(PLUGIN, number, [OF_SDK])
     register.mark_gone(SDK, "the repository was deleted")
-    with queue.inbox.database.transaction() as asking:
-        row = asking.row("select count(*) as many from deliveries where state = 'waiting'")
+    with queue.inbox.database.transaction() as reading:
+        row = reading.row("select count(*) as many from deliveries where state = 'waiting'")
     assert row == {"many": 601}
 
 
@@ -157,20 +159,20 @@ CHANGES: list[Callable[[OrganisationRegister], object]] = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_repository_that_changes_while_its_run_begins_and_the_run_do_not_wait_for_each_other(
+def test_a_change_of_a_repository_does_not_deadlock_with_the_beginning_of_its_run(
     register: OrganisationRegister, queue: Queue, change: Callable[[OrganisationRegister], object]
 ) -> None:
-    """In PostgreSQL one of the two would fail. The run is begun statement by statement, as `Inbox.begin` does."""
+    """In PostgreSQL one of the two would fail. The run begins statement by statement, as in `Inbox.begin`."""
     queue.inbox.put([arrival("app-1", APP, 1)])
-    lease, faults = leased(queue.inbox, APP), list[WorldError]()
+    lease, faults = take_lease(queue.inbox, APP), list[WorldError]()
 
-    def changed() -> None:
+    def apply_change() -> None:
         try:
             change(register)
         except WorldError as error:
             faults.append(error)
 
-    other = threading.Thread(target=changed)
+    other = threading.Thread(target=apply_change)
     with queue.inbox.database.transaction() as beginning:
         assert queue.inbox.queue.lock(beginning, lease)
         beginning.change("update deliveries set state = 'working' where repository = :key", key=APP.text)
@@ -192,14 +194,14 @@ WRITES: list[Callable[[OrganisationRegister], object]] = [
 
 @pytest.mark.parametrize("second", [SDK.text, PLUGIN.text, queue_key(7)])
 @pytest.mark.parametrize("write", WRITES)
-def test_whoever_adds_work_for_several_keys_and_a_change_do_not_wait_for_each_other(
+def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
     register: OrganisationRegister,
     queue: Queue,
     monkeypatch: pytest.MonkeyPatch,
     write: Callable[[OrganisationRegister], object],
     second: str,
 ) -> None:
-    """As the webhook, a change of the other repository, or the end of a run do: statement by statement, in order."""
+    """Statement by statement, in order, as the webhook, a change of the other repository and the end of a run do."""
     monkeypatch.setattr("bot.server.organisation_register.MANY", 1)
     register.add_shown(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
     for repository in (APP, SDK, PLUGIN):
@@ -209,13 +211,13 @@ def test_whoever_adds_work_for_several_keys_and_a_change_do_not_wait_for_each_ot
     changes.request_reread([SDK])
     faults = list[WorldError]()
 
-    def written() -> None:
+    def apply_write() -> None:
         try:
             write(register)
         except WorldError as error:
             faults.append(error)
 
-    other = threading.Thread(target=written)
+    other = threading.Thread(target=apply_write)
     with queue.inbox.database.transaction() as adding:
         queue.inbox.queue.add(adding, [(APP.text, Priority.CHANGE, 1)])
         other.start()

@@ -1,4 +1,4 @@
-"""What an answer does where GitHub, the index or a repository is not what it was."""
+"""Answers when GitHub, the index or a repository is not what it was."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from bot.server.model import RepositoryKey
 from bot.server.organisation_search import CheckedSearch
 from bot.server.scope import RepositoryScope
 from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
-from tests.organisation_worlds import BEGAN, ENDED, INSTALLATION, World
+from tests.organisation_worlds import CLOSED_AT, CREATED_AT, INSTALLATION, World
 from tests.server.queues import FileInbox
 
 SHOWN = OrganisationKey(2, 11)
-ASKED = Thread(11, Kind.ISSUE, "Which store?", "", "octocat", BEGAN, BEGAN)
+ASKED = Thread(11, Kind.ISSUE, "Which store?", "", "octocat", CREATED_AT, CREATED_AT)
 
 
 @pytest.fixture
 def world() -> World:
     """All of its repositories are public."""
-    made = World(FileInbox())
-    made.tokens.forget()
-    for number, repository in made.forge.repositories.items():
+    new_world = World(FileInbox())
+    new_world.tokens.forget()
+    for number, repository in new_world.forge.repositories.items():
         repository.visibility = Visibility.PUBLIC
-        made.run(number)
-    return made
+        new_world.run(number)
+    return new_world
 
 
 def search(world: World, results: int = 2, **changed: Any) -> CheckedSearch:
-    """The search of a run in the first repository."""
-    given: dict[str, Any] = {"rank": world.rank, "read": world.read, **changed}
+    """Return the search of a run in the first repository."""
+    collaborators: dict[str, Any] = {"rank": world.rank, "read": world.read, **changed}
     settings = Settings(organisation=OrganisationSettings(results=results))
     key = RepositoryKey(INSTALLATION, 1)
-    return CheckedSearch(key, settings, world.register, world.tokens, world.forge.now, **given)
+    return CheckedSearch(key, settings, world.register, world.tokens, world.forge.now, **collaborators)
 
 
-def found(world: World, kept: tuple[OrganisationKey, ...] = (), **changed: Any) -> list[OrganisationKey]:
-    """What is found where ``kept`` stands in the comment."""
-    world.register.add_shown(RepositoryKey(INSTALLATION, 1), 11, kept)
-    return [one.key for one in search(world, **changed).find(ASKED, Context(), kept)]
+def find(world: World, already_shown: tuple[OrganisationKey, ...] = (), **changed: Any) -> list[OrganisationKey]:
+    """Return what is found for a comment that already shows ``kept``."""
+    world.register.add_shown(RepositoryKey(INSTALLATION, 1), 11, already_shown)
+    return [match.key for match in search(world, **changed).find(ASKED, Context(), already_shown)]
 
 
 def down(*_: object) -> Any:
     raise OrganisationUnavailable("down")
 
 
-def test_as_many_are_shown_as_the_settings_say_and_those_that_stand_there_first(world: World) -> None:
-    assert len(found(world)) == 2
-    assert len(found(world, results=1)) == 1
+def test_the_settings_limit_the_results_and_those_already_shown_come_first(world: World) -> None:
+    assert len(find(world)) == 2
+    assert len(find(world, results=1)) == 1
     for _ in range(8):
-        assert found(world, (SHOWN,))[0] == SHOWN
+        assert find(world, (SHOWN,))[0] == SHOWN
 
 
-def test_without_the_index_only_what_stands_there_is_shown_as_github_has_it(world: World) -> None:
-    assert found(world, rank=down) == []
-    assert found(world, (SHOWN,), rank=down) == [SHOWN]
-    (one,) = search(world, rank=down).find(ASKED, Context(), (SHOWN,))
-    assert (one.key, one.repository, one.match.title, one.match.state) == (SHOWN, "org/r2", "Old", "closed")
+def test_without_the_index_only_results_already_shown_remain_with_their_current_state(world: World) -> None:
+    assert find(world, rank=down) == []
+    assert find(world, (SHOWN,), rank=down) == [SHOWN]
+    (shown,) = search(world, rank=down).find(ASKED, Context(), (SHOWN,))
+    assert (shown.key, shown.repository, shown.match.title, shown.match.state) == (SHOWN, "org/r2", "Old", "closed")
 
 
-def test_what_its_repository_forgot_is_not_shown_though_github_has_it(world: World) -> None:
-    assert found(world, (SHOWN,), rank=down) == [SHOWN]
+def test_a_thread_that_its_repository_forgot_is_not_shown_although_github_has_it(world: World) -> None:
+    assert find(world, (SHOWN,), rank=down) == [SHOWN]
     world.register.note_changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[12])
     assert search(world, rank=down).find(ASKED, Context(), (SHOWN,)), "it only changed"
     world.register.note_changed(RepositoryKey(INSTALLATION, 2), [11, 12], gone=[11])
@@ -77,66 +77,64 @@ def test_what_its_repository_forgot_is_not_shown_though_github_has_it(world: Wor
     assert world.register.filter_shown(RepositoryKey(INSTALLATION, 1), 11, [SHOWN]) == []
 
 
-def test_while_github_is_down_nothing_new_is_shown_and_what_stands_there_waits(world: World) -> None:
+def test_while_github_is_down_nothing_new_is_shown_and_checks_of_shown_results_wait(world: World) -> None:
     world.forge.is_down = True
-    assert found(world) == []
+    assert find(world) == []
     with pytest.raises(ForgeError):
-        found(world, (SHOWN,))
+        find(world, (SHOWN,))
 
 
-def test_a_token_that_is_refused_is_asked_for_again(world: World) -> None:
+def test_a_refused_token_is_forgotten(world: World) -> None:
     def refuse(*_: object) -> Any:
         raise Unauthorised("bad credentials")
 
     world.tokens.grant(RepositoryKey(INSTALLATION, 1), world.forge.now)
-    assert found(world, read=refuse) == []
+    assert find(world, read=refuse) == []
     world.forge.is_suspended = True
-    assert found(world) == [], "no token is left"
+    assert find(world) == [], "no token is left"
 
 
-def test_what_the_operator_excludes_is_not_shown(world: World) -> None:
+def test_repositories_that_the_operator_excludes_are_not_shown(world: World) -> None:
     excluded = RepositoryScope(exclude=("org/r2", "org/r3"))
-    assert {key.repository for key in found(world, included=excluded)} == {4}
-    assert found(world, (SHOWN,), included=excluded, rank=down) == []
+    assert {key.repository for key in find(world, included=excluded)} == {4}
+    assert find(world, (SHOWN,), included=excluded, rank=down) == []
 
 
-def of(*keys: OrganisationKey) -> Callable[..., list[OrganisationMatch]]:
-    """An index that finds these."""
+def index_of(*keys: OrganisationKey) -> Callable[..., list[OrganisationMatch]]:
+    """Return the ``rank`` of an index that finds these."""
 
     def rank(*_: object) -> list[OrganisationMatch]:
         world = World(FileInbox())
-        every = world.rank(ASKED, Context(), (), keys, Settings())
-        return [one for one in every if one.key in keys]
+        matches = world.rank(ASKED, Context(), (), keys, Settings())
+        return [match for match in matches if match.key in keys]
 
     return rank
 
 
 @pytest.mark.parametrize(("people", "quote"), [((), "Set SameSite."), (("octo-org", "Monalisa"), "")])
-def test_those_whom_this_repository_does_not_quote_are_not_quoted(
-    world: World, people: tuple[str, ...], quote: str
-) -> None:
-    (known,) = of(SHOWN)()
+def test_people_whom_this_repository_ignores_are_not_quoted(world: World, people: tuple[str, ...], quote: str) -> None:
+    (shown,) = index_of(SHOWN)()
     ending = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", author="monalisa", fix="#57")
-    match = replace(known.match, closed_at=ENDED, outcome=ending)
-    asked = search(world, rank=lambda *_: [replace(known, match=match)])
-    settings = replace(asked.settings, ignore=IgnoreSettings(people=people))
-    (one,) = replace(asked, settings=settings).find(ASKED, Context())
-    told = one.match.outcome
-    assert (told.quote, told.author, told.fix) == (quote, "monalisa" if quote else None, "#57")
+    match = replace(shown.match, closed_at=CLOSED_AT, outcome=ending)
+    checked_search = search(world, rank=lambda *_: [replace(shown, match=match)])
+    settings = replace(checked_search.settings, ignore=IgnoreSettings(people=people))
+    (result,) = replace(checked_search, settings=settings).find(ASKED, Context())
+    outcome = result.match.outcome
+    assert (outcome.quote, outcome.author, outcome.fix) == (quote, "monalisa" if quote else None, "#57")
 
 
-def test_three_threads_are_read_at_most(world: World) -> None:
+def test_only_a_few_threads_are_read_for_each_answer(world: World) -> None:
     keys = [OrganisationKey(number, thread) for number in (2, 3, 4) for thread in (11, 12)]
     for repository in world.forge.repositories.values():
         repository.threads = dict.fromkeys(repository.threads, "gone")
     world.reads = 0
-    assert found(world, rank=of(*keys)) == []
+    assert find(world, rank=index_of(*keys)) == []
     assert world.reads == 4
 
 
-def test_an_answer_that_finds_a_change_tells_other_comments_of_it(world: World) -> None:
+def test_an_answer_that_finds_a_change_has_other_comments_checked(world: World) -> None:
     world.register.add_shown(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
     world.forge.repositories[2].visibility = Visibility.PRIVATE
-    assert found(world, rank=of(SHOWN)) == []
+    assert find(world, rank=index_of(SHOWN)) == []
     waiting = world.inbox.deliveries(state="waiting")
     assert {(each.repository.number, each.event.number) for each in waiting} == {(3, 12), (1, 11)}

@@ -1,4 +1,4 @@
-"""Three repositories of an organisation: what one has solved is shown in another, as long as it may be."""
+"""Three repositories of an organisation: one shows what another has solved, as long as that is permitted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.server.organisation_register import OrganisationRegister
 from bot.settings.schema import Settings
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.server.town import Town
+from tests.server.town import ServerHarness
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,9 +34,9 @@ SHOWING = "organisation:\n  results: 2\n"
 
 @dataclass
 class Index:
-    """An index that finds the same issue for every question, whatever became of it; down with a ``fault``."""
+    """An index that finds the same issue for every question, even if it is gone; down with a ``fault``."""
 
-    found: list[OrganisationMatch] = field(default_factory=list)
+    matches: list[OrganisationMatch] = field(default_factory=list)
     fault: OrganisationUnavailable | None = None
 
     def __call__(
@@ -44,66 +44,66 @@ class Index:
     ) -> Sequence[OrganisationMatch]:
         if self.fault:
             raise self.fault
-        return self.found
+        return self.matches
 
 
 class Organisation:
-    """The repositories app, sdk and plugin in a town; an issue of the sdk tells how it was solved."""
+    """The repositories app, sdk and plugin on a server; an issue of the sdk tells how it was solved."""
 
-    def __init__(self, town: Town) -> None:
-        self.town, self.index = town, Index()
-        town.dependencies = replace(town.dependencies, ranking=lambda _: self.index)
+    def __init__(self, harness: ServerHarness) -> None:
+        self.harness, self.index = harness, Index()
+        harness.dependencies = replace(harness.dependencies, ranking=lambda _: self.index)
         self.app, self.sdk, self.plugin = (
-            town.project(f"octo-org/{name}", "PostgreSQL", private=False) for name in ("app", "sdk", "plugin")
+            harness.project(f"octo-org/{name}", "PostgreSQL", private=False) for name in ("app", "sdk", "plugin")
         )
-        self.number = town.github.tenants.install("octo-org", ["octo-org/app", "octo-org/sdk", "octo-org/plugin"])
-        town.git.commit("octo-org/app", ".github/precedent.yml", SHOWING)
-        ago = from_epoch(town.github.clock.epoch - 90 * 24 * 3600)
+        self.number = harness.github.tenants.install("octo-org", ["octo-org/app", "octo-org/sdk", "octo-org/plugin"])
+        harness.git.commit("octo-org/app", ".github/precedent.yml", SHOWING)
+        ago = from_epoch(harness.github.clock.epoch - 90 * 24 * 3600)
         self.solved = self.sdk.open_issue("monalisa", TITLE, "Zyx wvu tsr.", at=ago)
         self.sdk.close(self.solved, "octo-org", at=ago)
         closed_at = self.sdk.issue(self.solved).closed_at
         assert closed_at is not None
         at = parse_time(closed_at)
-        ending = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", at=at, author="octo-org", fix="#57", release="v4.2")
-        match = Match(self.solved, TITLE, 0.9, "closed", at, closed_at=at, outcome=ending, why=("same text",))
+        outcome = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", at=at, author="octo-org", fix="#57", release="v4.2")
+        match = Match(self.solved, TITLE, 0.9, "closed", at, closed_at=at, outcome=outcome, why=("same text",))
         self.key = OrganisationKey(self.sdk.repo.id, self.solved)
-        self.index.found = [OrganisationMatch(self.key, "octo-org/sdk", match)]
+        self.index.matches = [OrganisationMatch(self.key, "octo-org/sdk", match)]
         for each in (self.app, self.sdk, self.plugin):  # each is known from its first run on
-            self.town.tell(each, 1)
-        self.town.settle()
+            self.harness.deliver_opened(each, 1)
+        self.harness.settle()
 
     def ask(self, project: EventfulProject | None = None, seconds_ago: int = 0) -> int:
-        """Somebody asks in the app, and is answered; the number of the issue."""
-        asked, at = project or self.app, from_epoch(self.town.github.clock.epoch - seconds_ago)
-        number = asked.open_issue("monalisa", "Logged out at once", "Qpo nml kji, since Monday.", at=at)
-        self.town.tell(asked, number)
-        self.town.settle()
+        """Open an issue in the app and have it answered; return its number."""
+        asked_project, at = project or self.app, from_epoch(self.harness.github.clock.epoch - seconds_ago)
+        number = asked_project.open_issue("monalisa", "Logged out at once", "Qpo nml kji, since Monday.", at=at)
+        self.harness.deliver_opened(asked_project, number)
+        self.harness.settle()
         return number
 
-    def hear(self) -> None:
-        """What GitHub told of last arrives, and all that comes of it is done."""
-        self.town.add_results()
-        self.town.settle()
+    def deliver_events(self) -> None:
+        """Deliver the latest events of GitHub and do all work that follows."""
+        self.harness.deliver_last()
+        self.harness.settle()
 
     def text(self, number: int, project: EventfulProject | None = None) -> str:
-        return "\n".join(self.town.comments(project or self.app, number))
+        return "\n".join(self.harness.comments(project or self.app, number))
 
     def shown(self) -> list[tuple[str, int]]:
-        with self.town.here.inbox.database.transaction() as asking:
-            rows = asking.rows("select * from organisation_shown")
+        with self.harness.env.inbox.database.transaction() as reading:
+            rows = reading.rows("select * from organisation_shown")
         return [(row["thread"], row["other_repository"]) for row in rows]
 
 
 @pytest.fixture
 def organisation(tmp_path: Path) -> Iterator[Organisation]:
-    made = Organisation(Town(tmp_path))
-    yield made
-    made.town.close()
-    assert made.town.github.violations == []
-    assert made.town.trespasses() == [], "a token was used elsewhere than in its repository"
+    new_organisation = Organisation(ServerHarness(tmp_path))
+    yield new_organisation
+    new_organisation.harness.close()
+    assert new_organisation.harness.github.violations == []
+    assert new_organisation.harness.token_misuses() == [], "a token was used elsewhere than in its repository"
 
 
-def test_what_the_sdk_solved_is_shown_in_the_app(organisation: Organisation) -> None:
+def test_a_solution_in_the_sdk_is_shown_in_the_app(organisation: Organisation) -> None:
     number = organisation.ask()
     text = organisation.text(number)
     assert TITLE in text
@@ -112,190 +112,194 @@ def test_what_the_sdk_solved_is_shown_in_the_app(organisation: Organisation) -> 
     assert organisation.shown() == [(str(number), organisation.sdk.repo.id)]
 
 
-def test_one_answer_asks_github_four_times_at_most(organisation: Organisation) -> None:
-    (found,), organisation.index.found = organisation.index.found, []
+def test_an_answer_queries_github_at_most_four_times_more(organisation: Organisation) -> None:
+    (first,), organisation.index.matches = organisation.index.matches, []
     organisation.ask(seconds_ago=60)  # what is opened within one second does not count as older
-    match, usual = found.match, queries(organisation)
-    organisation.index.found = [
-        replace(found, key=OrganisationKey(project.repo.id, number), match=replace(match, id=number))
+    match, queries_before = first.match, count_queries(organisation)
+    organisation.index.matches = [
+        replace(first, key=OrganisationKey(project.repo.id, number), match=replace(match, id=number))
         for project in (organisation.plugin, organisation.sdk)
         for number in (97, 98, 99)
     ]
-    assert usual == 1
-    assert queries(organisation) == 1 + 4
+    assert queries_before == 1
+    assert count_queries(organisation) == 1 + 4
 
 
-def queries(organisation: Organisation) -> int:
-    """How often GitHub's GraphQL was asked for an answer."""
-    organisation.town.github.mark()
+def count_queries(organisation: Organisation) -> int:
+    """Count the GraphQL queries of one answer."""
+    organisation.harness.github.mark()
     organisation.ask()
-    return sum(one.path == "/graphql" for one in organisation.town.github.recent)
+    return sum(request.path == "/graphql" for request in organisation.harness.github.recent)
 
 
-def test_what_became_private_leaves_the_comment(organisation: Organisation) -> None:
+def test_a_thread_that_becomes_private_leaves_the_comment(organisation: Organisation) -> None:
     number = organisation.ask()
-    organisation.town.github.tenants.set_visibility(organisation.sdk, "private")
-    organisation.hear()
+    organisation.harness.github.tenants.set_visibility(organisation.sdk, "private")
+    organisation.deliver_events()
     assert TITLE not in organisation.text(number)
     assert TITLE not in organisation.text(organisation.ask())
 
 
 @pytest.mark.parametrize("mode", ["summary", "off", "observed", "invalid"])
-def test_what_became_private_leaves_the_comment_in_every_mode(organisation: Organisation, mode: str) -> None:
-    number, town = organisation.ask(), organisation.town
+def test_a_thread_that_becomes_private_leaves_the_comment_in_every_mode(organisation: Organisation, mode: str) -> None:
+    number, harness = organisation.ask(), organisation.harness
     if mode == "observed":
-        options = replace(town.dependencies.options, observe=("octo-org/*",))
-        town.dependencies = replace(town.dependencies, options=options)
+        options = replace(harness.dependencies.options, observe=("octo-org/*",))
+        harness.dependencies = replace(harness.dependencies, options=options)
     else:
         text = f"mode: {mode}\n{SHOWING}" if mode != "invalid" else "mode: 5\n"
-        town.git.commit("octo-org/app", ".github/precedent.yml", text)
-    town.tell(organisation.app, 1)
-    town.settle()
+        harness.git.commit("octo-org/app", ".github/precedent.yml", text)
+    harness.deliver_opened(organisation.app, 1)
+    harness.settle()
     assert TITLE in organisation.text(number)
-    town.github.tenants.set_visibility(organisation.sdk, "private")
-    town.github.faults.add("PATCH */issues/comments/*", "500", times=None)
-    organisation.hear()
+    harness.github.tenants.set_visibility(organisation.sdk, "private")
+    harness.github.faults.add("PATCH */issues/comments/*", "500", times=None)
+    organisation.deliver_events()
     assert TITLE in organisation.text(number), "GitHub failed"
-    town.github.faults.clear()
-    town.pass_time(60)
-    town.settle()
+    harness.github.faults.clear()
+    harness.pass_time(60)
+    harness.settle()
     assert TITLE not in organisation.text(number)
     other = organisation.ask()
     assert organisation.text(other) == ""
 
 
 @pytest.mark.parametrize("kind", ["permission", "500"])
-def test_a_comment_that_cannot_be_changed_keeps_no_other_delivery_waiting(
+def test_a_comment_that_cannot_be_edited_does_not_hold_up_other_deliveries(
     organisation: Organisation, kind: str
 ) -> None:
-    town, app = organisation.town, organisation.app
+    harness, app = organisation.harness, organisation.app
     first, second = organisation.ask(), organisation.ask()
-    town.pass_time(300)
+    harness.pass_time(300)
     (comment,) = app.comments_by("precedent[bot]", first)
-    town.github.faults.add(f"PATCH */issues/comments/{comment.id}", kind)
-    organisation.index.found = []
-    register = OrganisationRegister(town.here.inbox)
-    register.note_changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    harness.github.faults.add(f"PATCH */issues/comments/{comment.id}", kind)
+    organisation.index.matches = []
+    register = OrganisationRegister(harness.env.inbox)
+    register.note_changed(harness.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
     new = app.open_issue("monalisa", "Which session store?", "What did we decide in #1 about sessions?")
-    town.hear_of(app, Event("issues", "opened", new))
-    town.run(town.repository(app))
+    harness.deliver_events(app, Event("issues", "opened", new))
+    harness.run(harness.repository(app))
     assert "PostgreSQL" in organisation.text(new)
-    assert [town.row(app, number).state for number in (second, new)] == ["done", "done"]
+    assert [harness.row(app, number).state for number in (second, new)] == ["done", "done"]
     assert [TITLE in organisation.text(number) for number in (first, second)] == [True, False]
-    assert town.row(app, first).state == "waiting"
-    town.pass_time(3_600)
-    town.settle()
+    assert harness.row(app, first).state == "waiting"
+    harness.pass_time(3_600)
+    harness.settle()
     assert TITLE not in organisation.text(first)
 
 
-def test_a_reply_that_cannot_be_changed_keeps_no_delivery_waiting(organisation: Organisation) -> None:
-    town, app = organisation.town, organisation.app
+def test_a_reply_that_cannot_be_edited_does_not_hold_up_deliveries(organisation: Organisation) -> None:
+    harness, app = organisation.harness, organisation.app
     number = organisation.ask()
-    said = app.comment(number, "monalisa", "/precedent search sessions")
-    town.hear_of(app, Event("issue_comment", "created", number, comment_id=said, comment_author="monalisa"))
-    town.settle()
+    comment_id = app.comment(number, "monalisa", "/precedent search sessions")
+    harness.deliver_events(
+        app, Event("issue_comment", "created", number, comment_id=comment_id, comment_author="monalisa")
+    )
+    harness.settle()
     *_, reply = app.comments_by("precedent[bot]", number)
     assert "Where should sessions live?" in reply.body
-    town.pass_time(300)
+    harness.pass_time(300)
     app.edit_issue(1, title="Where do sessions live?")
-    town.github.faults.add(f"PATCH */issues/comments/{reply.id}", "500", times=None)
-    town.hear_of(app, Event("organisation", number=number))
-    town.run(town.repository(app))
-    assert [kind for kind, _ in town.github.faults.injected] == ["500"]
-    assert town.row(app, number).state == "done"
+    harness.github.faults.add(f"PATCH */issues/comments/{reply.id}", "500", times=None)
+    harness.deliver_events(app, Event("organisation", number=number))
+    harness.run(harness.repository(app))
+    assert [kind for kind, _ in harness.github.faults.injected] == ["500"]
+    assert harness.row(app, number).state == "done"
 
 
-def test_what_became_private_is_not_shown_before_anybody_heard_of_it(organisation: Organisation) -> None:
-    organisation.town.github.tenants.lose = True
-    organisation.town.github.tenants.set_visibility(organisation.sdk, "private")
+def test_a_private_thread_is_not_shown_even_if_its_event_was_lost(organisation: Organisation) -> None:
+    organisation.harness.github.tenants.lose = True
+    organisation.harness.github.tenants.set_visibility(organisation.sdk, "private")
     first = organisation.ask()
     assert organisation.text(first) == "", "not even for a moment: a comment that was withdrawn would stand there"
-    known = OrganisationRegister(organisation.town.here.inbox).repositories(organisation.number)
-    assert {each.id: each.visibility for each in known}[organisation.sdk.repo.id] == "private", "and it is known now"
+    repositories = OrganisationRegister(organisation.harness.env.inbox).repositories(organisation.number)
+    assert {each.id: each.visibility for each in repositories}[organisation.sdk.repo.id] == "private", (
+        "and it is known now"
+    )
 
 
-def test_an_internal_one_is_shown_only_where_the_public_does_not_read(organisation: Organisation) -> None:
-    tenants = organisation.town.github.tenants
+def test_an_internal_thread_is_shown_only_where_the_public_cannot_read(organisation: Organisation) -> None:
+    tenants = organisation.harness.github.tenants
     tenants.set_visibility(organisation.sdk, "internal")
-    organisation.hear()
+    organisation.deliver_events()
     assert TITLE not in organisation.text(organisation.ask())
     tenants.set_visibility(organisation.app, "private")
-    organisation.hear()
+    organisation.deliver_events()
     number = organisation.ask()
     assert TITLE in organisation.text(number)
     tenants.set_visibility(organisation.app, "public")
-    organisation.hear()
+    organisation.deliver_events()
     assert TITLE not in organisation.text(number), "everybody reads the app now"
 
 
-def test_private_ones_are_shown_if_both_name_each_other_and_as_long_as_they_do(organisation: Organisation) -> None:
-    town, tenants = organisation.town, organisation.town.github.tenants
+def test_private_threads_are_shown_while_both_repositories_share_with_each_other(organisation: Organisation) -> None:
+    harness, tenants = organisation.harness, organisation.harness.github.tenants
     for each in (organisation.app, organisation.sdk):
         tenants.set_visibility(each, "private")
-        organisation.hear()
-    town.git.commit("octo-org/app", ".github/precedent.yml", SHARING)
+        organisation.deliver_events()
+    harness.git.commit("octo-org/app", ".github/precedent.yml", SHARING)
     assert TITLE not in organisation.text(organisation.ask()), "only one side agrees"
-    town.git.commit("octo-org/sdk", ".github/precedent.yml", SHARING)
-    town.tell(organisation.sdk, 1)
-    town.settle()
+    harness.git.commit("octo-org/sdk", ".github/precedent.yml", SHARING)
+    harness.deliver_opened(organisation.sdk, 1)
+    harness.settle()
     number = organisation.ask()
     assert TITLE in organisation.text(number)
-    town.git.commit("octo-org/sdk", ".github/precedent.yml", None)
-    town.tell(organisation.sdk, 1)
-    town.settle()
+    harness.git.commit("octo-org/sdk", ".github/precedent.yml", None)
+    harness.deliver_opened(organisation.sdk, 1)
+    harness.settle()
     assert TITLE not in organisation.text(number)
 
 
-def test_a_deleted_issue_leaves_the_comment_and_is_shown_no_more(organisation: Organisation) -> None:
+def test_a_deleted_issue_leaves_the_comment_and_is_not_shown_again(organisation: Organisation) -> None:
     number = organisation.ask()
     organisation.sdk.delete_issue(organisation.solved)
     assert TITLE not in organisation.text(organisation.ask())
-    sdk = organisation.town.repository(organisation.sdk)
-    OrganisationRegister(organisation.town.here.inbox).note_changed(sdk, [organisation.solved])
-    organisation.town.settle()
+    sdk = organisation.harness.repository(organisation.sdk)
+    OrganisationRegister(organisation.harness.env.inbox).note_changed(sdk, [organisation.solved])
+    organisation.harness.settle()
     assert TITLE not in organisation.text(number)
 
 
-def test_a_repository_that_went_to_another_account_is_shown_no_more_though_it_is_public(
+def test_a_repository_transferred_to_another_account_is_not_shown_even_if_public(
     organisation: Organisation,
 ) -> None:
-    town = organisation.town
+    harness = organisation.harness
     number = organisation.ask()
-    town.transfer(organisation.sdk, "hubot")
+    harness.transfer(organisation.sdk, "hubot")
     assert TITLE not in organisation.text(organisation.ask())
-    town.here.arrive(
-        replace(town.repository(organisation.app), number=0),
+    harness.env.arrive(
+        replace(harness.repository(organisation.app), number=0),
         "installation_repositories",
         "removed",
         removed=str(organisation.sdk.repo.id),
     )
-    town.settle()
+    harness.settle()
     assert TITLE not in organisation.text(number)
 
 
 def test_a_server_with_an_empty_database_checks_what_the_comments_show(organisation: Organisation) -> None:
-    """So does one where a repository comes to another installation, or back to a new one."""
-    number, town = organisation.ask(), organisation.town
-    with town.here.inbox.database.transaction() as losing:
+    """As happens when a repository moves to another installation, or returns to a new one."""
+    number, harness = organisation.ask(), organisation.harness
+    with harness.env.inbox.database.transaction() as losing:
         for table in ("organisation_shown", "repositories"):
             losing.change(f"delete from {table}")
-    town.github.tenants.lose = True
-    town.github.tenants.set_visibility(organisation.sdk, "private")
-    town.tell(organisation.app, 1)
-    town.settle()
+    harness.github.tenants.lose = True
+    harness.github.tenants.set_visibility(organisation.sdk, "private")
+    harness.deliver_opened(organisation.app, 1)
+    harness.settle()
     assert TITLE not in organisation.text(number)
 
 
-def test_what_the_sdk_is_asked_to_forget_leaves_the_comment(organisation: Organisation) -> None:
-    number, town = organisation.ask(), organisation.town
-    organisation.index.found = []
-    register = OrganisationRegister(town.here.inbox)
-    register.note_changed(town.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
-    town.settle()
+def test_a_forgotten_thread_leaves_the_comment(organisation: Organisation) -> None:
+    number, harness = organisation.ask(), organisation.harness
+    organisation.index.matches = []
+    register = OrganisationRegister(harness.env.inbox)
+    register.note_changed(harness.repository(organisation.sdk), [organisation.solved], gone=[organisation.solved])
+    harness.settle()
     assert TITLE not in organisation.text(number)
 
 
-def test_a_title_that_changed_and_a_state_are_as_they_are_now(organisation: Organisation) -> None:
+def test_the_current_title_and_state_are_shown(organisation: Organisation) -> None:
     organisation.sdk.edit_issue(organisation.solved, title="The cookie is lost")
     organisation.sdk.reopen(organisation.solved, "monalisa")
     text = organisation.text(organisation.ask())
@@ -303,14 +307,14 @@ def test_a_title_that_changed_and_a_state_are_as_they_are_now(organisation: Orga
     assert "v4.2" not in text, "it is open again"
 
 
-def test_while_the_index_is_down_answers_go_on_and_what_stands_there_stays(organisation: Organisation) -> None:
+def test_while_the_index_is_down_answers_continue_and_shown_threads_remain(organisation: Organisation) -> None:
     number = organisation.ask()
     organisation.index.fault = OrganisationUnavailable("down")
     other = organisation.app.open_issue("monalisa", "Sessions", "What did we decide in #1 about sessions?")
-    organisation.town.tell(organisation.app, other)
-    organisation.town.settle()
+    organisation.harness.deliver_opened(organisation.app, other)
+    organisation.harness.settle()
     assert "PostgreSQL" in organisation.text(other)
-    sdk = organisation.town.repository(organisation.sdk)
-    OrganisationRegister(organisation.town.here.inbox).note_changed(sdk, [organisation.solved])
-    organisation.town.settle()
+    sdk = organisation.harness.repository(organisation.sdk)
+    OrganisationRegister(organisation.harness.env.inbox).note_changed(sdk, [organisation.solved])
+    organisation.harness.settle()
     assert TITLE in organisation.text(number)

@@ -1,4 +1,4 @@
-"""In random organisations nothing of a repository is shown where not everybody may read it; see the module lived."""
+"""In random organisations nothing of a repository is shown where some reader may not read it."""
 
 from __future__ import annotations
 

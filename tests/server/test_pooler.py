@@ -1,4 +1,4 @@
-"""The server behind a PgBouncer in transaction mode: each transaction may have another connection to PostgreSQL."""
+"""The server behind a PgBouncer in transaction mode: each transaction may get another connection to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ MOST = 3
 """Connections of a worker to PostgreSQL."""
 
 REPOSITORIES = 8
-"""As many as a worker has runs at once."""
+"""As many as a worker has concurrent runs."""
 
-NAMED = "precedent-worker-in-a-test"
+APPLICATION_NAME = "precedent-worker-in-a-test"
 
 TABLES = """
 import sys
@@ -46,23 +46,23 @@ database.make_tables()
 
 @pytest.fixture
 def pooler(postgres_server: postgres.Server) -> Iterator[Bouncer]:
-    with bouncer.running(postgres_server.url) as made:
-        yield made
+    with bouncer.start_bouncer(postgres_server.url) as started:
+        yield started
 
 
-def projects(stage: ServerStage) -> list[EventfulProject]:
+def create_projects(stage: ServerStage) -> list[EventfulProject]:
     """Repositories in which the App is installed."""
-    found = []
+    created = []
     for number in range(REPOSITORIES):
         project = stage.github.add_project(f"octo-org/shop-{number}")
         stage.git.create(project.repo.full_name)
         stage.app.installations[APP].append(project.repo.id)
-        found.append(project)
-    return found
+        created.append(project)
+    return created
 
 
-def tell(stage: ServerStage, project: EventfulProject, number: int) -> str:
-    """GitHub tells of a new issue, under this number for the stand-in; the id of the delivery."""
+def deliver_issue(stage: ServerStage, project: EventfulProject, number: int) -> str:
+    """Deliver a new issue, with this number for the stand-in; return the id of the delivery."""
     issue = project.open_issue("monalisa", "Sesame", "Open.")
     payload = project.payload("issues", "opened", issue, extra={"installation": {"id": APP}})
     if stage.module == STANDIN:
@@ -72,15 +72,15 @@ def tell(stage: ServerStage, project: EventfulProject, number: int) -> str:
     return f"{APP}:{sent.guid}"
 
 
-def turned(stage: ServerStage, what: str) -> list[tuple[str, list[int], int]]:
-    """Key, issues and process of each run that began, or ended, on any machine."""
+def logged_runs(stage: ServerStage, kind_of_line: str) -> list[tuple[str, list[int], int]]:
+    """Return the key, issues and process of each run that began, or ended, on any machine."""
     lines = [line for file in stage.folder.glob(f"*/{RUNS}") for line in file.read_text().splitlines()]
-    return [(key, numbers, pid) for kind, key, numbers, pid in map(json.loads, lines) if kind == what]
+    return [(key, numbers, pid) for kind, key, numbers, pid in map(json.loads, lines) if kind == kind_of_line]
 
 
 @pooled
-def test_two_processes_make_the_tables_at_once(postgres_url: str, pooler: Bouncer) -> None:
-    url = pooler.before(postgres_url)
+def test_two_processes_can_create_the_tables_at_once(postgres_url: str, pooler: Bouncer) -> None:
+    url = pooler.pooled_url(postgres_url)
     makers = [
         subprocess.Popen(
             [sys.executable, "-c", TABLES, url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -97,41 +97,44 @@ def test_two_processes_make_the_tables_at_once(postgres_url: str, pooler: Bounce
     for maker in makers:
         maker.communicate(timeout=60)
     assert [maker.returncode for maker in makers] == [0, 0]
-    with psycopg.connect(postgres_url) as asking:
-        assert asking.execute("select said_at from precedent.heartbeats where name = 'schema'").fetchall() == [
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("select said_at from precedent.heartbeats where name = 'schema'").fetchall() == [
             (VERSION,)
         ]
 
 
 @pooled
-def test_deliveries_are_done_once_and_those_of_a_killed_worker_are_taken_over(
+def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
     tmp_path: Path, postgres_url: str, pooler: Bouncer
 ) -> None:
-    stage = ServerStage(tmp_path, STANDIN, pooler.before(postgres_url))
+    stage = ServerStage(tmp_path, STANDIN, pooler.pooled_url(postgres_url))
     try:
-        shops = projects(stage)
+        shops = create_projects(stage)
         stage.start(workers=0, wait=False)
-        workers = [stage.worker(place) for place in (1, 2)]
-        until(lambda: stage.get("/status.json")[0] == 200, 300, stage.told)
-        sent = [tell(stage, shops[count % REPOSITORIES], 101) for count in range(5 * REPOSITORIES)]
+        workers = [stage.start_worker(machine) for machine in (1, 2)]
+        until(lambda: stage.get("/status.json")[0] == 200, 300, stage.log_text)
+        sent = [deliver_issue(stage, shops[count % REPOSITORIES], 101) for count in range(5 * REPOSITORIES)]
         stage.settle()
-        done = {row.id: row for row in stage.rows() if row.id in sent}
-        assert {row.state for row in done.values()} == {"done"}
-        assert done.keys() == set(sent)
-        assert sum(numbers.count(101) for _, numbers, _ in turned(stage, "end")) == len(sent)
-        assert len({pid for _, _, pid in turned(stage, "end")}) == 2, "both workers had some"
+        rows_by_id = {row.id: row for row in stage.rows() if row.id in sent}
+        assert {row.state for row in rows_by_id.values()} == {"done"}
+        assert rows_by_id.keys() == set(sent)
+        assert sum(numbers.count(101) for _, numbers, _ in logged_runs(stage, "end")) == len(sent)
+        assert len({pid for _, _, pid in logged_runs(stage, "end")}) == 2, "both workers had some"
 
-        last = tell(stage, shops[0], 140)
-        until(lambda: [pid for _, numbers, pid in turned(stage, "begin") if numbers == [140]], told=stage.told)
-        killed = next(pid for _, numbers, pid in turned(stage, "begin") if numbers == [140])
+        last = deliver_issue(stage, shops[0], 140)
+        until(
+            lambda: [pid for _, numbers, pid in logged_runs(stage, "begin") if numbers == [140]],
+            describe=stage.log_text,
+        )
+        killed = next(pid for _, numbers, pid in logged_runs(stage, "begin") if numbers == [140])
         next(worker for worker in workers if worker.pid == killed).send_signal(signal.SIGKILL)
         began = time.monotonic()
         stage.settle(2 * LEASE / 1000)
         assert time.monotonic() - began < LEASE / 1000 + 15
-        (ended,) = [pid for _, numbers, pid in turned(stage, "end") if numbers == [140]]
+        (ended,) = [pid for _, numbers, pid in logged_runs(stage, "end") if numbers == [140]]
         assert ended != killed
         assert next(row for row in stage.rows() if row.id == last).state == "done"
-        assert "WARNING" not in pooler.told(), "it had nothing for a listener that is not there"
+        assert "WARNING" not in pooler.log_text(), "it had nothing for a listener that is not there"
     finally:
         stage.close()
     assert stage.github.violations == []
@@ -140,18 +143,18 @@ def test_deliveries_are_done_once_and_those_of_a_killed_worker_are_taken_over(
 def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, "bot", postgres_url)
     try:
-        shops = projects(stage)
+        shops = create_projects(stage)
         stage.start(workers=0, wait=False)
-        until(lambda: stage.get("/readyz")[0] == 200, 300, stage.told)
-        sent = [tell(stage, shop, 0) for shop in 3 * shops]
-        with counted(postgres_url) as connections:
-            many = str(REPOSITORIES)
-            named = f"{postgres_url}?application_name={NAMED}"
-            stage.worker(1, JOBS=many, HISTORIES=many, DATABASE_URL=named)
+        until(lambda: stage.get("/readyz")[0] == 200, 300, stage.log_text)
+        sent = [deliver_issue(stage, shop, 0) for shop in 3 * shops]
+        with count_connections(postgres_url) as connections:
+            jobs = str(REPOSITORIES)
+            database_url = f"{postgres_url}?application_name={APPLICATION_NAME}"
+            stage.start_worker(1, JOBS=jobs, HISTORIES=jobs, DATABASE_URL=database_url)
             stage.settle(300)
         assert {row.state for row in stage.rows() if row.id in sent} == {"done"}
-        with stage.inbox() as inbox, inbox.database.transaction() as asking:
-            runs = asking.rows("select began, ended from runs")
+        with stage.inbox() as inbox, inbox.database.transaction() as reading:
+            runs = reading.rows("select began, ended from runs")
         at_once = max(sum(each["began"] <= run["began"] < each["ended"] for each in runs) for run in runs)
         assert at_once > MOST, "more runs than connections were at work"
         assert max(connections) == MOST
@@ -161,21 +164,23 @@ def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: st
 
 
 @contextlib.contextmanager
-def counted(url: str) -> Iterator[list[int]]:
-    """How many connections processes of the name have, looked at all the time within the block."""
-    found, over = list[int](), threading.Event()
+def count_connections(url: str) -> Iterator[list[int]]:
+    """Keep counting the connections of the processes with this name within the block."""
+    counts, block_ended = list[int](), threading.Event()
 
-    def look() -> None:
-        with psycopg.connect(url, autocommit=True) as asking:
-            while not over.wait(0.005):
-                many = asking.execute("select count(*) from pg_stat_activity where application_name = %s", [NAMED])
-                (count,) = many.fetchone() or (0,)
-                found.append(count)
+    def count() -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            while not block_ended.wait(0.005):
+                cursor = connection.execute(
+                    "select count(*) from pg_stat_activity where application_name = %s", [APPLICATION_NAME]
+                )
+                (number,) = cursor.fetchone() or (0,)
+                counts.append(number)
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    counting = threading.Thread(target=count)
+    counting.start()
     try:
-        yield found
+        yield counts
     finally:
-        over.set()
-        looking.join()
+        block_ended.set()
+        counting.join()

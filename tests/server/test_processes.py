@@ -1,4 +1,4 @@
-"""Worker processes come back when they end, and end with the server; the options reach them by a pipe."""
+"""Worker processes are restarted when they end, and end with the server; they get their options by a pipe."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-class Nursery:
-    """Children that are no workers; ``started`` is when each began, ``names`` what each was called.
+class ChildrenHarness:
+    """Child processes other than workers; ``started`` has their start times, ``names`` their names.
 
-    ``ended`` has the names of those that are known to have ended, and raises ``trouble`` if there is any.
+    ``ended`` has the names of those known to have ended; ``error`` is raised when one ends.
     """
 
     def __init__(self, command: list[str], count: int) -> None:
@@ -41,7 +41,7 @@ class Nursery:
         self.started: list[float] = []
         self.names: list[str] = []
         self.ended: list[str] = []
-        self.trouble: Exception | None = None
+        self.error: Exception | None = None
         self.children = Children(self.start, count, self.end)
 
     def start(self, name: str) -> Child:
@@ -51,61 +51,61 @@ class Nursery:
 
     def end(self, name: str) -> None:
         self.ended.append(name)
-        if self.trouble:
-            raise self.trouble
+        if self.error:
+            raise self.error
 
 
 @pytest.fixture
-def nursery(request: pytest.FixtureRequest) -> Iterator[Nursery]:
-    made = Nursery(*request.param)
-    yield made
-    made.children.ask_to_end()
-    made.children.wait(0)
+def harness(request: pytest.FixtureRequest) -> Iterator[ChildrenHarness]:
+    children_harness = ChildrenHarness(*request.param)
+    yield children_harness
+    children_harness.children.ask_to_end()
+    children_harness.children.wait(0)
 
 
-@pytest.mark.parametrize("nursery", [(["sleep", "60"], 2)], indirect=True)
-def test_as_many_run_as_there_should_and_none_after_the_end(nursery: Nursery) -> None:
-    nursery.children.begin()
-    until(lambda: len(nursery.children.running_pids) == 2)
-    nursery.children.ask_to_end()
-    assert nursery.children.wait(5)
-    assert nursery.children.running_pids == []
-    assert len(set(nursery.names)) == len(nursery.started) == 2
-    assert nursery.ended == [], "they gave back their leases themselves"
+@pytest.mark.parametrize("harness", [(["sleep", "60"], 2)], indirect=True)
+def test_the_requested_number_of_children_runs_until_they_are_asked_to_end(harness: ChildrenHarness) -> None:
+    harness.children.begin()
+    until(lambda: len(harness.children.running_pids) == 2)
+    harness.children.ask_to_end()
+    assert harness.children.wait(5)
+    assert harness.children.running_pids == []
+    assert len(set(harness.names)) == len(harness.started) == 2
+    assert harness.ended == [], "they gave back their leases themselves"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nursery", [(["sleep", "60"], 1)], indirect=True)
-def test_one_that_was_killed_comes_back_after_a_second(nursery: Nursery) -> None:
-    nursery.children.begin()
-    until(lambda: nursery.children.running_pids)
-    (first,) = nursery.children.running_pids
+@pytest.mark.parametrize("harness", [(["sleep", "60"], 1)], indirect=True)
+def test_a_killed_child_is_restarted_after_a_second(harness: ChildrenHarness) -> None:
+    harness.children.begin()
+    until(lambda: harness.children.running_pids)
+    (first,) = harness.children.running_pids
     os.kill(first, signal.SIGKILL)
-    until(lambda: nursery.children.running_pids not in ([], [first]))
-    assert 0.8 <= nursery.started[1] - nursery.started[0] <= 5
-    assert nursery.ended == nursery.names[:1]
-    assert nursery.names[1] != nursery.names[0]
+    until(lambda: harness.children.running_pids not in ([], [first]))
+    assert 0.8 <= harness.started[1] - harness.started[0] <= 5
+    assert harness.ended == harness.names[:1]
+    assert harness.names[1] != harness.names[0]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nursery", [(["false"], 1)], indirect=True)
-def test_one_whose_leases_cannot_be_cleared_comes_back_all_the_same(
-    nursery: Nursery, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("harness", [(["false"], 1)], indirect=True)
+def test_a_child_whose_leases_cannot_be_released_is_restarted_all_the_same(
+    harness: ChildrenHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nursery.trouble = WorldError("the connection was refused")
-    nursery.children.begin()
-    until(lambda: len(nursery.started) == 2)
+    harness.error = WorldError("the connection was refused")
+    harness.children.begin()
+    until(lambda: len(harness.started) == 2)
     assert "its leases could not be released; they will expire: the connection was refused" in caplog.messages
 
 
-def test_what_a_worker_that_was_killed_had_is_ready_for_another_at_once() -> None:
-    """Its leases do not have to run out, as whoever started it knows its name."""
+def test_the_leases_of_a_killed_worker_are_available_to_others_at_once() -> None:
+    """Its leases need not expire, as its parent knows its name."""
     inbox, names = FileInbox(), list[str]()
     inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
 
     def start(name: str) -> Child:
         names.append(name)
-        inbox.queue.claim(name)  # in place of the process, which is none of ours
+        inbox.queue.claim(name)  # in place of the process, which is not a real worker
         return subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
 
     children = Children(start, 2, inbox.queue.release)
@@ -121,46 +121,46 @@ def test_what_a_worker_that_was_killed_had_is_ready_for_another_at_once() -> Non
 
 
 def owners(inbox: Inbox) -> set[str]:
-    """Who has the leases; "" for a key that nobody has."""
-    with inbox.database.transaction() as asking:
-        return {row["owner"] for row in asking.rows("select owner from queue")}
+    """Return the owners of the leases; "" stands for a key without a lease."""
+    with inbox.database.transaction() as reading:
+        return {row["owner"] for row in reading.rows("select owner from queue")}
 
 
-def test_no_start_has_the_name_of_another() -> None:
+def test_every_child_gets_a_unique_name() -> None:
     names = {own_name() for _ in range(100)}
     assert len(names) == 100
     assert {name.split("-")[-2] for name in names} == {str(os.getpid())}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nursery", [(["false"], 1)], indirect=True)
-def test_one_that_cannot_run_is_tried_less_and_less_often(nursery: Nursery) -> None:
-    nursery.children.begin()
-    until(lambda: len(nursery.started) == 3)
-    first, second, third = nursery.started
+@pytest.mark.parametrize("harness", [(["false"], 1)], indirect=True)
+def test_a_child_that_keeps_failing_is_restarted_less_and_less_often(harness: ChildrenHarness) -> None:
+    harness.children.begin()
+    until(lambda: len(harness.started) == 3)
+    first, second, third = harness.started
     assert third - second >= 1.5 * (second - first)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nursery", [(["/nowhere/at/all"], 1)], indirect=True)
-def test_one_that_cannot_be_started_is_tried_again(nursery: Nursery) -> None:
-    nursery.children.begin()
-    until(lambda: len(nursery.started) == 2)
+@pytest.mark.parametrize("harness", [(["/nowhere/at/all"], 1)], indirect=True)
+def test_a_command_that_cannot_be_started_is_tried_again(harness: ChildrenHarness) -> None:
+    harness.children.begin()
+    until(lambda: len(harness.started) == 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nursery", [(STUBBORN, 1)], indirect=True)
-def test_one_that_does_not_end_in_time_is_killed(nursery: Nursery) -> None:
-    nursery.children.begin()
-    until(lambda: nursery.children.running_pids)
+@pytest.mark.parametrize("harness", [(STUBBORN, 1)], indirect=True)
+def test_a_child_that_does_not_end_in_time_is_killed(harness: ChildrenHarness) -> None:
+    harness.children.begin()
+    until(lambda: harness.children.running_pids)
     time.sleep(0.5)  # for the shell to have set its trap
-    nursery.children.ask_to_end()
-    assert not nursery.children.wait(0.5)
-    assert nursery.children.running_pids == []
+    harness.children.ask_to_end()
+    assert not harness.children.wait(0.5)
+    assert harness.children.running_pids == []
 
 
-def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tmp_path: Path) -> None:
-    """A stand-in for `bot` that writes down what it was started with."""
+def test_a_worker_gets_its_options_without_a_secret_in_arguments_or_environment(tmp_path: Path) -> None:
+    """A stand-in for `bot` records how it was started."""
     package = tmp_path / "bot"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -181,9 +181,9 @@ def test_a_worker_gets_its_options_and_no_argument_or_variable_tells_a_secret(tm
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, cwd=tmp_path)
     seen = (tmp_path / "seen.json").read_text(encoding="utf-8")
-    line, _, given = seen.partition('"given"')
+    line, _, stdin_options = seen.partition('"given"')
     assert "worker" in line
-    assert '"name": "host-1-ab"' in given
-    assert "a secret of sixteen" in given
+    assert '"name": "host-1-ab"' in stdin_options
+    assert "a secret of sixteen" in stdin_options
     assert "a secret of sixteen" not in line
-    assert '"PRECEDENT_PORT": "1234"' in given
+    assert '"PRECEDENT_PORT": "1234"' in stdin_options

@@ -12,7 +12,7 @@ from tests.bench.bench_purge import fill
 ROWS = 3 * PURGED_AT_ONCE
 
 
-def test_those_that_ended_late_stay_and_keep_no_others(database_url: str) -> None:
+def test_recently_ended_deliveries_stay_and_all_older_ones_are_deleted(database_url: str) -> None:
     now = clock()
     with closing(Database(database_url)) as database:
         fill(database, ROWS)
@@ -21,6 +21,6 @@ def test_those_that_ended_late_stay_and_keep_no_others(database_url: str) -> Non
         inbox = Inbox(database, "here", clock)
         assert inbox.purge(now - 1000) == ROWS - 3
         assert sorted(row.event.number or 0 for row in inbox.deliveries()) == [1, 2, 700]
-        with database.transaction() as asking:
-            assert asking.row("select count(*) as many from runs") == {"many": 0}, "their runs are gone too"
+        with database.transaction() as reading:
+            assert reading.row("select count(*) as many from runs") == {"many": 0}, "their runs are gone too"
         assert inbox.purge(now - 1000) == 0

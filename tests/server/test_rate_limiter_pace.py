@@ -1,4 +1,4 @@
-"""Pushes are held apart, whoever pushed before."""
+"""Pushes are spaced out, whichever run pushed before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEGAN = 1_800_000_000_000
 
 
 class Time:
-    """Waits that pass at once."""
+    """A clock whose waits pass at once."""
 
     def __init__(self) -> None:
         self.now: Instant = BEGAN
@@ -39,7 +39,7 @@ def time() -> Time:
 
 
 @pytest.fixture
-def pace(time: Time) -> RateLimiter:
+def limiter(time: Time) -> RateLimiter:
     return RateLimiter(6, time, time.wait)
 
 
@@ -57,27 +57,29 @@ def pace(time: Time) -> RateLimiter:
         pytest.param((-86_400_000,), None, id="far in the future: the clock was set back"),
     ],
 )
-def test_when_the_next_run_may_begin(pace: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None) -> None:
-    """Both in milliseconds, before and after now."""
-    found = pace.earliest([BEGAN - each for each in ago])
-    assert found == (0 if wait is None else BEGAN + wait)
+def test_the_next_run_begins_when_the_limit_of_pushes_allows(
+    limiter: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None
+) -> None:
+    """``ago`` and ``wait`` are milliseconds before and after now."""
+    earliest = limiter.earliest([BEGAN - each for each in ago])
+    assert earliest == (0 if wait is None else BEGAN + wait)
     assert time.now == BEGAN, "nobody waits"
 
 
 @pytest.mark.parametrize(("per_minute", "wait"), [(1, 60_000), (2, 60_000), (3, 60_000), (4, 15_000), (60, 1_000)])
-def test_the_first_wait_after_two_pushes_is_that_of_the_limit(time: Time, per_minute: int, wait: int) -> None:
-    pace = RateLimiter(per_minute, time, time.wait)
-    assert pace.earliest([BEGAN, BEGAN]) == BEGAN + wait
+def test_after_two_pushes_the_next_run_waits_as_the_limit_demands(time: Time, per_minute: int, wait: int) -> None:
+    limiter = RateLimiter(per_minute, time, time.wait)
+    assert limiter.earliest([BEGAN, BEGAN]) == BEGAN + wait
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed: int, tmp_path: Path) -> None:
+def test_no_minute_has_more_than_six_pushes(limiter: RateLimiter, time: Time, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     pushes: list[Instant] = []
     for run in range(8):
-        time.now = max(time.now, pace.earliest(pushes[-6:]))
-        store = PacedStore(FolderStore(tmp_path), pace, pushes[-6:], threading.Event())
+        time.now = max(time.now, limiter.earliest(pushes[-6:]))
+        store = PacedStore(FolderStore(tmp_path), limiter, pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 9)):
             store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
             time.now += chance.randint(0, 3_000)
@@ -87,15 +89,15 @@ def test_no_minute_has_more_than_six_pushes(pace: RateLimiter, time: Time, seed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
-def test_two_pushes_of_a_run_that_began_in_time_do_not_wait(
-    pace: RateLimiter, time: Time, seed: int, tmp_path: Path
+def test_two_pushes_of_a_run_that_began_on_time_do_not_wait(
+    limiter: RateLimiter, time: Time, seed: int, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
     pushes: list[Instant] = []
     for run in range(12):
-        time.now = max(time.now, pace.earliest(pushes[-6:]))
+        time.now = max(time.now, limiter.earliest(pushes[-6:]))
         began = time.now
-        store = PacedStore(FolderStore(tmp_path), pace, pushes[-6:], threading.Event())
+        store = PacedStore(FolderStore(tmp_path), limiter, pushes[-6:], threading.Event())
         for each in range(chance.randint(0, 2)):
             store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
         pushes += store.pushes
@@ -103,8 +105,10 @@ def test_two_pushes_of_a_run_that_began_in_time_do_not_wait(
         time.now += chance.randint(0, 3_000)
 
 
-def test_what_changes_nothing_and_what_came_too_late_is_no_push(pace: RateLimiter, time: Time, tmp_path: Path) -> None:
-    store = PacedStore(FolderStore(tmp_path), pace, (), threading.Event())
+def test_a_write_without_a_change_or_that_lost_the_race_does_not_count_as_a_push(
+    limiter: RateLimiter, time: Time, tmp_path: Path
+) -> None:
+    store = PacedStore(FolderStore(tmp_path), limiter, (), threading.Event())
     first = store.open()
     second = store.write(first, {"file": b"1"}, "one")
     assert store.pushes == [BEGAN]
@@ -114,9 +118,9 @@ def test_what_changes_nothing_and_what_came_too_late_is_no_push(pace: RateLimite
     assert store.pushes == [BEGAN]
 
 
-def test_a_push_that_waits_ends_when_the_server_stops(pace: RateLimiter, tmp_path: Path) -> None:
+def test_a_push_that_waits_ends_when_the_server_stops(limiter: RateLimiter, tmp_path: Path) -> None:
     stop = threading.Event()
-    store = PacedStore(FolderStore(tmp_path), pace, [BEGAN - at for at in range(6)], stop)
+    store = PacedStore(FolderStore(tmp_path), limiter, [BEGAN - at for at in range(6)], stop)
     base = store.open()
     stop.set()
     with pytest.raises(ServerStopping):

@@ -1,4 +1,4 @@
-"""Deliveries that nobody took come back, each asked for a few times and no more."""
+"""Deliveries that nobody accepted are redelivered; each is requested only a few times."""
 
 from __future__ import annotations
 
@@ -10,165 +10,179 @@ from bot.server.model import RepositoryKey
 from bot.server.resync import LOST, MINUTE, MOST_REQUESTED, TRIES, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
-from tests.server.places import APP, Door, Places, opened, places, sweep
+from tests.server.places import APP, AppEnvironment, DeliveryEndpoint, make_environment, open_issues, run_resync
 
 HELLO = "octocat/hello-world"
 HOUR = 60 * MINUTE
 
 
 @pytest.fixture
-def here(github: FakeGitHub) -> Iterator[Places]:
-    found = places(github)
-    yield found
-    found.api.close()
+def env(github: FakeGitHub) -> Iterator[AppEnvironment]:
+    environment = make_environment(github)
+    yield environment
+    environment.api.close()
 
 
 @pytest.fixture
-def door(here: Places) -> Iterator[Door]:
-    found = Door(here)
-    listener = found.open()
-    yield found
+def endpoint(env: AppEnvironment) -> Iterator[DeliveryEndpoint]:
+    server = DeliveryEndpoint(env)
+    listener = server.listen()
+    yield server
     listener.stop()
 
 
-def test_deliveries_that_failed_come_back(here: Places, door: Door) -> None:
-    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    door.shut = 503
-    opened(here, 3)
-    door.shut = 0
-    assert sweep(here, 2 * MINUTE).redelivered == 3
-    found = [row for row in here.rows(repository) if row.event.name == "issues"]
-    assert sorted(row.event.number or 0 for row in found) == [1, 2, 3]
-    assert sweep(here, 15 * MINUTE).redelivered == 0
+def test_failed_deliveries_are_redelivered(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
+    repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
+    endpoint.error_status = 503
+    open_issues(env, 3)
+    endpoint.error_status = 0
+    assert run_resync(env, 2 * MINUTE).redelivered == 3
+    issue_rows = [row for row in env.rows(repository) if row.event.name == "issues"]
+    assert sorted(row.event.number or 0 for row in issue_rows) == [1, 2, 3]
+    assert run_resync(env, 15 * MINUTE).redelivered == 0
 
 
-def test_what_was_taken_is_not_asked_for_again(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    opened(here, 2)
-    assert sweep(here, 2 * MINUTE) == ResyncResult(caught_up=1)
-    assert len(door.heard) == 3
+def test_accepted_deliveries_are_not_redelivered(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    open_issues(env, 2)
+    assert run_resync(env, 2 * MINUTE) == ResyncResult(caught_up=1)
+    assert len(endpoint.guids) == 3
 
 
-def test_a_delivery_whose_answer_was_lost_is_not_asked_for_again(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    opened(here)
-    here.github.hooks.deliveries[-1].status = 504
-    assert sweep(here, 2 * MINUTE).redelivered == 0
+def test_a_stored_delivery_whose_answer_was_lost_is_not_redelivered(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    open_issues(env)
+    env.github.hooks.deliveries[-1].status = 504
+    assert run_resync(env, 2 * MINUTE).redelivered == 0
 
 
-def test_what_is_under_way_is_left_alone_for_a_minute(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    sweep(here)
-    door.shut = 503
-    opened(here)
-    assert sweep(here, MINUTE // 2).redelivered == 0
-    assert sweep(here, MINUTE).redelivered == 1
+def test_a_recent_delivery_is_not_redelivered_within_its_first_minute(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    run_resync(env)
+    endpoint.error_status = 503
+    open_issues(env)
+    assert run_resync(env, MINUTE // 2).redelivered == 0
+    assert run_resync(env, MINUTE).redelivered == 1
 
 
-def test_a_delivery_that_never_comes_is_asked_for_three_times_and_then_noted(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    sweep(here)
-    door.shut = 500
-    opened(here)
-    guid = here.github.hooks.deliveries[-1].guid
-    asked = [sweep(here, 15 * MINUTE).redelivered for _ in range(TRIES)]
-    last = sweep(here, 15 * MINUTE)
-    assert (asked, last.redelivered) == ([1] * TRIES, 0)
+def test_a_delivery_that_never_arrives_is_requested_three_times_and_then_reported(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    run_resync(env)
+    endpoint.error_status = 500
+    open_issues(env)
+    guid = env.github.hooks.deliveries[-1].guid
+    redelivered = [run_resync(env, 15 * MINUTE).redelivered for _ in range(TRIES)]
+    last = run_resync(env, 15 * MINUTE)
+    assert (redelivered, last.redelivered) == ([1] * TRIES, 0)
     assert last.notes == (f"deliveries that were requested again but never arrived: {guid}",)
-    assert [sweep(here, 15 * MINUTE) for _ in range(3)] == [ResyncResult()] * 3
+    assert [run_resync(env, 15 * MINUTE) for _ in range(3)] == [ResyncResult()] * 3
 
 
-def test_two_sweeps_close_to_each_other_ask_once(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    door.shut = 500
-    opened(here)
-    assert [sweep(here, 2 * MINUTE).redelivered, sweep(here, MINUTE).redelivered] == [1, 0]
+def test_two_resyncs_in_short_succession_request_a_delivery_once(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    endpoint.error_status = 500
+    open_issues(env)
+    assert [run_resync(env, 2 * MINUTE).redelivered, run_resync(env, MINUTE).redelivered] == [1, 0]
 
 
 @pytest.mark.slow
-def test_more_than_a_sweep_asks_for_is_left_to_the_next_one(here: Places) -> None:
-    here.github.validate = False
-    here.github.tenants.install("octocat", [HELLO])
-    opened(here, MOST_REQUESTED + 10)
-    first = sweep(here, 2 * MINUTE)
+def test_a_resync_leaves_requests_beyond_its_limit_to_the_next_one(env: AppEnvironment) -> None:
+    env.github.validate = False
+    env.github.tenants.install("octocat", [HELLO])
+    open_issues(env, MOST_REQUESTED + 10)
+    first = run_resync(env, 2 * MINUTE)
     assert (first.redelivered, len(first.notes)) == (MOST_REQUESTED, 1)
-    sweep(here, 6 * MINUTE)
-    every = {each.guid for each in here.github.hooks.deliveries}
-    again = {each.guid for each in here.github.hooks.deliveries if each.redelivery}
-    assert (len(every), again) == (MOST_REQUESTED + 11, every)
+    run_resync(env, 6 * MINUTE)
+    all_guids = {each.guid for each in env.github.hooks.deliveries}
+    redelivered_guids = {each.guid for each in env.github.hooks.deliveries if each.redelivery}
+    assert (len(all_guids), redelivered_guids) == (MOST_REQUESTED + 11, all_guids)
 
 
-def test_a_limit_ends_the_asking_and_nothing_is_forgotten(here: Places, door: Door) -> None:
-    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    sweep(here)
-    door.shut = 503
-    opened(here, 3)
-    door.shut = 0
-    here.github.faults.add("POST /app/hook/deliveries/*", "secondary403", after=1)
-    first = sweep(here, 2 * MINUTE)
+def test_a_rate_limit_postpones_the_remaining_redeliveries(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
+    repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
+    run_resync(env)
+    endpoint.error_status = 503
+    open_issues(env, 3)
+    endpoint.error_status = 0
+    env.github.faults.add("POST /app/hook/deliveries/*", "secondary403", after=1)
+    first = run_resync(env, 2 * MINUTE)
     assert first.redelivered == 1
     assert "rate limit" in first.notes[0]
-    assert sweep(here, 15 * MINUTE).redelivered == 2
-    assert len([row for row in here.rows(repository) if row.event.name == "issues"]) == 3
+    assert run_resync(env, 15 * MINUTE).redelivered == 2
+    assert len([row for row in env.rows(repository) if row.event.name == "issues"]) == 3
 
 
-def test_one_that_github_does_not_have_any_more_does_not_hold_up_the_others(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    sweep(here)
-    door.shut = 503
-    opened(here, 2)
-    here.github.faults.add("POST /app/hook/deliveries/*", "404")
-    assert sweep(here, 2 * MINUTE).redelivered == 1
-    assert len(sweep(here, 15 * MINUTE).notes) == 1
+def test_a_delivery_that_github_no_longer_has_does_not_hold_up_the_others(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    run_resync(env)
+    endpoint.error_status = 503
+    open_issues(env, 2)
+    env.github.faults.add("POST /app/hook/deliveries/*", "404")
+    assert run_resync(env, 2 * MINUTE).redelivered == 1
+    assert len(run_resync(env, 15 * MINUTE).notes) == 1
 
 
-def test_with_a_new_database_every_repository_that_was_active_is_looked_at(here: Places, door: Door) -> None:
-    number = here.github.tenants.install("octocat", [HELLO])
-    opened(here, 2)
-    fresh = places(here.github)
-    here.github.apps.known[APP].installations[number] = [here.github.repo.id]
-    here.github.apps.known[APP].accounts[number] = here.github.repo.owner
-    swept = sweep(fresh, 2 * MINUTE)
-    assert swept.redelivered == 0
-    (day,) = {row.id.rpartition("-")[2] for row in fresh.rows(RepositoryKey(number, here.github.repo.id))}
-    assert [row.id for row in fresh.rows(RepositoryKey(number, here.github.repo.id))] == [
-        f"{APP}:catch-up-{number}-{here.github.repo.id}-{cause}-{day}" for cause in ("first", "found")
+def test_with_a_new_database_every_active_repository_is_checked(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    number = env.github.tenants.install("octocat", [HELLO])
+    open_issues(env, 2)
+    fresh = make_environment(env.github)
+    env.github.apps.by_id[APP].installations[number] = [env.github.repo.id]
+    env.github.apps.by_id[APP].accounts[number] = env.github.repo.owner
+    result = run_resync(fresh, 2 * MINUTE)
+    assert result.redelivered == 0
+    (day,) = {row.id.rpartition("-")[2] for row in fresh.rows(RepositoryKey(number, env.github.repo.id))}
+    assert [row.id for row in fresh.rows(RepositoryKey(number, env.github.repo.id))] == [
+        f"{APP}:catch-up-{number}-{env.github.repo.id}-{cause}-{day}" for cause in ("first", "found")
     ]
     fresh.api.close()
 
 
-def test_what_was_answered_and_dropped_is_not_taken_for_lost(here: Places, door: Door) -> None:
-    repository = RepositoryKey(here.github.tenants.install("octocat", [HELLO]), here.github.repo.id)
-    sweep(here)
-    here.inbox.drop([row.seq for row in here.rows(repository)], "for the test")
-    here.github.tenants.deliver(here.github, "push")  # to no branch at all
-    assert here.github.hooks.deliveries[-1].status == 202
-    assert sweep(here, 2 * MINUTE) == ResyncResult()
-    assert here.waiting(repository) == []
+def test_a_dropped_delivery_is_not_mistaken_for_a_lost_one(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
+    repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
+    run_resync(env)
+    env.inbox.drop([row.seq for row in env.rows(repository)], "for the test")
+    env.github.tenants.deliver(env.github, "push")  # to no branch at all
+    assert env.github.hooks.deliveries[-1].status == 202
+    assert run_resync(env, 2 * MINUTE) == ResyncResult()
+    assert env.waiting(repository) == []
 
 
-def test_a_delivery_that_is_listed_late_is_found(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    door.shut = 503
-    opened(here)
-    late = here.github.hooks.deliveries.pop()
-    late.at = from_epoch(here.github.clock.epoch - 5 * 60)
-    assert sweep(here, 2 * MINUTE).redelivered == 0
-    here.github.hooks.deliveries.append(late)
-    assert sweep(here, MINUTE).redelivered == 1
+def test_a_delivery_that_github_lists_late_is_found(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    endpoint.error_status = 503
+    open_issues(env)
+    late = env.github.hooks.deliveries.pop()
+    late.at = from_epoch(env.github.clock.epoch - 5 * 60)
+    assert run_resync(env, 2 * MINUTE).redelivered == 0
+    env.github.hooks.deliveries.append(late)
+    assert run_resync(env, MINUTE).redelivered == 1
 
 
-def test_what_could_not_be_asked_for_is_asked_for_however_old_it_is(here: Places, door: Door) -> None:
-    here.github.tenants.install("octocat", [HELLO])
-    sweep(here)
-    door.shut = 503
-    opened(here)
-    here.github.clock.now = from_epoch(here.github.clock.epoch + 3600)
-    opened(here)
-    here.github.faults.add("POST /app/hook/deliveries/*", "secondary403")
-    assert [sweep(here, HOUR + 2 * MINUTE).redelivered, sweep(here, 15 * MINUTE).redelivered] == [0, 2]
+def test_postponed_redeliveries_are_requested_however_old_they_are(
+    env: AppEnvironment, endpoint: DeliveryEndpoint
+) -> None:
+    env.github.tenants.install("octocat", [HELLO])
+    run_resync(env)
+    endpoint.error_status = 503
+    open_issues(env)
+    env.github.clock.now = from_epoch(env.github.clock.epoch + 3600)
+    open_issues(env)
+    env.github.faults.add("POST /app/hook/deliveries/*", "secondary403")
+    assert [run_resync(env, HOUR + 2 * MINUTE).redelivered, run_resync(env, 15 * MINUTE).redelivered] == [0, 2]
 
 
-def test_what_a_former_version_kept_does_not_end_the_sweep(here: Places) -> None:
-    here.inbox.heartbeat(LOST, {"until": "x", "owed": "[1]"})
-    assert sweep(here).notes == ()
+def test_state_of_an_earlier_version_does_not_break_a_resync(env: AppEnvironment) -> None:
+    env.inbox.heartbeat(LOST, {"until": "x", "owed": "[1]"})
+    assert run_resync(env).notes == ()

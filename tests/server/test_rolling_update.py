@@ -1,4 +1,4 @@
-"""Processes of the last version and of this one share a PostgreSQL database while one replaces the other."""
+"""Processes of an earlier version and of this one share a PostgreSQL database while one replaces the other."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.server.stage import ROOT, SLUG, ServerStage
 from tests.upgrades import fleet
 
 OLD, TABLES = "clusters", 4
-"""A program of an earlier version of the tables, and that version."""
+"""A release with an earlier version of the tables, and that version."""
 
 
 @pytest.fixture
 def stage(tmp_path: Path, postgres_url: str) -> Iterator[ServerStage]:
-    made = ServerStage(tmp_path / "stage", database=postgres_url)
-    github = made.github
+    server = ServerStage(tmp_path / "stage", database=postgres_url)
+    github = server.github
     github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2026-01-01T10:00:00Z")
     github.comment(1, "monalisa", "We decided to go with PostgreSQL for the session store.", at="2026-01-02T10:00:00Z")
     github.close(1, "monalisa", at="2026-01-03T10:00:00Z")
-    yield made
-    made.close()
+    yield server
+    server.close()
     assert github.violations == []
 
 
-def asked(stage: ServerStage) -> int:
+def open_issue(stage: ServerStage) -> int:
     number = stage.github.open_issue("monalisa", "Which session store?", "What did we decide in #1 about sessions?")
     assert stage.deliver("issues", "opened", number) == 202
     return number
@@ -41,20 +41,20 @@ def test_deliveries_are_done_once_while_old_and_new_processes_share_a_database(
 ) -> None:
     stage.code = old = fleet.checkout(OLD, tmp_path_factory)
     stage.start()
-    stage.rest()
+    stage.wait_for_resync()
     with closing(Database(stage.database)) as database:
-        with database.transaction() as asking:
-            assert asking.row("select said_at from heartbeats where name = 'schema'") == {"said_at": TABLES}
+        with database.transaction() as reading:
+            assert reading.row("select said_at from heartbeats where name = 'schema'") == {"said_at": TABLES}
         database.make_tables()  # as the first new process does
-    numbers = [asked(stage)]
-    stage.settle()  # the old worker's, in new tables
+    numbers = [open_issue(stage)]
+    stage.settle()  # by the old worker, in the new tables
 
     stage.code = ROOT
-    new = stage.worker(1)
-    numbers += [asked(stage), asked(stage)]
+    new = stage.start_worker(1)
+    numbers += [open_issue(stage), open_issue(stage)]
     assert stage.stop()[0] == 0
     stage.start(workers=0)
-    numbers.append(asked(stage))
+    numbers.append(open_issue(stage))
     stage.settle()
     assert new.poll() is None
     assert {(row.event.number, row.state) for row in stage.rows()} >= {(number, "done") for number in numbers}

@@ -1,4 +1,4 @@
-"""Patterns of repositories: what they fit, in which order they count, and that no name makes them slow."""
+"""Patterns of repositories: what they fit, which one wins, and that no name makes them slow."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ NAMES = st.text("ab-./\n\u0130", max_size=12)
 
 
 @given(NAMES, st.text("aAb-./*", max_size=8))
-def test_it_fits_what_a_regular_expression_fits(name: str, pattern: str) -> None:
+def test_a_pattern_fits_the_same_names_as_its_regular_expression(name: str, pattern: str) -> None:
     expression = "[^/]*".join(map(re.escape, pattern.lower().split("*")))
     assert fits(name, pattern) == bool(re.fullmatch(expression, name.lower(), re.DOTALL))
 
 
-def test_a_hostile_name_costs_no_more_than_another() -> None:
+def test_a_hostile_name_is_not_slow_to_match() -> None:
     began = time.perf_counter()
     assert not fits("octo-org/" + "a" * 200_000, "octo-org/" + "*a" * 140 + "*b")
     assert not fits("octo-org/" + "a" * 200_000 + "b", "octo-org/" + "*ab" * 90 + "*")
@@ -54,12 +54,12 @@ def test_exclude_wins_and_an_empty_include_means_all() -> None:
     ]
 
 
-def test_what_is_observed_is_worked_on_too() -> None:
+def test_an_observed_repository_is_included() -> None:
     scope = RepositoryScope(observed=("octo-org/*",))
     assert (scope.includes("octo-org/a"), scope.observes("octo-org/a"), scope.observes("else/a")) == (True, True, False)
 
 
-def test_the_digest_tells_what_is_worked_on() -> None:
+def test_the_digest_depends_on_include_and_exclude_only() -> None:
     digests = {
         RepositoryScope().digest,
         RepositoryScope(include=("a/*",)).digest,

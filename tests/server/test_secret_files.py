@@ -1,4 +1,4 @@
-"""Secrets that change while the server runs: the new ones count, broken ones do not, and none is in the log."""
+"""Secrets that change while the server runs: new ones take effect, broken ones do not, and none is logged."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ FILES = {
 
 
 @dataclass
-class Watched:
-    """Options from files in a folder; ``used`` are those that came later, and ``log`` what was said."""
+class WatchedFiles:
+    """Options from files in a folder; ``used`` has the options of each reload, ``log`` the lines of the log."""
 
     folder: Path
     log: io.StringIO
@@ -52,10 +52,10 @@ class Watched:
             self.file(name).write_text(f"{text}\n", encoding="utf-8")
         self.begin()
 
-    def begin(self, **given: Any) -> SecretFiles:
+    def begin(self, **settings: Any) -> SecretFiles:
         options = read_options(self.environ())
         write_logs("json", options.hidden, self.log)
-        self.files = SecretFiles(options, self.environ(), self.use, **given)
+        self.files = SecretFiles(options, self.environ(), self.use, **settings)
         return self.files
 
     def environ(self) -> dict[str, str]:
@@ -69,8 +69,8 @@ class Watched:
         App(APP, new.private_key).close()
         self.used.append(new)
 
-    def settle(self) -> None:
-        """As many looks as a change needs to be used, and one more."""
+    def check_until_settled(self) -> None:
+        """Check as often as a change needs to take effect, and once more."""
         for _ in range(3):
             self.files.reload_changed()
 
@@ -79,20 +79,20 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
+def watched_files(tmp_path: Path) -> Iterator[WatchedFiles]:
     root, ours = logging.getLogger(), logging.getLogger("bot")
     before = (list(root.handlers), root.level, ours.level)
-    made = Watched(tmp_path, io.StringIO())
-    made.settle()
-    yield made
+    files = WatchedFiles(tmp_path, io.StringIO())
+    files.check_until_settled()
+    yield files
     logging.captureWarnings(capture=False)
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     ours.setLevel(before[2])
 
 
-def test_files_that_do_not_change_are_left_alone(watched: Watched) -> None:
-    assert (watched.used, watched.lines()) == ([], [])
+def test_unchanged_files_are_not_read_again(watched_files: WatchedFiles) -> None:
+    assert (watched_files.used, watched_files.lines()) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -105,59 +105,59 @@ def test_files_that_do_not_change_are_left_alone(watched: Watched) -> None:
         ("operator_password", THIRD),
     ],
 )
-def test_a_new_value_is_used_alone_and_in_no_line_of_the_log(watched: Watched, name: str, value: str) -> None:
-    watched.file(name).write_text(f"{value}\n", encoding="utf-8")
-    watched.settle()
-    (new,) = watched.used
+def test_a_new_value_takes_effect_and_is_hidden_in_the_log(watched_files: WatchedFiles, name: str, value: str) -> None:
+    watched_files.file(name).write_text(f"{value}\n", encoding="utf-8")
+    watched_files.check_until_settled()
+    (new,) = watched_files.used
     assert {each: getattr(new, each) for each in FILES} == FILES | {name: value.strip()}
-    assert watched.lines() == [f"{watched.file(name)} was read again"]
+    assert watched_files.lines() == [f"{watched_files.file(name)} was read again"]
     for text in (value.strip(), FILES[name]):
         logging.getLogger("bot").info("it is %s", text.split("\n")[-2 if "\n" in text else 0])
-    assert watched.lines()[1:] == [f"it is {HIDDEN}"] * 2
+    assert watched_files.lines()[1:] == [f"it is {HIDDEN}"] * 2
 
 
-def test_all_that_changed_so_far_is_used_together(watched: Watched) -> None:
-    watched.file("webhook_secret_old").write_text(FIRST, encoding="utf-8")
-    watched.settle()
-    watched.file("webhook_secret").write_text(THIRD, encoding="utf-8")
-    watched.settle()
-    assert watched.used[-1].secrets == (THIRD.encode(), FIRST.encode())
-    assert len(watched.used) == 2
+def test_changes_of_several_files_take_effect_together(watched_files: WatchedFiles) -> None:
+    watched_files.file("webhook_secret_old").write_text(FIRST, encoding="utf-8")
+    watched_files.check_until_settled()
+    watched_files.file("webhook_secret").write_text(THIRD, encoding="utf-8")
+    watched_files.check_until_settled()
+    assert watched_files.used[-1].secrets == (THIRD.encode(), FIRST.encode())
+    assert len(watched_files.used) == 2
 
 
-def test_a_file_that_is_being_written_is_read_at_the_next_look(watched: Watched) -> None:
-    watched.file("webhook_secret").write_text(THIRD[:-1], encoding="utf-8")
-    watched.files.reload_changed()
-    watched.file("webhook_secret").write_text(THIRD, encoding="utf-8")
-    watched.files.reload_changed()
-    assert watched.used == []
-    watched.files.reload_changed()
-    assert [new.webhook_secret for new in watched.used] == [THIRD]
+def test_a_file_that_is_still_being_written_is_read_at_the_next_check(watched_files: WatchedFiles) -> None:
+    watched_files.file("webhook_secret").write_text(THIRD[:-1], encoding="utf-8")
+    watched_files.files.reload_changed()
+    watched_files.file("webhook_secret").write_text(THIRD, encoding="utf-8")
+    watched_files.files.reload_changed()
+    assert watched_files.used == []
+    watched_files.files.reload_changed()
+    assert [new.webhook_secret for new in watched_files.used] == [THIRD]
 
 
-def test_a_file_of_the_same_size_and_time_is_another_one(watched: Watched) -> None:
-    file = watched.file("webhook_secret")
+def test_a_change_that_keeps_size_and_time_is_noticed(watched_files: WatchedFiles) -> None:
+    file = watched_files.file("webhook_secret")
     before = file.stat()
     file.write_text(FIRST[::-1] + "\n", encoding="utf-8")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    watched.settle()
-    assert [new.webhook_secret for new in watched.used] == [FIRST[::-1]]
+    watched_files.check_until_settled()
+    assert [new.webhook_secret for new in watched_files.used] == [FIRST[::-1]]
 
 
-def test_a_folder_of_links_may_be_swapped_as_kubernetes_does(watched: Watched) -> None:
-    """https://kubernetes.io/docs/concepts/storage/volumes/#secret: ..data is a link to the folder of now."""
-    file = watched.file("webhook_secret")
+def test_a_kubernetes_swap_of_linked_folders_is_noticed(watched_files: WatchedFiles) -> None:
+    """https://kubernetes.io/docs/concepts/storage/volumes/#secret: ..data links to the current folder."""
+    file = watched_files.file("webhook_secret")
     for name, text in (("first", FIRST), ("second", THIRD)):
-        (watched.folder / name).mkdir()
-        (watched.folder / name / "webhook_secret").write_text(text, encoding="utf-8")
-    (watched.folder / "..data").symlink_to("first")
+        (watched_files.folder / name).mkdir()
+        (watched_files.folder / name / "webhook_secret").write_text(text, encoding="utf-8")
+    (watched_files.folder / "..data").symlink_to("first")
     file.unlink()
     file.symlink_to("..data/webhook_secret")
-    watched.settle()
-    (watched.folder / "..new").symlink_to("second")
-    (watched.folder / "..new").rename(watched.folder / "..data")
-    watched.settle()
-    assert [new.webhook_secret for new in watched.used] == [THIRD]
+    watched_files.check_until_settled()
+    (watched_files.folder / "..new").symlink_to("second")
+    (watched_files.folder / "..new").rename(watched_files.folder / "..data")
+    watched_files.check_until_settled()
+    assert [new.webhook_secret for new in watched_files.used] == [THIRD]
 
 
 BROKEN: list[tuple[str, bytes | None, str]] = [
@@ -183,70 +183,70 @@ BROKEN: list[tuple[str, bytes | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "why"), BROKEN)
-def test_a_broken_value_is_refused_once_and_the_former_stays(
-    watched: Watched, name: str, content: bytes | None, why: str
+@pytest.mark.parametrize(("name", "content", "reason"), BROKEN)
+def test_a_broken_value_is_refused_once_and_the_previous_one_stays(
+    watched_files: WatchedFiles, name: str, content: bytes | None, reason: str
 ) -> None:
-    file = watched.file(name)
+    file = watched_files.file(name)
     file.unlink() if content is None else file.write_bytes(content)
-    watched.settle()
-    assert watched.used == []
-    assert watched.lines() == [f"{file} is not used; the previous value stays in use: {why}"]
-    assert "Sesame" not in watched.log.getvalue()
-    watched.file("status_password").write_text(THIRD, encoding="utf-8")
-    watched.settle()
-    assert {each: getattr(watched.used[-1], each) for each in FILES} == FILES | {"status_password": THIRD}
+    watched_files.check_until_settled()
+    assert watched_files.used == []
+    assert watched_files.lines() == [f"{file} is not used; the previous value stays in use: {reason}"]
+    assert "Sesame" not in watched_files.log.getvalue()
+    watched_files.file("status_password").write_text(THIRD, encoding="utf-8")
+    watched_files.check_until_settled()
+    assert {each: getattr(watched_files.used[-1], each) for each in FILES} == FILES | {"status_password": THIRD}
 
 
-def test_a_pipe_in_place_of_a_file_holds_up_nothing(watched: Watched) -> None:
-    watched.file("webhook_secret").unlink()
-    os.mkfifo(watched.file("webhook_secret"))
-    watched.settle()
-    assert "does not name a regular file" in watched.lines()[0]
+def test_a_pipe_in_place_of_a_file_does_not_block(watched_files: WatchedFiles) -> None:
+    watched_files.file("webhook_secret").unlink()
+    os.mkfifo(watched_files.file("webhook_secret"))
+    watched_files.check_until_settled()
+    assert "does not name a regular file" in watched_files.lines()[0]
 
 
-def test_the_address_of_the_database_counts_from_the_next_start(watched: Watched) -> None:
-    watched.file("database_url").write_text(DATABASE.replace("a-password", "another-one"), encoding="utf-8")
-    watched.settle()
-    assert watched.used == []
-    assert watched.lines() == [f"{watched.file('database_url')} has changed: restart the server to use it"]
+def test_a_new_database_url_takes_effect_at_the_next_start(watched_files: WatchedFiles) -> None:
+    watched_files.file("database_url").write_text(DATABASE.replace("a-password", "another-one"), encoding="utf-8")
+    watched_files.check_until_settled()
+    assert watched_files.used == []
+    assert watched_files.lines() == [f"{watched_files.file('database_url')} has changed: restart the server to use it"]
     logging.getLogger("bot").info("it is another-one")
-    assert watched.lines()[1:] == [f"it is {HIDDEN}"]
+    assert watched_files.lines()[1:] == [f"it is {HIDDEN}"]
 
 
-def test_a_worker_leaves_the_lines_about_refused_values_to_the_process_that_started_it(watched: Watched) -> None:
-    watched.begin(warns=False)
-    watched.file("private_key").write_text("Sesame", encoding="utf-8")
-    watched.settle()
-    assert watched.lines() == []
+def test_only_the_parent_of_a_worker_logs_refused_values(watched_files: WatchedFiles) -> None:
+    watched_files.begin(warns=False)
+    watched_files.file("private_key").write_text("Sesame", encoding="utf-8")
+    watched_files.check_until_settled()
+    assert watched_files.lines() == []
 
 
-def test_sighup_reads_all_files_at_once(watched: Watched) -> None:
+def test_sighup_reads_all_files_at_once(watched_files: WatchedFiles) -> None:
     before = signal.getsignal(signal.SIGHUP)
     try:
-        watched.begin(every=3600)
-        watched.file("status_password").write_text(SECOND, encoding="utf-8")
-        watched.files.watch()
-        until(lambda: watched.used)
-        watched.file("status_password").write_text(THIRD, encoding="utf-8")
+        watched_files.begin(every=3600)
+        watched_files.file("status_password").write_text(SECOND, encoding="utf-8")
+        watched_files.files.watch()
+        until(lambda: watched_files.used)
+        watched_files.file("status_password").write_text(THIRD, encoding="utf-8")
         signal.raise_signal(signal.SIGHUP)
-        until(lambda: len(watched.used) == 2)
-        assert [new.status_password for new in watched.used] == [SECOND, THIRD]
+        until(lambda: len(watched_files.used) == 2)
+        assert [new.status_password for new in watched_files.used] == [SECOND, THIRD]
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_a_password_for_both_roles_is_refused_at_the_start(watched: Watched) -> None:
-    watched.file("operator_password").write_text(PASSWORD, encoding="utf-8")
+def test_a_password_for_both_roles_is_refused_at_the_start(watched_files: WatchedFiles) -> None:
+    watched_files.file("operator_password").write_text(PASSWORD, encoding="utf-8")
     with pytest.raises(UserError, match="PRECEDENT_OPERATOR_PASSWORD must differ from PRECEDENT_STATUS_PASSWORD"):
-        read_options(watched.environ())
+        read_options(watched_files.environ())
 
 
-# -- a server that runs --------------------------------------------------------------------------------------------
+# -- a running server ----------------------------------------------------------------------------------------------
 
 
-class Rotated(ServerStage):
-    """A stage whose server has the former secret, and passwords for both roles, in files too."""
+class RotationStage(ServerStage):
+    """A stage whose server also reads the previous secret, and passwords for both roles, from files."""
 
     def __init__(self, folder: Path, module: str = "bot") -> None:
         super().__init__(folder, module)
@@ -259,58 +259,60 @@ class Rotated(ServerStage):
         return super().environ() | more | {"PRECEDENT_STATUS_USER": "octocat"}
 
     def change(self, file: str, text: str) -> None:
-        """Replace a file as people do, and wait until the server says what it makes of it."""
-        before = self.said(file)
+        """Replace a file as people do, and wait until the server logs a line about it."""
+        before = self.line_count(file)
         (self.folder / "new").write_text(text, encoding="utf-8")
         (self.folder / "new").rename(self.folder / file)
-        until(lambda: self.said(file) > before, told=self.told)
+        until(lambda: self.line_count(file) > before, describe=self.log_text)
 
-    def said(self, file: str) -> int:
+    def line_count(self, file: str) -> int:
         return sum(f"{self.folder / file} " in line["message"] for line in self.lines())
 
-    def delivered(self, secret: str) -> int:
-        """The answer to a delivery that is signed with this secret."""
+    def deliver_signed(self, secret: str) -> int:
+        """Return the answer to a delivery that is signed with this secret."""
         self.github.hooks.secret = secret
         return self.deliver("issues", "opened", self.github.open_issue("octocat", "Sesame", "Open."))
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Rotated]:
-    made = Rotated(tmp_path)
-    yield made
-    made.close()
-    assert made.github.violations == []
+def stage(tmp_path: Path) -> Iterator[RotationStage]:
+    rotation_stage = RotationStage(tmp_path)
+    yield rotation_stage
+    rotation_stage.close()
+    assert rotation_stage.github.violations == []
 
 
 @pytest.mark.slow
-def test_the_webhook_secret_is_exchanged_without_a_restart_and_a_refused_delivery(stage: Rotated) -> None:
+def test_the_webhook_secret_is_rotated_without_a_restart_or_a_refused_delivery(stage: RotationStage) -> None:
     stage.start(workers=0)
-    assert [stage.delivered(secret) for secret in (FIRST, SECOND, THIRD)] == [202, 202, 403]
+    assert [stage.deliver_signed(secret) for secret in (FIRST, SECOND, THIRD)] == [202, 202, 403]
     stage.change("old", FIRST)
     stage.change("webhook-secret", THIRD)
-    assert [stage.delivered(secret) for secret in (FIRST, SECOND, THIRD)] == [202, 403, 202]
+    assert [stage.deliver_signed(secret) for secret in (FIRST, SECOND, THIRD)] == [202, 403, 202]
     stage.change("webhook-secret", "short")
-    assert [stage.delivered(secret) for secret in (FIRST, "short", THIRD)] == [202, 403, 202]
+    assert [stage.deliver_signed(secret) for secret in (FIRST, "short", THIRD)] == [202, 403, 202]
     stage.change("old", THIRD)
-    assert [stage.delivered(secret) for secret in (FIRST, THIRD)] == [403, 202]
+    assert [stage.deliver_signed(secret) for secret in (FIRST, THIRD)] == [403, 202]
     assert stage.process is not None
     assert stage.process.poll() is None
     stage.stop()
-    assert [word for word in (FIRST, SECOND, THIRD) if word in stage.told()] == []
+    assert [word for word in (FIRST, SECOND, THIRD) if word in stage.log_text()] == []
 
 
 @pytest.mark.slow
-def test_a_new_key_of_the_app_reaches_the_workers_that_run(stage: Rotated) -> None:
+def test_a_new_private_key_reaches_running_workers(stage: RotationStage) -> None:
     stage.start()
     (worker,) = stage.children()
-    stage.rest()
+    stage.wait_for_resync()
     private, public = key_pair("another")
     stage.change("private-key", "-----BEGIN RSA PRIVATE KEY-----")
     time.sleep(2.5 * EVERY)  # for the worker to see it too
     stage.change("private-key", private)
-    until(lambda: stage.said("private-key") == 3, told=stage.told)  # refused; read by the server, and by the worker
+    until(
+        lambda: stage.line_count("private-key") == 3, describe=stage.log_text
+    )  # refused; read by the server, and by the worker
     stage.app.public_key = public
-    other = stage.github.add_project("octo-org/other")  # for whose token GitHub is asked now
+    other = stage.github.add_project("octo-org/other")  # its token is requested now
     stage.git.create("octo-org/other")
     stage.app.installations[APP].append(other.repo.id)
     assert stage.deliver("issues", "opened", other.open_issue("octocat", "Crash", "It does."), project=other) == 202
@@ -318,25 +320,28 @@ def test_a_new_key_of_the_app_reaches_the_workers_that_run(stage: Rotated) -> No
     assert {row.state for row in stage.rows()} == {"done"}
     assert stage.children() == [worker]
     os.kill(worker, signal.SIGKILL)
-    until(lambda: {line["pid"] for line in stage.lines() if line["message"] == "working"} - {worker}, told=stage.told)
+    until(
+        lambda: {line["pid"] for line in stage.lines() if line["message"] == "working"} - {worker},
+        describe=stage.log_text,
+    )
     stage.stop()
-    assert stage.told().count("the previous value stays in use") == 1
-    assert not [line for line in (*key_pair()[0].splitlines(), *private.splitlines())[1:-1] if line in stage.told()]
+    assert stage.log_text().count("the previous value stays in use") == 1
+    assert not [line for line in (*key_pair()[0].splitlines(), *private.splitlines())[1:-1] if line in stage.log_text()]
 
 
 @pytest.mark.slow
-def test_the_passwords_of_both_roles_are_exchanged_on_a_signal(stage: Rotated) -> None:
+def test_the_passwords_of_both_roles_are_rotated_on_a_signal(stage: RotationStage) -> None:
     stage.start(workers=0)
-    assert (asked(stage, "/", PASSWORD), asked(stage, "/operate", OPERATOR)) == (200, 303)
+    assert (page_status(stage, "/", PASSWORD), page_status(stage, "/operate", OPERATOR)) == (200, 303)
     assert stage.process is not None
     (stage.folder / "password").write_text(SECOND, encoding="utf-8")
     (stage.folder / "operator").write_text(THIRD, encoding="utf-8")
     stage.process.send_signal(signal.SIGHUP)
-    until(lambda: stage.said("operator") and stage.said("password"), told=stage.told)
-    assert (asked(stage, "/", SECOND), asked(stage, "/", PASSWORD)) == (200, 401)
-    assert (asked(stage, "/operate", THIRD), asked(stage, "/operate", OPERATOR)) == (303, 401)
+    until(lambda: stage.line_count("operator") and stage.line_count("password"), describe=stage.log_text)
+    assert (page_status(stage, "/", SECOND), page_status(stage, "/", PASSWORD)) == (200, 401)
+    assert (page_status(stage, "/operate", THIRD), page_status(stage, "/operate", OPERATOR)) == (303, 401)
 
 
-def asked(stage: ServerStage, path: str, password: str) -> int:
-    headers = client.knowing(f"octocat:{password}")
-    return asyncio.run(client.once(stage.port, "GET", path, headers)).status
+def page_status(stage: ServerStage, path: str, password: str) -> int:
+    headers = client.auth_headers(f"octocat:{password}")
+    return asyncio.run(client.request_once(stage.port, "GET", path, headers)).status

@@ -1,4 +1,4 @@
-"""Spans in this process: what switches them on, what they hold, and that they cost nothing while they are off."""
+"""Spans in this process: what switches them on, what they contain, and that they cost nothing while off."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ NANO = 1_000_000
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """A collector to which this process sends its spans."""
-    made = Collector()
-    monkeypatch.setenv(ENDPOINT, made.url)
-    start_tracing({ENDPOINT: made.url})
-    yield made
+    receiver = Collector()
+    monkeypatch.setenv(ENDPOINT, receiver.url)
+    start_tracing({ENDPOINT: receiver.url})
+    yield receiver
     stop_tracing(20)
-    made.stop()
+    receiver.stop()
 
 
-def sent(collector: Collector) -> Collector:
-    """With all that came, after the last span."""
+def flush(collector: Collector) -> Collector:
+    """Return the collector with all spans, after the last one."""
     stop_tracing(20)
     return collector
 
@@ -66,8 +66,8 @@ def arrival(name: str = "guid-1", action: str = "opened") -> Arrival:
 
 def delivery(seq: int, context: str = "", **changed: int) -> Delivery:
     extra = ((TRACE, context),) if context else ()
-    made = Delivery(seq, f"7:guid-{seq}", REPOSITORY, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
-    return replace(made, extra=extra, request=f"r{seq}", **changed)
+    sample = Delivery(seq, f"7:guid-{seq}", REPOSITORY, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
+    return replace(sample, extra=extra, request=f"r{seq}", **changed)
 
 
 # -- on and off ----------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_the_standard_variables_switch_traces_on_and_off(environ: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "fault"),
     [
         ({}, ""),
         ({ENDPOINT: "https://collector.example.com"}, ""),
@@ -109,18 +109,18 @@ def test_the_standard_variables_switch_traces_on_and_off(environ: dict[str, str]
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_with_the_remedy(
-    environ: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+def test_invalid_variables_are_reported_with_the_remedy(
+    environ: dict[str, str], fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert tracing_problem(environ) == (f"traces are not sent: {said}" if said else "")
+    assert tracing_problem(environ) == (f"traces are not sent: {fault}" if fault else "")
     start_tracing(environ)
-    assert spans.is_tracing() is (bool(environ) and not said)
+    assert spans.is_tracing() is (bool(environ) and not fault)
     stop_tracing(0)
 
 
-def test_nothing_is_imported_for_traces_that_nobody_asks_for() -> None:
+def test_nothing_is_imported_while_traces_are_off() -> None:
     code = (
         "import os, sys\n"
         "from bot.server import processes, reconcile, startup_check\n"
@@ -128,11 +128,11 @@ def test_nothing_is_imported_for_traces_that_nobody_asks_for() -> None:
         "assert startup_check.tracing_problem(os.environ) == ''\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry', 'google', 'bot.server.tracing'))])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={}, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={}, capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
 
 
-def test_a_span_that_nobody_asks_for_makes_nothing() -> None:
+def test_a_span_costs_no_memory_while_traces_are_off() -> None:
     assert span("store") is span("run", kind="server", began=1)
     assert (traceparent(), trace_id()) == ("", "")
     tracemalloc.start()
@@ -146,30 +146,30 @@ def test_a_span_that_nobody_asks_for_makes_nothing() -> None:
     assert peak < 2_000, f"{held} bytes are left"
 
 
-# -- what they hold ------------------------------------------------------------------------------------------------
+# -- the content of spans ------------------------------------------------------------------------------------------
 
 
-def test_the_context_of_a_receipt_waits_with_the_delivery(collector: Collector) -> None:
-    with trace_receipt(arrival(), 1_000 * NANO) as taken:
-        assert dict(taken.extra)[TRACE] == traceparent()
+def test_the_trace_context_of_a_receipt_is_stored_with_the_delivery(collector: Collector) -> None:
+    with trace_receipt(arrival(), 1_000 * NANO) as stored:
+        assert dict(stored.extra)[TRACE] == traceparent()
         assert len(traceparent()) == 55
         assert traceparent().split("-")[1] == trace_id()
-    (receive,) = sent(collector).named("receive")
-    assert dict(taken.extra)[TRACE].startswith(f"00-{receive.trace}-{receive.id}-")
+    (receive,) = flush(collector).spans_named("receive")
+    assert dict(stored.extra)[TRACE].startswith(f"00-{receive.trace}-{receive.id}-")
     assert receive.began == 1_000 * NANO
 
 
-def test_without_traces_a_delivery_stays_as_it_came() -> None:
-    with trace_receipt(arrival(), 1) as taken:
-        assert taken == arrival()
+def test_a_delivery_is_unchanged_while_traces_are_off() -> None:
+    with trace_receipt(arrival(), 1) as stored:
+        assert stored == arrival()
     with trace_run("a-run", [delivery(1, OTHER)], 1):
         assert observe_request("GET", "/app") is observe_request("GET", "/app")
 
 
-def test_an_action_that_is_no_word_is_not_told(collector: Collector) -> None:
+def test_an_action_that_is_not_a_word_is_not_exported(collector: Collector) -> None:
     with trace_receipt(arrival(action="Open, Sesame"), 1):
         pass
-    (receive,) = sent(collector).named("receive")
+    (receive,) = flush(collector).spans_named("receive")
     assert receive.attributes["precedent.event"] == "issues.other"
 
 
@@ -186,56 +186,56 @@ def test_an_action_that_is_no_word_is_not_told(collector: Collector) -> None:
         "Open, Sesame",
     ],
 )
-def test_an_invalid_context_is_left_alone(context: str, collector: Collector) -> None:
+def test_an_invalid_context_is_ignored(context: str, collector: Collector) -> None:
     with trace_run("a-run", [delivery(1, context), delivery(2, OTHER)], 4_000 * NANO):
         pass
-    (run,) = sent(collector).named("run")
+    (run,) = flush(collector).spans_named("run")
     assert (run.trace, run.parent) == (f"{7:032x}", f"{8:016x}")
     assert run.links == ((run.trace, run.parent),)
-    assert [span.trace for span in collector.named("wait")] == [run.trace]
+    assert [span.trace for span in collector.spans_named("wait")] == [run.trace]
 
 
 @given(st.text(max_size=60) | st.from_regex(TRACEPARENT, fullmatch=True))
-def test_a_context_has_55_characters_and_names_something(text: str) -> None:
+def test_a_valid_context_has_55_characters_and_ids_other_than_zero(text: str) -> None:
     if TRACEPARENT.fullmatch(text):
-        _, trace, one, _ = text.split("-")
-        assert (len(text), bool(int(trace, 16)), bool(int(one, 16))) == (55, True, True)
+        _, trace, span_id, _ = text.split("-")
+        assert (len(text), bool(int(trace, 16)), bool(int(span_id, 16))) == (55, True, True)
 
 
-def test_a_delivery_waits_from_when_it_was_due_until_it_was_claimed(collector: Collector) -> None:
+def test_the_wait_span_lasts_from_the_due_time_until_the_claim(collector: Collector) -> None:
     with trace_run("a-run", [delivery(1, OTHER, attempts=1, next_at=3_000)], 4_000 * NANO):
         pass
-    (wait,) = sent(collector).named("wait")
-    (claim,), (run,) = collector.named("claim"), collector.named("run")
+    (wait,) = flush(collector).spans_named("wait")
+    (claim,), (run,) = collector.spans_named("claim"), collector.spans_named("run")
     assert wait.began == 3_000 * NANO
     assert claim.began == run.began == 4_000 * NANO
     assert wait.ended == claim.ended
     assert run.links == (), "it belongs to the trace"
 
 
-def test_a_run_for_nothing_that_has_a_trace_begins_one(collector: Collector) -> None:
+def test_a_run_without_traced_deliveries_begins_a_trace(collector: Collector) -> None:
     with trace_run("a-run", [delivery(1)], 4_000 * NANO):
         pass
-    (run,) = sent(collector).named("run")
+    (run,) = flush(collector).spans_named("run")
     assert (run.parent, run.links) == ("", ())
-    assert collector.named("wait") == []
+    assert collector.spans_named("wait") == []
 
 
-def test_of_an_error_the_class_alone_is_told(collector: Collector) -> None:
+def test_only_the_class_of_an_error_is_exported(collector: Collector) -> None:
     with pytest.raises(ValueError, match="Sesame"), span("look"):
         raise ValueError("Sesame is the word of a stranger")
-    (look,) = sent(collector).named("look")
+    (look,) = flush(collector).spans_named("look")
     assert (look.failed, look.attributes) == (True, {"error.type": "ValueError"})
     assert not any(b"Sesame" in raw for raw in collector.raw)
 
 
-def test_a_request_in_a_run_is_told_by_its_route(collector: Collector, github: FakeGitHub) -> None:
+def test_a_request_in_a_run_is_exported_with_its_route(collector: Collector, github: FakeGitHub) -> None:
     client = GitHubClient(github.url, github.token, "octocat/hello-world", write_gap=0)
     with trace_run("a-run", [delivery(1)], 1), pytest.raises(Gone):
         client.issue(99)
     with pytest.raises(Gone):
         client.issue(98)
-    (call,) = [span for span in sent(collector).spans if span.kind == 3]
+    (call,) = [span for span in flush(collector).spans if span.kind == 3]
     assert call.name == "GET /repos/{owner}/{repo}/issues/{issue_number}"
     assert call.attributes == {
         "http.request.method": "GET",
@@ -247,7 +247,7 @@ def test_a_request_in_a_run_is_told_by_its_route(collector: Collector, github: F
     assert not any(b"hello-world" in raw for raw in collector.raw)
 
 
-def test_a_collector_that_does_not_answer_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_does_not_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
     start_tracing({ENDPOINT: "http://127.0.0.1:9"})
     with span("run"):
@@ -257,7 +257,7 @@ def test_a_collector_that_does_not_answer_does_not_hold_up_the_end(monkeypatch: 
     assert time.monotonic() - began < 2
 
 
-def test_lines_about_several_deliveries_name_all() -> None:
-    two = delivery_fields([delivery(1), delivery(2)])
-    assert two == {"request": "r1 r2", "delivery": "guid-1 guid-2"}
+def test_log_fields_for_several_deliveries_list_them_all() -> None:
+    fields = delivery_fields([delivery(1), delivery(2)])
+    assert fields == {"request": "r1 r2", "delivery": "guid-1 guid-2"}
     assert delivery_fields([arrival()]) == {"request": "r1", "delivery": "guid-1"}

@@ -1,4 +1,4 @@
-"""The status page and a delivery's page: what they say, what they hide, and where their links go."""
+"""The status page and a delivery's page: what they show and hide, and where their links go."""
 
 from __future__ import annotations
 
@@ -33,15 +33,25 @@ from bot.server.status_page import (
     status_page,
     style,
 )
-from tests.server.gallery import DAY, NOW, OPTIONS, Days, Past, a_day, empty, hostile, opened
-from tests.server.queues import leased
+from tests.server.gallery import (
+    DAY,
+    NOW,
+    OPTIONS,
+    PastDelivery,
+    SampleInbox,
+    empty_inbox,
+    hostile_inbox,
+    issue_opened,
+    sample_inbox,
+)
+from tests.server.queues import take_lease
 
 WELL = [Check("queue", True, "nothing is waiting")]
-DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), opened(12), "octo-org/compass", True, "done", NOW - 90_000)
+DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), issue_opened(12), "octo-org/compass", True, "done", NOW - 90_000)
 
 
 def text_of(page: str) -> str:
-    """What a reader sees, without markup and with single spaces."""
+    """Return what a reader sees, without markup and with single spaces."""
     body = page.partition("<body>")[2]
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", body)).split())
 
@@ -50,12 +60,12 @@ def links(page: str) -> list[str]:
     return [unescape(link) for link in re.findall(r'href="([^"]*)"', page)]
 
 
-def status(ledger: Days, wanted: DeliveryFilter | None = None) -> str:
-    return status_page(ledger, readiness_checks(ledger, OPTIONS, NOW), NOW, wanted)
+def status(inbox: SampleInbox, delivery_filter: DeliveryFilter | None = None) -> str:
+    return status_page(inbox, readiness_checks(inbox, OPTIONS, NOW), NOW, delivery_filter)
 
 
-def test_a_day_is_told_with_what_was_said_and_why_it_kept_silent() -> None:
-    page = text_of(status(a_day()))
+def test_the_status_page_shows_comments_and_the_reasons_for_silence() -> None:
+    page = text_of(status(sample_inbox()))
     assert "All is well, but 1 delivery was put aside" in page
     assert "It looks after 4 repositories. 3 deliveries are in hand." in page
     assert (
@@ -66,68 +76,68 @@ def test_a_day_is_told_with_what_was_said_and_why_it_kept_silent() -> None:
     assert "nothing in memory is close enough (214)" in page
 
 
-def test_what_is_wrong_stands_first() -> None:
+def test_problems_come_first() -> None:
     page = status_page(
-        empty(), [*WELL, Check("disk", False, "only 0.1 GB free: make room"), Check("clock", False, "x")], NOW
+        empty_inbox(), [*WELL, Check("disk", False, "only 0.1 GB free: make room"), Check("clock", False, "x")], NOW
     )
     assert "Not well: disk and clock" in text_of(page)
     assert "✗ not well: only 0.1 GB free: make room" in text_of(page)
     assert "Not well" in page.partition("<title>")[2].partition("</title>")[0]
 
 
-def test_a_new_server_says_that_there_is_nothing_yet() -> None:
-    page = text_of(status_page(empty(), WELL, NOW))
+def test_the_page_of_a_new_server_says_that_there_is_nothing_yet() -> None:
+    page = text_of(status_page(empty_inbox(), WELL, NOW))
     assert "All is well It looks after no repositories. Nothing is waiting." in page
     assert "No delivery to show here." in page
     assert "None. Once the App" in page
     assert "What it did so far" not in page
 
 
-def test_every_page_is_reached_and_no_delivery_is_shown_twice() -> None:
-    ledger = hostile()
+def test_paging_shows_every_delivery_once() -> None:
+    inbox = hostile_inbox()
     shown: list[str] = []
-    page = status(ledger)
+    page = status(inbox)
     for _ in range(9):
-        found = [link for link in links(page) if link.startswith("/deliveries/")]
-        assert len(found) <= PAGE
-        shown += found
+        page_links = [link for link in links(page) if link.startswith("/deliveries/")]
+        assert len(page_links) <= PAGE
+        shown += page_links
         older = [link for link in links(page) if "before=" in link]
         if not older:
             break
-        page = status(ledger, DeliveryFilter(before=int(older[0].partition("before=")[2].partition("#")[0])))
+        page = status(inbox, DeliveryFilter(before=int(older[0].partition("before=")[2].partition("#")[0])))
         assert "Newest" in text_of(page)
-    assert shown == [f"/deliveries/{row.seq}" for row in ledger.deliveries(limit=999)]
+    assert shown == [f"/deliveries/{row.seq}" for row in inbox.deliveries(limit=999)]
 
 
-def test_deliveries_of_one_state_and_one_repository_are_shown_alone() -> None:
-    ledger = a_day()
+def test_deliveries_can_be_filtered_by_state_and_repository() -> None:
+    inbox = sample_inbox()
     for state, expected in (("dead", 1), ("waiting", 2), ("dropped", 0)):
-        page = status(ledger, DeliveryFilter(state=state))  # type: ignore[arg-type]
+        page = status(inbox, DeliveryFilter(state=state))  # type: ignore[arg-type]
         assert len([link for link in links(page) if link.startswith("/deliveries/")]) == expected
         assert page.count('aria-current="page"') == 1
-    page = status(ledger, DeliveryFilter(repository=RepositoryKey(1, 17)))
+    page = status(inbox, DeliveryFilter(repository=RepositoryKey(1, 17)))
     assert "Deliveries of octo-org/compass" in text_of(page)
-    found = {int(link.rpartition("/")[2]) for link in links(page) if link.startswith("/deliveries/")}
-    assert found == {row.seq for row in ledger.deliveries(repository=RepositoryKey(1, 17))}
+    seqs = {int(link.rpartition("/")[2]) for link in links(page) if link.startswith("/deliveries/")}
+    assert seqs == {row.seq for row in inbox.deliveries(repository=RepositoryKey(1, 17))}
     assert "/?state=dead&repository=1-17#deliveries" in links(page)
 
 
-def test_each_repository_leads_to_its_deliveries() -> None:
-    page = status(a_day())
+def test_each_repository_links_to_its_deliveries() -> None:
+    page = status(sample_inbox())
     assert {f"/?repository=1-{number}#deliveries" for number in (17, 18, 19, 20)} <= set(links(page))
     assert "octo-org/harbour private" in text_of(page)
 
 
 def test_only_a_hundred_repositories_are_listed() -> None:
-    ledger = empty()
+    inbox = empty_inbox()
     for number in range(1, 131):
-        ledger.installations().store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
-    page = text_of(status_page(ledger, WELL, NOW))
+        inbox.installations().store_repository(RepositoryKey(1, number), f"octo-org/p{number}", private=False)
+    page = text_of(status_page(inbox, WELL, NOW))
     assert "130 repositories" in page
     assert "and 30 more" in page
 
 
-@pytest.mark.parametrize("make", [a_day, hostile, empty])
+@pytest.mark.parametrize("make", [sample_inbox, hostile_inbox, empty_inbox])
 def test_no_page_has_a_script_a_form_or_anything_from_elsewhere(make: object) -> None:
     page = status(make())  # type: ignore[operator]
     assert not re.search(
@@ -136,26 +146,26 @@ def test_no_page_has_a_script_a_form_or_anything_from_elsewhere(make: object) ->
     assert all(link.startswith(("/", "#", "https://github.com/")) for link in links(page))
 
 
-def test_names_are_text_whatever_is_in_them() -> None:
-    page = status(hostile())
+def test_hostile_names_are_escaped() -> None:
+    page = status(hostile_inbox())
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
-def test_what_the_server_asked_of_itself_is_shown_by_the_name_of_its_repository() -> None:
-    ledger = a_day()
-    ledger.put([Arrival("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
-    assert "Waiting octo-org/harbour automatic check" in text_of(status(ledger))
-    assert "octo-org/harbour automatic check" in text_of(delivery_page(ledger.delivery(16), NOW, "octo-org/harbour"))
+def test_an_automatic_check_is_shown_with_the_name_of_its_repository() -> None:
+    inbox = sample_inbox()
+    inbox.put([Arrival("7:catch-up-1-18-1", RepositoryKey(1, 18), Event("catch-up"), received_at=NOW)])
+    assert "Waiting octo-org/harbour automatic check" in text_of(status(inbox))
+    assert "octo-org/harbour automatic check" in text_of(delivery_page(inbox.delivery(16), NOW, "octo-org/harbour"))
 
 
-def test_an_address_that_is_none_is_no_link() -> None:
+def test_a_javascript_url_does_not_become_a_link() -> None:
     page = delivery_page((replace(DELIVERY, url="javascript:alert(1)"), None), NOW)
     assert "javascript" not in page
 
 
-def test_the_policy_names_the_style_that_the_page_has() -> None:
-    page = status(a_day())
+def test_the_content_security_policy_allows_only_the_style_of_the_page() -> None:
+    page = status(sample_inbox())
     inline = page.partition("<style>")[2].partition("</style>")[0]
     assert inline == style()
     digest = b64encode(hashlib.sha256(inline.encode()).digest()).decode()
@@ -163,10 +173,10 @@ def test_the_policy_names_the_style_that_the_page_has() -> None:
     assert unescape(page.partition('http-equiv="Content-Security-Policy" content="')[2].partition('"')[0]) == policy()
 
 
-def test_the_steps_of_a_delivery_are_told_with_its_run() -> None:
-    ledger = a_day()
+def test_the_page_of_a_delivery_shows_its_run_and_stages() -> None:
+    inbox = sample_inbox()
     seq = 1 + next(n for n, past in enumerate(DAY) if past.said == "updated")
-    page = delivery_page(ledger.delivery(seq), NOW)
+    page = delivery_page(inbox.delivery(seq), NOW)
     text = text_of(page)
     assert "octo-org/compass #4131 comment created, delivery 6, 1 h ago" in text
     assert "A run of its repository began 340 ms after it arrived, by worker mill-4711-c0ffee" in text
@@ -178,13 +188,13 @@ def test_the_steps_of_a_delivery_are_told_with_its_run() -> None:
     assert "deliveries replay" not in text
 
 
-def test_a_delivery_that_was_put_aside_says_how_it_is_replayed() -> None:
-    text = text_of(delivery_page(a_day().delivery(5), NOW))
+def test_the_page_of_a_dead_delivery_shows_how_to_replay_it() -> None:
+    text = text_of(delivery_page(sample_inbox().delivery(5), NOW))
     assert "precedent deliveries replay 5" in text
     assert "precedent deliveries drop 5" in text
 
 
-def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
+def test_the_page_of_a_waiting_delivery_shows_its_next_attempt() -> None:
     waiting = replace(DELIVERY, state="waiting", attempts=2, next_at=NOW + 60_000, reason="GitHub did not answer")
     text = text_of(delivery_page((waiting, None), NOW))
     assert "Retrying GitHub did not answer" in text
@@ -192,24 +202,24 @@ def test_a_delivery_that_waits_says_when_it_is_tried_again() -> None:
     assert "22 November 2026, 12:21:00 Next try" in text
 
 
-def test_a_run_that_had_it_before_is_not_told_as_the_one_that_has_it() -> None:
+def test_an_earlier_run_is_not_shown_as_the_run_of_a_delivery() -> None:
     run = RunRow("other", RepositoryKey(1, 17), "mill", NOW)
     assert "A run" not in text_of(delivery_page((DELIVERY, run), NOW))
 
 
-def test_a_delivery_that_is_not_known_says_so() -> None:
+def test_the_page_of_an_unknown_delivery_says_so() -> None:
     assert "No such delivery" in text_of(delivery_page(None, NOW))
 
 
-def test_an_installation_is_told_without_a_repository() -> None:
-    came = replace(
+def test_an_installation_event_is_shown_without_a_repository() -> None:
+    installed = replace(
         DELIVERY,
         repository=RepositoryKey(1, 0),
         event=Event("installation", "created"),
         name="",
         extra=(("account", "octo-org"),),
     )
-    text = text_of(delivery_page((came, None), NOW))
+    text = text_of(delivery_page((installed, None), NOW))
     assert "installation 1 App created" in text
     assert "Of the account octo-org" in text
 
@@ -228,12 +238,12 @@ def test_an_installation_is_told_without_a_repository() -> None:
         ("dropped", "", 0, "Dropped"),
     ],
 )
-def test_badges_say_what_became_of_it(state: State, said: str, attempts: int, name: str) -> None:
+def test_a_badge_shows_the_outcome_of_a_delivery(state: State, said: str, attempts: int, name: str) -> None:
     assert badge(replace(DELIVERY, state=state, said=said, attempts=attempts)).name == name
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "said"),
+    ("milliseconds", "text"),
     [
         (-5_000, "just now"),
         (1_999, "just now"),
@@ -245,11 +255,11 @@ def test_badges_say_what_became_of_it(state: State, said: str, attempts: int, na
         (48 * 3_600_000, "2 days ago"),
     ],
 )
-def test_the_past_is_told_shortly(milliseconds: int, said: str) -> None:
-    assert moment(NOW - milliseconds, NOW).ago.replace("\u00a0", " ") == said
+def test_past_times_are_shown_briefly(milliseconds: int, text: str) -> None:
+    assert moment(NOW - milliseconds, NOW).ago.replace("\u00a0", " ") == text
 
 
-def test_spans_numbers_and_lists_are_told_in_words() -> None:
+def test_durations_counts_and_lists_are_formatted_in_words() -> None:
     assert [format_duration(s) for s in (0, 0.0004, 0.25, 2.34, 90, 7_000, 9_000)] == [
         "0 s", "0 s", "250 ms", "2.3 s", "2 min", "117 min", "2.5 h",
     ]  # fmt: skip
@@ -265,35 +275,35 @@ def test_spans_numbers_and_lists_are_told_in_words() -> None:
 @given(
     st.lists(
         st.builds(
-            Past,
+            PastDelivery,
             st.floats(0, 9_999),
             st.integers(0, 3),
-            st.just(opened(3)),
+            st.just(issue_opened(3)),
             st.sampled_from(["silent", "created", ""]),
             st.text(max_size=50),
         ),
         max_size=4,
     )
 )
-def test_no_day_breaks_the_page(days: list[Past]) -> None:
-    page = status(a_day(sorted(days, key=lambda past: -past.minutes)))
+def test_no_data_breaks_the_page(days: list[PastDelivery]) -> None:
+    page = status(sample_inbox(sorted(days, key=lambda past: -past.minutes)))
     assert page.startswith("<!doctype html>")
     assert page.rstrip().endswith("</html>")
 
 
-def test_the_nearest_stand_on_both_pages_without_a_word_of_them() -> None:
-    ledger = a_day([])
-    came = NOW - 300_000
+def test_both_pages_list_the_nearest_threads_without_quoting_them() -> None:
+    inbox = sample_inbox([])
+    received_at = NOW - 300_000
     arrival = Arrival(
-        "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, came, "9"
+        "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, received_at, "9"
     )
-    ledger.put([arrival])
-    work = ledger.begin(leased(ledger, arrival.repository))
+    inbox.put([arrival])
+    work = inbox.begin(take_lease(inbox, arrival.repository))
     assert work is not None
-    told = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
-    result = Result(work.deliveries[0].seq, "done", told.reason, said="silent", nearest=nearest(told))
-    ledger.end(work, [result], RunReport())
-    pages = (status_page(ledger, (), NOW), delivery_page(ledger.delivery(work.deliveries[0].seq), NOW))
+    comment = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
+    result = Result(work.deliveries[0].seq, "done", comment.reason, said="silent", nearest=nearest(comment))
+    inbox.end(work, [result], RunReport())
+    pages = (status_page(inbox, (), NOW), delivery_page(inbox.delivery(work.deliveries[0].seq), NOW))
     for page in pages:
         assert "#7" in page
         assert "0.51" in page

@@ -1,4 +1,4 @@
-"""From a webhook to the comment: the server says what the Action says of the same events."""
+"""From a webhook to the comment: the server writes what the Action writes for the same events."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 DECISION = "We decided to use PostgreSQL for the session store: Redis lost every session on a restart."
 
 
-def told_before(github: FakeGitHub) -> None:
-    """Issue 1 decides for a database, issue 2 is a wish that was declined."""
+def add_history(github: FakeGitHub) -> None:
+    """Add issue 1, which decides on a database, and issue 2, a declined request."""
     github.set_permission("octocat", "write")
     github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
     github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
@@ -31,31 +31,31 @@ def told_before(github: FakeGitHub) -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ServerStage]:
-    made = ServerStage(tmp_path / "server")
-    told_before(made.github)
-    yield made
-    made.close()
-    assert made.github.violations == []
+    stage = ServerStage(tmp_path / "server")
+    add_history(stage.github)
+    yield stage
+    stage.close()
+    assert stage.github.violations == []
 
 
 @pytest.fixture
 def action(tmp_path: Path) -> Iterator[Stage]:
     (tmp_path / "action").mkdir()
-    with Stage(tmp_path / "action", None) as made:  # type: ignore[arg-type]  # the real time, as the server has it
-        told_before(made.github)
-        yield made
+    with Stage(tmp_path / "action", None) as stage:  # type: ignore[arg-type]  # the real time, as on the server
+        add_history(stage.github)
+        yield stage
 
 
-def said(github: FakeGitHub, login: str, number: int, site: str, instance: str) -> list[str]:
-    """Our comments on an issue, without what differs between two places; the second half of a seal is of the text."""
+def our_comments(github: FakeGitHub, login: str, number: int, site: str, instance: str) -> list[str]:
+    """Return our comments on an issue without what differs between two sites, such as the second half of a seal."""
     texts = [str(comment.body) for comment in github.comments_by(login, number)]
     texts = [re.sub(r"(?<=reply=)[0-9]+", "COMMENT", text) for text in texts]
     texts = [text.replace(site, "SITE").replace(f"precedent:v1 id={instance}", "precedent:v1") for text in texts]
     return [re.sub(r"(?<=precedent-seal [0-9a-f]{16}) [0-9a-f]{16}", "", text) for text in texts]
 
 
-def opened(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
-    """One after the other: an issue that points at another, a comment that does, and a command."""
+def open_issues(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
+    """Yield one after the other an issue that refers to another, such a comment, and a command."""
     number = github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
     yield "issues", "opened", number
     number = github.open_issue("hubot", "Printing at night", "It is too bright.")
@@ -64,24 +64,24 @@ def opened(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
     yield "issue_comment", "created", number, github.comment(number, "octocat", "/precedent search session store")
 
 
-def test_three_deliveries_bring_the_comments_that_the_action_writes(server: ServerStage, action: Stage) -> None:
+def test_the_server_writes_the_same_comments_as_the_action(server: ServerStage, action: Stage) -> None:
     server.start()
     numbers = []
-    for what in opened(server.github):
-        assert server.deliver(*what) == 202
+    for event in open_issues(server.github):
+        assert server.deliver(*event) == 202
         server.settle(READY)
-        numbers.append(what[2])
-    for what in opened(action.github):
-        assert action.act(*what) == 0
+        numbers.append(event[2])
+    for event in open_issues(action.github):
+        assert action.act(*event) == 0
     for number in numbers:
-        ours = said(server.github, f"{SLUG}[bot]", number, server.git.url, "app")
-        assert ours == said(action.github, BOT, number, action.git.url, "action")
+        ours = our_comments(server.github, f"{SLUG}[bot]", number, server.git.url, "app")
+        assert ours == our_comments(action.github, BOT, number, action.git.url, "action")
         assert ours, f"nothing was said on {number}"
 
 
 @pytest.mark.waits
-def test_what_an_issue_shows_of_another_stays_true(server: ServerStage) -> None:
-    """Twelve comments quote a decision that is deleted: ten are changed in the run of that event, two in the next."""
+def test_comments_change_when_the_decision_they_quote_is_deleted(server: ServerStage) -> None:
+    """Twelve comments quote a deleted decision: the run of that event changes ten of them, the next run two."""
     server.start()
     github, login = server.github, f"{SLUG}[bot]"
     numbers = [github.open_issue("monalisa", f"Which database, {n}", "What did we choose in #1?") for n in range(12)]
@@ -98,9 +98,9 @@ def test_what_an_issue_shows_of_another_stays_true(server: ServerStage) -> None:
     until(lambda: all(DECISION not in github.comments_by(login, number)[0].body for number in numbers), 200)
 
 
-def test_what_was_said_and_why_is_on_the_status_page(server: ServerStage) -> None:
+def test_the_status_page_links_to_the_comment(server: ServerStage) -> None:
     server.start()
-    server.rest()  # the first look around would else meet the issue, and answer it, before GitHub tells of it
+    server.wait_for_resync()  # or the first resync would find the issue and answer it before its delivery
     number = server.github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
     assert server.deliver("issues", "opened", number) == 202
     server.settle(READY)

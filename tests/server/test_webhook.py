@@ -1,4 +1,4 @@
-"""Requests as bytes: what is stored, what is dropped, what is refused, and in which order that is found out."""
+"""Requests as bytes: what is stored, dropped or refused, and in which order the checks come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bot.github.events import Event
 from bot.server.model import Arrival, DroppedDelivery, Priority, Refused, RepositoryKey
 from bot.server.webhook import WebhookRules, check_headers, is_signed, receive
 from tests.fakes.github import FakeGitHub
-from tests.server.client import SECRET, delivered, issue_event, signature
+from tests.server.client import SECRET, delivery_headers, issue_event, signature
 
 RULES = WebhookRules(7, (SECRET, b"the secret before that one"), "helper[bot]")
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -27,32 +27,32 @@ def raw(headers: dict[str, str]) -> dict[bytes, bytes]:
     return {name.lower().encode("latin-1"): value.encode("latin-1") for name, value in headers.items()}
 
 
-def heard(payload: Any, event: str = "issues", method: str = "POST", **changed: str | None) -> Any:
+def receive_event(payload: Any, event: str = "issues", method: str = "POST", **overrides: str | None) -> Any:
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    headers = raw(delivered(body, event, GUID, **changed))
+    headers = raw(delivery_headers(body, event, GUID, **overrides))
     return receive(method, headers, body, RULES, NOW, "request-1")
 
 
-def status(payload: Any, event: str = "issues", method: str = "POST", **changed: str | None) -> int:
-    found = heard(payload, event, method, **changed)
-    return found.status if isinstance(found, Refused) else 202
+def status(payload: Any, event: str = "issues", method: str = "POST", **overrides: str | None) -> int:
+    received = receive_event(payload, event, method, **overrides)
+    return received.status if isinstance(received, Refused) else 202
 
 
 def with_installation(github: FakeGitHub, *args: Any, **more: Any) -> dict[str, Any]:
     return github.payload(*args, **more) | {"installation": {"id": 5}}
 
 
-def test_an_opened_issue_becomes_an_arrival_without_a_word_of_anybody(github: FakeGitHub) -> None:
+def test_an_opened_issue_becomes_an_arrival_without_its_text_or_author(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Sesame", "a secret word")
     payload = with_installation(github, "issues", "opened", number)
-    place = payload["repository"]
-    arrival = heard(payload)
+    repository = payload["repository"]
+    arrival = receive_event(payload)
     assert arrival == Arrival(
         id=f"7:{GUID}",
-        repository=RepositoryKey(5, place["id"]),
+        repository=RepositoryKey(5, repository["id"]),
         event=Event("issues", "opened", number),
-        name=place["full_name"],
-        private=place["private"],
+        name=repository["full_name"],
+        private=repository["private"],
         received_at=NOW,
         request="request-1",
         priority=Priority.URGENT,
@@ -60,18 +60,18 @@ def test_an_opened_issue_becomes_an_arrival_without_a_word_of_anybody(github: Fa
     assert not any(word in repr(arrival) for word in ("Sesame", "secret word", "octocat'"))
 
 
-def test_of_a_comment_its_number_is_kept_and_not_its_author(github: FakeGitHub) -> None:
+def test_a_comment_becomes_an_arrival_with_its_number_but_not_its_author(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash")
     comment = github.comment(number, "hubot", "Me too")
-    arrival = heard(with_installation(github, "issue_comment", "created", number, comment), "issue_comment")
+    arrival = receive_event(with_installation(github, "issue_comment", "created", number, comment), "issue_comment")
     assert arrival.event == Event("issue_comment", "created", number, comment_id=comment)
 
 
-def test_of_a_discussion_the_number_is_kept_and_nobody_waits(github: FakeGitHub) -> None:
+def test_a_discussion_becomes_an_arrival_without_urgency(github: FakeGitHub) -> None:
     number = github.discuss("octocat", "How?")
     comment = github.say(number, "hubot", "/precedent search that")
-    for name, action, made in (("discussion", "created", None), ("discussion_comment", "created", comment)):
-        arrival = heard(with_installation(github, name, action, number, made), name)
+    for name, action, comment_id in (("discussion", "created", None), ("discussion_comment", "created", comment)):
+        arrival = receive_event(with_installation(github, name, action, number, comment_id), name)
         assert (arrival.event, arrival.priority) == (Event(name, action, number), Priority.CHANGE)
 
 
@@ -115,7 +115,7 @@ ORDER = {
 
 @pytest.mark.parametrize("first", ORDER)
 @pytest.mark.parametrize("second", ORDER)
-def test_of_two_faults_the_earlier_check_speaks(first: int, second: int) -> None:
+def test_of_two_faults_the_earlier_check_decides_the_status(first: int, second: int) -> None:
     order = list(ORDER)
     expected = min(first, second, key=order.index)
     method = "GET" if 405 in (first, second) else "POST"
@@ -124,167 +124,170 @@ def test_of_two_faults_the_earlier_check_speaks(first: int, second: int) -> None
     )
 
 
-def test_the_size_is_looked_at_before_the_event_and_the_signature() -> None:
+def test_the_size_is_checked_before_the_event_and_the_signature() -> None:
     too_long = str(26 * 1024 * 1024)
     assert status(issue_event(1), content_length=too_long, x_github_event=None, x_hub_signature_256=None) == 413
 
 
-def test_everything_that_headers_tell_is_known_before_the_body() -> None:
+def test_headers_are_checked_before_the_body_is_read() -> None:
     for expected, name, changed in REFUSALS:
-        headers = raw(delivered(b"{}", guid=GUID, **changed))
-        found = check_headers("GET" if expected == 405 else "POST", headers)
+        headers = raw(delivery_headers(b"{}", guid=GUID, **changed))
+        checked = check_headers("GET" if expected == 405 else "POST", headers)
         later = name in ("another one", "no delivery", "a delivery that is no GUID")
-        assert found == 2 if later else isinstance(found, Refused) and found.status == expected
+        assert checked == 2 if later else isinstance(checked, Refused) and checked.status == expected
 
 
-def test_nothing_is_parsed_before_the_signature_is_good() -> None:
+def test_no_body_is_parsed_before_its_signature_is_verified() -> None:
     assert status(b"no JSON", x_hub_signature_256=signature(b"another body")) == 403
     assert status(b"no JSON", x_github_delivery=None, x_hub_signature_256=signature(b"another body")) == 403
 
 
 @pytest.mark.parametrize("body", [b"", b"no JSON", b"[]", b'"text"', b"[" * 100_000, b"\xff\xfe", b"1" * 6_000])
-def test_a_good_signature_of_what_is_no_object_is_refused(body: bytes) -> None:
+def test_a_signed_body_that_is_not_a_json_object_is_refused(body: bytes) -> None:
     assert status(body) == 400
 
 
 @pytest.mark.parametrize("part", ["installation", "repository"])
 @pytest.mark.parametrize("wrong", [None, {}, [], {"id": "5"}, {"id": 0}, {"id": -1}, {"id": True}, {"id": 2**60}])
-def test_a_payload_without_numbers_of_its_place_is_refused(part: str, wrong: object) -> None:
+def test_a_payload_without_valid_installation_and_repository_ids_is_refused(part: str, wrong: object) -> None:
     assert status(issue_event(1) | {part: wrong}) == 400
 
 
-def test_the_vector_of_the_documentation_is_signed() -> None:
+def test_the_example_signature_of_githubs_documentation_is_valid() -> None:
     expected = b"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
     assert is_signed(b"Hello, World!", expected, (SECRET,))
 
 
-def test_the_secret_before_is_good_as_well_and_no_third_one() -> None:
+def test_the_current_and_the_previous_secret_are_valid_and_no_other() -> None:
     body = json.dumps(issue_event(1)).encode()
     assert status(body, x_hub_signature_256=signature(body, RULES.secrets[1])) == 202
     assert status(body, x_hub_signature_256=signature(body, b"a secret of long ago")) == 403
     assert status(body, x_hub_signature_256=signature(body, b"")) == 403
 
 
-@pytest.mark.parametrize("place", [7, 38, 70])
-def test_one_wrong_digit_of_a_signature_is_seen(place: int) -> None:
+@pytest.mark.parametrize("position", [7, 38, 70])
+def test_one_wrong_digit_makes_a_signature_invalid(position: int) -> None:
     body = json.dumps(issue_event(1)).encode()
-    good = signature(body)
-    wrong = good[:place] + ("0" if good[place] != "0" else "1") + good[place + 1 :]
-    assert (status(body, x_hub_signature_256=good), status(body, x_hub_signature_256=wrong)) == (202, 403)
+    valid = signature(body)
+    wrong = valid[:position] + ("0" if valid[position] != "0" else "1") + valid[position + 1 :]
+    assert (status(body, x_hub_signature_256=valid), status(body, x_hub_signature_256=wrong)) == (202, 403)
 
 
-def test_a_signature_takes_as_long_to_look_at_whichever_secret_made_it() -> None:
+def test_checking_a_signature_takes_equally_long_for_each_secret() -> None:
     body = bytes(2_000_000)
     signatures = [signature(body, secret).encode() for secret in (*RULES.secrets, b"neither")]
 
-    def seconds(given: bytes) -> float:
+    def seconds(sent_signature: bytes) -> float:
         began = time.thread_time()
-        is_signed(body, given, RULES.secrets)
+        is_signed(body, sent_signature, RULES.secrets)
         return time.thread_time() - began
 
-    first, second, neither = (min(seconds(given) for _ in range(7)) for given in signatures)
+    first, second, neither = (min(seconds(sent_signature) for _ in range(7)) for sent_signature in signatures)
     assert max(first, second, neither) < 1.5 * min(first, second, neither)
 
 
-def test_json_that_was_written_anew_is_not_what_was_signed() -> None:
+def test_reformatted_json_does_not_match_its_signature() -> None:
     body = json.dumps(issue_event(1)).encode()
-    again = json.dumps(json.loads(body), separators=(",", ":")).encode()
-    assert status(again, x_hub_signature_256=signature(body)) == 403
+    reformatted = json.dumps(json.loads(body), separators=(",", ":")).encode()
+    assert status(reformatted, x_hub_signature_256=signature(body)) == 403
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_one_flipped_bit_anywhere_is_seen(data: st.DataObject) -> None:
+def test_any_flipped_bit_in_the_body_invalidates_the_signature(data: st.DataObject) -> None:
     body = json.dumps(issue_event(1)).encode()
-    place = data.draw(st.integers(0, len(body) * 8 - 1))
+    bit = data.draw(st.integers(0, len(body) * 8 - 1))
     flipped = bytearray(body)
-    flipped[place // 8] ^= 1 << place % 8
+    flipped[bit // 8] ^= 1 << bit % 8
     assert status(bytes(flipped), x_hub_signature_256=signature(body)) == 403
 
 
-def test_a_body_that_is_shorter_than_it_said_is_refused() -> None:
+def test_a_body_whose_length_differs_from_content_length_is_refused() -> None:
     assert status(issue_event(1), content_length="3") == 400
 
 
 @pytest.mark.parametrize("event", ["ping", "star", "workflow_job", "github_app_authorization", "pull_request"])
-def test_what_we_do_not_listen_to_is_dropped(event: str) -> None:
-    assert heard({"zen": "Keep it logically awesome."}, event) == DroppedDelivery(
+def test_events_that_we_do_not_handle_are_dropped(event: str) -> None:
+    assert receive_event({"zen": "Keep it logically awesome."}, event) == DroppedDelivery(
         "ping" if event == "ping" else "unknown event"
     )
 
 
 @pytest.mark.parametrize("name", ["issue_comment", "discussion_comment"])
 @pytest.mark.parametrize("action", ["created", "edited"])
-def test_what_we_wrote_ourselves_is_dropped(action: str, name: str) -> None:
-    said = issue_event(1, action=action) | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
-    assert heard(said | {"sender": {"login": "Helper[bot]"}}, name) == DroppedDelivery("our own comment")
+def test_our_own_comments_are_dropped(action: str, name: str) -> None:
+    payload = issue_event(1, action=action) | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
+    assert receive_event(payload | {"sender": {"login": "Helper[bot]"}}, name) == DroppedDelivery("our own comment")
 
 
-def test_what_people_do_to_our_comments_is_heard() -> None:
-    said = issue_event(1, action="deleted") | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
-    assert isinstance(heard(said, "issue_comment"), Arrival)
+def test_changes_by_others_to_our_comments_are_accepted() -> None:
+    payload = issue_event(1, action="deleted") | {"comment": {"id": 3, "user": {"login": "helper[bot]"}}}
+    assert isinstance(receive_event(payload, "issue_comment"), Arrival)
 
 
 @pytest.mark.parametrize(
-    ("ref", "is_kept"),
+    ("ref", "is_accepted"),
     [("refs/heads/main", True), ("refs/heads/precedent", False), ("refs/tags/main", False), (None, False), ("", False)],
 )
-def test_of_pushes_only_those_to_the_default_branch_are_heard(ref: str | None, is_kept: bool) -> None:
-    found = heard(issue_event(1) | {"ref": ref}, "push")
-    assert isinstance(found, Arrival) if is_kept else found == DroppedDelivery("not the default branch")
+def test_only_pushes_to_the_default_branch_are_accepted(ref: str | None, is_accepted: bool) -> None:
+    received = receive_event(issue_event(1) | {"ref": ref}, "push")
+    assert isinstance(received, Arrival) if is_accepted else received == DroppedDelivery("not the default branch")
 
 
-def test_a_push_where_the_default_branch_is_not_named_is_dropped() -> None:
+def test_a_push_without_a_known_default_branch_is_dropped() -> None:
     payload: dict[str, Any] = issue_event(1) | {"ref": "refs/tags/v1"}
     del payload["repository"]["default_branch"]
-    assert heard(payload, "push") == DroppedDelivery("not the default branch")
+    assert receive_event(payload, "push") == DroppedDelivery("not the default branch")
 
 
-def test_an_installation_goes_to_its_own_repository_with_its_account_and_repositories() -> None:
+def test_an_installation_event_gets_its_own_key_and_lists_account_and_repositories() -> None:
     payload = {
         "action": "created",
         "installation": {"id": 5, "account": {"login": "octo-org"}},
         "repositories": [{"id": 17}, {"id": 18}, {"id": "x"}, None],
     }
-    arrival = heard(payload, "installation")
+    arrival = receive_event(payload, "installation")
     assert (arrival.repository, arrival.event) == (RepositoryKey(5, 0), Event("installation", "created"))
     assert arrival.extra == (("account", "octo-org"), ("added", "17,18"))
 
 
-def test_repositories_that_come_and_go_are_named_by_their_numbers() -> None:
+def test_added_and_removed_repositories_are_listed_by_id() -> None:
     payload = {
         "action": "removed",
         "installation": {"id": 5, "account": {"login": "octo-org"}},
         "repositories_added": [],
         "repositories_removed": [{"id": 17}, {"id": 18}],
     }
-    assert dict(heard(payload, "installation_repositories").extra) == {"account": "octo-org", "removed": "17,18"}
+    assert dict(receive_event(payload, "installation_repositories").extra) == {
+        "account": "octo-org",
+        "removed": "17,18",
+    }
 
 
-def test_a_rename_goes_to_the_repository_of_the_installation_and_says_whose_it_is() -> None:
-    arrival = heard(issue_event(1, action="renamed"), "repository")
+def test_a_rename_gets_the_key_of_the_installation_and_the_id_of_the_repository() -> None:
+    arrival = receive_event(issue_event(1, action="renamed"), "repository")
     assert (arrival.repository, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
     assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
     assert arrival.extra == (("repository", "17"),)
 
 
-def test_a_transferred_issue_keeps_where_it_went(github: FakeGitHub) -> None:
+def test_a_transferred_issue_records_its_destination(github: FakeGitHub) -> None:
     payload = issue_event(3, action="transferred") | {
         "changes": {"new_issue": {"number": 9}, "new_repository": {"full_name": "octo-org/other"}}
     }
-    assert heard(payload).event == Event("issues", "transferred", 3, moved_to="octo-org/other#9")
+    assert receive_event(payload).event == Event("issues", "transferred", 3, moved_to="octo-org/other#9")
 
 
-def test_one_delivery_has_one_id_however_it_is_spelt() -> None:
-    assert heard(issue_event(1), x_github_delivery=GUID.upper()).id == f"7:{GUID}"
+def test_the_case_of_a_guid_does_not_matter() -> None:
+    assert receive_event(issue_event(1), x_github_delivery=GUID.upper()).id == f"7:{GUID}"
 
 
-def test_a_repository_that_does_not_say_is_taken_for_private() -> None:
+def test_a_repository_of_unknown_visibility_counts_as_private() -> None:
     payload: dict[str, Any] = issue_event(1)
     del payload["repository"]["private"]
-    assert heard(payload).private
+    assert receive_event(payload).private
     payload["repository"]["private"] = False
-    assert not heard(payload).private
+    assert not receive_event(payload).private
 
 
 def test_no_secret_is_in_the_repr_of_the_rules() -> None:
@@ -292,12 +295,12 @@ def test_no_secret_is_in_the_repr_of_the_rules() -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivered(b""))]), st.binary(max_size=80)))
-def test_no_request_is_answered_with_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
-    whole = raw(delivered(body)) | headers
-    assert isinstance(receive("POST", whole, body, RULES, NOW, ""), Arrival | DroppedDelivery | Refused)
+@given(st.binary(max_size=200), st.dictionaries(st.sampled_from([*raw(delivery_headers(b""))]), st.binary(max_size=80)))
+def test_no_request_causes_a_crash(body: bytes, headers: dict[bytes, bytes]) -> None:
+    all_headers = raw(delivery_headers(body)) | headers
+    assert isinstance(receive("POST", all_headers, body, RULES, NOW, ""), Arrival | DroppedDelivery | Refused)
     signed = b"sha256=" + hmac.new(SECRET, body, hashlib.sha256).hexdigest().encode()
     assert isinstance(
-        receive("POST", whole | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""),
+        receive("POST", all_headers | {b"x-hub-signature-256": signed}, body, RULES, NOW, ""),
         Arrival | DroppedDelivery | Refused,
     )

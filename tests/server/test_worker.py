@@ -1,4 +1,4 @@
-"""One worker, on a queue in SQLite: works, renews its leases, ends when it may have lost one, drains when told to."""
+"""One worker on a queue in SQLite: it works, renews leases, ends when it may have lost one, and drains on request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE, WorkQueue
 from bot.server.worker import HANGING, LOST, Task, Worker, WorkerExit
-from tests.server.queues import Queue, copied, keys, made_file, queue_in_database, until
+from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
 from tests.server.stage import ServerStage
 
 REPOSITORY = RepositoryKey(17, 4)
@@ -30,51 +30,51 @@ def arrival(number: int, repository: RepositoryKey = REPOSITORY) -> Arrival:
     return Arrival(f"1:{number}", repository, Event("issues", "opened", number))
 
 
-class House:
+class WorkerBench:
     """A queue in SQLite, and a worker on it."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
         self.inbox = queue.inbox
         self.stop = threading.Event()
-        self.go_on = threading.Event()
-        self.swept: list[float] = []
+        self.may_end = threading.Event()
+        self.sweeps: list[float] = []
         self.threads: list[threading.Thread] = []
 
     def run(self, lease: Lease) -> None:
         work = self.inbox.begin(lease)
         if lease.key == HANGS.text:
-            self.go_on.wait(60)
+            self.may_end.wait(60)
         if work:
             self.inbox.end(work, [Result(each.seq, "done", "nothing") for each in work.deliveries], RunReport())
 
     def worker(self, inbox: Inbox | None = None, parent: int = 0) -> Worker:
-        tasks = {"sweep": Task(lambda: self.swept.append(time.monotonic()), 15)}
+        tasks = {"sweep": Task(lambda: self.sweeps.append(time.monotonic()), 15)}
         return Worker(inbox or self.inbox, self.run, self.stop, 2, tasks, parent)
 
-    def alive(self, worker: Worker | None = None) -> tuple[threading.Thread, list[object]]:
-        """The worker at work in a thread, and how it ended."""
+    def run_in_thread(self, worker: Worker | None = None) -> tuple[threading.Thread, list[object]]:
+        """Run the worker in a thread; return the thread, and a list that gets the way it ended."""
         ended: list[object] = []
 
-        def live() -> None:
+        def run_worker() -> None:
             try:
                 ended.append((worker or self.worker()).run_until_stopped())
             except WorkerExit as error:
                 ended.append(error.code)
 
-        self.threads.append(threading.Thread(target=live, daemon=True))
+        self.threads.append(threading.Thread(target=run_worker, daemon=True))
         self.threads[-1].start()
         return self.threads[-1], ended
 
-    def hanging(self, worker: Worker) -> tuple[threading.Thread, list[object]]:
-        """The worker with a run that does not end."""
+    def run_hanging(self, worker: Worker) -> tuple[threading.Thread, list[object]]:
+        """Run the worker with a run that does not end."""
         self.inbox.put([arrival(1, HANGS)])
-        found = self.alive(worker)
+        running = self.run_in_thread(worker)
         until(lambda: self.inbox.counts()["working"] == 1)
-        return found
+        return running
 
     def close(self) -> None:
-        self.go_on.set()
+        self.may_end.set()
         self.stop.set()
         for thread in threading.enumerate():
             if thread in self.threads or thread.name.startswith("run-"):
@@ -82,36 +82,36 @@ class House:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with queue_in_database(copied(made_file(), tmp_path), tmp_path) as queue:
-        made = House(queue)
-        yield made
-        made.close()
+def bench(tmp_path: Path) -> Iterator[WorkerBench]:
+    with queue_in_database(copy_database(template_file(), tmp_path), tmp_path) as queue:
+        worker_bench = WorkerBench(queue)
+        yield worker_bench
+        worker_bench.close()
 
 
-def test_what_waits_is_done_and_the_end_is_clean(house: House) -> None:
-    house.inbox.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
-    thread, ended = house.alive()
-    until(lambda: house.inbox.counts().get("done") == 3)
-    until(lambda: house.swept)
-    house.stop.set()
+def test_a_worker_does_all_waiting_work_and_ends_cleanly(bench: WorkerBench) -> None:
+    bench.inbox.put([arrival(1), arrival(2), arrival(3, RepositoryKey(17, 5))])
+    thread, ended = bench.run_in_thread()
+    until(lambda: bench.inbox.counts().get("done") == 3)
+    until(lambda: bench.sweeps)
+    bench.stop.set()
     thread.join(10)
     assert ended == [True]
-    assert keys(house.inbox) == {"sweep"}, "the task is due again later"
+    assert keys(bench.inbox) == {"sweep"}, "the task is due again later"
 
 
-def test_a_worker_tells_that_it_lives(house: House) -> None:
-    house.alive()
-    until(lambda: "worker:one" in house.inbox.heartbeats())
-    _, note = house.inbox.heartbeats()["worker:one"]
+def test_a_worker_sends_a_heartbeat(bench: WorkerBench) -> None:
+    bench.run_in_thread()
+    until(lambda: "worker:one" in bench.inbox.heartbeats())
+    _, note = bench.inbox.heartbeats()["worker:one"]
     assert note["pid"] == os.getpid()
 
 
-def watched(house: House, file: Path, queue: WorkQueue) -> None:
-    """A worker over this queue that touches the file, which is there by now."""
-    inbox = Inbox(house.inbox.database, "one", house.queue.clock)
+def run_watched(bench: WorkerBench, file: Path, queue: WorkQueue) -> None:
+    """Run a worker on this queue that touches the file."""
+    inbox = Inbox(bench.inbox.database, "one", bench.queue.clock)
     inbox.queue = queue
-    house.alive(replace(house.worker(inbox), alive=file))
+    bench.run_in_thread(replace(bench.worker(inbox), alive=file))
 
 
 def is_touched(file: Path) -> bool:
@@ -121,18 +121,18 @@ def is_touched(file: Path) -> bool:
     return file.stat().st_mtime_ns > before
 
 
-def test_a_worker_touches_its_file_also_while_nothing_can_be_claimed(house: House, tmp_path: Path) -> None:
-    queue = Failing(house.inbox.database, house.queue.clock)
-    queue.left = 1_000_000
-    watched(house, tmp_path / "alive", queue)
+def test_a_worker_touches_its_file_even_while_the_queue_fails(bench: WorkerBench, tmp_path: Path) -> None:
+    queue = FlakyQueue(bench.inbox.database, bench.queue.clock)
+    queue.failures_left = 1_000_000
+    run_watched(bench, tmp_path / "alive", queue)
     until((tmp_path / "alive").exists)
     assert is_touched(tmp_path / "alive")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_worker_that_does_no_run_any_more_does_not_touch_its_file(house: House, tmp_path: Path) -> None:
-    queue = Broken(house.inbox.database, house.queue.clock)
-    watched(house, tmp_path / "alive", queue)
+def test_a_worker_whose_run_threads_died_does_not_touch_its_file(bench: WorkerBench, tmp_path: Path) -> None:
+    queue = BrokenQueue(bench.inbox.database, bench.queue.clock)
+    run_watched(bench, tmp_path / "alive", queue)
     until((tmp_path / "alive").exists)
     queue.is_broken = True
     until(lambda: not [each for each in threading.enumerate() if each.name.startswith("run-")])
@@ -141,14 +141,14 @@ def test_a_worker_that_does_no_run_any_more_does_not_touch_its_file(house: House
 
 
 @pytest.mark.slow
-def test_the_file_of_an_earlier_process_tells_nothing_about_a_worker(tmp_path: Path) -> None:
+def test_a_worker_removes_the_file_of_an_earlier_process(tmp_path: Path) -> None:
     file, stage = tmp_path / "alive", ServerStage(tmp_path)
     file.touch()
     try:
-        worker = stage.worker(0, "--alive", str(file), API_URL="http://127.0.0.1:9")
+        worker = stage.start_worker(0, "--alive", str(file), API_URL="http://127.0.0.1:9")
         worker.wait(60)
         assert not file.exists(), "it could not begin, as nobody answers there"
-        stage.worker(0, "--alive", str(file))
+        stage.start_worker(0, "--alive", str(file))
         until(file.exists, 60)
         assert is_touched(file)
     finally:
@@ -156,46 +156,46 @@ def test_the_file_of_an_earlier_process_tells_nothing_about_a_worker(tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_task_is_done_by_one_worker_and_beside_the_runs(house: House) -> None:
-    other = Inbox(house.inbox.database, "two", house.queue.clock)
-    blocked = Task(lambda: house.go_on.wait(20) and None, 15)
-    worker = Worker(house.inbox, house.run, house.stop, 1, {"sweep": blocked})
-    house.alive(worker)
+def test_a_task_is_done_by_one_worker_while_runs_continue(bench: WorkerBench) -> None:
+    other = Inbox(bench.inbox.database, "two", bench.queue.clock)
+    blocking_task = Task(lambda: bench.may_end.wait(20) and None, 15)
+    worker = Worker(bench.inbox, bench.run, bench.stop, 1, {"sweep": blocking_task})
+    bench.run_in_thread(worker)
     until(lambda: worker.busy == 1)
-    house.alive(house.worker(other))
-    house.inbox.put([arrival(1)])
-    until(lambda: house.inbox.counts().get("done") == 1)
-    assert house.swept == [], "the other worker has it"
+    bench.run_in_thread(bench.worker(other))
+    bench.inbox.put([arrival(1)])
+    until(lambda: bench.inbox.counts().get("done") == 1)
+    assert bench.sweeps == [], "the other worker has it"
 
 
 @pytest.mark.slow
-def test_who_has_lost_a_lease_ends_at_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_lost_a_lease_ends_at_once(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEWAL", 0.2)
-    thread, ended = house.hanging(house.worker())
-    house.queue.clock.ahead += LEASE + 1
-    taken = house.inbox.queue.claim("other")
-    while taken and taken.key != HANGS.text:
-        taken = house.inbox.queue.claim("other")
+    thread, ended = bench.run_hanging(bench.worker())
+    bench.queue.clock.ahead += LEASE + 1
+    lease = bench.inbox.queue.claim("other")
+    while lease and lease.key != HANGS.text:
+        lease = bench.inbox.queue.claim("other")
     thread.join(10)
     assert ended == [LOST]
 
 
 @pytest.mark.slow
-def test_leases_are_renewed_as_long_as_the_run_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_are_renewed_while_their_run_continues(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEWAL", 0.1)
-    _, ended = house.hanging(house.worker())
+    _, ended = bench.run_hanging(bench.worker())
     for _ in range(4):
-        house.queue.clock.ahead += LEASE - 5_000
+        bench.queue.clock.ahead += LEASE - 5_000
         time.sleep(1)
-    assert house.inbox.queue.claim("other") is None
-    house.go_on.set()
-    until(lambda: house.inbox.counts().get("done") == 1)
+    assert bench.inbox.queue.claim("other") is None
+    bench.may_end.set()
+    until(lambda: bench.inbox.counts().get("done") == 1)
     assert ended == []
 
 
 @pytest.mark.slow
-def test_a_run_that_hangs_ends_the_worker(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    thread, ended = house.hanging(house.worker())
+def test_a_run_that_hangs_ends_the_worker(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, ended = bench.run_hanging(bench.worker())
     time.sleep(1)
     assert ended == []
     assert HANGING > 600, "a first reading takes five minutes"
@@ -204,33 +204,33 @@ def test_a_run_that_hangs_ends_the_worker(house: House, monkeypatch: pytest.Monk
     assert ended == [LOST]
 
 
-def test_a_worker_drains_when_who_started_it_is_gone(house: House) -> None:
-    thread, ended = house.alive(house.worker(parent=1))
+def test_a_worker_drains_when_its_parent_is_gone(bench: WorkerBench) -> None:
+    thread, ended = bench.run_in_thread(bench.worker(parent=1))
     thread.join(10)
     assert ended == [True]
 
 
-def test_a_run_that_does_not_end_is_left_for_others_and_not_blamed(house: House) -> None:
-    worker = house.worker()
+def test_a_run_that_outlasts_the_drain_is_released_and_not_blamed(bench: WorkerBench) -> None:
+    worker = bench.worker()
     worker.drain = 0.3
-    thread, ended = house.hanging(worker)
-    house.stop.set()
+    thread, ended = bench.run_hanging(worker)
+    bench.stop.set()
     thread.join(5)
     assert ended == [False]
-    (row,) = house.inbox.deliveries()
+    (row,) = bench.inbox.deliveries()
     assert row.begun == 0
-    found = [house.inbox.queue.claim("other"), house.inbox.queue.claim("other")]
-    assert HANGS.text in [lease.key for lease in found if lease], "it is ready at once"
+    leases = [bench.inbox.queue.claim("other"), bench.inbox.queue.claim("other")]
+    assert HANGS.text in [lease.key for lease in leases if lease], "it is ready at once"
 
 
-class Away(Inbox):
-    """A database that takes no heartbeat."""
+class NoHeartbeatInbox(Inbox):
+    """A database that accepts no heartbeat."""
 
     def heartbeat(self, name: str, note: Note) -> None:
         raise WorldError("the connection was refused")
 
 
-class NotRenewing(WorkQueue):
+class NotRenewingQueue(WorkQueue):
     """A database that cannot be reached when leases are renewed."""
 
     def renew(self, owner: str, leases: Sequence[str]) -> frozenset[str]:
@@ -238,11 +238,11 @@ class NotRenewing(WorkQueue):
 
 
 @pytest.mark.slow
-def test_a_database_that_is_away_for_a_while_ends_no_worker(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_survives_a_short_database_outage(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEWAL", 0.1)
-    away = Away(house.inbox.database, "one", house.queue.clock)
-    away.queue = NotRenewing(house.inbox.database, house.queue.clock)
-    thread, ended = house.hanging(house.worker(away))
+    unreachable = NoHeartbeatInbox(bench.inbox.database, "one", bench.queue.clock)
+    unreachable.queue = NotRenewingQueue(bench.inbox.database, bench.queue.clock)
+    thread, ended = bench.run_hanging(bench.worker(unreachable))
     time.sleep(1.5)
     assert ended == []
     monkeypatch.setattr(module, "LEASE", Instant(1_000))
@@ -250,16 +250,16 @@ def test_a_database_that_is_away_for_a_while_ends_no_worker(house: House, monkey
     assert ended == [LOST], "by now somebody else may have the lease"
 
 
-def test_a_queue_that_cannot_be_asked_is_asked_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_are_retried_after_a_database_error(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TROUBLE", 0.05)
-    failing = Inbox(house.inbox.database, "one", house.queue.clock)
-    failing.queue = Failing(house.inbox.database, house.queue.clock)
-    house.inbox.put([arrival(1)])
-    house.alive(house.worker(failing))
-    until(lambda: house.inbox.counts().get("done") == 1)
+    failing_inbox = Inbox(bench.inbox.database, "one", bench.queue.clock)
+    failing_inbox.queue = FlakyQueue(bench.inbox.database, bench.queue.clock)
+    bench.inbox.put([arrival(1)])
+    bench.run_in_thread(bench.worker(failing_inbox))
+    until(lambda: bench.inbox.counts().get("done") == 1)
 
 
-class Broken(WorkQueue):
+class BrokenQueue(WorkQueue):
     """A queue with a bug."""
 
     is_broken = False
@@ -270,13 +270,13 @@ class Broken(WorkQueue):
         return super().claim(owner)
 
 
-class Failing(WorkQueue):
+class FlakyQueue(WorkQueue):
     """A database that does not answer the first two claims."""
 
-    left = 2
+    failures_left = 2
 
     def claim(self, owner: str) -> Lease | None:
-        self.left -= 1
-        if self.left >= 0:
+        self.failures_left -= 1
+        if self.failures_left >= 0:
             raise WorldError("the connection was refused")
         return super().claim(owner)

@@ -1,4 +1,4 @@
-"""The writer: durable before answered, in groups, bounded; patient neither with a full queue nor a lost database."""
+"""The writer: it stores before it answers, in groups, with limits; a full queue or a database error fails quickly."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.server.queues import FileInbox
 SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
 
 
-class Gated(FileInbox):
-    """A ledger that stores when it is let, and remembers in which groups it was asked to."""
+class GatedInbox(FileInbox):
+    """An inbox that stores once its gate is open, and records the sizes of the groups."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,13 +28,13 @@ class Gated(FileInbox):
         self.gate.set()
         self.entered = threading.Event()
         self.groups: list[int] = []
-        self.before: Callable[[Sequence[Arrival]], None] = lambda _: None
+        self.before_put: Callable[[Sequence[Arrival]], None] = lambda _: None
 
     def put(self, arrivals: Sequence[Arrival]) -> list[bool]:
         self.entered.set()
         self.gate.wait(10)
         self.groups.append(len(arrivals))
-        self.before(arrivals)
+        self.before_put(arrivals)
         return super().put(arrivals)
 
 
@@ -42,153 +42,153 @@ def arrival(number: int) -> Arrival:
     return replace(SAMPLE, id=f"7:{number}", event=Event("issues", "opened", number))
 
 
-def stored(ledger: Gated, count: int, most: int = 500, shut: Callable[[], str] = str) -> list[object]:
-    """What each of so many is told: where the gate is closed, the first waits there when the others come."""
+def store_many(inbox: GatedInbox, count: int, limit: int = 500, refusal: Callable[[], str] = str) -> list[object]:
+    """Store so many deliveries and return the results; behind a closed gate the first one waits for the others."""
 
-    async def story() -> list[object]:
-        writer = GroupCommitWriter(ledger, shut, most)
+    async def store_all() -> list[object]:
+        writer = GroupCommitWriter(inbox, refusal, limit)
         writer.start()
         waiting = [asyncio.create_task(writer.store(arrival(0)))]
-        if not ledger.gate.is_set():
-            await asyncio.to_thread(ledger.entered.wait, 5)
+        if not inbox.gate.is_set():
+            await asyncio.to_thread(inbox.entered.wait, 5)
         waiting += [asyncio.create_task(writer.store(arrival(number))) for number in range(1, count)]
         await asyncio.sleep(0.2)
-        ledger.gate.set()
-        found = await asyncio.gather(*waiting, return_exceptions=True)
+        inbox.gate.set()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
         assert writer.stop(5)
-        return list(found)
+        return list(results)
 
-    return asyncio.run(story())
-
-
-def test_it_is_stored_when_it_is_answered() -> None:
-    ledger = Gated()
-    assert stored(ledger, 1) == [True]
-    assert [row.id for row in ledger.deliveries()] == ["7:0"]
+    return asyncio.run(store_all())
 
 
-def test_what_waits_is_stored_in_groups_in_order() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
-    assert stored(ledger, 100) == [True] * 100
-    assert len(ledger.groups) <= 5
-    assert max(ledger.groups) == GROUP
-    assert [row.id for row in reversed(ledger.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
+def test_a_delivery_is_stored_before_it_is_acknowledged() -> None:
+    inbox = GatedInbox()
+    assert store_many(inbox, 1) == [True]
+    assert [row.id for row in inbox.deliveries()] == ["7:0"]
 
 
-def test_the_same_delivery_again_is_told_to_be_known() -> None:
-    async def story() -> list[bool]:
-        writer = GroupCommitWriter(Gated())
+def test_waiting_deliveries_are_stored_in_groups_and_in_order() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
+    assert store_many(inbox, 100) == [True] * 100
+    assert len(inbox.groups) <= 5
+    assert max(inbox.groups) == GROUP
+    assert [row.id for row in reversed(inbox.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
+
+
+def test_a_repeated_delivery_is_recognised() -> None:
+    async def store_twice() -> list[bool]:
+        writer = GroupCommitWriter(GatedInbox())
         writer.start()
         return [await writer.store(SAMPLE), await writer.store(SAMPLE)]
 
-    assert asyncio.run(story()) == [True, False]
+    assert asyncio.run(store_twice()) == [True, False]
 
 
-def test_too_many_at_once_are_refused_and_the_others_stored() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
-    found = stored(ledger, 40, most=10)
-    refused = [one for one in found if isinstance(one, ReceiveQueueFull)]
-    assert found.count(True) + len(refused) == 40
+def test_deliveries_beyond_the_limit_are_refused_and_the_others_stored() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
+    results = store_many(inbox, 40, limit=10)
+    refused = [result for result in results if isinstance(result, ReceiveQueueFull)]
+    assert results.count(True) + len(refused) == 40
     assert len(refused) == 29
-    assert len(ledger.deliveries()) == found.count(True)
+    assert len(inbox.deliveries()) == results.count(True)
 
 
-def test_a_lost_database_is_told_to_all_of_the_group() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
+def test_a_database_error_reaches_all_deliveries_of_the_group() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
 
-    def lost(_: Sequence[Arrival]) -> None:
+    def fail(_: Sequence[Arrival]) -> None:
         raise WorldError("the database does not answer")
 
-    ledger.before = lost
-    found = stored(ledger, 5)
-    assert [str(one) for one in found] == ["the database does not answer"] * 5
-    assert len(ledger.groups) <= 2
+    inbox.before_put = fail
+    results = store_many(inbox, 5)
+    assert [str(result) for result in results] == ["the database does not answer"] * 5
+    assert len(inbox.groups) <= 2
 
 
-def test_one_that_cannot_be_stored_does_not_spoil_the_others_of_its_group() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
+def test_a_delivery_that_cannot_be_stored_does_not_affect_its_group() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
 
-    def picky(arrivals: Sequence[Arrival]) -> None:
+    def reject_third(arrivals: Sequence[Arrival]) -> None:
         if any(one.id == "7:3" for one in arrivals):
             raise ValueError("a number that no column holds")
 
-    ledger.before = picky
-    found = stored(ledger, 6)
-    assert [one for one in found if one is not True] == [found[3]]
-    assert isinstance(found[3], WorldError)
-    assert len(ledger.deliveries()) == 5
+    inbox.before_put = reject_third
+    results = store_many(inbox, 6)
+    assert [one for one in results if one is not True] == [results[3]]
+    assert isinstance(results[3], WorldError)
+    assert len(inbox.deliveries()) == 5
 
 
-def test_after_a_bug_the_thread_goes_on() -> None:
-    ledger = Gated()
+def test_the_writer_continues_after_a_bug() -> None:
+    inbox = GatedInbox()
 
-    async def story() -> bool:
-        writer = GroupCommitWriter(ledger)
+    async def store_after_bug() -> bool:
+        writer = GroupCommitWriter(inbox)
         writer.start()
 
-        def broken(_: Sequence[Arrival]) -> None:
+        def fail(_: Sequence[Arrival]) -> None:
             raise KeyError("bug")
 
-        ledger.before = broken
+        inbox.before_put = fail
         with pytest.raises(WorldError, match="bug of Precedent"):
             await writer.store(arrival(1))
-        ledger.before = lambda _: None
+        inbox.before_put = lambda _: None
         return await writer.store(arrival(2))
 
-    assert asyncio.run(story())
+    assert asyncio.run(store_after_bug())
 
 
-def test_what_takes_too_long_is_given_up_and_does_no_harm() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
+def test_a_store_that_times_out_is_still_completed_later() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
 
-    async def story() -> list[bool]:
-        writer = GroupCommitWriter(ledger, patience=0.1)
+    async def store_after_timeout() -> list[bool]:
+        writer = GroupCommitWriter(inbox, patience=0.1)
         writer.start()
         with pytest.raises(TimeoutError):
             await writer.store(SAMPLE)
-        ledger.gate.set()
+        inbox.gate.set()
         for _ in range(100):
-            if ledger.deliveries():
+            if inbox.deliveries():
                 break
             await asyncio.sleep(0.02)
         return [await writer.store(SAMPLE), await writer.store(arrival(2))]
 
-    assert asyncio.run(story()) == [False, True]
+    assert asyncio.run(store_after_timeout()) == [False, True]
 
 
-def test_who_gave_up_keeps_nobody_of_the_group_waiting() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
+def test_a_cancelled_store_does_not_hold_up_its_group() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
 
-    async def story() -> list[bool]:
-        writer = GroupCommitWriter(ledger)
+    async def cancel_one() -> list[bool]:
+        writer = GroupCommitWriter(inbox)
         writer.start()
         waiting = [asyncio.create_task(writer.store(arrival(number))) for number in range(4)]
         await asyncio.sleep(0.2)
         waiting[2].cancel()
         await asyncio.sleep(0)
-        ledger.gate.set()
+        inbox.gate.set()
         return await asyncio.gather(waiting[0], waiting[1], waiting[3])
 
-    assert asyncio.run(asyncio.wait_for(story(), 5)) == [True] * 3
-    assert len(ledger.deliveries()) == 4
+    assert asyncio.run(asyncio.wait_for(cancel_one(), 5)) == [True] * 3
+    assert len(inbox.deliveries()) == 4
 
 
-def test_while_it_is_shut_nothing_is_taken() -> None:
-    found = stored(Gated(), 3, shut=lambda: "the disk is full")
-    assert [str(one) for one in found] == ["the disk is full"] * 3
+def test_a_closed_writer_refuses_everything() -> None:
+    results = store_many(GatedInbox(), 3, refusal=lambda: "the disk is full")
+    assert [str(result) for result in results] == ["the disk is full"] * 3
 
 
-def test_it_opens_again_by_itself() -> None:
+def test_the_writer_reopens_automatically() -> None:
     reasons = ["the disk is full"]
 
-    async def story() -> bool:
-        writer = GroupCommitWriter(Gated(), lambda: reasons[0], look=0.05)
+    async def store_after_reopening() -> bool:
+        writer = GroupCommitWriter(GatedInbox(), lambda: reasons[0], look=0.05)
         writer.start()
         with pytest.raises(ReceiveQueueFull):
             await writer.store(SAMPLE)
@@ -196,54 +196,54 @@ def test_it_opens_again_by_itself() -> None:
         await asyncio.sleep(0.5)
         return await writer.store(SAMPLE)
 
-    assert asyncio.run(story())
+    assert asyncio.run(store_after_reopening())
 
 
-def test_a_stopping_writer_stores_what_waits_and_takes_nothing_more() -> None:
-    ledger = Gated()
-    ledger.gate.clear()
+def test_a_stopping_writer_stores_waiting_deliveries_and_refuses_new_ones() -> None:
+    inbox = GatedInbox()
+    inbox.gate.clear()
 
-    async def story() -> tuple[list[bool], float]:
-        writer = GroupCommitWriter(ledger)
+    async def stop_while_waiting() -> tuple[list[bool], float]:
+        writer = GroupCommitWriter(inbox)
         writer.start()
         waiting = [asyncio.create_task(writer.store(arrival(number))) for number in range(50)]
         await asyncio.sleep(0.1)
-        threading.Timer(0.2, ledger.gate.set).start()
+        threading.Timer(0.2, inbox.gate.set).start()
         began = time.monotonic()
         assert await asyncio.to_thread(writer.stop, 5)
         with pytest.raises(ReceiveQueueFull):
             await writer.store(arrival(99))
         return await asyncio.gather(*waiting), time.monotonic() - began
 
-    found, seconds = asyncio.run(story())
-    assert found == [True] * 50
+    results, seconds = asyncio.run(stop_while_waiting())
+    assert results == [True] * 50
     assert seconds < 3
 
 
-def test_counts_are_added_up_and_written_at_the_end_at_the_latest() -> None:
-    ledger = Gated()
-    writer = GroupCommitWriter(ledger)
+def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
+    inbox = GatedInbox()
+    writer = GroupCommitWriter(inbox)
     writer.start()
     for _ in range(3):
         writer.count("precedent_deliveries_total", ("issues", "stored"))
     assert writer.stop(5)
-    assert ledger.counters() == {("precedent_deliveries_total", ("issues", "stored")): 3}
+    assert inbox.counters() == {("precedent_deliveries_total", ("issues", "stored")): 3}
 
 
-def test_counts_survive_a_lost_database() -> None:
-    class Lost(Gated):
-        lost = True
+def test_counts_survive_a_database_outage() -> None:
+    class UnreachableCounters(GatedInbox):
+        is_down = True
 
         def count_up(self, values):  # type: ignore[no-untyped-def]
-            if self.lost:
+            if self.is_down:
                 raise WorldError("the database does not answer")
             super().count_up(values)
 
-    ledger = Lost()
-    writer = GroupCommitWriter(ledger, look=0.05)
+    inbox = UnreachableCounters()
+    writer = GroupCommitWriter(inbox, look=0.05)
     writer.start()
     writer.count("precedent_deliveries_total", ("issues", "stored"))
     time.sleep(0.3)
-    ledger.lost = False
+    inbox.is_down = False
     assert writer.stop(5)
-    assert sum(ledger.counters().values()) == 1
+    assert sum(inbox.counters().values()) == 1

@@ -26,11 +26,11 @@ from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 from tools import settings_docs
 
 ROOT = Path(__file__).resolve().parents[2]
-DESCRIBED = list(describe())
-LEAVES = [each for each in DESCRIBED if each.default is not None]
+DESCRIPTIONS = list(describe())
+LEAVES = [description for description in DESCRIPTIONS if description.default is not None]
 
 
-def at(settings: Settings, path: str) -> Any:
+def value_at(settings: Settings, path: str) -> Any:
     value: Any = settings
     for name in path.split("."):
         value = getattr(value, name)
@@ -42,15 +42,15 @@ def as_yaml(path: str, value: str) -> str:
     return "".join(f"{section}:\n  " for section in sections) + f"{name}: {value}\n"
 
 
-def answer(text: str) -> Any:
-    """The settings, or the error's line."""
+def settings_or_error(text: str) -> Any:
+    """The settings, or the line of the error."""
     try:
         return load_settings(text)
     except SettingsError as error:
         return str(error)
 
 
-def refusal(text: str | bytes) -> str:
+def error_message(text: str | bytes) -> str:
     with pytest.raises(SettingsError) as caught:
         load_settings(text, "p.yml")
     message = str(caught.value)
@@ -63,7 +63,7 @@ def refusal(text: str | bytes) -> str:
 @pytest.mark.parametrize(
     "text", [None, "", b"", "# nothing yet\n", "---\n", "references:\ncomment: ~\n", "pages: {}\n"]
 )
-def test_what_is_absent_keeps_its_default(text: str | bytes | None) -> None:
+def test_absent_settings_keep_their_defaults(text: str | bytes | None) -> None:
     assert load_settings(text) == Settings()
 
 
@@ -94,16 +94,16 @@ def test_a_byte_order_mark_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2"])
-def test_the_model_is_in_the_image_or_below_the_workspace(folder: str) -> None:
+def test_a_model_may_be_in_the_image_or_below_the_workspace(folder: str) -> None:
     assert load_settings(f"semantic:\n  model: '{folder}'\n").semantic.model == folder
 
 
-def test_on_and_off_are_words_and_not_truth_values() -> None:
+def test_on_and_off_are_words_and_not_booleans() -> None:
     settings = load_settings("mode: off\ncomment:\n  redirect_links: on\n")
     assert (settings.mode, settings.comment.redirect_links) == ("off", "on")
 
 
-def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
+def test_a_whole_number_is_accepted_where_a_fraction_is_expected() -> None:
     threshold = load_settings("troubleshooting:\n  similarity_threshold: 1\n").troubleshooting.similarity_threshold
     assert (threshold, type(threshold)) == (1.0, float)
 
@@ -170,25 +170,25 @@ def test_a_whole_number_will_do_where_a_fraction_is_expected() -> None:
         ("#" + "ü" * (MAX_BYTES // 2), "p.yml: larger than 64 KB"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_with_its_place_and_remedy(text: str | bytes, expected: str) -> None:
-    assert expected in refusal(text)
+def test_an_error_is_one_line_with_its_place_and_remedy(text: str | bytes, expected: str) -> None:
+    assert expected in error_message(text)
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_up_to_five() -> None:
+def test_all_errors_of_a_file_are_reported_at_once_up_to_five() -> None:
     text = "modes: off\ncommands:\n  enabled: 3\n  foo: 1\nmode: loud\npulls: true\npulls: false\n"
-    told = refusal(text)
-    assert [part.partition(" ")[0] for part in told.split("; p.yml")] == ["p.yml:1:", ":3:", ":4:", ":5:", ":7:"]
-    assert "more" not in told
-    assert refusal(text + "zzz: 1\nyyy: 1\n").startswith(f"{told}; and 2 more")
+    message = error_message(text)
+    assert [part.partition(" ")[0] for part in message.split("; p.yml")] == ["p.yml:1:", ":3:", ":4:", ":5:", ":7:"]
+    assert "more" not in message
+    assert error_message(text + "zzz: 1\nyyy: 1\n").startswith(f"{message}; and 2 more")
 
 
 @pytest.mark.parametrize(
     "piece", ["[", "{a: ", "- ", "? ", "[],", "{}\n", "'", '"', "a:\n ", "&a [*a,", "#\n", "| \n", "%TAG ! x\n"]
 )
-def test_a_hostile_file_is_refused_at_once(piece: str) -> None:
+def test_a_hostile_file_is_refused_within_a_second(piece: str) -> None:
     text = (piece * (MAX_BYTES // len(piece)))[: MAX_BYTES - 1]
     started = time.perf_counter()
-    assert answer(text) == Settings() or answer(text).isprintable()
+    assert settings_or_error(text) == Settings() or settings_or_error(text).isprintable()
     assert time.perf_counter() - started < 1
 
 
@@ -197,69 +197,75 @@ def test_a_hostile_file_is_refused_at_once(piece: str) -> None:
     | st.text(max_size=40)
 )
 def test_any_text_gives_settings_or_one_printable_line(text: str) -> None:
-    answered = answer(text)
-    assert isinstance(answered, Settings) or answered.isprintable()
+    result = settings_or_error(text)
+    assert isinstance(result, Settings) or result.isprintable()
 
 
-@pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
-def test_each_setting_is_read_from_its_own_line(each: SettingDescription) -> None:
-    for value in other_values(each):
-        settings = load_settings(as_yaml(each.path, settings_docs.yaml_value(value)))
-        assert at(settings, each.path) == value
-        assert [leaf.path for leaf in LEAVES if at(settings, leaf.path) != leaf.default] == [each.path]
+@pytest.mark.parametrize("description", LEAVES, ids=lambda description: description.path)
+def test_each_setting_is_read_from_its_own_line(description: SettingDescription) -> None:
+    for value in other_values(description):
+        settings = load_settings(as_yaml(description.path, settings_docs.yaml_value(value)))
+        assert value_at(settings, description.path) == value
+        assert [leaf.path for leaf in LEAVES if value_at(settings, leaf.path) != leaf.default] == [description.path]
 
 
-@pytest.mark.parametrize("each", [each for each in LEAVES if " to " in each.bounds], ids=lambda each: each.path)
-def test_bounds_are_allowed_and_what_lies_beyond_is_not(each: SettingDescription) -> None:
-    low, high = (float(bound.replace(",", "")) for bound in each.bounds.split(" to "))
-    kind = type(each.default)
+@pytest.mark.parametrize(
+    "description",
+    [description for description in LEAVES if " to " in description.bounds],
+    ids=lambda description: description.path,
+)
+def test_bounds_are_accepted_and_values_beyond_them_are_not(description: SettingDescription) -> None:
+    low, high = (float(bound.replace(",", "")) for bound in description.bounds.split(" to "))
+    kind = type(description.default)
     for bound in (low, high):
-        assert at(load_settings(as_yaml(each.path, str(kind(bound)))), each.path) == bound
+        assert value_at(load_settings(as_yaml(description.path, str(kind(bound)))), description.path) == bound
     for beyond in (low - 1, high + 1):
-        assert f"{each.path} must be from {each.bounds}" in refusal(as_yaml(each.path, str(kind(beyond))))
+        assert f"{description.path} must be from {description.bounds}" in error_message(
+            as_yaml(description.path, str(kind(beyond)))
+        )
 
 
-def other_values(each: SettingDescription) -> list[Any]:
-    if isinstance(each.default, bool):
-        return [not each.default]
-    if isinstance(each.default, int | float):
-        low, high = (type(each.default)(bound.replace(",", "")) for bound in each.bounds.split(" to "))
-        return [value for value in (low, high) if value != each.default]
-    if isinstance(each.default, tuple):
-        if "two numbers" in each.bounds:
+def other_values(description: SettingDescription) -> list[Any]:
+    if isinstance(description.default, bool):
+        return [not description.default]
+    if isinstance(description.default, int | float):
+        low, high = (type(description.default)(bound.replace(",", "")) for bound in description.bounds.split(" to "))
+        return [value for value in (low, high) if value != description.default]
+    if isinstance(description.default, tuple):
+        if "two numbers" in description.bounds:
             return [("#12 #7: one crash",)]
-        if "owner/name" in each.bounds:
+        if "owner/name" in description.bounds:
             return [("octo-org/sdk-*",)]
-        return [("what about {topic}",) if "{topic}" in each.bounds else ("octocat",)]
-    choices = each.bounds.split(", ")
-    return [choice for choice in choices if choice != each.default] if len(choices) > 1 else ["hubot"]
+        return [("what about {topic}",) if "{topic}" in description.bounds else ("octocat",)]
+    choices = description.bounds.split(", ")
+    return [choice for choice in choices if choice != description.default] if len(choices) > 1 else ["hubot"]
 
 
 def test_the_example_lists_every_setting_with_its_default() -> None:
     text = (ROOT / "config.example.yml").read_text(encoding="utf-8")
     assert load_settings(text, "config.example.yml") == Settings()
     listed = yaml.safe_load(text)
-    for each in DESCRIBED:
+    for description in DESCRIPTIONS:
         value = listed
-        for name in each.path.split("."):
+        for name in description.path.split("."):
             value = value[name]
-        assert each.default is None or value == (
-            list(each.default) if isinstance(each.default, tuple) else each.default
+        assert description.default is None or value == (
+            list(description.default) if isinstance(description.default, tuple) else description.default
         )
-        assert f"# {each.explanation}" in text
+        assert f"# {description.explanation}" in text
 
 
-def test_the_documents_are_those_that_the_code_writes() -> None:
+def test_the_documents_match_what_the_code_generates() -> None:
     assert (ROOT / "config.example.yml").read_text(encoding="utf-8") == settings_docs.example(), "run `make docs`"
     assert (ROOT / "docs/settings.md").read_text(encoding="utf-8") == settings_docs.page(), "run `make docs`"
 
 
-@pytest.mark.parametrize("each", LEAVES, ids=lambda each: each.path)
-def test_the_page_of_settings_explains_each(each: SettingDescription) -> None:
-    assert f"| `{each.path}` |" in (ROOT / "docs/settings.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("description", LEAVES, ids=lambda description: description.path)
+def test_the_page_of_settings_explains_each_setting(description: SettingDescription) -> None:
+    assert f"| `{description.path}` |" in (ROOT / "docs/settings.md").read_text(encoding="utf-8")
 
 
-def test_the_inputs_of_the_action_are_those_that_the_code_reads() -> None:
+def test_the_inputs_of_the_action_match_those_that_the_code_reads() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     assert sorted(action["inputs"]) == sorted(INPUTS)
     for name, declared in action["inputs"].items():
@@ -271,7 +277,7 @@ def test_the_inputs_of_the_action_are_those_that_the_code_reads() -> None:
     assert with_inputs(Settings(), defaults) == Settings()
 
 
-def test_inputs_come_from_the_environment_as_the_runner_names_them() -> None:
+def test_inputs_are_read_from_the_environment_variables_of_the_runner() -> None:
     environ = {"INPUT_DRY-RUN": " true ", "INPUT_MODE": "", "INPUT_ISSUE": "42", "DRY_RUN": "x", "PATH": "/bin"}
     assert given_inputs(environ) == {"dry-run": "true", "issue": "42"}
 
@@ -320,7 +326,7 @@ def test_a_wrong_input_is_named(name: str, text: str, expected: str) -> None:
     assert str(caught.value).isprintable()
 
 
-def test_the_example_names_the_place_that_is_read() -> None:
+def test_the_example_names_the_path_that_is_read() -> None:
     assert CONFIG_PATH in (ROOT / "config.example.yml").read_text(encoding="utf-8")
     assert Inputs().config == CONFIG_PATH
 
@@ -334,4 +340,4 @@ def test_a_correction_of_clusters_names_two_issues_and_a_reason(pair: str) -> No
     "pair", ["#12 #7", "#12 #7:", "#12 #7:  ", "#12: why", "#0 #7: why", "#12 #7 #8: why", "a b: why"]
 )
 def test_a_correction_of_clusters_without_issues_or_reason_is_refused(pair: str) -> None:
-    assert "clusters.same[0] must be two numbers and a reason" in refusal(f'clusters:\n  same: ["{pair}"]\n')
+    assert "clusters.same[0] must be two numbers and a reason" in error_message(f'clusters:\n  same: ["{pair}"]\n')

@@ -1,1 +1,1 @@
-"""The deterministic simulator: random histories of a repository, disturbed in every way, and what must hold in all."""
+"""A deterministic simulator: random histories of a repository, disturbed in many ways, and invariants of them all."""

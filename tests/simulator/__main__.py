@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.simulator.program import Played, Summary, give_back, ground_here, play, play_all
+from tests.simulator.program import HistoryResult, Summary, get_workspace, play, play_all, remove_workspace
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -23,38 +23,40 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def replay(seed: int) -> int:
-    """One history as a story; 1 when something is broken."""
+    """Play one history and print its story; 1 if an invariant is broken."""
     try:
-        played = play(ground_here(), seed, lambda line: print(line, file=sys.__stdout__, flush=True))
+        played = play(get_workspace(), seed, lambda line: print(line, file=sys.__stdout__, flush=True))
     finally:
-        give_back()
-    for told in played.broken:
-        print(f"BROKEN {told}")
+        remove_workspace()
+    for fault in played.broken:
+        print(f"BROKEN {fault}")
     print(f"seed {seed}: " + (f"{len(played.broken)} violations" if played.broken else "nothing is broken"))
     return 1 if played.broken else 0
 
 
-def progress(summary: Summary, new: list[Played]) -> None:
+def report_progress(summary: Summary, new: list[HistoryResult]) -> None:
     for played in new:
-        for told in played.broken[:1]:
-            print(f"seed {played.seed}: {told}", file=sys.stderr)
-    told = f"{summary.histories} histories, {summary.seconds:.0f} s, {len(summary.broken)} with violations"
-    print(told, file=sys.stderr, flush=True)
+        for fault in played.broken[:1]:
+            print(f"seed {played.seed}: {fault}", file=sys.stderr)
+    fault = f"{summary.histories} histories, {summary.seconds:.0f} s, {len(summary.broken)} with violations"
+    print(fault, file=sys.stderr, flush=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = parse_arguments(arguments)
-    if given.replay is not None:
-        return replay(given.replay)
-    seeds = range(given.first, given.first + given.histories)
+    options = parse_arguments(arguments)
+    if options.replay is not None:
+        return replay(options.replay)
+    seeds = range(options.first, options.first + options.histories)
     print(f"seeds {seeds[0]} to {seeds[-1]}", flush=True)
-    summary = play_all(seeds, given.processes, given.minutes * 60, progress, first_only=given.first_violation)
+    summary = play_all(
+        seeds, options.processes, options.minutes * 60, report_progress, first_only=options.first_violation
+    )
     print("\n".join(summary.lines()))
-    if given.json:
-        found = {"histories": summary.histories, "seconds": summary.seconds, "counts": dict(summary.counts)}
-        given.json.write_text(json.dumps(found | {"broken": summary.broken}, indent=1), encoding="utf-8")
+    if options.json:
+        totals = {"histories": summary.histories, "seconds": summary.seconds, "counts": dict(summary.counts)}
+        options.json.write_text(json.dumps(totals | {"broken": summary.broken}, indent=1), encoding="utf-8")
     missing = len(seeds) - summary.histories
-    if missing and not (given.first_violation and summary.broken):
+    if missing and not (options.first_violation and summary.broken):
         print(f"the time was over: {missing:,} of {len(seeds):,} histories were not played", file=sys.stderr)
         return 1
     return 1 if summary.broken else 0

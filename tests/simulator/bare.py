@@ -1,6 +1,6 @@
-"""A bare repository read as files, without git processes: its refs, loose objects and the log of a branch's moves.
+"""Reads a bare repository from its files, without git processes: refs, loose objects, and the log of a branch's moves.
 
-The server is told to keep every push as loose objects and to log moves (`SETTINGS`), so that this is all there is.
+The server keeps every push as loose objects and logs moves (`SETTINGS`), so these files hold everything.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BRANCH = "refs/heads/precedent"
 
 
 class Move(NamedTuple):
-    """One move of the branch: from commit to commit, NONE where there was none."""
+    """One move of the branch from commit to commit; NONE stands for no commit."""
 
     old: str
     new: str
@@ -38,7 +38,7 @@ class Move(NamedTuple):
 
 @lru_cache(maxsize=50_000)
 def _object(path: str, oid: str) -> tuple[str, bytes]:
-    """Type and content of a loose object. Objects never change, and their names tell their content."""
+    """Type and content of a loose object. Cached, since an object never changes."""
     data = zlib.decompress(Path(path, "objects", oid[:2], oid[2:]).read_bytes())
     head, _, body = data.partition(b"\0")
     return head.split()[0].decode(), body
@@ -51,7 +51,7 @@ class Bare:
         self.path = path
 
     def tip(self, ref: str = BRANCH) -> str:
-        """The commit that a branch stands at, empty where there is none."""
+        """The commit at the tip of a branch; empty if there is none."""
         try:
             return (self.path / ref).read_text().strip()
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class Bare:
                 yield path, oid
 
     def moves(self) -> list[Move]:
-        """What happened to the branch, oldest first."""
+        """The moves of the branch, oldest first."""
         log = self.path / "logs" / BRANCH
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return [Move(*line.split(" ", 2)[:2]) for line in lines]
@@ -109,12 +109,12 @@ class Bare:
             yield self.object(file.parent.name + file.name)
 
     def snapshot(self, folder: Path) -> BareSnapshot:
-        """The branch as a store shows it; ``folder`` is where files are checked out below."""
+        """The branch as a store shows it; files are checked out below ``folder``."""
         return BareSnapshot(self, self.tip(), folder)
 
 
 class BareSnapshot:
-    """A `Snapshot` of the tip, for reading memory as anybody who clones the branch sees it."""
+    """A `Snapshot` of the tip, to read memory as anybody who clones the branch sees it."""
 
     def __init__(self, bare: Bare, commit: str, folder: Path) -> None:
         self.revision = commit

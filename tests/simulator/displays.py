@@ -1,4 +1,4 @@
-"""What our comments show of other issues, read from their text, beside what the forge has: the two must agree."""
+"""Compares what our comments show of other issues with what the forge has: the two must agree."""
 
 from __future__ import annotations
 
@@ -9,52 +9,54 @@ from bot.comment.marker import read_seal
 from bot.pipeline.outbox import NOTHING
 from tests.fakes.state import Comment
 from tests.simulator.eye import OURS
-from tests.simulator.scene import Scene, is_mine
+from tests.simulator.scene import Scene, is_ours
 
 NOTE = re.compile(r"\bnote \d{4}\b")
-"""Words that somebody wrote once, and nobody else."""
+"""Unique words, each written by one person."""
 
 ITEM = re.compile(r"- \[(.+?)\]\(\S+?/issues/(\d+)\) · (.*)")
 LINKED = re.compile(r"/issues/\d+#issuecomment-(\d+)")
 OPEN = ("still open", "open again", "no comments", "1 comment")
 
 
-def stale(scene: Scene, told_gone: set[int]) -> Iterator[str]:
-    """(9) No comment that stands shows text or a state that the forge no longer has, one catch-up after the change.
+def stale_displays(scene: Scene, reported_gone: set[int]) -> Iterator[str]:
+    """(9) One catch-up run after a change, no comment of ours shows text or a state that the forge no longer has.
 
-    What a person edited keeps its state; what was deleted while nobody told of it is not known to be.
+    A comment that a person edited is exempt, and so is a deletion that no event reported.
     """
     repo = scene.fake.repo
     texts = [text for issue in repo.issues.values() for text in (issue.title, issue.body)]
-    texts += [comment.body for comment in repo.comments.values() if not is_mine(scene.fake, comment.id)]
-    there = {note for text in texts for note in NOTE.findall(text or "")}
-    untold = {note for number in _untold(scene, told_gone) for note in NOTE.findall(_text(scene, number))}
+    texts += [comment.body for comment in repo.comments.values() if not is_ours(scene.fake, comment.id)]
+    existing = {note for text in texts for note in NOTE.findall(text or "")}
+    unreported = {
+        note for number in _unreported_gone(scene, reported_gone) for note in NOTE.findall(_text(scene, number))
+    }
     for comment in scene.fake.comments_by("github-actions[bot]"):
-        seal, where = read_seal(comment.body), f"the comment {comment.id} on #{comment.issue.number}"
+        seal, label = read_seal(comment.body), f"the comment {comment.id} on #{comment.issue.number}"
         if comment.id not in repo.comments or (seal and seal.untouched and seal.content == NOTHING):
             continue
-        yield from (f"(9) {where} shows {note!r}" for note in set(NOTE.findall(comment.body)) - there - untold)
-        is_withdrawn = seal is not None and seal.content == NOTHING  # a person may have written into it since
-        yield from (f"(9) {where} answers what is gone" for _ in [1] if not is_withdrawn and _is_orphan(scene, comment))
+        yield from (f"(9) {label} shows {note!r}" for note in set(NOTE.findall(comment.body)) - existing - unreported)
+        is_withdrawn = seal is not None and seal.content == NOTHING  # a person may have edited it since
+        yield from (f"(9) {label} answers what is gone" for _ in [1] if not is_withdrawn and _is_orphan(scene, comment))
         if seal and seal.untouched:
-            yield from (f"(9) {where} {told}" for told in _items(scene, comment.body, told_gone))
+            yield from (f"(9) {label} {fault}" for fault in _items(scene, comment.body, reported_gone))
 
 
 def is_shown(scene: Scene, number: int) -> bool:
-    """Whether a comment of ours shows this issue: by a link, or by its title where the settings want no links."""
+    """Whether a comment of ours shows this issue: by a link, or by its title if the settings turn links off."""
     ours = [comment.body for comment in scene.fake.comments_by("github-actions[bot]")]
     issue = scene.fake.repo.issues.get(number)
     signs = (f"/issues/{number})", f"/issues/{number}#", *([f"- {issue.title} \u00b7 "] if issue else []))
     return any(sign in body for sign in signs for body in ours)
 
 
-def _items(scene: Scene, body: str, told_gone: set[int]) -> Iterator[str]:
+def _items(scene: Scene, body: str, reported_gone: set[int]) -> Iterator[str]:
     section = ""
     for line in body.splitlines():
         section = line if line.startswith("**") else section
         item = ITEM.match(line)
         issue = scene.fake.repo.issues.get(int(item[2])) if item else None
-        if item and issue is None and int(item[2]) in told_gone:
+        if item and issue is None and int(item[2]) in reported_gone:
             yield f"shows #{item[2]}, which is gone"
         if item and issue and not issue.pull:
             is_open = item[3].startswith(OPEN) or section == "**Open now**"
@@ -69,16 +71,16 @@ def _items(scene: Scene, body: str, told_gone: set[int]) -> Iterator[str]:
 
 
 def _is_orphan(scene: Scene, comment: Comment) -> bool:
-    """Whether it is a reply to a comment that is deleted or edited; one to an opening text is none."""
+    """Whether it replies to a comment that was deleted or edited; a reply to the issue's own text is no orphan."""
     key = OURS.reply_target({"body": comment.body, "user": {"login": comment.author.login if comment.author else None}})
     if key is None or key == comment.issue.number:
         return False
-    asked = scene.fake.repo.comments.get(key)
-    return asked is None or asked.updated_at != asked.created_at
+    target = scene.fake.repo.comments.get(key)
+    return target is None or target.updated_at != target.created_at
 
 
-def _untold(scene: Scene, told_gone: set[int]) -> set[int]:
-    return {*scene.fake.repo.deleted, *scene.fake.repo.moved} - told_gone
+def _unreported_gone(scene: Scene, reported_gone: set[int]) -> set[int]:
+    return {*scene.fake.repo.deleted, *scene.fake.repo.moved} - reported_gone
 
 
 def _text(scene: Scene, number: int) -> str:

@@ -1,6 +1,6 @@
-"""A crash at every I/O point of one run, one after the other: whatever was left, the next run makes it good.
+"""A crash at every I/O point of one run, one after the other: the next run repairs whatever was left.
 
-Every night all points are tried; for a change, of several of one kind in a row the first.
+The nightly run tries all points; a run for a change tries only the first of several of one kind in a row.
 """
 
 from __future__ import annotations
@@ -10,130 +10,134 @@ from dataclasses import dataclass
 
 from tests.examples import THOROUGH
 from tests.simulator import invariants
-from tests.simulator.people import SUBJECTS, TURNS, grow, settle_in
+from tests.simulator.people import EARLY_CHANGES, SUBJECTS, add_earlier_issues, make_small_change
 from tests.simulator.points import Points
-from tests.simulator.scene import Delivery, Ground, Ran, Scene
-from tests.simulator.story import SQUASH, make_start
+from tests.simulator.scene import Delivery, RunResult, Scene, Workspace
+from tests.simulator.story import SQUASH, make_starting_branch
 
 
 @dataclass(frozen=True)
-class Death:
-    """A run that died at this point, and what was broken afterwards."""
+class CrashResult:
+    """A run that crashed at this point, and the invariants broken afterwards."""
 
     point: int
     kind: str
     broken: tuple[str, ...]
 
 
-def opened(scene: Scene) -> Delivery:
-    """An issue that points at an answered one."""
+def open_related_issue(scene: Scene) -> Delivery:
+    """An issue that refers to an answered one."""
     number = scene.fake.open_issue("octocat", SUBJECTS[2][0], f"```\n{SUBJECTS[2][1]}\n```\nIs it #3 again?")
-    return scene.deliver("issues", "opened", number)
+    return scene.make_delivery("issues", "opened", number)
 
 
-def commented(scene: Scene) -> Delivery:
-    """A comment that points at an answered issue, on one that was silent until then."""
+def comment_on_silent_issue(scene: Scene) -> Delivery:
+    """A comment that refers to an answered issue, on an issue without our comment so far."""
     number = scene.fake.open_issue("octocat", "Something else entirely", "Nothing is known of this.")
-    scene.act(scene.deliver("issues", "opened", number))
+    scene.run_action(scene.make_delivery("issues", "opened", number))
     scene.fake.clock.advance(60)
-    return scene.deliver("issue_comment", "created", number, scene.fake.comment(number, "hubot", "See #1 and #4."))
+    return scene.make_delivery(
+        "issue_comment", "created", number, scene.fake.comment(number, "hubot", "See #1 and #4.")
+    )
 
 
-def commanded(scene: Scene) -> Delivery:
-    """A command that is replied to."""
+def post_command(scene: Scene) -> Delivery:
+    """A command that gets a reply."""
     comment = scene.fake.comment(8, "hubot", "/precedent search white flashes in the dark theme")
-    return scene.deliver("issue_comment", "created", 8, comment)
+    return scene.make_delivery("issue_comment", "created", 8, comment)
 
 
-def squashed(scene: Scene) -> Delivery:
-    """An issue whose run finds the branch full."""
+def fill_branch(scene: Scene) -> Delivery:
+    """An issue whose run finds the branch ready to be squashed."""
     for turn in range(2 * SQUASH):
         if f"Precedent-Commits: {SQUASH}\n" in scene.bare.message(scene.bare.tip()):
             break
         scene.fake.clock.advance(10)
         scene.fake.label(1, f"more-{turn}", actor="monalisa")
-        scene.act(scene.deliver("issues", "labeled", 1))
-    return opened(scene)
+        scene.run_action(scene.make_delivery("issues", "labeled", 1))
+    return open_related_issue(scene)
 
 
-def taken_back(scene: Scene) -> Delivery:
-    """A deleted comment that a comment of ours quotes, and a reply."""
-    scene.act(opened(scene))
+def delete_quoted_comment(scene: Scene) -> Delivery:
+    """The deletion of a comment that a comment of ours quotes, after a reply of ours."""
+    scene.run_action(open_related_issue(scene))
     scene.fake.clock.advance(60)
-    scene.act(commanded(scene))
+    scene.run_action(post_command(scene))
     scene.fake.clock.advance(300)
     remedy = scene.fake.issue(3).comments[0].id
     scene.fake.delete_comment(remedy)
-    return scene.deliver("issue_comment", "deleted", 3, remedy)
+    return scene.make_delivery("issue_comment", "deleted", 3, remedy)
 
 
 SCENARIOS: dict[str, tuple[str, Callable[[Scene], Delivery]]] = {
-    "opened": ("warm", opened),
-    "commented": ("warm", commented),
-    "commanded": ("warm", commanded),
-    "squashed": ("old", squashed),
-    "taken back": ("warm", taken_back),
+    "opened": ("warm", open_related_issue),
+    "commented": ("warm", comment_on_silent_issue),
+    "commanded": ("warm", post_command),
+    "squashed": ("old", fill_branch),
+    "taken back": ("warm", delete_quoted_comment),
 }
 
 
-def die_everywhere(ground: Ground, name: str) -> Iterator[Death]:
-    """The deaths of one scenario, until a run comes to its end."""
+def crash_everywhere(workspace: Workspace, name: str) -> Iterator[CrashResult]:
+    """The crashes of one scenario, until a run completes."""
     start, prepare = SCENARIOS[name]
-    make_start(ground, start)
-    whole = Points()
-    _, wanted = _once(ground, start, prepare, whole)
-    for point, kind in enumerate(whole.seen, 1):
-        if not THOROUGH and whole.seen[: point - 1][-1:] == [kind]:
+    make_starting_branch(workspace, start)
+    undisturbed = Points()
+    _, expected = _crash_once(workspace, start, prepare, undisturbed)
+    for point, kind in enumerate(undisturbed.passed, 1):
+        if not THOROUGH and undisturbed.passed[: point - 1][-1:] == [kind]:
             continue
-        death, found = _once(ground, start, prepare, Points(dies_at=point))
-        if death is None:
+        crash, actual = _crash_once(workspace, start, prepare, Points(dies_at=point))
+        if crash is None:
             return
-        missing = () if found == wanted else (f"(8) comments of ours are on {sorted(found)}, not on {sorted(wanted)}",)
-        yield Death(point, death.kind, (*death.broken, *missing))
+        missing = (
+            () if actual == expected else (f"(8) comments of ours are on {sorted(actual)}, not on {sorted(expected)}",)
+        )
+        yield CrashResult(point, crash.kind, (*crash.broken, *missing))
 
 
-def _once(
-    ground: Ground, start: str, prepare: Callable[[Scene], Delivery], points: Points
-) -> tuple[Death | None, set[tuple[int, int]]]:
-    """One crash and what comes after it; None in place of the death when the run came to its end before."""
+def _crash_once(
+    workspace: Workspace, start: str, prepare: Callable[[Scene], Delivery], points: Points
+) -> tuple[CrashResult | None, set[tuple[int, int]]]:
+    """One crash and the run after it; None instead of the crash if the run completed before."""
     point = points.dies_at
-    scene, broken = Scene(ground, f"e{point or 0}", start), list[str]()
+    scene, broken = Scene(workspace, f"e{point or 0}", start), list[str]()
     try:
-        settle_in(scene.fake, len(SUBJECTS))
-        for turn in range(TURNS if start == "old" else 0):
-            grow(scene.fake, turn)
+        add_earlier_issues(scene.fake, len(SUBJECTS))
+        for turn in range(EARLY_CHANGES if start == "old" else 0):
+            make_small_change(scene.fake, turn)
         event = prepare(scene)
-        scene.after = lambda ran: broken.extend(invariants.after_run(scene, ran))
-        ran = scene.act(event, points)
-        if point is not None and not ran.points.died:
+        scene.on_result = lambda result: broken.extend(invariants.after_run(scene, result))
+        result = scene.run_action(event, points)
+        if point is not None and not result.points.died:
             return None, set()
         if point is not None:
             scene.fake.clock.advance(900)
-            scene.act(scene.deliver("schedule"))
-        broken += _at_the_end(scene, start)
-        return Death(point or 0, ran.points.kind, tuple(broken)), {
-            key for key, made in scene.fake.created.items() if made
+            scene.run_action(scene.make_delivery("schedule"))
+        broken += _end_faults(scene, start)
+        return CrashResult(point or 0, result.points.kind, tuple(broken)), {
+            key for key, ids in scene.fake.created.items() if ids
         }
     finally:
         scene.close()
 
 
-def _at_the_end(scene: Scene, start: str) -> list[str]:
-    broken = invariants.at_the_end(scene, set())
-    broken += invariants.forced(scene.bare, SQUASH if start == "old" else 200)
-    broken += invariants.secrets(scene)
+def _end_faults(scene: Scene, start: str) -> list[str]:
+    broken = invariants.after_history(scene, set())
+    broken += invariants.forced_moves(scene.bare, SQUASH if start == "old" else 200)
+    broken += invariants.leaked_secrets(scene)
     return broken + scene.fake.broken
 
 
-def squashes(ground: Ground) -> bool:
-    """Whether the run of the scenario ``squashed`` really gives up history when nothing disturbs it."""
-    make_start(ground, "old")
-    scene = Scene(ground, "squash", "old")
+def is_squashed(workspace: Workspace) -> bool:
+    """Whether the run of the scenario ``squashed`` really squashes the branch when nothing disturbs it."""
+    make_starting_branch(workspace, "old")
+    scene = Scene(workspace, "squash", "old")
     try:
-        settle_in(scene.fake, len(SUBJECTS))
-        for turn in range(TURNS):
-            grow(scene.fake, turn)
-        ran: Ran = scene.act(squashed(scene))
-        return ran.is_done and not scene.bare.parents(scene.bare.tip())
+        add_earlier_issues(scene.fake, len(SUBJECTS))
+        for turn in range(EARLY_CHANGES):
+            make_small_change(scene.fake, turn)
+        result: RunResult = scene.run_action(fill_branch(scene))
+        return result.is_done and not scene.bare.parents(scene.bare.tip())
     finally:
         scene.close()

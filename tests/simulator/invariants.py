@@ -1,4 +1,4 @@
-"""What must hold after every run, and what must hold at the end of every history, whatever went wrong in it."""
+"""What must hold after every run and at the end of every history, whatever went wrong in it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest
 from bot.recall.library import similar_query
 from tests.simulator.bare import NONE, Bare, Move
-from tests.simulator.displays import stale
+from tests.simulator.displays import stale_displays
 from tests.simulator.eye import OURS
-from tests.simulator.memories import differences, open_memory, standing, undone
-from tests.simulator.scene import REPOSITORY, Ran, Scene
+from tests.simulator.memories import differences, missed_changes, open_memory, posted_comments
+from tests.simulator.scene import REPOSITORY, RunResult, Scene
 
 FRESH = timedelta(hours=24)
 
 
-def after_run(scene: Scene, ran: Ran) -> list[str]:
-    """What is broken after this run, crashed or not."""
-    return [*undone(scene), *two_comments(scene)]
+def after_run(scene: Scene, result: RunResult) -> list[str]:
+    """The invariants broken after this run, whether it crashed or not."""
+    return [*missed_changes(scene), *duplicate_comments(scene)]
 
 
-def two_comments(scene: Scene) -> Iterator[str]:
-    """(1) At most one comment of ours on an issue, at most one reply to each request."""
-    for (number, reply), count in Counter(standing(scene)).items():
+def duplicate_comments(scene: Scene) -> Iterator[str]:
+    """(1) At most one comment of ours on an issue, and at most one reply to each request."""
+    for (number, reply), count in Counter(posted_comments(scene)).items():
         if count > 1:
             yield f"(1) {count} comments of ours on #{number} for {reply or 'the issue'}"
 
 
-def forced(bare: Bare, squash_after: int) -> Iterator[str]:
-    """(3) No move of the branch gives up history but the squash, which keeps the tree and comes when it is due."""
+def forced_moves(bare: Bare, squash_after: int) -> Iterator[str]:
+    """(3) Only the squash drops history of the branch; it keeps the tree and comes when it is due."""
     for move in bare.moves():
         if NONE in (move.old, move.new) or bare.is_ancestor(move.old, move.new):
             continue
@@ -48,56 +48,56 @@ def forced(bare: Bare, squash_after: int) -> Iterator[str]:
 
 
 def _is_squash(bare: Bare, move: Move, squash_after: int) -> bool:
-    """A commit without a past, made when the branch had as many commits as it may have, that keeps every record."""
-    grown = 0
+    """Whether it leads to a commit without parents that keeps every record, at the limit of commits."""
+    commit_count = 0
     commits = [move.old]
     while commits:
-        grown, commits = grown + 1, bare.parents(commits[0])
+        commit_count, commits = commit_count + 1, bare.parents(commits[0])
     old, new = (bare.files(bare.tree_of(commit)) for commit in move)
-    kept = all(path in new for path in old if path.startswith("records/"))
-    return not bare.parents(move.new) and grown >= squash_after and kept
+    keeps_records = all(path in new for path in old if path.startswith("records/"))
+    return not bare.parents(move.new) and commit_count >= squash_after and keeps_records
 
 
-def at_the_end(scene: Scene, told_gone: set[int]) -> list[str]:
-    """What is broken once everything has settled. ``told_gone``: issues whose going memory was told of."""
-    found = [f"(contract) {violation}"[:600] for violation in scene.fake.violations]
+def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
+    """The invariants broken once everything has settled. ``reported_gone``: issues whose removal an event reported."""
+    faults = [f"(contract) {violation}"[:600] for violation in scene.fake.violations]
     with open_memory(scene) as memory:
-        found += _records(scene, memory, told_gone)
-        found += _files(memory)
-        found += _index(memory)
-        found += _answers(scene, memory)
-        found += _comments_shown(memory)
-        found += [f"(2) a note: {note}" for note in memory.notes]
-    found += stale(scene, told_gone)
-    return found
+        faults += _records(scene, memory, reported_gone)
+        faults += _files(memory)
+        faults += _index(memory)
+        faults += _answers(scene, memory)
+        faults += _comments_shown(memory)
+        faults += [f"(2) a note: {note}" for note in memory.notes]
+    faults += stale_displays(scene, reported_gone)
+    return faults
 
 
-def _records(scene: Scene, memory: Memory, told_gone: set[int]) -> Iterator[str]:
-    """(2) Memory is the fold of the latest states."""
-    held = {record.id: record for record in memory.state.every_record()}
+def _records(scene: Scene, memory: Memory, reported_gone: set[int]) -> Iterator[str]:
+    """(2) Memory holds the latest state of every issue."""
+    stored = {record.id: record for record in memory.state.every_record()}
     for issue in scene.fake.repo.issues.values():
         if issue.pull is None:
-            yield from (f"(2) {told}" for told in differences(held.get(issue.number), issue))
-    for number in told_gone:
-        if not isinstance(held.get(number), Tombstone):
+            yield from (f"(2) {difference}" for difference in differences(stored.get(issue.number), issue))
+    for number in reported_gone:
+        if not isinstance(stored.get(number), Tombstone):
             yield f"(2) #{number} is gone, and no tombstone"
-    threads = sum(isinstance(record, Thread) for record in held.values())
+    threads = sum(isinstance(record, Thread) for record in stored.values())
     manifest = memory.state.manifest
-    if (manifest.threads, manifest.tombstones) != (threads, len(held) - threads):
+    if (manifest.threads, manifest.tombstones) != (threads, len(stored) - threads):
         yield f"(2) the manifest counts {manifest.threads} threads and {manifest.tombstones} tombstones"
 
 
 def _files(memory: Memory) -> Iterator[str]:
-    """(2) Digests are those of the records, the manifest names the index as it is."""
+    """(2) The digests match the records, and the manifest matches the index files."""
     snapshot = memory.state.base.snapshot
     digests: dict[object, object] = {}
     for data in snapshot.read(snapshot.paths("digests")).values():
         digests |= read_lines(data)[0]
     records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
-    wanted = {record.id: json.loads(DIGESTS.line(digest(record, repo=REPOSITORY)) or "null") for record in records}
-    for key in digests.keys() | wanted.keys():
-        if digests.get(key) != wanted.get(key):
-            yield f"(2) the digest of #{key} is {digests.get(key)!r:.200} instead of {wanted.get(key)!r:.200}"
+    expected = {record.id: json.loads(DIGESTS.line(digest(record, repo=REPOSITORY)) or "null") for record in records}
+    for key in digests.keys() | expected.keys():
+        if digests.get(key) != expected.get(key):
+            yield f"(2) the digest of #{key} is {digests.get(key)!r:.200} instead of {expected.get(key)!r:.200}"
     files = {path[6:]: bytes_hash(data) for path, data in snapshot.read(snapshot.paths("index")).items()}
     if files != memory.state.manifest.index:
         yield "(2) the index files are not those of the manifest"
@@ -107,27 +107,29 @@ def _files(memory: Memory) -> Iterator[str]:
 
 
 def _index(memory: Memory) -> Iterator[str]:
-    """(2) The index holds what one made anew from the records does, and finds the same."""
+    """(2) The index has the same entries and results as one rebuilt from the records."""
     records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
     keys = [record.id for record in records]
-    asked = [similar_query(record) for record in records[-3:]]
+    queries = [similar_query(record) for record in records[-3:]]
     entries = dict(memory.entries(keys))
-    hits = [[hit.entry.id for hit in memory.search(query)] for query in asked]
+    hits = [[hit.entry.id for hit in memory.search(query)] for query in queries]
     memory.rebuild_index()
-    anew = dict(memory.entries(keys))
-    if entries != anew:
-        wrong = [key for key in keys if entries.get(key) != anew.get(key)]
-        yield f"(2) the index knows otherwise of {wrong}: {[(entries.get(k), anew.get(k)) for k in wrong[:1]]}"
-    again = [[hit.entry.id for hit in memory.search(query)] for query in asked]
-    if [set(ids) for ids in hits] != [set(ids) for ids in again]:
-        yield f"(2) the index finds {hits} instead of {again}"
+    rebuilt = dict(memory.entries(keys))
+    if entries != rebuilt:
+        wrong = [key for key in keys if entries.get(key) != rebuilt.get(key)]
+        yield f"(2) the index knows otherwise of {wrong}: {[(entries.get(k), rebuilt.get(k)) for k in wrong[:1]]}"
+    rebuilt_hits = [[hit.entry.id for hit in memory.search(query)] for query in queries]
+    if [set(ids) for ids in hits] != [set(ids) for ids in rebuilt_hits]:
+        yield f"(2) the index finds {hits} instead of {rebuilt_hits}"
 
 
 def _comments_shown(memory: Memory) -> Iterator[str]:
-    """(2) Each thread knows the comments that show it, and nothing is owed to a comment any more."""
-    linked = list(memory.state.every_thread_comments())
-    shows = {(key, one.comment_key) for each in linked for one in each.comments for key in one.shows}
-    listed = {(each.id, comment_key) for each in linked for comment_key in each.shown_in}
+    """(2) Each thread knows the comments that show it, and no comment still waits to be updated."""
+    thread_comments = list(memory.state.every_thread_comments())
+    shows = {
+        (key, comment.comment_key) for each in thread_comments for comment in each.comments for key in comment.shows
+    }
+    listed = {(each.id, comment_key) for each in thread_comments for comment_key in each.shown_in}
     if shows != listed:
         yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
     if memory.state.manifest.owed:
@@ -135,34 +137,34 @@ def _comments_shown(memory: Memory) -> Iterator[str]:
 
 
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
-    """Promises are known in the manifest; what is said to stand does, and nothing that is owed was forgotten."""
-    said = {one.id: one for one in memory.state.every_answer()}
-    promised = {key for key, one in said.items() if one.state == "pending"}
-    if promised != set(memory.state.manifest.pending):
-        yield f"(2) promised are {sorted(promised)}, the manifest has {sorted(memory.state.manifest.pending)}"
+    """The manifest lists the outbox entries, every recorded comment exists, and no answer was forgotten."""
+    answers = {answer.id: answer for answer in memory.state.every_answer()}
+    pending = {key for key, answer in answers.items() if answer.state == "pending"}
+    if pending != set(memory.state.manifest.pending):
+        yield f"(2) promised are {sorted(pending)}, the manifest has {sorted(memory.state.manifest.pending)}"
     now = parse_time(scene.fake.clock.now)
     for number, issue in scene.fake.repo.issues.items():
-        one = said.get(number)
+        answer = answers.get(number)
         ours = [c for c in issue.comments if _is_sticky(c.body, c.author.login if c.author else None)]
-        if one and one.state == "said" and not ours and (number, 0) not in scene.fake.created:
-            yield f"(2) on #{number} something is said to stand that never did: {one}"
+        if answer and answer.state == "said" and not ours and (number, 0) not in scene.fake.created:
+            yield f"(2) on #{number} something is said to stand that never did: {answer}"
         seal = read_seal(ours[0].body) if ours else None
-        if one and one.state == "said" and seal and seal.untouched and seal.content != one.text_hash:
+        if answer and answer.state == "said" and seal and seal.untouched and seal.content != answer.text_hash:
             yield f"(2) the comment on #{number} does not say what memory says it does"
         is_owed = issue.pull is None and now - parse_time(issue.created_at) < FRESH
-        if is_owed and one is None and memory.state.manifest.cursor is not None:
+        if is_owed and answer is None and memory.state.manifest.cursor is not None:
             yield f"(8) #{number} is fresh and nobody has looked for an answer"
-        if one and one.state == "pending" and not one.reason and not ours:
-            yield f"(8) the promise on #{number} was not kept: {one}"
+        if answer and answer.state == "pending" and not answer.reason and not ours:
+            yield f"(8) the promise on #{number} was not kept: {answer}"
 
 
 def _is_sticky(body: str, login: str | None) -> bool:
     return OURS.is_answer({"body": body, "user": {"login": login}})
 
 
-def secrets(scene: Scene) -> Iterator[str]:
-    """(6) No token in any object of the repository."""
-    wanted = scene.secrets()
+def leaked_secrets(scene: Scene) -> Iterator[str]:
+    """(6) No object of the repository holds a token."""
+    tokens = scene.secrets()
     for data in scene.bare.everything():
-        if any(secret in data for secret in wanted):
+        if any(secret in data for secret in tokens):
             yield "(6) a token is in the repository"

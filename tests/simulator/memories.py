@@ -1,4 +1,4 @@
-"""Memory as the bare repository holds it at this moment, for a look from outside."""
+"""Reads memory from the bare repository as it is now, and compares it with the fake."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.simulator.scene import REPOSITORY, Scene
 REFERENCES = ("cross-referenced", "referenced")
 
 
-class Looking:
-    """A store that can only be read."""
+class BranchTipStore:
+    """A store that only reads the tip of the branch."""
 
     def __init__(self, scene: Scene) -> None:
-        self.snapshot = scene.bare.snapshot(scene.ground.temporary)
+        self.snapshot = scene.bare.snapshot(scene.workspace.temporary)
 
     def open(self, want: Iterable[str] = ()) -> Snapshot:
         return self.snapshot
@@ -40,15 +40,15 @@ class Looking:
 @contextmanager
 def open_memory(scene: Scene) -> Iterator[Memory]:
     """The memory of the branch's tip."""
-    memory = Memory(Looking(scene), repo=REPOSITORY)
+    memory = Memory(BranchTipStore(scene), repo=REPOSITORY)
     try:
         yield memory.open()
     finally:
         memory.close()
 
 
-def thread_on(issue: Issue) -> Thread:
-    """The thread that a full reading of the fake gives now, without what is ours."""
+def expected_thread(issue: Issue) -> Thread:
+    """The thread that a full read of the fake gives now, without our own comments."""
     exported = export_thread(issue)
     ours = {comment.id for comment in issue.comments if _is_ours(comment.body, comment.author and comment.author.login)}
     events = [
@@ -60,9 +60,9 @@ def thread_on(issue: Issue) -> Thread:
         }
         for event in issue.events
     ]
-    kept = {"comments": [c for c in exported["comments"] if c["id"] not in ours], "events": events}
+    changed = {"comments": [c for c in exported["comments"] if c["id"] not in ours], "events": events}
     return thread_from_archive(
-        {name: value for name, value in exported.items() if name not in ("xrefs", "duplicate_of")} | kept
+        {name: value for name, value in exported.items() if name not in ("xrefs", "duplicate_of")} | changed
     )
 
 
@@ -72,71 +72,71 @@ def _is_ours(body: str, login: str | None) -> bool:
 
 
 def comparable(thread: Thread) -> dict[str, object]:
-    """A thread without what GitHub tells nobody about, and what is only read when an issue ends.
+    """A thread without what changes silently, and without events that are read only when an issue is closed.
 
-    Reactions and references from elsewhere move nothing, and our own comment moves the time of the last update. The
-    events of an issue are read once it was closed; what belongs to an ending that was undone since may come later.
+    Reactions and references from elsewhere change no timestamp, and our own comment changes the time of the last
+    update. The events of an issue are read once it was closed; those of a closing since undone may come later.
     """
     at = thread.closed_at
-    kept = tuple(e for e in thread.events if at is not None and e.name not in REFERENCES and e.at <= at)
-    told = (replace(event, source=None, source_kind=None) for event in kept)
-    events = tuple(sorted(told, key=lambda event: (event.at, event.name, event.actor or "")))
+    kept_events = tuple(e for e in thread.events if at is not None and e.name not in REFERENCES and e.at <= at)
+    plain_events = (replace(event, source=None, source_kind=None) for event in kept_events)
+    events = tuple(sorted(plain_events, key=lambda event: (event.at, event.name, event.actor or "")))
     comments = tuple(replace(comment, reactions={}) for comment in thread.comments)
     return archive_fields(replace(thread, updated_at=None, events=events, comments=comments, reactions={}))
 
 
 def differences(record: Record | None, issue: Issue) -> list[str]:
-    """Each field of the record that is not as it stands on the fake."""
+    """Each field in which the record differs from the fake."""
     if not isinstance(record, Thread):
         return [f"#{issue.number} is {'no record' if record is None else 'a tombstone'}"]
-    found, wanted = comparable(record), comparable(thread_on(issue))
-    names = sorted(found.keys() | wanted.keys())
+    actual, expected = comparable(record), comparable(expected_thread(issue))
+    names = sorted(actual.keys() | expected.keys())
     return [
-        f"#{issue.number}.{name} is {found.get(name)!r:.200} instead of {wanted.get(name)!r:.200}"
+        f"#{issue.number}.{name} is {actual.get(name)!r:.200} instead of {expected.get(name)!r:.200}"
         for name in names
-        if found.get(name) != wanted.get(name)
+        if actual.get(name) != expected.get(name)
     ]
 
 
-def standing(scene: Scene) -> list[Key]:
-    """What each of our comments that stand now is for."""
-    found = []
+def posted_comments(scene: Scene) -> list[Key]:
+    """The key of each comment of ours that exists now."""
+    keys = []
     for issue in scene.fake.repo.issues.values():
         for comment in issue.comments:
             shape = {"body": comment.body, "user": {"login": comment.author.login if comment.author else None}}
             reply = 0 if OURS.is_answer(shape) else OURS.reply_target(shape)
-            found += [] if reply is None else [(issue.number, reply)]
-    return found
+            keys += [] if reply is None else [(issue.number, reply)]
+    return keys
 
 
-def waits(scene: Scene, *, fully: bool) -> bool:
-    """Whether memory says that somebody still waits, or a comment to be worked out again. A promise that was kept waits
-    for nothing but to be seen so, which only counts ``fully``."""
-    kept = set() if fully else set(standing(scene))
+def has_pending_work(scene: Scene, *, fully: bool) -> bool:
+    """Whether memory still lists an answer to post or a comment to update. An outbox entry whose comment is already
+    posted counts only with ``fully``."""
+    posted = set() if fully else set(posted_comments(scene))
     with open_memory(scene) as memory:
-        wishes = memory.state.every_request() if memory.state.manifest.threads else ()
+        requests = memory.state.every_request() if memory.state.manifest.threads else ()
         owed = [(int(key), 0) for key in memory.state.manifest.pending]
-        owed += [(int(wish.id), wish.comment_id) for wish in wishes if wish.state == "pending"]
-        return bool(memory.state.manifest.owed) or any(key not in kept for key in owed)
+        owed += [(int(request.id), request.comment_id) for request in requests if request.state == "pending"]
+        return bool(memory.state.manifest.owed) or any(key not in posted for key in owed)
 
 
-def undone(scene: Scene) -> list[str]:
-    """What the cursor has passed and memory does not hold: there must be nothing."""
+def missed_changes(scene: Scene) -> list[str]:
+    """Changes before the cursor that memory does not hold: there must be none."""
     with open_memory(scene) as memory:
         if memory.state.manifest.cursor is None:
             return []
-        passed = passed_by(scene, memory.state.manifest.cursor)
-        held = memory.records(issue.number for issue in passed)
+        issues = changed_before(scene, memory.state.manifest.cursor)
+        stored = memory.records(issue.number for issue in issues)
         waiting = set(memory.state.manifest.pending)
         return [
-            f"(4) the cursor {memory.state.manifest.cursor} has passed {told}"
-            for issue in passed
+            f"(4) the cursor {memory.state.manifest.cursor} has passed {difference}"
+            for issue in issues
             if issue.number not in waiting
-            for told in differences(held.get(issue.number), issue)
+            for difference in differences(stored.get(issue.number), issue)
         ]
 
 
-def passed_by(scene: Scene, cursor: datetime) -> list[Issue]:
-    """The issues that changed before what the next run looks at again."""
+def changed_before(scene: Scene, cursor: datetime) -> list[Issue]:
+    """The issues whose last change lies before what the next run reads again."""
     issues = [issue for issue in scene.fake.repo.issues.values() if issue.pull is None]
     return [issue for issue in issues if parse_time(issue.updated_at) < cursor - OVERLAP]

@@ -1,4 +1,4 @@
-"""What people do to the repository: they open, edit, comment, close, lock, delete, and meddle with our comments."""
+"""What people do in the repository: they open, edit, comment, close, lock, delete, and change our comments."""
 
 from __future__ import annotations
 
@@ -36,42 +36,42 @@ SUBJECTS = (
 )  # fmt: skip
 WORDS = ("again", "since yesterday", "on two machines", "after the upgrade", "only sometimes", "with a clean profile")
 STEPS = (0, 0, 0, 1, 20, 90, 200, 400, 1800, 7200, 30_000, 100_000, 300_000)
-"""Seconds between two things that happen; no time at all gives equal timestamps."""
+"""Seconds between two actions; 0 gives equal timestamps."""
 
 
-def settle_in(fake: FakeGitHub, subjects: int) -> None:
-    """The issues that were there before the history begins: closed ones with their endings, the last one open."""
+def add_earlier_issues(fake: FakeGitHub, subjects: int) -> None:
+    """Add the issues from before the history: closed ones with their endings, and a last one that is open."""
     fake.set_permission(WRITER, "write")
     start = "2026-01-01T{:02d}:{:02d}:00Z"
-    for place, (title, error, remedy) in enumerate(SUBJECTS[:subjects]):
-        number = fake.open_issue(CROWD[place % 3], title, f"Steps:\n\n```\n{error}\n```\n", start.format(place, 0))
-        fake.comment(number, WRITER, remedy, start.format(place, 10))
-        fake.comment(number, CROWD[place % 3], "Thanks, that works.", start.format(place, 20))
-        if place < subjects - 1:
-            fake.close(number, WRITER, "completed", start.format(place, 30))
+    for index, (title, error, remedy) in enumerate(SUBJECTS[:subjects]):
+        number = fake.open_issue(CROWD[index % 3], title, f"Steps:\n\n```\n{error}\n```\n", start.format(index, 0))
+        fake.comment(number, WRITER, remedy, start.format(index, 10))
+        fake.comment(number, CROWD[index % 3], "Thanks, that works.", start.format(index, 20))
+        if index < subjects - 1:
+            fake.close(number, WRITER, "completed", start.format(index, 30))
     fake.clock.now = "2026-01-05T12:00:00Z"
 
 
-TURNS = 7
-"""Changes, each with a run of its own, that bring a branch near to its squash."""
+EARLY_CHANGES = 7
+"""How many changes, each with its own run, bring a branch close to its squash."""
 
 
-def grow(fake: FakeGitHub, turn: int) -> None:
-    """One more small change on the day before the history begins."""
+def make_small_change(fake: FakeGitHub, turn: int) -> None:
+    """Add a label on the day before the history begins."""
     fake.label(len(SUBJECTS), f"label-{turn}", at=f"2026-01-04T00:{turn:02d}:00Z", actor=WRITER)
 
 
 class People:
-    """Chance with a memory: `act` lets one thing happen and returns the event that GitHub sends for it, if any."""
+    """Random people: `act` performs one action and returns the event that GitHub sends for it, if any."""
 
     def __init__(self, scene: Scene, chance: random.Random) -> None:
         self.scene, self.fake, self.chance = scene, scene.fake, chance
-        self.story: Callable[[str], None] = lambda line: None
+        self.report: Callable[[str], None] = lambda line: None
         self.is_calm = False
         self.notes = 0
 
     def act(self) -> Delivery | None:
-        """One thing happens, of those that can happen now; at least an issue can always be opened."""
+        """Perform one of the actions that are possible now; opening an issue always is."""
         verbs, weights = zip(*(self.USUAL if self.is_calm else self.ALL).items(), strict=True)
         for _ in range(20):
             verb = self.chance.choices(verbs, weights)[0]
@@ -80,12 +80,12 @@ class People:
                 return delivery
         return self._open()
 
-    # -- each returns the event, None where GitHub sends none, False where it cannot happen now -----------------------
+    # -- each returns the event, None if GitHub sends none, False if the action is impossible now ---------------------
 
     def _open(self) -> Delivery:
         title, error, _ = self._subject()
-        more = self.chance.choice(WORDS)
-        body = f"It happens {more}:\n\n```\n{error}\n```\n"
+        detail = self.chance.choice(WORDS)
+        body = f"It happens {detail}:\n\n```\n{error}\n```\n"
         if self.chance.random() < 0.45 and (numbers := self._numbers()):
             body += self.chance.choice(("Is this the same as #{}?", "Looks like #{}.", "See #{} for more.")).format(
                 self.chance.choice(numbers)
@@ -93,7 +93,7 @@ class People:
         if self.chance.random() < 0.08:
             body += "\n\nDid we ever decide about " + title.lower() + "?"
         number = self.fake.open_issue(
-            self._somebody(), f"{title} {more}" if self.chance.random() < 0.5 else title, body
+            self._somebody(), f"{title} {detail}" if self.chance.random() < 0.5 else title, body
         )
         return self._event("issues", "opened", number)
 
@@ -105,8 +105,10 @@ class People:
             self.fake.edit_issue(issue.number, title=f"{issue.title} ({self.chance.choice(WORDS)})")
         else:
             numbers = [number for number in self._numbers() if number != issue.number]
-            told = f"\n\nSee #{self.chance.choice(numbers)}." if numbers and self.chance.random() < 0.6 else "\n\nMore."
-            self.fake.edit_issue(issue.number, body=(issue.body or "") + told)
+            addition = (
+                f"\n\nSee #{self.chance.choice(numbers)}." if numbers and self.chance.random() < 0.6 else "\n\nMore."
+            )
+            self.fake.edit_issue(issue.number, body=(issue.body or "") + addition)
         return self._event("issues", "edited", issue.number)
 
     def _comment(self) -> Delivery | bool:
@@ -117,7 +119,9 @@ class People:
         numbers = [number for number in self._numbers() if number != issue.number] or [1]
         texts = (remedy, f"I see `{error}` too.", "Any news?", f"This is like #{self.chance.choice(numbers)}, I think.",
                  f"Duplicate of #{self.chance.choice(numbers)}", "We decided to keep it as it is.")  # fmt: skip
-        return self._said(issue.number, self._somebody(), f"{self.chance.choice(texts)}\n\nAs in {self._note()}.")
+        return self._comment_event(
+            issue.number, self._somebody(), f"{self.chance.choice(texts)}\n\nAs in {self._note()}."
+        )
 
     def _command(self) -> Delivery | bool:
         issue = self._any_issue()
@@ -136,32 +140,34 @@ class People:
             "nonsense",
         )
         line = self.chance.choices(lines, (3, 3, 3, 2, 3, 1, 1, 1))[0]
-        return self._said(issue.number, self._somebody(), f"/precedent {line}")
+        return self._comment_event(issue.number, self._somebody(), f"/precedent {line}")
 
     def _question(self) -> Delivery | bool:
         issue = self._any_issue()
         topic = self._subject()[0].lower()
-        asked = self.chance.choice((f"Did we ever discuss {topic}?", f"What did we decide about {topic}?"))
-        return self._said(issue.number, self._somebody(), asked) if issue else False
+        text = self.chance.choice((f"Did we ever discuss {topic}?", f"What did we decide about {topic}?"))
+        return self._comment_event(issue.number, self._somebody(), text) if issue else False
 
     def _forge(self) -> Delivery | bool:
-        """A stranger writes our marker: at the head of a comment of theirs."""
+        """A stranger puts our marker at the top of a comment."""
         issue = self._any_issue()
         if issue is None:
             return False
-        return self._said(issue.number, "octocat", "<!-- precedent:v1 id=action -->\nSeen before: nothing at all.")
+        return self._comment_event(
+            issue.number, "octocat", "<!-- precedent:v1 id=action -->\nSeen before: nothing at all."
+        )
 
     def _edit_comment(self) -> Delivery | bool:
         comment = self._any_comment()
         if comment is None:
             return False
         if comment.issue.updated_at == self.fake.clock.now:
-            # GitHub's times are whole seconds: no list shows an edit in the very second in which the thread was read,
-            # and where its event is lost too, nobody can know of it before the thread changes again.
+            # GitHub's times are whole seconds: no list shows an edit in the same second in which the thread was read.
+            # If its event is lost too, nothing reveals it before the thread changes again.
             self.fake.clock.advance(1)
-        taken_back = self.chance.random() < 0.5
-        kept = NOTE.sub(self._note(), comment.body) if taken_back else comment.body
-        self.fake.edit_comment(comment.id, f"{kept}\n\nEdit: {self.chance.choice(WORDS)}.")
+        removes_note = self.chance.random() < 0.5
+        text = NOTE.sub(self._note(), comment.body) if removes_note else comment.body
+        self.fake.edit_comment(comment.id, f"{text}\n\nEdit: {self.chance.choice(WORDS)}.")
         return self._event("issue_comment", "edited", comment.issue.number, comment.id)
 
     def _delete_comment(self) -> Delivery | bool:
@@ -251,7 +257,7 @@ class People:
         if ours is None:
             return False
         self.fake.react(ours.issue.number, self._somebody(), self.chance.choice(("+1", "-1")), ours.id)
-        self.story("somebody puts a thumb on our comment")
+        self.report("somebody puts a thumb on our comment")
         return None
 
     ALL: ClassVar[dict[str, int]] = {
@@ -263,18 +269,18 @@ class People:
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    def _said(self, number: int, login: str, text: str) -> Delivery:
+    def _comment_event(self, number: int, login: str, text: str) -> Delivery:
         comment = self.fake.comment(number, login, text)
         return self._event("issue_comment", "created", number, comment)
 
     def _event(self, name: str, action: str, number: int, comment: int | None = None) -> Delivery:
-        delivery = self.scene.deliver(name, action, number, comment)
+        delivery = self.scene.make_delivery(name, action, number, comment)
         body = self.fake.repo.comments[comment].body if comment in self.fake.repo.comments else ""
-        self.story(f"{delivery.label} {body[:60]!r}" if body else delivery.label)
+        self.report(f"{delivery.label} {body[:60]!r}" if body else delivery.label)
         return delivery
 
     def _note(self) -> str:
-        """Words that nobody wrote before: where they are shown, it is known who wrote them, and whether they stand."""
+        """Unique words, so that a comment that shows them can be traced to its source."""
         self.notes += 1
         return f"note {self.notes:04d}"
 
@@ -288,19 +294,19 @@ class People:
         return [number for number, issue in sorted(self.fake.repo.issues.items()) if not issue.pull]
 
     def _any_issue(self, state: str = "") -> Issue | None:
-        """Mostly one of the newest."""
+        """A random issue, mostly one of the newest."""
         numbers = [number for number in self._numbers() if state in ("", self.fake.issue(number).state)]
         fresh = [number for number in numbers if self.fake.issue(number).created_at >= "2026-01-05"]
         chosen = fresh if fresh and self.chance.random() < 0.85 else numbers
         return self.fake.issue(self.chance.choice(chosen)) if chosen else None
 
     def _any_comment(self) -> Comment | None:
-        """One of the newest, half the time one on an issue that a comment of ours shows."""
-        found = [c for _, c in sorted(self.fake.repo.comments.items()) if c.author and c.author.login != BOT_LOGIN]
-        shown = [c for c in found if NOTE.search(c.body) and is_shown(self.scene, c.issue.number)]
-        chosen = shown if shown and self.chance.random() < 0.5 else found
+        """One of the newest comments; half the time one on an issue that a comment of ours shows."""
+        comments = [c for _, c in sorted(self.fake.repo.comments.items()) if c.author and c.author.login != BOT_LOGIN]
+        shown = [c for c in comments if NOTE.search(c.body) and is_shown(self.scene, c.issue.number)]
+        chosen = shown if shown and self.chance.random() < 0.5 else comments
         return self.chance.choice(chosen[-4:]) if chosen else None
 
     def _ours(self) -> Comment | None:
-        found = [c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments]
-        return self.chance.choice(found) if found else None
+        comments = [c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments]
+        return self.chance.choice(comments) if comments else None

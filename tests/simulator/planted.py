@@ -1,6 +1,6 @@
-"""Bugs planted on purpose, one at a time, in a copy of the program: the simulator must catch each of them.
+"""Plants bugs, one at a time, in a copy of the program: the simulator must catch each of them.
 
-``python -m tests.simulator.planted [NAME …]`` tells after how many histories, and by which rule.
+``python -m tests.simulator.planted [NAME …]`` prints after how many histories it did, and by which rule.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ SPEAKING = (
     "    plans = _defer_taken(plans, run)\n"
     "    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]\n"
 )
-MOST = 400
-"""Histories after which a bug that was not caught counts as missed. The rarest needs 240: few runs meet in a push."""
+MAX_HISTORIES = 400
+"""A bug not caught after so many histories counts as missed. The rarest needs 240: few runs push at the same time."""
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One change of the text of one file."""
+    """One replacement in the text of one file."""
 
     name: str
     path: str
     old: str
     new: str
     first: int = 1
-    """The seed at which the hunt begins: of a rare bug, not long before the history that catches it."""
+    """The seed at which the hunt begins: for a rare bug, shortly before the history that catches it."""
 
 
 BUGS = (
@@ -121,7 +121,7 @@ BUGS = (
 
 
 def plant(bug: Bug, folder: Path) -> None:
-    """A copy of the program with this bug in it; LookupError when its place is not there any more."""
+    """Copy the program with this bug in it; LookupError if the text that it replaces is no longer there."""
     for name in NEEDED:
         shutil.copytree(ROOT / name, folder / name)
     path = folder / bug.path
@@ -131,20 +131,20 @@ def plant(bug: Bug, folder: Path) -> None:
     path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
 
 
-def hunt(bug: Bug, histories: int = MOST) -> tuple[int, str]:
-    """After how many histories the bug was caught, and what was broken; (0, "") when it was not."""
+def hunt(bug: Bug, histories: int = MAX_HISTORIES) -> tuple[int, str]:
+    """After how many histories the bug was caught, and the broken rule; (0, "") if it was not."""
     with tempfile.TemporaryDirectory(prefix="planted-") as temporary:
         folder = Path(temporary)
         plant(bug, folder)
-        found = folder / "found.json"
+        report_file = folder / "found.json"
         seeds = ["--histories", str(histories), "--from", str(bug.first)]
-        asked = [*seeds, "--processes", "1", "--first-violation", "--json", str(found)]
-        command = [sys.executable, "-m", "tests.simulator", *asked]
+        options = [*seeds, "--processes", "1", "--first-violation", "--json", str(report_file)]
+        command = [sys.executable, "-m", "tests.simulator", *options]
         environment = os.environ | {"PYTHONPATH": str(folder)}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        if not found.exists():
+        if not report_file.exists():
             raise RuntimeError(f"{bug.name}: the simulator did not come to its end: {done.stderr[-800:]}")
-        summary = json.loads(found.read_text())
+        summary = json.loads(report_file.read_text())
         broken = next(iter(summary["broken"].values()), [""])
         return (summary["histories"] if broken[0] else 0), broken[0]
 
@@ -154,8 +154,8 @@ def main(names: list[str]) -> int:
     for bug in BUGS:
         if names and not any(name in bug.name for name in names):
             continue
-        after, told = hunt(bug)
-        print(f"{bug.name}: " + (f"caught after {after}: {told[:160]}" if after else "MISSED"), flush=True)
+        after, fault = hunt(bug)
+        print(f"{bug.name}: " + (f"caught after {after}: {fault[:160]}" if after else "MISSED"), flush=True)
         missed += not after
     return 1 if missed else 0
 

@@ -1,8 +1,8 @@
-"""The I/O points of a run, seen by an audit hook: where it dies, where another run comes in between, how it waits.
+"""The I/O points of a run, seen by an audit hook: where it crashes, where another run comes in between, how it waits.
 
-Product code is not touched. Python tells every audit hook before a process starts, a socket connects, bytes are sent,
-a file is opened for writing. A hook that is armed for one thread raises `Crash` there, and at every later point of that
-thread: the process is dead, and only the clearing of temporary folders goes on.
+The product's code stays as it is. Python calls every audit hook before a process starts, a socket connects, bytes are
+sent, or a file is opened for writing. A hook that is armed for one thread raises `Crash` there and at every later point
+of that thread: the process is dead, and only temporary folders are still removed.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ PLAIN = frozenset({"socket.connect", "http.client.send", "os.rename", "os.mkdir"
 
 
 class Crash(BaseException):
-    """The process is dead: nothing in the product may catch it."""
+    """The process is dead; nothing in the product may catch this."""
 
 
 @dataclass
 class Points:
     """What is to happen at the points of one run, and what did.
 
-    ``dies_at`` is the number of the point at which the run dies (1 is the first). ``interrupts`` are run once, at the
-    first point whose name it is given for: another runner's whole run, in between.
+    ``dies_at`` is the number of the point at which the run crashes (1 is the first). ``interrupts``: name or number of
+    a point → a function called once, at the first such point, such as another runner's complete run.
     """
 
     dies_at: int | None = None
     interrupts: dict[str, Callable[[], None]] = field(default_factory=dict)
     at_death: Callable[[], None] | None = None
-    seen: list[str] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
     died: str = ""
     waited: float = 0.0
 
-    def pass_by(self, name: str) -> None:
-        """One I/O point. Raises Crash when the run is dead."""
+    def reach(self, name: str) -> None:
+        """Pass one I/O point. Raises Crash if the run is dead."""
         if self.died:
             raise Crash(self.died)
-        self.seen.append(name)
-        if self.dies_at is not None and len(self.seen) >= self.dies_at:
-            self.died = f"point {len(self.seen)}, before {name}"
+        self.passed.append(name)
+        if self.dies_at is not None and len(self.passed) >= self.dies_at:
+            self.died = f"point {len(self.passed)}, before {name}"
             if self.at_death:
                 self.at_death()
             raise Crash(self.died)
-        interrupt = self.interrupts.pop(name, None) or self.interrupts.pop(str(len(self.seen)), None)
+        interrupt = self.interrupts.pop(name, None) or self.interrupts.pop(str(len(self.passed)), None)
         if interrupt:
             interrupt()
 
@@ -67,29 +67,29 @@ _sleep = time.sleep
 
 @contextmanager
 def armed(points: Points) -> Iterator[Points]:
-    """This thread passes by these points while the context lasts; its waits take no time."""
-    _hook()
-    me = threading.get_ident()
-    before = _ARMED.get(me)
-    _ARMED[me] = points
+    """Within the context, this thread passes these points, and its waits take no time."""
+    _install_hook()
+    thread_id = threading.get_ident()
+    previous = _ARMED.get(thread_id)
+    _ARMED[thread_id] = points
     try:
         yield points
     finally:
-        if before is None:
-            del _ARMED[me]
+        if previous is None:
+            del _ARMED[thread_id]
         else:
-            _ARMED[me] = before
+            _ARMED[thread_id] = previous
 
 
 @cache
-def _hook() -> None:
-    """Once for the process: a hook cannot be taken out again, so it asks which threads are armed."""
+def _install_hook() -> None:
+    """Once per process: a hook cannot be removed, so it looks up which threads are armed."""
     sys.addaudithook(_audit)
     time.sleep = _wait
 
 
 def _wait(seconds: float) -> None:
-    """The clock stands still in a simulated run, so waiting takes none of it; other threads wait as ever."""
+    """The clock stands still in a simulated run, so waiting takes no time; other threads wait as usual."""
     points = _ARMED.get(threading.get_ident())
     if points is None:
         _sleep(seconds)
@@ -104,11 +104,11 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if points is None:
         return
     if event == "subprocess.Popen":
-        points.pass_by(_command(arguments[1]))
+        points.reach(_command(arguments[1]))
     elif event in PLAIN:
-        points.pass_by(event)
+        points.reach(event)
     elif event == "open" and _is_writing(arguments):
-        points.pass_by("open for writing")
+        points.reach("open for writing")
 
 
 def _command(words: Any) -> str:
@@ -118,12 +118,12 @@ def _command(words: Any) -> str:
 def _is_writing(arguments: tuple[Any, ...]) -> bool:
     path, mode, flags = arguments
     if isinstance(path, int) or "__pycache__" in str(path):
-        return False  # the pipes of a process, which has its own point; what Python keeps for itself
+        return False  # the pipes of a process, which is a point itself; Python's own caches
     if mode is not None:
         return any(letter in str(mode) for letter in "wax+")
     return isinstance(flags, int) and bool(flags & WRITING) and path != os.devnull
 
 
 def counted(points: Points) -> Counter[str]:
-    """How often each kind of point was passed."""
-    return Counter(points.seen)
+    """How often the run passed each kind of point."""
+    return Counter(points.passed)

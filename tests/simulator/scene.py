@@ -1,6 +1,6 @@
 """The scene of one history: a fake GitHub, a real bare repository, a clock that stands still, and runs of the Action.
 
-`Ground` is what a worker keeps for all its histories: folders, the git server, and branches to begin with.
+A worker keeps one `Workspace` for all its histories: folders, the git server, and branches to begin with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bot.action.main import run
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.simulator.bare import SETTINGS, Bare
-from tests.simulator.eye import Seen, Watched
+from tests.simulator.eye import ObservedGitHub, RunRequests
 from tests.simulator.points import Crash, Points, armed
 
 REPOSITORY = "octo-org/hello-world"
@@ -34,7 +34,7 @@ FOLDER = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.g
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event as GitHub sent it, with the payload of that moment; when it comes is another matter."""
+    """An event with its payload as GitHub sent it; it may arrive much later."""
 
     name: str
     action: str
@@ -44,13 +44,13 @@ class Delivery:
 
 
 @dataclass
-class Ran:
-    """One run: its exit code, None when it crashed, and what it printed."""
+class RunResult:
+    """One run: its exit code (None if it crashed) and its output."""
 
     delivery: Delivery
     token: str
     points: Points
-    seen: Seen = field(default_factory=Seen)
+    requests: RunRequests = field(default_factory=RunRequests)
     code: int | None = None
     log: str = ""
 
@@ -59,64 +59,68 @@ class Ran:
         return self.code == 0 and "::error::" not in self.log
 
     @property
-    def may_be_repeated(self) -> bool:
-        """Whether it did all that it was for: no limit ended it, and it was no rebuild, which notes when it was."""
+    def is_repeatable(self) -> bool:
+        """Whether it completed: no limit ended it, and it was no rebuild, which records its time."""
         return self.is_done and "::notice::" not in self.log and "rebuild" not in self.delivery.label
 
 
 class Scene:
-    """One repository at one time. `act` is a run of the Action's door in this process."""
+    """One repository. `run_action` runs the Action's entry point in this process."""
 
-    def __init__(self, ground: Ground, seed: str, start: str, *, http: bool = False, validate: bool = False) -> None:
-        self.ground, self.seed = ground, seed
-        self.bare = ground.lay(start)
-        self.server = ground.git.url if http else str(ground.git.folder)
-        self.fake = Watched(REPOSITORY, NOW, self.bare, self.server, validate=validate)
+    def __init__(
+        self, workspace: Workspace, seed: str, start: str, *, http: bool = False, validate: bool = False
+    ) -> None:
+        self.workspace, self.seed = workspace, seed
+        self.bare = workspace.restore(start)
+        self.server = workspace.git.url if http else str(workspace.git.folder)
+        self.fake = ObservedGitHub(REPOSITORY, NOW, self.bare, self.server, validate=validate)
         self.elsewhere = self.fake.add_project("octo-org/elsewhere")
         self.fake.limits.set(5000)
-        self.skew = 0
-        self.runs: list[Ran] = []
+        self.clock_skew = 0
+        self.runs: list[RunResult] = []
         self.tokens: list[str] = []
-        self.after: Callable[[Ran], None] = lambda ran: None
+        self.on_result: Callable[[RunResult], None] = lambda result: None
 
-    def deliver(self, name: str, action: str = "", number: int | None = None, comment: int | None = None) -> Delivery:
+    def make_delivery(
+        self, name: str, action: str = "", number: int | None = None, comment: int | None = None
+    ) -> Delivery:
         """The event that GitHub sends now."""
         payload = self.fake.payload(name, action or None, number, comment)
-        what = " ".join(filter(None, [f"{name}.{action}" if action else name, f"#{number}" if number else ""]))
-        return Delivery(name, action, number, json.dumps(payload).encode(), what)
+        label = " ".join(filter(None, [f"{name}.{action}" if action else name, f"#{number}" if number else ""]))
+        return Delivery(name, action, number, json.dumps(payload).encode(), label)
 
-    def act(self, delivery: Delivery, points: Points | None = None) -> Ran:
-        """Run the Action on an event; a crash ends it wherever it is."""
-        ran = Ran(delivery, self._new_token(), points or Points())
-        folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.ground.temporary))
+    def run_action(self, delivery: Delivery, points: Points | None = None) -> RunResult:
+        """Run the Action on an event; it may crash at any point."""
+        result = RunResult(delivery, self._new_token(), points or Points())
+        folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.workspace.temporary))
         (folder / "event.json").write_bytes(delivery.payload)
-        printed = io.StringIO()
-        # No two runs begin in the same microsecond: a promise tells by it whose it is.
-        moment = timedelta(seconds=self.skew, microseconds=len(self.tokens))
+        output = io.StringIO()
+        # No two runs begin in the same microsecond: by it an outbox entry shows which run it belongs to.
+        moment = timedelta(seconds=self.clock_skew, microseconds=len(self.tokens))
         now = datetime.fromisoformat(self.fake.clock.now) + moment
-        quiet = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(Crash)
-        with contextlib.ExitStack() as around:
-            for each in (*quiet, armed(ran.points)):
-                around.enter_context(each)
-            ran.code = run(self._environment(delivery, ran.token, folder), now, write_gap=0)
-        ran.log = printed.getvalue()
-        ran.seen = self.fake.seen.get(ran.token, Seen())
-        self.runs.append(ran)
-        self._look_for_secrets(ran, folder)
+        quiet = contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(Crash)
+        with contextlib.ExitStack() as stack:
+            for each in (*quiet, armed(result.points)):
+                stack.enter_context(each)
+            result.code = run(self._environment(delivery, result.token, folder), now, write_gap=0)
+        result.log = output.getvalue()
+        result.requests = self.fake.requests_by_token.get(result.token, RunRequests())
+        self.runs.append(result)
+        self._check_for_secrets(result, folder)
         shutil.rmtree(folder)
-        self.after(ran)
-        return ran
+        self.on_result(result)
+        return result
 
-    def act_beside(self, delivery: Delivery) -> Ran:
-        """The same on a thread of its own: another runner, while this one stands still."""
-        found: list[Ran] = []
-        other = threading.Thread(target=lambda: found.append(self.act(delivery)))
+    def run_concurrently(self, delivery: Delivery) -> RunResult:
+        """Run the Action on its own thread: another runner, while this one waits."""
+        results: list[RunResult] = []
+        other = threading.Thread(target=lambda: results.append(self.run_action(delivery)))
         other.start()
         other.join()
-        return found[0]
+        return results[0]
 
     def secrets(self) -> list[bytes]:
-        """Every token that was used, as it is and as headers carry it."""
+        """Every token that was used, plain and as it is encoded in headers."""
         pairs = [f"x-access-token:{token}".encode() for token in self.tokens]
         return [token.encode() for token in self.tokens] + [
             base64.b64encode(pair[skip:])[: -4 or None] for pair in pairs for skip in range(3)
@@ -124,13 +128,13 @@ class Scene:
 
     def close(self) -> None:
         threading.Thread(target=self.fake.stop, daemon=True).start()
-        self.ground.git.faults.clear()
+        self.workspace.git.faults.clear()
 
     def _new_token(self) -> str:
         token = f"ghs_canary{self.seed}x{len(self.tokens)}y"
         self.tokens.append(token)
         self.fake.add_token(token, "github-actions[bot]", limit=5000)
-        self.ground.git.tokens = dict.fromkeys(self.tokens, "write")
+        self.workspace.git.tokens = dict.fromkeys(self.tokens, "write")
         return token
 
     def _environment(self, delivery: Delivery, token: str, folder: Path) -> Mapping[str, str]:
@@ -146,20 +150,20 @@ class Scene:
             "INPUT_TOKEN": token,
         }
 
-    def _look_for_secrets(self, ran: Ran, folder: Path) -> None:
-        outputs = {"the log": ran.log.encode("utf-8", "replace")}
+    def _check_for_secrets(self, result: RunResult, folder: Path) -> None:
+        outputs = {"the log": result.log.encode("utf-8", "replace")}
         outputs |= {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for name, data in outputs.items():
             if any(secret in data for secret in self.secrets()):
                 self.fake.broken.append(f"(6) the token is in {name}")
-        if "Precedent, please report" in ran.log or "Traceback" in ran.log:
-            self.fake.broken.append(f"(bug) {ran.log[-600:]}")
-        if any(words in ran.log for words in ("could not be used", "damaged", "rebuilt")):
-            self.fake.broken.append(f"(note) memory is not whole: {ran.log[-400:]}")
+        if "Precedent, please report" in result.log or "Traceback" in result.log:
+            self.fake.broken.append(f"(bug) {result.log[-600:]}")
+        if any(phrase in result.log for phrase in ("could not be used", "damaged", "rebuilt")):
+            self.fake.broken.append(f"(note) memory is not whole: {result.log[-400:]}")
 
 
-class Ground:
-    """Folders below a fast file system, the git server, and what branches begin with. Paths stay the same."""
+class Workspace:
+    """Folders on a fast file system, the git server, and branches to begin with. Paths stay the same."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -172,21 +176,21 @@ class Ground:
         self._make(self.bare_path)
         for key, value in SETTINGS.items():
             subprocess.run(["git", "-C", str(self.bare_path), "config", key, value], check=True)
-        self.keep("empty")
+        self.save("empty")
         logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 
     @property
     def bare_path(self) -> Path:
         return self.git.folder / f"{REPOSITORY}.git"
 
-    def lay(self, start: str) -> Bare:
-        """The bare repository as it was kept under this name."""
+    def restore(self, start: str) -> Bare:
+        """Restore the bare repository that was saved under this name."""
         shutil.rmtree(self.bare_path, ignore_errors=True)
         shutil.copytree(self._starts / start, self.bare_path)
         return Bare(self.bare_path)
 
-    def keep(self, start: str) -> None:
-        """Keep the bare repository as it is now, to begin with."""
+    def save(self, start: str) -> None:
+        """Save the bare repository as it is now, for histories to begin with."""
         shutil.copytree(self.bare_path, self._starts / start)
 
     def has(self, start: str) -> bool:
@@ -206,7 +210,7 @@ class Ground:
         (path / "hooks").mkdir(exist_ok=True)
 
 
-def main_branch(bare: Bare, files: Mapping[str, str]) -> None:
+def commit_to_main(bare: Bare, files: Mapping[str, str]) -> None:
     """Commit these files to the default branch."""
     lines = [
         "commit refs/heads/main\n",
@@ -219,7 +223,7 @@ def main_branch(bare: Bare, files: Mapping[str, str]) -> None:
     subprocess.run(command, input="".join(lines).encode(), check=True)
 
 
-def is_mine(fake: FakeGitHub, comment_id: int) -> bool:
+def is_ours(fake: FakeGitHub, comment_id: int) -> bool:
     """Whether the bot wrote this comment."""
     comment = fake.repo.comments.get(comment_id)
     return comment is not None and comment.author is not None and comment.author.login == "github-actions[bot]"

@@ -1,4 +1,4 @@
-"""One history, told by a seed: what people do, which events come when and how often, and what goes wrong meanwhile."""
+"""One history, determined by a seed: what people do, when and how often events arrive, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.simulator.displays import is_shown
-from tests.simulator.eye import Watched
-from tests.simulator.memories import waits
-from tests.simulator.people import STEPS, SUBJECTS, TURNS, People, grow, settle_in
+from tests.simulator.eye import ObservedGitHub
+from tests.simulator.memories import has_pending_work
+from tests.simulator.people import EARLY_CHANGES, STEPS, SUBJECTS, People, add_earlier_issues, make_small_change
 from tests.simulator.points import Points
-from tests.simulator.scene import Delivery, Ground, Ran, Scene, main_branch
+from tests.simulator.scene import Delivery, RunResult, Scene, Workspace, commit_to_main
 
 LATE = 20 * 24 * 3600
-"""Seconds after which a run may be started again: its payload is that old."""
+"""Seconds after which a run may still be re-run, with a payload of that age."""
 
 SQUASH = 10
-"""Commits after which the branch becomes one, in histories with settings of their own."""
+"""Commits after which the branch is squashed, in histories with their own settings."""
 
 COMMENTS = "POST */comments"
 API_FAULTS = (
@@ -32,12 +32,12 @@ GIT_FAULTS = (
     ("POST *git-receive-pack", "dup"), ("POST *git-receive-pack", "drop"), ("POST *git-receive-pack", "5xx"),
     ("GET *info/refs", "5xx"), ("POST *git-upload-pack", "drop"), ("GET *info/refs", "401"),
 )  # fmt: skip
-RACED = ("git push", "git fast-import", "git fetch", "http.client.send", "25", "12", "35")
+RACE_POINTS = ("git push", "git fast-import", "git fetch", "http.client.send", "25", "12", "35")
 
 
 @dataclass
 class Tally:
-    """What a history was made of."""
+    """Counts of what happened in a history."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -46,8 +46,8 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How rough a history is. All are shares of one."""
+class Disturbance:
+    """How much goes wrong in a history, as probabilities."""
 
     lost: float = 0.0
     twice: float = 0.0
@@ -57,248 +57,252 @@ class Manner:
     race: float = 0.0
 
 
-CALM = Manner()
-MANNERS = (
+CALM = Disturbance()
+DISTURBANCES = (
     CALM,
-    Manner(lost=0.3, twice=0.25, late=0.3),
-    Manner(crash=0.6, lost=0.4, twice=0.1),
-    Manner(fault=0.7, twice=0.2),
-    Manner(race=0.6, twice=0.3, late=0.2),
-    Manner(lost=0.15, twice=0.15, late=0.2, crash=0.25, fault=0.25, race=0.15),
+    Disturbance(lost=0.3, twice=0.25, late=0.3),
+    Disturbance(crash=0.6, lost=0.4, twice=0.1),
+    Disturbance(fault=0.7, twice=0.2),
+    Disturbance(race=0.6, twice=0.3, late=0.2),
+    Disturbance(lost=0.15, twice=0.15, late=0.2, crash=0.25, fault=0.25, race=0.15),
 )
 
 
 class Story:
-    """One history on its scene; everything by chance is drawn from ``chance``."""
+    """One history on its scene; everything random is drawn from ``chance``."""
 
-    def __init__(self, ground: Ground, seed: int, tell: Callable[[str], None] = lambda line: None) -> None:
-        self.seed, self.chance, self.tell, self.count_up = seed, random.Random(seed), tell, Tally()
+    def __init__(self, workspace: Workspace, seed: int, report: Callable[[str], None] = lambda line: None) -> None:
+        self.seed, self.chance, self.report, self.tally = seed, random.Random(seed), report, Tally()
         draw = self.chance.random
         self.is_long = draw() < 0.03
         self.is_http = draw() < 0.2
         self.is_checked = draw() < 0.05
         self.squashes = draw() < 0.08
         self.start = "empty" if draw() < 0.15 else ("old" if self.squashes else "warm")
-        self.manner = self.chance.choices(MANNERS, (2, 3, 4, 3, 3, 5))[0]
-        make_start(ground, self.start)
-        self.scene = Scene(ground, f"{seed}s", self.start, http=self.is_http, validate=self.is_checked)
-        settle_in(self.scene.fake, len(SUBJECTS) if self.start != "empty" else self.chance.choice((0, 0, 2)))
-        for turn in range(TURNS if self.start == "old" else 0):
-            grow(self.scene.fake, turn)
-        self.scene.skew = self.chance.choice((0, 0, 0, -40, -3, 2, 45))
+        self.disturbance = self.chance.choices(DISTURBANCES, (2, 3, 4, 3, 3, 5))[0]
+        make_starting_branch(workspace, self.start)
+        self.scene = Scene(workspace, f"{seed}s", self.start, http=self.is_http, validate=self.is_checked)
+        add_earlier_issues(self.scene.fake, len(SUBJECTS) if self.start != "empty" else self.chance.choice((0, 0, 2)))
+        for turn in range(EARLY_CHANGES if self.start == "old" else 0):
+            make_small_change(self.scene.fake, turn)
+        self.scene.clock_skew = self.chance.choice((0, 0, 0, -40, -3, 2, 45))
         self.people = People(self.scene, self.chance)
-        self.people.story, self.people.is_calm = tell, self.manner is CALM and draw() < 0.7
+        self.people.report, self.people.is_calm = report, self.disturbance is CALM and draw() < 0.7
         self.queue: list[Delivery] = []
-        self.told: set[bytes] = set()
+        self.delivered: set[bytes] = set()
         self.last: Delivery | None = None
-        self.since = 0
+        self.changes_since_run = 0
         self.costly: list[str] = []
 
     @property
-    def fake(self) -> Watched:
+    def fake(self) -> ObservedGitHub:
         return self.scene.fake
 
     def play(self) -> None:
-        """Everything up to the end of all disturbance."""
+        """Play the history up to the end of all disturbances."""
         turns = self.chance.randint(12, 22) if self.is_long else self.chance.randint(2, 5)
         budget = turns if self.is_long else self.chance.choice((2, 2, 3, 3, 4))
         for _ in range(turns):
             self.pass_time(self.chance.choice(STEPS))
             for _ in range(2 if self.chance.random() < 0.3 else 1):
-                self.count_up.add("happenings")
+                self.tally.add("happenings")
                 event = self.people.act()
-                self.since += 1
+                self.changes_since_run += 1
                 if event:
                     self._send(event)
                 self.pass_time(self.chance.choice((0, 0, 1, 5)))
-            while self.queue and budget and (self.manner is CALM or self.chance.random() < 0.6):
+            while self.queue and budget and (self.disturbance is CALM or self.chance.random() < 0.6):
                 budget -= 1
                 self.run(self._next())
-        self._late_ones(budget)
+        self._deliver_leftovers(budget)
 
     def pass_time(self, seconds: int) -> None:
         if seconds:
             self.fake.clock.advance(seconds)
 
-    def run(self, event: Delivery) -> Ran:
-        """One run with whatever disturbs it."""
+    def run(self, event: Delivery) -> RunResult:
+        """One run with its disturbances."""
         self.last = event
-        self.count_up.add("events delivered")
-        if event.payload in self.told:
-            self.count_up.add("events repeated")
-        self.told.add(event.payload)
+        self.tally.add("events delivered")
+        if event.payload in self.delivered:
+            self.tally.add("events repeated")
+        self.delivered.add(event.payload)
         points = Points()
         self._disturb(points)
-        self.tell(f"  {self.fake.clock.now[5:19]} run {len(self.scene.runs) + 1} on {event.label}")
+        self.report(f"  {self.fake.clock.now[5:19]} run {len(self.scene.runs) + 1} on {event.label}")
         was_shown = event.number is not None and is_shown(self.scene, event.number)
-        ran = self.scene.act(event, points)
-        self._note(ran)
-        self._count_cost(ran, was_shown=was_shown)
+        result = self.scene.run_action(event, points)
+        self._count_run(result)
+        self._count_cost(result, was_shown=was_shown)
         self.fake.faults.clear()
-        self.scene.ground.git.faults.clear()
-        return ran
+        self.scene.workspace.git.faults.clear()
+        return result
 
-    def settle(self, *, fully: bool) -> list[Ran]:
-        """Undisturbed runs until nothing waits any more, at most three; ``fully``: until each promise is seen kept, and
-        what a run wrote is seen too, which is news on its issue."""
-        ran = []
+    def settle(self, *, fully: bool) -> list[RunResult]:
+        """Undisturbed runs until no work is left, at most three; ``fully``: until each outbox entry is settled, and
+        runs have also read what earlier runs wrote, which counts as news on its issue."""
+        results = []
         for _ in range(3):
             self.pass_time(900)
-            ran.append(self.scene.act(self.scene.deliver("schedule")))
-            self.tell(f"  {self.fake.clock.now[5:19]} settling run: {summary(ran[-1])}")
-            self.count_up.add("settling runs")
-            if not waits(self.scene, fully=fully) and not (fully and ran[-1].seen.writes):
+            results.append(self.scene.run_action(self.scene.make_delivery("schedule")))
+            self.report(f"  {self.fake.clock.now[5:19]} settling run: {summary(results[-1])}")
+            self.tally.add("settling runs")
+            if not has_pending_work(self.scene, fully=fully) and not (fully and results[-1].requests.writes):
                 break
-        return ran
+        return results
 
-    def told_gone(self) -> set[int]:
-        """The issues of whose going memory was told by a run that came to its end."""
+    def reported_gone(self) -> set[int]:
+        """The issues whose removal was reported to a run that completed."""
         return {
-            ran.delivery.number
-            for ran in self.scene.runs
-            if ran.delivery.action in ("deleted", "transferred")
-            and ran.delivery.name == "issues"
-            and ran.delivery.number
-            and ran.is_done
+            result.delivery.number
+            for result in self.scene.runs
+            if result.delivery.action in ("deleted", "transferred")
+            and result.delivery.name == "issues"
+            and result.delivery.number
+            and result.is_done
         }
 
     def count_comments(self) -> None:
-        for (_, reply), made in self.fake.created.items():
-            self.count_up.add("replies written" if reply else "comments written", len(made))
-        self.count_up.add(f"histories that begin {self.start}")
-        self.count_up.add(f"histories with git over {'HTTP' if self.is_http else 'a path'}")
-        self.count_up.add("requests to the API", len(self.fake.requests))
-        self.count_up.add("pushes", len(self.scene.bare.moves()))
+        for (_, reply), ids in self.fake.created.items():
+            self.tally.add("replies written" if reply else "comments written", len(ids))
+        self.tally.add(f"histories that begin {self.start}")
+        self.tally.add(f"histories with git over {'HTTP' if self.is_http else 'a path'}")
+        self.tally.add("requests to the API", len(self.fake.requests))
+        self.tally.add("pushes", len(self.scene.bare.moves()))
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _send(self, event: Delivery) -> None:
-        """What becomes of an event on its way: lost, doubled, or put somewhere among the others."""
-        fate, manner = self.chance.random(), self.manner
-        if fate < manner.lost:
-            self.count_up.add("events lost")
-            self.tell("    (that event is lost)")
+        """Queue an event, or lose it, double it, or put it out of order."""
+        fate, disturbance = self.chance.random(), self.disturbance
+        if fate < disturbance.lost:
+            self.tally.add("events lost")
+            self.report("    (that event is lost)")
             return
         self.queue.append(event)
-        if fate < manner.lost + manner.twice:
+        if fate < disturbance.lost + disturbance.twice:
             self.queue.append(event)
-        elif fate < manner.lost + manner.twice + manner.late:
+        elif fate < disturbance.lost + disturbance.twice + disturbance.late:
             self.chance.shuffle(self.queue)
 
     def _next(self) -> Delivery:
-        if self.manner is not CALM and self.chance.random() < 0.12:
-            return self.scene.deliver("schedule")
-        if self.manner is not CALM and self.chance.random() < 0.04 and (number := self._open_number()):
-            return self._by_hand(number)
-        if self.manner is not CALM and self.chance.random() < 0.05:
-            self.count_up.add("rebuilds")
+        if self.disturbance is not CALM and self.chance.random() < 0.12:
+            return self.scene.make_delivery("schedule")
+        if self.disturbance is not CALM and self.chance.random() < 0.04 and (number := self._open_number()):
+            return self._dispatch_answer(number)
+        if self.disturbance is not CALM and self.chance.random() < 0.05:
+            self.tally.add("rebuilds")
             payload = b'{"inputs": {"run": "rebuild"}}'
             return Delivery("workflow_dispatch", "", None, payload, "workflow_dispatch rebuild")
         return self.queue.pop(0)
 
     def _open_number(self) -> int | None:
-        found = [number for number, issue in self.fake.repo.issues.items() if not issue.pull]
-        return self.chance.choice(sorted(found)) if found else None
+        numbers = [number for number, issue in self.fake.repo.issues.items() if not issue.pull]
+        return self.chance.choice(sorted(numbers)) if numbers else None
 
-    def _by_hand(self, number: int) -> Delivery:
+    def _dispatch_answer(self, number: int) -> Delivery:
         payload = b'{"inputs": {"run": "answer", "issue": "%d"}}' % number
         return Delivery("workflow_dispatch", "", number, payload, f"workflow_dispatch answer #{number}")
 
-    def _late_ones(self, budget: int) -> None:
-        """What is still under way comes very late, or never."""
+    def _deliver_leftovers(self, budget: int) -> None:
+        """Events still in the queue arrive very late, or never."""
         if not self.queue:
             return
-        if self.manner.late and self.chance.random() < 0.4:
+        if self.disturbance.late and self.chance.random() < 0.4:
             self.pass_time(LATE)
-            self.count_up.add("events 20 days late")
+            self.tally.add("events 20 days late")
             self.run(self.queue.pop(self.chance.randrange(len(self.queue))))
         elif budget:
             self.run(self.queue.pop(0))
-        self.count_up.add("events lost", len(self.queue))
+        self.tally.add("events lost", len(self.queue))
         self.queue.clear()
 
     def _disturb(self, points: Points) -> None:
-        manner, draw = self.manner, self.chance.random
-        if draw() < manner.crash:
+        disturbance, draw = self.disturbance, self.chance.random
+        if draw() < disturbance.crash:
             points.dies_at = self.chance.randint(1, 95)
-        if draw() < manner.fault:
+        if draw() < disturbance.fault:
             faults = API_FAULTS + (GIT_FAULTS * 2 if self.is_http else ())
             match, kind = self.chance.choice(faults)
-            plan = self.scene.ground.git.faults if (match, kind) in GIT_FAULTS else self.fake.faults
+            plan = self.scene.workspace.git.faults if (match, kind) in GIT_FAULTS else self.fake.faults
             plan.add(match, kind, self.chance.choice((1, 1, 2, None)), self.chance.choice((0, 0, 0, 1, 2)), seconds=60)
-            self.tell(f"    (fault: {kind} for {match})")
-        if draw() < manner.race:
-            other = self.queue.pop(0) if self.queue and draw() < 0.7 else self.last or self.scene.deliver("schedule")
-            point = self.chance.choice(RACED)
-            self.tell(f"    (another run on {other.label} comes in between at {point})")
+            self.report(f"    (fault: {kind} for {match})")
+        if draw() < disturbance.race:
+            other = (
+                self.queue.pop(0) if self.queue and draw() < 0.7 else self.last or self.scene.make_delivery("schedule")
+            )
+            point = self.chance.choice(RACE_POINTS)
+            self.report(f"    (another run on {other.label} comes in between at {point})")
             points.interrupts[point] = lambda: self._interrupt(other, point)
 
     def _interrupt(self, other: Delivery, point: str) -> None:
-        self.count_up.add(f"race at {'a numbered point' if point.isdigit() else point}")
-        ran = self.scene.act_beside(other)
-        self.tell(f"    the other run: {summary(ran)}")
+        self.tally.add(f"race at {'a numbered point' if point.isdigit() else point}")
+        result = self.scene.run_concurrently(other)
+        self.report(f"    the other run: {summary(result)}")
 
-    def _count_cost(self, ran: Ran, *, was_shown: bool) -> None:
-        """(5) An event alone, where nothing is disturbed, costs two reads and one write at most.
+    def _count_cost(self, result: RunResult, *, was_shown: bool) -> None:
+        """(5) A single undisturbed event costs at most two reads and one write.
 
-        Where a fix is, is looked up once, when it is first told; folding a comment that is taken back is one more. So
-        is looking up the open pull requests of open issues that are shown, and where another thread changed too, such
-        as by our own comment, the timeline of a thread that was closed, or its comments to find ours. Who asks gets a
-        reply of its own, and where replies stand numbers of comments tell nothing. What a comment of ours shows
-        costs what it takes to keep that true.
+        Not counted: looking up where a fix is, once, when it is first shown. One read more is allowed for minimizing a
+        withdrawn comment, for the open pull requests of open issues that are shown, and, if another thread changed too
+        (such as by our own comment), for the timeline of a closed thread or its comments to find ours. Histories with
+        replies are exempt, since the number of comments then tells nothing, and so is a thread that a comment of ours
+        shows, which costs what it takes to keep that comment true.
         """
-        alone, self.since = self.since == 1, 0
+        is_alone, self.changes_since_run = self.changes_since_run == 1, 0
         is_asked = any(reply for _, reply in self.fake.created) or was_shown
-        if is_asked or not (alone and self.people.is_calm and self.start == "warm" and ran.delivery.number):
+        if is_asked or not (is_alone and self.people.is_calm and self.start == "warm" and result.delivery.number):
             return
         reads = [
             path
-            for path in ran.seen.read
+            for path in result.requests.read_paths
             if not any(part in path for part in ("/commits", "/pulls", "/releases", "/tags", "/compare"))
         ]
-        writes = [path for _, path, _ in ran.seen.sent if path != "/graphql"]
-        self.count_up.add("usual events, undisturbed")
+        writes = [path for _, path, _ in result.requests.sent if path != "/graphql"]
+        self.tally.add("usual events, undisturbed")
         comments = {path for path in reads if path.endswith("/comments")}
-        own = {f"{path}/{ran.delivery.number}/comments" for path in reads if path.endswith("/issues")}
-        is_whole = bool(comments & own) or any(path.endswith("/timeline") for path in reads)
-        most = 2 + (is_whole and bool(comments - own)) + ("/graphql" in reads)
+        own_paths = {f"{path}/{result.delivery.number}/comments" for path in reads if path.endswith("/issues")}
+        reads_thread = bool(comments & own_paths) or any(path.endswith("/timeline") for path in reads)
+        most = 2 + (reads_thread and bool(comments - own_paths)) + ("/graphql" in reads)
         if len(reads) > most or len(writes) > 1:
-            self.costly.append(f"(5) {ran.delivery.label} cost {reads} and {writes}")
+            self.costly.append(f"(5) {result.delivery.label} cost {reads} and {writes}")
 
-    def _note(self, ran: Ran) -> None:
-        self.tell(f"    {summary(ran)}")
-        self.count_up.add("runs", 1)
-        if ran.points.died:
-            self.count_up.add(f"crash before {ran.points.kind}")
-        for kind, request in [*self.fake.faults.injected, *self.scene.ground.git.faults.injected]:
-            self.count_up.add(f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}")
+    def _count_run(self, result: RunResult) -> None:
+        self.report(f"    {summary(result)}")
+        self.tally.add("runs", 1)
+        if result.points.died:
+            self.tally.add(f"crash before {result.points.kind}")
+        for kind, request in [*self.fake.faults.injected, *self.scene.workspace.git.faults.injected]:
+            self.tally.add(f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}")
         self.fake.faults.injected.clear()
-        self.scene.ground.git.faults.injected.clear()
+        self.scene.workspace.git.faults.injected.clear()
 
 
-def summary(ran: Ran) -> str:
-    """What one run did, in a line."""
-    end = f"died at {ran.points.died}" if ran.points.died else f"exit code {ran.code}"
-    told = [line for line in ran.log.splitlines() if line.startswith(("Issue", "::error")) or "limit" in line]
-    return f"{end}; {ran.seen.reads} reads, {ran.seen.writes} writes; " + " | ".join(line[:110] for line in told[:6])
+def summary(result: RunResult) -> str:
+    """What one run did, in one line."""
+    end = f"died at {result.points.died}" if result.points.died else f"exit code {result.code}"
+    lines = [line for line in result.log.splitlines() if line.startswith(("Issue", "::error")) or "limit" in line]
+    return f"{end}; {result.requests.reads} reads, {result.requests.writes} writes; " + " | ".join(
+        line[:110] for line in lines[:6]
+    )
 
 
-def make_start(ground: Ground, start: str) -> None:
-    """Make the branch that histories begin with, once for each worker."""
-    if ground.has(start):
+def make_starting_branch(workspace: Workspace, start: str) -> None:
+    """Make the branch with which histories begin, once per worker."""
+    if workspace.has(start):
         return
-    scene = Scene(ground, "0", "empty")
-    settle_in(scene.fake, len(SUBJECTS))
-    scene.act(scene.deliver("schedule"))
+    scene = Scene(workspace, "0", "empty")
+    add_earlier_issues(scene.fake, len(SUBJECTS))
+    scene.run_action(scene.make_delivery("schedule"))
     if start == "old":
-        _grow(scene)
+        _age_branch(scene)
     scene.close()
-    ground.keep(start)
+    workspace.save(start)
 
 
-def _grow(scene: Scene) -> None:
-    """Bring the branch near to its squash, and put the settings on the default branch that say so."""
-    for turn in range(TURNS):
-        grow(scene.fake, turn)
-        scene.act(scene.deliver("issues", "labeled", len(SUBJECTS)))
-    main_branch(scene.bare, {".github/precedent.yml": f"memory:\n  squash_commits: {SQUASH}\n"})
+def _age_branch(scene: Scene) -> None:
+    """Bring the branch close to its squash, and commit the settings for it to the default branch."""
+    for turn in range(EARLY_CHANGES):
+        make_small_change(scene.fake, turn)
+        scene.run_action(scene.make_delivery("issues", "labeled", len(SUBJECTS)))
+    commit_to_main(scene.bare, {".github/precedent.yml": f"memory:\n  squash_commits: {SQUASH}\n"})

@@ -1,4 +1,4 @@
-"""Histories by seed, a crash at every I/O point, bugs planted on purpose; `python -m tests.simulator` plays more."""
+"""Random histories by seed, a crash at every I/O point, and planted bugs; `python -m tests.simulator` plays more."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from collections.abc import Iterator
 import pytest
 
 from tests.examples import share
-from tests.simulator.everywhere import SCENARIOS, die_everywhere, squashes
+from tests.simulator.everywhere import SCENARIOS, crash_everywhere, is_squashed
 from tests.simulator.planted import BUGS, Bug, hunt
-from tests.simulator.program import give_back, ground_here, play_twice
-from tests.simulator.scene import Ground
+from tests.simulator.program import get_workspace, play_twice, remove_workspace
+from tests.simulator.scene import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""A run that dies leaves files open, which in a process of its own would end with it."""
+"""A run that crashes leaves files open, which would be closed with its process in real life."""
 
 SEEDS = share((3_000, 10, *range(3_001, 3_008)), 3)
 """The first of the thousands is played twice (`play_twice`). `.ci/run` plays more."""
 
 
 @pytest.fixture(scope="module")
-def ground() -> Iterator[Ground]:
-    yield ground_here()
-    give_back()
+def workspace() -> Iterator[Workspace]:
+    yield get_workspace()
+    remove_workspace()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_history_breaks_nothing(ground: Ground, seed: int) -> None:
-    assert play_twice(ground, seed).broken == ()
+def test_a_random_history_breaks_no_invariant(workspace: Workspace, seed: int) -> None:
+    assert play_twice(workspace, seed).broken == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", share(SCENARIOS, 2, 1))
-def test_a_run_may_die_at_every_point(ground: Ground, scenario: str) -> None:
-    deaths = list(die_everywhere(ground, scenario))
-    assert len(deaths) > 20
-    assert {death.kind for death in deaths} >= {"git fetch", "git push", "git cat-file", "http.client.send"}
-    assert [death for death in deaths if death.broken] == []
+def test_the_next_run_recovers_from_a_crash_at_any_point(workspace: Workspace, scenario: str) -> None:
+    crashes = list(crash_everywhere(workspace, scenario))
+    assert len(crashes) > 20
+    assert {crash.kind for crash in crashes} >= {"git fetch", "git push", "git cat-file", "http.client.send"}
+    assert [crash for crash in crashes if crash.broken] == []
 
 
 @pytest.mark.slow
-def test_the_squash_happens_where_a_run_dies_in_it(ground: Ground) -> None:
-    assert squashes(ground)
+def test_the_squash_scenario_really_squashes_the_branch(workspace: Workspace) -> None:
+    assert is_squashed(workspace)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", share(BUGS), ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Bug) -> None:
-    after, told = hunt(bug)
+    after, fault = hunt(bug)
     assert after, "it was not caught"
-    assert told
+    assert fault

@@ -1,4 +1,4 @@
-"""The project whose pages this room's tests read."""
+"""A project whose pages the tests read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ from tests.sources.projects import Project
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     with GitServer(tmp_path / "served") as server:
-        made = Project(tmp_path, server)
-        yield made
-        made.memory.close()
+        opened = Project(tmp_path, server)
+        yield opened
+        opened.memory.close()

@@ -26,26 +26,26 @@ NOW = datetime(2024, 6, 1, 12, 0, tzinfo=UTC)
 
 @dataclass
 class ReleaseList:
-    """What GitHub's API answers when it is asked for releases."""
+    """The answer of GitHub's API to a request for releases."""
 
     items: list[dict[str, Any]] = field(default_factory=list)
     is_all: bool = True
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
 
     def pages(self, path: str, query: Any, most: int) -> tuple[list[dict[str, Any]], bool]:
-        self.asked.append(path)
+        self.requested_paths.append(path)
         return self.items, self.is_all
 
 
 class Project:
-    """A project whose documentation, wiki and releases change, and a memory that follows."""
+    """A project whose documentation, wiki and releases change, and a memory of them."""
 
     def __init__(self, folder: Path, server: GitServer) -> None:
         self.server = server
         self.docs = server.create(REPO)
         self.releases = ReleaseList()
         self.memory = Memory(FolderStore(folder / "store")).open()
-        self.wanted = PageSettings()
+        self.page_settings = PageSettings()
         self.notes: list[str] = []
         self.now = NOW
 
@@ -55,28 +55,28 @@ class Project:
         return path if path.exists() else self.server.create(f"{REPO}.wiki", "master")
 
     def write(self, repository: Path, texts: dict[str, str | bytes | tuple[str, bytes]], days: float = 0) -> str:
-        """Make these the only files of the repository, by a commit of so many days before now."""
+        """Commit these as the only files of the repository, ``days`` before now."""
         entries = {path: text if isinstance(text, tuple) else (FILE, _bytes(text)) for path, text in texts.items()}
         ref = "refs/heads/main" if repository == self.docs else "refs/heads/master"
         tree = git(repository, "rev-parse", f"{commit(repository, entries, ref)}^{{tree}}")
-        return self.stand(repository, tree, round((self.now - timedelta(days=days)).timestamp()))
+        return self.commit_tree(repository, tree, round((self.now - timedelta(days=days)).timestamp()))
 
-    def stand(self, repository: Path, tree: str, stamp: int) -> str:
-        """Put a commit of this tree and time on the default branch."""
-        who = f"octocat <octocat@example.com> {stamp} +0000"
-        text = f"tree {tree}\nauthor {who}\ncommitter {who}\n\nby hand\n"
-        made = git(repository, "hash-object", "-t", "commit", "-w", "--stdin", given=text.encode())
-        git(repository, "update-ref", git(repository, "symbolic-ref", "HEAD"), made)
-        return made
+    def commit_tree(self, repository: Path, tree: str, stamp: int) -> str:
+        """Put a commit with this tree and time on the default branch."""
+        identity = f"octocat <octocat@example.com> {stamp} +0000"
+        text = f"tree {tree}\nauthor {identity}\ncommitter {identity}\n\nby hand\n"
+        commit_id = git(repository, "hash-object", "-t", "commit", "-w", "--stdin", stdin=text.encode())
+        git(repository, "update-ref", git(repository, "symbolic-ref", "HEAD"), commit_id)
+        return commit_id
 
     def open(self, name: str) -> AbstractContextManager[Head]:
         suffix = ".wiki" if name == "wiki" else ""
         return open_head(f"{self.server.url}/{REPO}{suffix}.git", self.server.token)
 
-    def follow(self, known: dict[str, str] | None = None) -> Changes:
-        """Read what is new, as a run does, and remember it."""
-        sources = page_sources(self.wanted, REPO, self.releases, self.open)
-        states = self.memory.state.manifest.pages if known is None else known
+    def refresh(self, stored_states: dict[str, str] | None = None) -> Changes:
+        """Read what is new, as a run does, and commit it to the memory."""
+        sources = page_sources(self.page_settings, REPO, self.releases, self.open)
+        states = self.memory.state.manifest.pages if stored_states is None else stored_states
         changes = refresh_pages(sources, self.memory.state, states, self.now, self.notes.append)
         self.memory.stage(changes)
         self.memory.commit("Remember pages")
@@ -88,16 +88,16 @@ class Project:
         return self.memory.records([key])[key]
 
     def page(self, key: ThreadId) -> Thread:
-        found = self.record(key)
-        assert isinstance(found, Thread)
-        return found
+        thread = self.record(key)
+        assert isinstance(thread, Thread)
+        return thread
 
     @property
     def ids(self) -> list[ThreadId]:
         return list(self.memory.state.page_ids())
 
-    def want(self, **settings: Any) -> None:
-        self.wanted = replace(self.wanted, **settings)
+    def change_settings(self, **settings: Any) -> None:
+        self.page_settings = replace(self.page_settings, **settings)
 
 
 def _bytes(text: str | bytes) -> bytes:

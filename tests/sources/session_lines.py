@@ -1,4 +1,4 @@
-"""Lines as the three sorts of agent sessions have them, short."""
+"""Short example lines of the kinds of agent sessions."""
 
 from __future__ import annotations
 
@@ -196,8 +196,8 @@ def write(path: Path, *lines: bytes | dict[str, Any]) -> Path:
     return path
 
 
-def found(path: Path, top: Path | None = None) -> SessionFile:
-    """The file as the finder gives it."""
+def session_file(path: Path, top: Path | None = None) -> SessionFile:
+    """The file as `find_sessions` returns it."""
     (file,) = find_sessions([str(path)], str(top or path.parent)).sessions
     return file
 
@@ -280,7 +280,7 @@ ROLLOUT: list[dict[str, Any]] = [
 ]
 """A rollout of Codex."""
 
-WHOLE: dict[str, Any] = {
+CONVERSATION: dict[str, Any] = {
     "sessionId": "w-1",
     "startTime": "2026-03-05T09:00:00Z",
     "messages": [

@@ -23,7 +23,7 @@ def line(number: int, body: str = "It loops.") -> bytes:
     return json.dumps({"id": number, "title": "Login", "created_at": "2024-01-01T09:00:00Z", "body": body}).encode()
 
 
-def written(folder: Path, *parts: bytes, packed: bool = True) -> Path:
+def write_archive(folder: Path, *parts: bytes, packed: bool = True) -> Path:
     path = folder / f"history.jsonl{'.gz' if packed else ''}"
     with gzip.open(path, "wb", 1) if packed else path.open("wb") as file:
         for part in parts:
@@ -37,31 +37,31 @@ def ids(path: Path) -> list[object]:
 
 @pytest.mark.parametrize("blank", [b"\n", b" ", b"\r\n", b"\t \n"])
 def test_a_bomb_of_blanks_is_refused_at_once_with_its_line_and_the_limit(tmp_path: Path, blank: bytes) -> None:
-    bomb = written(tmp_path, line(1), b"\n", *[blank * (MB // len(blank))] * 64)
-    began = process_time()
+    bomb = write_archive(tmp_path, line(1), b"\n", *[blank * (MB // len(blank))] * 64)
+    started = process_time()
     with pytest.raises(UserError, match=r"history\.jsonl\.gz, line \d+: over 16 MB without the end of a thread"):
         ids(bomb)
-    assert process_time() - began < 3
+    assert process_time() - started < 3
 
 
-def test_a_line_without_an_end_is_refused_where_it_begins(tmp_path: Path, call: Run) -> None:
-    bomb = written(tmp_path, line(1), b"\n\n", b'{"body": "', *[b"a" * MB] * 20)
-    told = call("import", "--store", tmp_path / "store", bomb)
-    assert (told.code, told.out) == (2, "")
-    assert "history.jsonl.gz, line 3: over 16 MB without the end of a thread" in told.err
+def test_an_endless_line_is_refused_with_the_number_of_the_line(tmp_path: Path, call: Run) -> None:
+    bomb = write_archive(tmp_path, line(1), b"\n\n", b'{"body": "', *[b"a" * MB] * 20)
+    result = call("import", "--store", tmp_path / "store", bomb)
+    assert (result.code, result.out) == (2, "")
+    assert "history.jsonl.gz, line 3: over 16 MB without the end of a thread" in result.err
 
 
 def test_blank_lines_between_threads_cost_little(tmp_path: Path) -> None:
-    path = written(tmp_path, *(part for number in range(1, 5) for part in (line(number), b"\n" * 15 * MB)))
-    began = process_time()
+    path = write_archive(tmp_path, *(part for number in range(1, 5) for part in (line(number), b"\n" * 15 * MB)))
+    started = process_time()
     assert ids(path) == [1, 2, 3, 4]
-    assert process_time() - began < 4
+    assert process_time() - started < 4
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_an_archive_is_of_any_size_and_a_thread_of_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
-    room = MAX_LINE - len(line(1, ""))
-    path = written(tmp_path, line(1, "a" * room), b"\n", line(2, "b" * (room - 1)), packed=packed)
+def test_an_archive_may_have_any_size_and_a_thread_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
+    body_size = MAX_LINE - len(line(1, ""))
+    path = write_archive(tmp_path, line(1, "a" * body_size), b"\n", line(2, "b" * (body_size - 1)), packed=packed)
     assert ids(path) == [1, 2]
 
 
@@ -74,13 +74,13 @@ def test_lines_are_numbered_as_an_editor_numbers_them(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], between: bytes, end: bytes
 ) -> None:
     data = between.join(lines) + end
-    path = written(tmp_path_factory.getbasetemp(), data, packed=False)
+    path = write_archive(tmp_path_factory.getbasetemp(), data, packed=False)
     with path.open("rb") as file:
-        found = [(number, text.strip()) for number, text in archive_file._lines(file, path)]
-    assert found == [(n, text.strip()) for n, text in enumerate(data.split(b"\n"), 1) if text.strip()]
+        lines_read = [(number, text.strip()) for number, text in archive_file._lines(file, path)]
+    assert lines_read == [(n, text.strip()) for n, text in enumerate(data.split(b"\n"), 1) if text.strip()]
 
 
-def test_what_is_no_thread_is_told_with_its_line(tmp_path: Path) -> None:
-    path = written(tmp_path, line(1), b"\n\n\n", b"{]\n", packed=False)
+def test_a_line_that_is_no_thread_is_reported_with_its_number(tmp_path: Path) -> None:
+    path = write_archive(tmp_path, line(1), b"\n\n\n", b"{]\n", packed=False)
     with pytest.raises(UserError, match=r"history\.jsonl, line 4: not a thread \(not JSON"):
         ids(path)

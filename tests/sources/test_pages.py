@@ -21,7 +21,7 @@ def release(tag: str, body: str = "Fixes.", days: float = 1, **rest: object) -> 
     return {"tag_name": tag, "name": "", "body": body, "draft": False, "published_at": at, **rest}
 
 
-def test_the_markdown_that_the_settings_name_becomes_pages(project: Project) -> None:
+def test_markdown_files_named_by_the_settings_become_pages(project: Project) -> None:
     project.write(
         project.docs,
         {
@@ -33,7 +33,7 @@ def test_the_markdown_that_the_settings_name_becomes_pages(project: Project) -> 
         },
         days=2,
     )
-    project.follow()
+    project.refresh()
     assert project.ids == ["docs:Readme.md", "docs:docs/a/setup.md"]
     page = project.page("docs:docs/a/setup.md")
     assert (page.title, page.body, page.kind, page.state) == ("Setting up", SETUP, Kind.PAGE, "open")
@@ -41,11 +41,11 @@ def test_the_markdown_that_the_settings_name_becomes_pages(project: Project) -> 
     assert project.notes == []
 
 
-def test_the_wiki_is_read_without_its_frame(project: Project) -> None:
+def test_the_wiki_is_read_without_its_sidebar(project: Project) -> None:
     project.write(
         project.wiki, {"Home.md": "Hi", "How-to-start.markdown": "# Begin\n", "_Sidebar.md": "x", "a.txt": "x"}
     )
-    project.follow()
+    project.refresh()
     assert project.ids == ["wiki:Home", "wiki:How-to-start"]
     assert project.page("wiki:How-to-start").title == "How to start"
 
@@ -56,37 +56,37 @@ def test_published_releases_are_pages(project: Project) -> None:
         release("v2.4.0-rc", draft=True, published_at=None),
         {"tag_name": None},
     ]
-    project.follow()
+    project.refresh()
     assert project.ids == ["releases:v2.3.0"]
     page = project.page("releases:v2.3.0")
     assert (page.title, page.author, page.created_at) == ("Two three", "hubot", NOW - timedelta(days=1))
-    assert project.releases.asked == ["/repos/octocat/hello/releases"]
+    assert project.releases.requested_paths == ["/repos/octocat/hello/releases"]
 
 
-def test_an_empty_repository_without_a_wiki_is_no_trouble(project: Project) -> None:
-    changes = project.follow()
+def test_an_empty_repository_without_a_wiki_is_no_error(project: Project) -> None:
+    changes = project.refresh()
     assert (changes.records, project.notes) == ((), [])
     assert set(dict(changes.pages)) == {"docs", "wiki", "releases"}
-    assert project.follow() == Changes()
+    assert project.refresh() == Changes()
 
 
-def test_what_has_not_changed_is_not_read_again(project: Project) -> None:
+def test_unchanged_sources_are_not_read_again(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP})
     project.write(project.wiki, {"Home.md": "Hi"})
-    project.follow()
+    project.refresh()
     project.server.mark()
-    assert project.follow() == Changes()
+    assert project.refresh() == Changes()
     assert not any("POST" in request.method and "receive" in request.path for request in project.server.requests)
     assert project.server.bytes_out < 2_000
 
 
-def test_one_changed_file_is_one_record_and_one_file_fetched(project: Project) -> None:
+def test_one_changed_file_costs_one_record_and_one_fetched_file(project: Project) -> None:
     large = "".join(f"word{number} " for number in range(5_000))
     project.write(project.docs, {"README.md": README, "docs/large.md": large}, days=2)
-    project.follow()
+    project.refresh()
     project.write(project.docs, {"README.md": README + "More.\n", "docs/large.md": large}, days=1)
     project.server.mark()
-    changes = project.follow()
+    changes = project.refresh()
     assert [record.id for record in changes.records] == ["docs:README.md"]
     assert project.page("docs:README.md").body == README + "More.\n"
     assert project.server.bytes_out < 5_000
@@ -95,33 +95,33 @@ def test_one_changed_file_is_one_record_and_one_file_fetched(project: Project) -
 @pytest.mark.slow
 def test_pages_that_vanish_leave_a_tombstone_and_come_back(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP}, days=3)
-    project.follow()
+    project.refresh()
     project.write(project.docs, {"README.md": README}, days=2)
-    project.follow()
+    project.refresh()
     assert project.ids == ["docs:README.md"]
     assert isinstance(project.record("docs:docs/setup.md"), Tombstone)
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP}, days=1)
-    project.follow()
+    project.refresh()
     assert project.ids == ["docs:README.md", "docs:docs/setup.md"]
 
 
 @pytest.mark.slow
-def test_the_newest_commit_counts_whatever_time_it_bears(project: Project) -> None:
+def test_the_newest_commit_counts_whatever_its_time(project: Project) -> None:
     project.write(project.docs, {"README.md": "# From the future\n"}, days=-30_000)
-    project.follow()
+    project.refresh()
     assert project.page("docs:README.md").revised_at == NOW
     for days, title in ((5, "Older"), (9, "Older still")):
         project.write(project.docs, {"README.md": f"# {title}\n"}, days=days)
-        project.follow()
+        project.refresh()
         assert project.page("docs:README.md").title == title
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stamp", [0, 9_999_999_999_999])
-def test_a_commit_of_a_strange_time_is_read(project: Project, stamp: int) -> None:
+def test_a_commit_with_an_odd_time_is_read(project: Project, stamp: int) -> None:
     project.write(project.docs, {"README.md": README})
-    project.stand(project.docs, git(project.docs, "rev-parse", "main^{tree}"), stamp)
-    project.follow()
+    project.commit_tree(project.docs, git(project.docs, "rev-parse", "main^{tree}"), stamp)
+    project.refresh()
     assert project.page("docs:README.md").revised_at in (datetime(1970, 1, 1, tzinfo=UTC), NOW)
 
 
@@ -129,40 +129,40 @@ def test_a_commit_of_a_strange_time_is_read(project: Project, stamp: int) -> Non
 def test_a_source_that_is_switched_off_is_forgotten(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP})
     project.write(project.wiki, {"Home.md": "Hi"})
-    project.follow()
-    project.want(wiki=False, docs=("docs/*.md",))
-    project.follow()
+    project.refresh()
+    project.change_settings(wiki=False, docs=("docs/*.md",))
+    project.refresh()
     assert project.ids == ["docs:docs/setup.md"]
-    assert project.follow() == Changes()
-    project.want(wiki=True, docs=())
-    project.follow()
+    assert project.refresh() == Changes()
+    project.change_settings(wiki=True, docs=())
+    project.refresh()
     assert project.ids == ["wiki:Home"]
 
 
 def test_a_wiki_that_was_removed_is_forgotten(project: Project) -> None:
     project.write(project.wiki, {"Home.md": "Hi"})
-    project.follow()
+    project.refresh()
     project.wiki.rename(project.wiki.with_name("elsewhere"))
-    project.follow()
+    project.refresh()
     assert (project.ids, project.notes) == ([], [])
 
 
 @pytest.mark.slow
-def test_reading_all_again_changes_nothing(project: Project) -> None:
+def test_reading_everything_again_changes_nothing(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/crlf.md": b"\xef\xbb\xbf# A\r\n\xff\r\n", "docs/e.md": ""})
     project.releases.items = [release("v1")]
-    project.follow()
-    assert project.follow(known={}).records == ()
+    project.refresh()
+    assert project.refresh(stored_states={}).records == ()
     assert project.page("docs:docs/crlf.md").title == "A"
 
 
-def test_a_source_that_cannot_be_read_stays_as_it_is_remembered(project: Project) -> None:
+def test_an_unreadable_source_keeps_its_stored_pages(project: Project) -> None:
     project.write(project.docs, {"README.md": README})
     project.write(project.wiki, {"Home.md": "Hi"})
-    project.follow()
+    project.refresh()
     project.server.tokens.clear()
     project.releases.items = [release("v1")]
-    assert [key for key, _ in project.follow().pages] == ["releases"]
+    assert [key for key, _ in project.refresh().pages] == ["releases"]
     assert project.ids == ["docs:README.md", "releases:v1", "wiki:Home"]
     assert [note.partition(":")[0] for note in project.notes] == [
         f"The pages of {name} could not be read; the stored ones are kept" for name in ("docs", "wiki")
@@ -172,24 +172,24 @@ def test_a_source_that_cannot_be_read_stays_as_it_is_remembered(project: Project
 @pytest.mark.slow
 def test_releases_that_fell_out_of_the_list_stay_and_deleted_ones_go(project: Project) -> None:
     project.releases.items = [release(f"v{number}", days=10 - number) for number in (3, 2, 1)]
-    project.follow()
+    project.refresh()
     project.releases.items, project.releases.is_all = [release("v4", days=1), release("v2", days=8)], False
-    project.follow()
+    project.refresh()
     assert project.ids == ["releases:v1", "releases:v2", "releases:v4"]
 
 
 @pytest.mark.slow
 def test_an_edited_release_is_read_again(project: Project) -> None:
     project.releases.items = [release("v1", "Old.")]
-    project.follow()
+    project.refresh()
     project.releases.items = [release("v1", "New.")]
-    project.follow()
+    project.refresh()
     assert project.page("releases:v1").body == "New."
-    assert project.follow() == Changes()
+    assert project.refresh() == Changes()
 
 
 @pytest.mark.slow
-def test_links_submodules_and_odd_names_are_left_out_and_told(project: Project) -> None:
+def test_links_submodules_and_odd_names_are_left_out_with_a_note(project: Project) -> None:
     project.write(
         project.docs,
         {
@@ -201,24 +201,24 @@ def test_links_submodules_and_odd_names_are_left_out_and_told(project: Project) 
             f"docs/{'x' * 200}.md": "# Long\n",
         },
     )
-    project.follow()
+    project.refresh()
     assert project.ids == ["docs:docs/-rf.md"]
     assert "Pages of docs: README.md was left out: it is a symlink or a submodule" in project.notes
     assert "Pages of docs: 1 files were left out because of their names" in project.notes
 
 
-def test_a_file_over_the_limit_is_left_out_and_told(project: Project) -> None:
+def test_a_file_over_the_size_limit_is_left_out_with_a_note(project: Project) -> None:
     long = b"x" * (MAX_BYTES + 1)
     project.write(project.docs, {"docs/long.md": long, "docs/fits.md": long[1:]})
-    project.follow()
+    project.refresh()
     assert project.ids == ["docs:docs/fits.md"]
     assert project.notes == ["Pages of docs: docs/long.md was left out; it has more than 1,048,576 bytes"]
 
 
-def test_of_a_long_changelog_the_newest_part_is_kept(project: Project) -> None:
+def test_a_long_changelog_keeps_its_newest_part(project: Project) -> None:
     entries = "".join(f"## {number}.0\n\n{'Fixed. ' * 200}\n\n" for number in range(90, 0, -1))
     project.write(project.docs, {"CHANGELOG.md": f"# Changes\n\n{entries}"})
-    project.follow()
+    project.refresh()
     body = project.page("docs:CHANGELOG.md").body
     assert "## 90.0" in body
     assert "## 1.0" not in body
@@ -227,34 +227,34 @@ def test_of_a_long_changelog_the_newest_part_is_kept(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_more_files_than_are_kept_are_told(project: Project) -> None:
-    blob = git(project.docs, "hash-object", "-w", "--stdin", given=b"# x\n")
+def test_files_over_the_number_limit_are_left_out_with_a_note(project: Project) -> None:
+    blob = git(project.docs, "hash-object", "-w", "--stdin", stdin=b"# x\n")
     rows = "".join(f"100644 blob {blob}\t{number:03}.md\n" for number in range(MAX_FILES + 2))
-    below = git(project.docs, "mktree", given=rows.encode())
-    tree = git(project.docs, "mktree", given=f"040000 tree {below}\tdocs\n".encode())
-    project.stand(project.docs, tree, round(NOW.timestamp()))
-    project.follow()
+    below = git(project.docs, "mktree", stdin=rows.encode())
+    tree = git(project.docs, "mktree", stdin=f"040000 tree {below}\tdocs\n".encode())
+    project.commit_tree(project.docs, tree, round(NOW.timestamp()))
+    project.refresh()
     assert len(project.ids) == MAX_FILES
     assert project.notes == ["Pages of docs: 2 of 502 were left out; 500 are kept"]
 
 
 @pytest.mark.slow
-def test_more_bytes_than_one_run_reads_are_read_by_the_next(project: Project) -> None:
+def test_bytes_over_the_limit_of_one_run_are_left_to_the_next(project: Project) -> None:
     line = b"word " * 200_000
     project.write(project.docs, {f"docs/{number:02}.md": b"%d " % number + line for number in range(12)})
-    project.follow()
+    project.refresh()
     assert len(project.ids) == 10
     assert project.notes == ["Pages of docs: 10,485,760 bytes were read; the next run continues from there"]
 
 
 @pytest.mark.slow
-def test_a_tree_that_unfolds_into_billions_of_files_ends(project: Project) -> None:
-    blob = git(project.docs, "hash-object", "-w", "--stdin", given=b"# x\n")
+def test_reading_a_tree_that_expands_to_billions_of_files_ends(project: Project) -> None:
+    blob = git(project.docs, "hash-object", "-w", "--stdin", stdin=b"# x\n")
     rows = "".join(f"100644 blob {blob}\t{number}.md\n" for number in range(10))
-    tree = git(project.docs, "mktree", given=rows.encode())
+    tree = git(project.docs, "mktree", stdin=rows.encode())
     for _ in range(10):
         rows = "".join(f"040000 tree {tree}\tdocs{number or ''}\n" for number in range(10))
-        tree = git(project.docs, "mktree", given=rows.encode())
-    project.stand(project.docs, tree, round(NOW.timestamp()))
-    project.follow()
+        tree = git(project.docs, "mktree", stdin=rows.encode())
+    project.commit_tree(project.docs, tree, round(NOW.timestamp()))
+    project.refresh()
     assert project.notes[0] == "Pages of docs: there are too many files: some were not checked"

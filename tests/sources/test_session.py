@@ -1,4 +1,4 @@
-"""Agent sessions and logs are read line by line, whatever stands in them."""
+"""Agent sessions and logs are read line by line, whatever they contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bot.domain.thread import Kind
@@ -19,7 +19,7 @@ from bot.sources.session import MAX_LINE, Session, Unreadable, Utterance, conten
 from bot.sources.session_files import MAX_DEPTH, SessionFile, find_sessions
 from bot.sources.session_issues import issues_of_sessions
 from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
-from tests.sources.session_lines import BROKEN, CODING, HOOKS, ISSUE_AGENT, found, line, prompt, response, write
+from tests.sources.session_lines import BROKEN, CODING, HOOKS, ISSUE_AGENT, line, prompt, response, session_file, write
 
 KEYS = (
     *("type", "message", "role", "content", "text", "event", "data", "prompt", "response", "session_id", "sessionId"),
@@ -32,7 +32,7 @@ def at(text: str) -> datetime:
 
 
 def read_lines(path: Path, *lines: bytes | dict[str, object]) -> tuple[Session, ...]:
-    return read_sessions(found(write(path, *lines)))
+    return read_sessions(session_file(write(path, *lines)))
 
 
 def test_an_issue_agents_session_is_read(tmp_path: Path) -> None:
@@ -53,16 +53,16 @@ def test_an_issue_agents_session_is_read(tmp_path: Path) -> None:
 
 
 def test_a_hook_log_holds_several_sessions(tmp_path: Path) -> None:
-    one, other = read_lines(tmp_path / "hooks.log", *HOOKS)
-    assert (one.id, one.broken, other.id) == ("h-1", 0, "h-2")
-    assert one.utterances == (
+    first, second = read_lines(tmp_path / "hooks.log", *HOOKS)
+    assert (first.id, first.broken, second.id) == ("h-1", 0, "h-2")
+    assert first.utterances == (
         Utterance("user", "How do we rotate the webhook secret?", at("2026-03-02T07:00:01Z")),
         Utterance("assistant", "Two secrets are accepted while one is replaced.", at("2026-03-02T07:00:05Z")),
     )
-    assert [each.text for each in other.utterances] == ["Another window"]
+    assert [utterance.text for utterance in second.utterances] == ["Another window"]
 
 
-def test_a_coding_agents_transcript_is_read_without_what_tools_said(tmp_path: Path) -> None:
+def test_a_coding_agents_transcript_is_read_without_tool_output(tmp_path: Path) -> None:
     (session,) = read_lines(tmp_path / "c.jsonl", *CODING)
     assert (session.id, session.broken) == ("c-1", 0)
     assert session.utterances == (
@@ -73,8 +73,8 @@ def test_a_coding_agents_transcript_is_read_without_what_tools_said(tmp_path: Pa
 
 def test_formats_may_be_mixed_in_one_file_and_broken_lines_are_counted(tmp_path: Path) -> None:
     lines = [*map(line, [*HOOKS, *CODING, *ISSUE_AGENT]), b"", b"  \t"]
-    for place, broken in enumerate(BROKEN):
-        lines.insert(place * 2, broken)
+    for index, broken in enumerate(BROKEN):
+        lines.insert(index * 2, broken)
     read_all = read_lines(tmp_path / "any.log", *lines)
     assert {each.id for each in read_all} == {"h-1", "h-2", "c-1", "5b1c"}
     assert {each.broken for each in read_all} == {len(BROKEN)}
@@ -82,7 +82,7 @@ def test_formats_may_be_mixed_in_one_file_and_broken_lines_are_counted(tmp_path:
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda each: each[:40].decode("latin-1"))
-def test_a_line_that_should_be_a_message_and_is_none_is_broken(broken: bytes) -> None:
+def test_a_malformed_message_line_is_broken(broken: bytes) -> None:
     with pytest.raises(Unreadable):
         parse_line(broken)
 
@@ -98,13 +98,13 @@ def test_a_line_that_should_be_a_message_and_is_none_is_broken(broken: bytes) ->
         {"event": "SubagentStop", "session_id": "h-1", "data": {"agent_id": "7"}},
     ],
 )
-def test_a_line_that_is_known_to_say_nothing_is_not_broken(fields: dict[str, object]) -> None:
+def test_a_known_line_without_a_message_is_not_broken(fields: dict[str, object]) -> None:
     assert parse_line(line(fields)) is None
 
 
-def test_a_session_without_a_name_is_called_by_its_file(tmp_path: Path) -> None:
-    said = {"message": {"role": "user", "content": "hello"}}
-    write(tmp_path / "a" / "s.v2.jsonl", said)
+def test_a_session_without_an_id_is_named_after_its_file(tmp_path: Path) -> None:
+    message = {"message": {"role": "user", "content": "hello"}}
+    write(tmp_path / "a" / "s.v2.jsonl", message)
     (file,) = find_sessions(["**/*.jsonl"], str(tmp_path)).sessions
     assert [each.id for each in read_sessions(file)] == ["a/s.v2"]
 
@@ -122,7 +122,7 @@ def test_a_session_without_a_name_is_called_by_its_file(tmp_path: Path) -> None:
         ("1772359201000", "2026-03-01T10:00:01Z"),
     ],
 )
-def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
+def test_all_time_formats_of_logs_are_read(value: object, expected: str) -> None:
     assert TranscriptClock().read(value) == at(expected)
 
 
@@ -145,7 +145,7 @@ def test_times_are_read_as_logs_tell_them(value: object, expected: str) -> None:
         "9999-12-31T23:59:59Z",
     ],
 )
-def test_what_is_no_time_is_unknown(value: object) -> None:
+def test_an_invalid_time_is_unknown(value: object) -> None:
     assert TranscriptClock().read(value) is None
 
 
@@ -168,7 +168,7 @@ def test_a_flood_of_files_and_parts_is_bounded() -> None:
     assert len(content_of(calls).files) == MAX_TOUCHED
 
 
-def test_text_is_what_a_person_sees() -> None:
+def test_text_holds_only_what_a_person_sees() -> None:
     text = "\x1b[31mred\x1b[0m \x1b]0;title\x07bell\x07\0 a\u202eb\u200bc\ud800 \U000e0041tag\r\nnext"
     assert content_of(text).text == "red bell abc\ufffd tag\nnext"
     assert len(content_of("é" * 1_000_000).text) == MAX_TEXT
@@ -184,10 +184,10 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_is_read(tmp_path: Path)
     assert (len(session.utterances), session.broken) == (1, 1)
 
 
-def test_a_byte_order_mark_and_windows_newlines_are_no_trouble(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_newlines_are_no_problem(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_bytes(b"\xef\xbb\xbf" + prompt("one") + b"\r\n" + prompt("two"))
-    (session,) = read_sessions(found(path))
+    (session,) = read_sessions(session_file(path))
     assert ([each.text for each in session.utterances], session.broken) == (["one", "two"], 0)
 
 
@@ -217,18 +217,18 @@ def test_a_byte_order_mark_and_windows_newlines_are_no_trouble(tmp_path: Path) -
     st.integers(1, 4),
 )
 def test_any_bytes_are_read_and_the_counts_add_up(
-    tmp_path: Path, lines: list[bytes], is_whole: bool, most: int
+    tmp_path: Path, lines: list[bytes], is_whole: bool, limit: int
 ) -> None:
     path = tmp_path / "any.jsonl"
     data = b"\n".join(lines) + (b"\n" if is_whole else b"")
     path.write_bytes(data)
-    file = found(path)
-    cursor, said, count, is_last = Cursor(), [], 0, False
+    file = session_file(path)
+    cursor, messages, count, is_last = Cursor(), [], 0, False
     while not is_last:
-        portion = read_portion(file, cursor, most)
+        portion = read_portion(file, cursor, limit)
         assert portion.cursor.offset >= cursor.offset
         cursor, is_last, count = portion.cursor, portion.is_last, count + portion.lines
-        said += portion.messages
+        messages += portion.messages
     broken = 0
     pieces = data.split(b"\n")
     for piece in pieces:
@@ -240,7 +240,7 @@ def test_any_bytes_are_read_and_the_counts_add_up(
     assert count == len(pieces) - (not pieces[-1])
     assert cursor.offset == len(data) - (len(pieces[-1]) if portion.unfinished else 0)
     assert {each.broken for each in read_sessions(file)} <= {broken}
-    for _, utterance in said:
+    for _, utterance in messages:
         assert utterance.type in ("user", "assistant")
         assert utterance.text or utterance.files
         utterance.text.encode()
@@ -248,29 +248,29 @@ def test_any_bytes_are_read_and_the_counts_add_up(
         thread_of(session)
 
 
-def test_reading_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_reading_continues_where_it_ended(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", *ISSUE_AGENT[:4])
-    first = read_portion(found(path))
+    first = read_portion(session_file(path))
     with path.open("ab") as handle:
         handle.write(line(ISSUE_AGENT[5])[:20])
-    half = read_portion(found(path), first.cursor)
+    half = read_portion(session_file(path), first.cursor)
     assert (half.messages, half.unfinished, half.cursor) == ((), 1, first.cursor)
     with path.open("ab") as handle:
         handle.write(line(ISSUE_AGENT[5])[20:] + b"\n")
-    file = found(path)
+    file = session_file(path)
     assert is_same(file, half.cursor)
     rest = read_portion(file, half.cursor)
     assert [(name, each.files) for name, each in rest.messages] == [("5b1c", ("tests/test_cookie.py",))]
     assert (rest.unfinished, rest.cursor.broken, rest.cursor.offset) == (0, 0, path.stat().st_size)
 
 
-def test_a_file_that_was_written_anew_is_not_the_same(tmp_path: Path) -> None:
+def test_a_rewritten_file_is_not_the_same(tmp_path: Path) -> None:
     path = write(tmp_path / "x.log", prompt("one"), prompt("two"))
-    cursor = read_portion(found(path)).cursor
+    cursor = read_portion(session_file(path)).cursor
     write(path, prompt("one"), prompt("TWO"), prompt("three"))
-    assert not is_same(found(path), cursor)
+    assert not is_same(session_file(path), cursor)
     write(path, prompt("one"))
-    assert not is_same(found(path), cursor)
+    assert not is_same(session_file(path), cursor)
 
 
 # Subagents
@@ -282,7 +282,7 @@ def stop(path: object, **rest: object) -> dict[str, object]:
 
 def answers(log: Path, top: Path, *paths: object) -> list[str]:
     write(log, *map(stop, paths))
-    return [each.text for session in read_sessions(found(log, top)) for each in session.utterances]
+    return [each.text for session in read_sessions(session_file(log, top)) for each in session.utterances]
 
 
 def test_a_subagents_last_words_are_read_from_its_transcript(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_a_subagents_last_words_are_read_from_its_transcript(tmp_path: Path) -> 
     assert parse_line(line(stop(absolute, response="Here it is"))).content.text == "Here it is"  # type: ignore[union-attr]
 
 
-def test_a_hook_log_cannot_have_files_read_that_are_none_of_its_business(tmp_path: Path) -> None:
+def test_a_hook_log_cannot_make_us_read_unrelated_files(tmp_path: Path) -> None:
     top = tmp_path / "top"
     log = top / "logs" / "hooks.jsonl"
     outside = write(tmp_path / "outside.jsonl", CODING[4])
@@ -311,7 +311,7 @@ def test_a_hook_log_cannot_have_files_read_that_are_none_of_its_business(tmp_pat
         *("x" * 3_000, "a\0b.jsonl", "~/x.jsonl", "", 5),
     ]
     assert answers(log, top, *paths) == []
-    assert [each.broken for each in read_sessions(found(log, top))] in ([], [0])
+    assert [each.broken for each in read_sessions(session_file(log, top))] in ([], [0])
 
 
 # Finding
@@ -342,7 +342,7 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert names("~other/agent", top=tmp_path / "checkout") == []
 
 
-def test_symlinks_pipes_and_names_that_are_no_text_are_left_out(tmp_path: Path) -> None:
+def test_symlinks_pipes_and_undecodable_names_are_left_out(tmp_path: Path) -> None:
     top = tmp_path / "top"
     write(tmp_path / "outside" / "a.jsonl", prompt("x"))
     write(top / "logs" / "b.jsonl", prompt("x"))
@@ -354,11 +354,11 @@ def test_symlinks_pipes_and_names_that_are_no_text_are_left_out(tmp_path: Path) 
     assert names("logs", "logs/away", "logs/link.jsonl", "logs/away/*.jsonl", "**/*.jsonl", top=top) == ["logs/b.jsonl"]
 
 
-def test_the_newest_files_are_read_and_it_is_told_what_was_left_out(tmp_path: Path) -> None:
+def test_only_the_newest_files_are_read_and_a_note_counts_the_others(tmp_path: Path) -> None:
     for number in range(3):
         path = tmp_path / f"{number}.log"
         path.touch()
-        os.truncate(path, 1 << 30)  # takes no room on the disk
+        os.truncate(path, 1 << 30)  # takes no space on the disk
         os.utime(path, (number, number))
     found_files = find_sessions(["."], str(tmp_path))
     assert [file.name for file in found_files.sessions] == ["2.log", "1.log"]
@@ -374,7 +374,7 @@ def test_folders_too_deep_are_not_entered(tmp_path: Path) -> None:
 # Issues
 
 
-def mapped(top: Path, *sessions_: str) -> dict[str, int]:
+def map_issues(top: Path, *sessions_: str) -> dict[str, int]:
     for name in sessions_:
         write(top / name, prompt("x"))
     files = find_sessions(["."], str(top))
@@ -384,61 +384,63 @@ def mapped(top: Path, *sessions_: str) -> dict[str, int]:
     }
 
 
-def test_a_mapping_file_tells_the_issue_of_a_session(tmp_path: Path) -> None:
+def test_a_mapping_file_gives_the_issue_of_a_session(tmp_path: Path) -> None:
     write(
         tmp_path / "state" / "sessions.json",
         {"12": "sessions/a.jsonl", "#13": {"sessionPath": "state/sessions/b.jsonl"}, "14": str(tmp_path / "c.jsonl")},
     )
     sessions_ = ("state/sessions/a.jsonl", "state/sessions/b.jsonl", "c.jsonl")
-    assert mapped(tmp_path, *sessions_) == {sessions_[0]: 12, sessions_[1]: 13, sessions_[2]: 14}
+    assert map_issues(tmp_path, *sessions_) == {sessions_[0]: 12, sessions_[1]: 13, sessions_[2]: 14}
 
 
-def test_one_file_for_each_issue_tells_it_too(tmp_path: Path) -> None:
+def test_one_file_for_each_issue_gives_it_too(tmp_path: Path) -> None:
     write(tmp_path / "state" / "issues" / "12.json", {"issueNumber": 12, "sessionPath": "state/sessions/a.jsonl"})
     write(tmp_path / "state" / "issues" / "7.json", {"session": "b"})
     sessions_ = ("state/sessions/a.jsonl", "state/sessions/b.jsonl")
-    assert mapped(tmp_path, *sessions_) == {sessions_[0]: 12, sessions_[1]: 7}
+    assert map_issues(tmp_path, *sessions_) == {sessions_[0]: 12, sessions_[1]: 7}
     beside = find_sessions(["state/sessions/*.jsonl"], str(tmp_path))
     assert [file.name for file in beside.mappings] == ["state/issues/12.json", "state/issues/7.json"]
 
 
-def test_a_mapping_file_with_the_name_of_a_session_is_no_second_session(tmp_path: Path) -> None:
+def test_a_mapping_file_with_the_name_of_a_session_is_not_a_session(tmp_path: Path) -> None:
     write(tmp_path / "state" / "b.json", {"issueNumber": 7, "session": "b"})
-    assert mapped(tmp_path, "a/b.jsonl") == {"a/b.jsonl": 7}
+    assert map_issues(tmp_path, "a/b.jsonl") == {"a/b.jsonl": 7}
 
 
 def test_lists_and_other_shapes_of_mappings_are_understood(tmp_path: Path) -> None:
     write(tmp_path / "a.json", {"issues": {"1": "a.jsonl"}, "version": 3})
     write(tmp_path / "b.json", line({"x": 1})[:0] + b'[{"issue": {"number": 2}, "session": "b.jsonl"}, 5, null]')
     write(tmp_path / "c.json", {"c.jsonl": 3})
-    assert mapped(tmp_path, "a.jsonl", "b.jsonl", "c.jsonl") == {"a.jsonl": 1, "b.jsonl": 2, "c.jsonl": 3}
+    assert map_issues(tmp_path, "a.jsonl", "b.jsonl", "c.jsonl") == {"a.jsonl": 1, "b.jsonl": 2, "c.jsonl": 3}
 
 
-def test_a_mapping_names_only_what_was_found_and_opens_nothing(tmp_path: Path) -> None:
+def test_a_mapping_names_only_found_sessions_and_opens_nothing(tmp_path: Path) -> None:
     top = tmp_path / "top"
     write(tmp_path / "outside.jsonl", prompt("x"))
     write(top / "m.json", {"1": "../outside.jsonl", "2": "/etc/passwd", "3": "a\0b", "4": "", "5": 6, "-7": "a.jsonl"})
     write(top / "deep.json", b"[" * 100_000)
     write(top / "bytes.json", b"\xff\xfe")
     write(top / "huge.json", {"9" * 30: "a.jsonl", "0": "a.jsonl", "1e3": "a.jsonl"})
-    assert mapped(top, "a.jsonl") == {}
+    assert map_issues(top, "a.jsonl") == {}
 
 
-def test_two_sessions_of_a_name_are_not_mixed_up(tmp_path: Path) -> None:
+def test_two_sessions_with_one_name_are_not_mixed_up(tmp_path: Path) -> None:
     write(tmp_path / "m.json", {"1": "a.jsonl", "2": "y/a.jsonl"})
-    assert mapped(tmp_path, "x/a.jsonl", "y/a.jsonl") == {"y/a.jsonl": 2}
+    assert map_issues(tmp_path, "x/a.jsonl", "y/a.jsonl") == {"y/a.jsonl": 2}
 
 
 @pytest.mark.slow
 @given(
     st.recursive(
-        st.none() | st.integers() | st.text(max_size=6), lambda x: st.lists(x) | st.dictionaries(st.text(max_size=6), x)
+        st.none() | st.integers() | st.text(max_size=6) | st.just("a.jsonl"),
+        lambda x: st.lists(x) | st.dictionaries(st.text(max_size=6) | st.sampled_from(["7", "#8"]), x),
     )
 )
+@example({"7": "a.jsonl", "#8": ["a.jsonl"], "x": {"sessionPath": "a.jsonl"}})
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_mapping_is_taken(tmp_path: Path, value: object) -> None:
+def test_any_mapping_is_accepted(tmp_path: Path, value: object) -> None:
     (tmp_path / "m.json").write_text(json.dumps(value), encoding="utf-8")
-    assert set(mapped(tmp_path, "a.jsonl")) <= {"a.jsonl"}
+    assert set(map_issues(tmp_path, "a.jsonl")) <= {"a.jsonl"}
 
 
 # Threads
@@ -457,7 +459,7 @@ def test_a_session_becomes_a_thread(tmp_path: Path) -> None:
     assert thread.updated_at == at("2026-03-01T10:00:09Z")
 
 
-def test_times_that_are_missing_or_go_back_are_those_of_the_message_before(tmp_path: Path) -> None:
+def test_missing_and_earlier_times_become_those_of_the_message_before(tmp_path: Path) -> None:
     lines = [prompt("a", at=None), response("b", at=1772359201), prompt("c", at=None), response("d", at=1772350000)]
     (session,) = read_lines(tmp_path / "x.log", *lines)
     assert [each.at is None for each in session.utterances] == [True, False, True, False]
@@ -465,14 +467,14 @@ def test_times_that_are_missing_or_go_back_are_those_of_the_message_before(tmp_p
     assert {thread.created_at, *(each.created_at for each in thread.comments)} == {at("2026-03-01T10:00:01Z")}
 
 
-def test_a_session_without_words_is_a_thread_all_the_same() -> None:
+def test_a_session_without_messages_becomes_a_thread_too() -> None:
     thread = thread_of(Session("x", "x.jsonl", ()))
     assert (thread.title, thread.body, thread.comments) == ("(nothing was asked)", "", ())
 
 
-def test_a_file_that_has_gone_or_is_a_link_by_now_is_not_read(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_by_a_link_or_pipe_is_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "x.log", prompt("x"))
-    file = found(path)
+    file = session_file(path)
     path.rename(tmp_path / "y.log")
     path.symlink_to(tmp_path / "y.log")
     with pytest.raises(OSError, match="symbolic link"):
@@ -484,14 +486,14 @@ def test_a_file_that_has_gone_or_is_a_link_by_now_is_not_read(tmp_path: Path) ->
     assert isinstance(file, SessionFile)
 
 
-def test_calls_without_words_are_one_message_with_so_many_files_whatever_their_number(tmp_path: Path) -> None:
+def test_any_number_of_tool_calls_without_text_is_one_message_with_few_files(tmp_path: Path) -> None:
     lines = []
     for number in range(400):
         calls = [
             {"type": "tool_use", "name": "Read", "input": {"path": f"src/{number}/{n}.py"}} for n in range(MAX_TOUCHED)
         ]
-        said = {"role": "assistant", "content": calls}
-        lines.append(line({"type": "assistant", "sessionId": "c-1", "message": said}))
+        message = {"role": "assistant", "content": calls}
+        lines.append(line({"type": "assistant", "sessionId": "c-1", "message": message}))
     (session,) = read_lines(tmp_path / "log.jsonl", *lines)
     assert len(session.utterances) == 1
     assert len(session.utterances[0].files) == MAX_TOUCHED

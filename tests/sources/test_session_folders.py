@@ -1,4 +1,4 @@
-"""The usual folders of coding agents are found, and what in them belongs to a checkout."""
+"""The usual folders of coding agents are found, and the sessions in them that belong to a checkout."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def shown(top: Path) -> list[str]:
+def shown_folders(top: Path) -> list[str]:
     return [each.shown for each in default_folders(top)]
 
 
-def test_nothing_is_found_where_nothing_is(home: Path, tmp_path: Path) -> None:
+def test_without_agents_no_folder_is_found(home: Path, tmp_path: Path) -> None:
     assert default_folders(tmp_path / "my.app") == ()
 
 
@@ -39,7 +39,7 @@ def test_the_folders_of_a_checkout_are_found(home: Path, tmp_path: Path) -> None
         (home / ".gemini/tmp" / name).mkdir()
         (home / ".gemini/tmp" / name / ".project_root").write_text(f"{root}\n")
     (top / ".claude/logging").mkdir(parents=True)
-    assert shown(top) == [
+    assert shown_folders(top) == [
         ".claude/logging",
         f"~/.claude/projects/{claude}",
         f"~/.claude/projects/{claude}-deep",
@@ -49,17 +49,17 @@ def test_the_folders_of_a_checkout_are_found(home: Path, tmp_path: Path) -> None
     ]
 
 
-def test_variables_of_the_agents_move_their_folders(
+def test_environment_variables_of_the_agents_move_their_folders(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "moved/sessions").mkdir(parents=True)
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "moved"))
-    assert shown(tmp_path / "app") == [f"{tmp_path}/moved/sessions"]
+    assert shown_folders(tmp_path / "app") == [f"{tmp_path}/moved/sessions"]
     monkeypatch.setenv("CODEX_HOME", "relative")
-    assert shown(tmp_path / "app") == []
+    assert shown_folders(tmp_path / "app") == []
 
 
-def test_a_session_is_of_a_checkout_if_its_folder_is_in_it_and_in_no_other(tmp_path: Path) -> None:
+def test_a_session_belongs_to_the_innermost_checkout_around_its_folder(tmp_path: Path) -> None:
     top = tmp_path / "app"
     for name in ("src", "vendor/lib/.git", "vendor/lib/src"):
         (top / name).mkdir(parents=True)

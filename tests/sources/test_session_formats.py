@@ -1,4 +1,4 @@
-"""Rollouts, conversations as one object, and subagents' transcripts are sessions too."""
+"""Rollouts, conversations in one JSON object, and transcripts of subagents are sessions too."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pytest
 from bot.sources.session import MAX_WHOLE, Session, Unreadable, parse_line
 from bot.sources.session_files import find_sessions
 from bot.sources.session_reader import SessionMark, read_portion, read_sessions
-from tests.sources.session_lines import CODING, ROLLOUT, WHOLE, found, line, prompt, write
+from tests.sources.session_lines import CODING, CONVERSATION, ROLLOUT, line, prompt, session_file, write
 
 
-def said(session: Session) -> list[tuple[str, str]]:
+def messages_of(session: Session) -> list[tuple[str, str]]:
     return [(each.type, each.text) for each in session.utterances]
 
 
-def test_a_rollout_is_read_without_what_a_program_wrote(tmp_path: Path) -> None:
+def test_a_rollout_is_read_without_generated_messages(tmp_path: Path) -> None:
     path = write(tmp_path / "rollout-1.jsonl", *ROLLOUT)
-    (session,) = read_sessions(found(path))
+    (session,) = read_sessions(session_file(path))
     assert (session.id, session.broken) == ("r-1", 0)
-    assert said(session) == [
+    assert messages_of(session) == [
         ("user", "Why does the login loop?"),
         ("assistant", "The old cookie shadows the new one."),
     ]
     assert session.utterances[1].files == ("auth/cookie.py", "tests/new.py")
-    assert read_portion(found(path)).marks == (SessionMark("r-1", "branch", "fix/42-login"),)
+    assert read_portion(session_file(path)).marks == (SessionMark("r-1", "branch", "fix/42-login"),)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_rollout_is_read_without_what_a_program_wrote(tmp_path: Path) -> None:
         {"type": "message", "role": "assistant", "content": {"text": "no list"}},
     ],
 )
-def test_an_item_that_should_be_a_message_and_is_none_is_broken(payload: dict[str, object]) -> None:
+def test_a_malformed_message_item_is_broken(payload: dict[str, object]) -> None:
     with pytest.raises(Unreadable):
         parse_line(line({"type": "response_item", "payload": payload}))
 
@@ -46,11 +46,11 @@ def test_an_item_that_should_be_a_message_and_is_none_is_broken(payload: dict[st
 @pytest.mark.parametrize("indent", [None, 1])
 @pytest.mark.parametrize("name", ["chat.json", "chat.jsonl", "chat.log"])
 def test_a_conversation_as_one_object_is_read(tmp_path: Path, name: str, indent: int | None) -> None:
-    (tmp_path / name).write_text(json.dumps(WHOLE, indent=indent), encoding="utf-8")
+    (tmp_path / name).write_text(json.dumps(CONVERSATION, indent=indent), encoding="utf-8")
     (file,) = find_sessions(["."], str(tmp_path)).sessions
     (session,) = read_sessions(file)
     assert (session.id, session.broken) == ("w-1", 0)
-    assert said(session) == [
+    assert messages_of(session) == [
         ("user", "Which driver do we use?"),
         ("assistant", "The pure one."),
         ("assistant", "It needs no compiler."),
@@ -61,7 +61,7 @@ def test_messages_of_an_object_that_cannot_be_read_are_counted(tmp_path: Path) -
     messages = [{"role": "user", "content": "zebra"}, 5, {"role": "user"}, {"foo": 1}, None]
     (tmp_path / "a.json").write_text(json.dumps({"messages": messages}), encoding="utf-8")
     (session,) = read_sessions(find_sessions(["."], str(tmp_path)).sessions[0])
-    assert (session.id, said(session), session.broken) == ("a", [("user", "zebra")], 4)
+    assert (session.id, messages_of(session), session.broken) == ("a", [("user", "zebra")], 4)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_messages_of_an_object_that_cannot_be_read_are_counted(tmp_path: Path) -
         ("no JSON at all", 0),
     ],
 )
-def test_any_json_file_is_taken(tmp_path: Path, text: str, broken: int) -> None:
+def test_any_json_file_is_accepted(tmp_path: Path, text: str, broken: int) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     portion = read_portion(find_sessions(["."], str(tmp_path)).sessions[0])
     assert (portion.messages, portion.cursor.broken, portion.is_last) == ((), broken, True)
 
 
 def test_an_object_that_is_too_long_is_counted(tmp_path: Path) -> None:
-    whole = {"messages": [{"role": "user", "content": "x" * MAX_WHOLE}]}
-    (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
+    conversation = {"messages": [{"role": "user", "content": "x" * MAX_WHOLE}]}
+    (tmp_path / "a.json").write_text(json.dumps(conversation), encoding="utf-8")
     portion = read_portion(find_sessions(["."], str(tmp_path)).sessions[0])
     assert (portion.messages, portion.cursor.broken) == ((), 1)
 
@@ -92,16 +92,16 @@ def test_an_object_that_is_too_long_is_counted(tmp_path: Path) -> None:
 def test_a_folder_of_json_files_has_no_session_unless_one_holds_messages(tmp_path: Path) -> None:
     write(tmp_path / "12.json", {"issueNumber": 12})
     assert list(find_sessions(["."], str(tmp_path)).unmatched) == ["."]
-    (tmp_path / "b.json").write_text(json.dumps(WHOLE), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps(CONVERSATION), encoding="utf-8")
     assert find_sessions(["."], str(tmp_path)).unmatched == {}
 
 
-def test_what_a_subagent_is_asked_is_the_agents_word_and_part_of_its_session(tmp_path: Path) -> None:
-    asked = CODING[2] | {"isSidechain": True, "agentId": "a1", "message": {"role": "user", "content": "Look at it"}}
+def test_a_prompt_to_a_subagent_is_a_message_of_the_agent_in_its_session(tmp_path: Path) -> None:
+    question = CODING[2] | {"isSidechain": True, "agentId": "a1", "message": {"role": "user", "content": "Look at it"}}
     answer = CODING[4] | {"isSidechain": True, "agentId": "a1"}
-    (session,) = read_sessions(found(write(tmp_path / "subagents" / "agent-a1.jsonl", asked, answer)))
+    (session,) = read_sessions(session_file(write(tmp_path / "subagents" / "agent-a1.jsonl", question, answer)))
     assert session.id == "c-1"
-    assert said(session) == [("assistant", "Look at it"), ("assistant", "I retry with jitter.")]
+    assert messages_of(session) == [("assistant", "Look at it"), ("assistant", "I retry with jitter.")]
 
 
 def test_branches_and_pull_requests_are_noted_once_each(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_branches_and_pull_requests_are_noted_once_each(tmp_path: Path) -> None:
             link | {"prRepository": "evil\n", "sessionId": []},
         ),
     ]
-    marks = read_portion(found(write(tmp_path / "a.jsonl", *lines))).marks
+    marks = read_portion(session_file(write(tmp_path / "a.jsonl", *lines))).marks
     assert marks == (
         SessionMark("c-1", "branch", "main"),
         SessionMark("c-1", "branch", "fix/42-login"),
@@ -127,10 +127,10 @@ def test_branches_and_pull_requests_are_noted_once_each(tmp_path: Path) -> None:
 
 def test_marks_are_bounded(tmp_path: Path) -> None:
     lines = [CODING[2] | {"gitBranch": f"fix/{number}-x"} for number in range(5_000)]
-    assert len(read_portion(found(write(tmp_path / "a.jsonl", *lines))).marks) == 200
+    assert len(read_portion(session_file(write(tmp_path / "a.jsonl", *lines))).marks) == 200
 
 
 def test_a_log_with_a_messages_field_in_a_later_line_is_still_a_log(tmp_path: Path) -> None:
-    lines = [prompt("before"), line(WHOLE), prompt("after")]
-    sessions = read_sessions(found(write(tmp_path / "a.jsonl", *lines)))
+    lines = [prompt("before"), line(CONVERSATION), prompt("after")]
+    sessions = read_sessions(session_file(write(tmp_path / "a.jsonl", *lines)))
     assert [(each.id, len(each.utterances)) for each in sessions] == [("h-1", 2), ("w-1", 3)]

@@ -1,4 +1,4 @@
-"""The git server of this room's tests."""
+"""A git server for these tests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.git_http import GitServer
-from tests.memory.remotes import Hosted
+from tests.memory.remotes import HostedRepository
 
 
 @pytest.fixture
-def hosted(tmp_path: Path) -> Iterator[Hosted]:
-    """An empty repository, served over HTTP to whoever knows the token."""
+def hosted(tmp_path: Path) -> Iterator[HostedRepository]:
+    """An empty repository, served over HTTP to anyone with the token."""
     with GitServer(tmp_path / "served") as server:
-        yield Hosted(server, server.create("octocat/hello"))
+        yield HostedRepository(server, server.create("octocat/hello"))

@@ -1,4 +1,4 @@
-"""What strangers may write: every known way out of a comment, in the disguises that are known of each."""
+"""Hostile text of strangers: every known way to break out of a comment, in every known disguise."""
 
 from tests.comment.payloads import PAYLOADS
 
@@ -102,12 +102,12 @@ DEFINITIONS = [
     "   [^x]: see", "\t[^x]: see", "[^x]\n: see", "^[inline note]", "x^[note]", "\u200b^x]: y", "\\^x]: y",
     "^\\]]: y", "^x^]: y",
 ]  # fmt: skip
-"""Definitions of footnotes and of links, whole and without the bracket that stands before a title of a link."""
+"""Definitions of footnotes and of links, complete and without the opening bracket, which a link's title supplies."""
 
 CORPUS = list(dict.fromkeys([*DEFINITIONS, *PAYLOADS, *MENTIONS, *REFERENCES, *LINKS, *HTML, *BLOCKS, *SPANS, *UNSEEN]))
 """Short texts, each once."""
 
 
-def run_of(piece: str, length: int = LONG) -> str:
-    """``piece`` again and again, ``length`` characters."""
+def repeat(piece: str, length: int = LONG) -> str:
+    """``piece`` repeated to ``length`` characters."""
     return (piece * (length // len(piece) + 1))[:length]

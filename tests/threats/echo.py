@@ -1,4 +1,4 @@
-"""A server that repeats what it was sent, the token among it, in every place where a client might quote an answer."""
+"""A server that repeats what it was sent, including the token, wherever a client might quote an answer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Self
 ANSWERS = ("401", "403", "404", "422", "500", "page", "broken", "errors", "wrong shape", "elsewhere", "reason")
 
 
-class Echo(ThreadingHTTPServer):
-    """Answers everything in the way that ``answer`` names, with the credentials that came in it."""
+class EchoServer(ThreadingHTTPServer):
+    """Answers each request in the way that ``answer`` names and repeats its credentials."""
 
     daemon_threads = True
 
     def __init__(self, answer: str) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
-        self.seen: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
         self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
@@ -37,34 +37,38 @@ class Echo(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Echo
+    server: EchoServer
 
     def answer(self) -> None:
-        sent = self.headers.get("Authorization", "")
-        self.server.seen.append((self.command, self.path, sent))
+        authorization = self.headers.get("Authorization", "")
+        self.server.requests.append((self.command, self.path, authorization))
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        secret = sent.rpartition(" ")[2]
-        status, words, where = 200, json.dumps({"message": f"Bad credentials: {sent} {secret}"}), ""
+        secret = authorization.rpartition(" ")[2]
+        status, text, location = 200, json.dumps({"message": f"Bad credentials: {authorization} {secret}"}), ""
         match self.server.answer:
             case "page":
-                words = f"<html>{sent} {secret}</html>"
+                text = f"<html>{authorization} {secret}</html>"
             case "broken":
-                words = f'{{"message": "{secret}'
+                text = f'{{"message": "{secret}'
             case "errors":
-                words = json.dumps({"errors": [{"message": f"No {secret}", "type": "X"}], "data": None})
+                text = json.dumps({"errors": [{"message": f"No {secret}", "type": "X"}], "data": None})
             case "wrong shape":
-                words = json.dumps([{"number": secret, "created_at": secret, "title": [secret], "user": secret}])
+                text = json.dumps([{"number": secret, "created_at": secret, "title": [secret], "user": secret}])
             case "elsewhere":
-                status, where = 302, f"http://localhost:{self.server.server_port}/{secret}"
+                status, location = 302, f"http://localhost:{self.server.server_port}/{secret}"
             case "reason":
                 status = 400
             case number:
                 status = int(number)
         self.send_response(status, secret if self.server.answer == "reason" else None)
-        for name, value in (("Location", where), ("X-Echo", secret), ("WWW-Authenticate", f'Basic realm="{secret}"')):
+        for name, value in (
+            ("Location", location),
+            ("X-Echo", secret),
+            ("WWW-Authenticate", f'Basic realm="{secret}"'),
+        ):
             if value:
                 self.send_header(name, value)
-        body = words.encode()
+        body = text.encode()
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

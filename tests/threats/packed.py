@@ -1,4 +1,4 @@
-"""Objects of git that git itself would not make: written straight into a bare repository."""
+"""Git objects that git itself would not make, written straight into a bare repository."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FILE, FOLDER, LINK, SUBMODULE = "100644", "40000", "120000", "160000"
-WHO = b"octocat <octocat@users.noreply.github.com> 1767614400 +0000"
+AUTHOR = b"octocat <octocat@users.noreply.github.com> 1767614400 +0000"
 
 
-def put(repository: Path, kind: str, content: bytes) -> str:
-    """Store an object as it is; its id."""
+def write_object(repository: Path, kind: str, content: bytes) -> str:
+    """Store an object as it is and return its id."""
     data = b"%s %d\0" % (kind.encode(), len(content)) + content
     oid = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-    place = repository / "objects" / oid[:2] / oid[2:]
-    place.parent.mkdir(exist_ok=True)
-    place.write_bytes(zlib.compress(data, 1))
+    object_path = repository / "objects" / oid[:2] / oid[2:]
+    object_path.parent.mkdir(exist_ok=True)
+    object_path.write_bytes(zlib.compress(data, 1))
     return oid
 
 
 def blob(repository: Path, content: bytes) -> str:
-    return put(repository, "blob", content)
+    return write_object(repository, "blob", content)
 
 
 def zeros(repository: Path, size: int) -> str:
-    """A blob of so many zeros, packed to a thousandth, without ever being whole in memory."""
+    """A blob of ``size`` zero bytes, packed to a thousandth and never whole in memory."""
     head, chunk = b"blob %d\0" % size, bytes(1 << 20)
     digest, deflate = hashlib.sha1(head, usedforsecurity=False), zlib.compressobj(1)
     packed, left = [deflate.compress(head)], size
@@ -36,9 +36,9 @@ def zeros(repository: Path, size: int) -> str:
         packed.append(deflate.compress(part))
         left -= len(part)
     packed.append(deflate.flush())
-    place = repository / "objects" / digest.hexdigest()[:2] / digest.hexdigest()[2:]
-    place.parent.mkdir(exist_ok=True)
-    place.write_bytes(b"".join(packed))
+    object_path = repository / "objects" / digest.hexdigest()[:2] / digest.hexdigest()[2:]
+    object_path.parent.mkdir(exist_ok=True)
+    object_path.write_bytes(b"".join(packed))
     return digest.hexdigest()
 
 
@@ -46,29 +46,31 @@ def tree(repository: Path, entries: Iterable[tuple[str, str | bytes, str]]) -> s
     """A tree of (mode, name, id), in git's order."""
     rows = [(mode.encode(), name.encode() if isinstance(name, str) else name, oid) for mode, name, oid in entries]
     rows.sort(key=lambda row: row[1] + b"/" * (row[0] == FOLDER.encode()))
-    return put(
+    return write_object(
         repository, "tree", b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(oid)) for mode, name, oid in rows)
     )
 
 
 def commit(repository: Path, root: str, branch: str, message: bytes = b"by hand\n") -> str:
-    """A commit without a past, with ``root`` as its tree, as the tip of ``branch``."""
-    made = put(repository, "commit", b"tree %s\nauthor %s\ncommitter %s\n\n%s" % (root.encode(), WHO, WHO, message))
+    """A commit without parents, with the tree ``root``, as the tip of ``branch``."""
+    oid = write_object(
+        repository, "commit", b"tree %s\nauthor %s\ncommitter %s\n\n%s" % (root.encode(), AUTHOR, AUTHOR, message)
+    )
     ref = repository / "refs" / "heads" / branch
     ref.parent.mkdir(parents=True, exist_ok=True)
-    ref.write_text(f"{made}\n", encoding="utf-8")
-    return made
+    ref.write_text(f"{oid}\n", encoding="utf-8")
+    return oid
 
 
 def nested(repository: Path, path: str, mode: str, oid: str) -> str:
-    """The tree in which ``path`` alone stands."""
+    """A tree that holds only ``path``."""
     for name in reversed(path.split("/")):
         oid, mode = tree(repository, [(mode, name, oid)]), FOLDER
     return oid
 
 
-def unfolding(repository: Path, levels: int = 3, width: int = 1000) -> str:
-    """A tree of width ** levels files, made of ``levels`` objects that are small."""
+def tree_bomb(repository: Path, levels: int = 3, width: int = 1000) -> str:
+    """A tree of width ** levels files, made of only ``levels`` small objects."""
     oid, mode = blob(repository, b"{}"), FILE
     for _ in range(levels):
         oid, mode = tree(repository, [(mode, f"{at:04d}", oid) for at in range(width)]), FOLDER

@@ -1,4 +1,4 @@
-"""Every phrase that reading goes by, with a text that it fits: what a stranger writes to make it work hardest."""
+"""Every phrase that the reader looks for, with a text that it matches: what a stranger writes to slow it down."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, stated_relea
 """Modules with expressions of their own."""
 
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]
-"""What follows a phrase's beginning, over and over."""
+"""What is repeated after the beginning of a phrase."""
 
 _AT_START = {"_TYPED", "_LINE", "_ANSWERED"}
-_FIRST_FOUND = settings(
+_FIRST_MATCH = settings(
     max_examples=20, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )
 
@@ -36,46 +36,46 @@ class Phrase:
     pattern: re.Pattern[str]
 
     @property
-    def fits(self) -> Callable[[str], object]:
-        """How the expression is asked: for the start of a text, or for any place in it."""
-        return self.pattern.match if self.name.rpartition(".")[2] in _AT_START else self._everywhere
+    def apply(self) -> Callable[[str], object]:
+        """How the expression is used: at the start of a text, or anywhere in it."""
+        return self.pattern.match if self.name.rpartition(".")[2] in _AT_START else self._find_all
 
-    def _everywhere(self, text: str) -> object:
+    def _find_all(self, text: str) -> object:
         return sum(1 for _ in self.pattern.finditer(text))
 
 
 def all_phrases() -> list[Phrase]:
     """One for each expression of the modules, and for each alternative of the phrases and the doubts."""
-    return [phrase for table in TABLES for phrase in _of(table)] + list(_in_the_book())
+    return [phrase for table in TABLES for phrase in _patterns_in(table)] + list(_phrases_in_book())
 
 
-def _of(table: ModuleType) -> Iterator[Phrase]:
+def _patterns_in(table: ModuleType) -> Iterator[Phrase]:
     for name, value in vars(table).items():
         if isinstance(value, re.Pattern):
             yield Phrase(f"{table.__name__.rpartition('.')[2]}.{name}", value)
 
 
-def _in_the_book() -> Iterator[Phrase]:
+def _phrases_in_book() -> Iterator[Phrase]:
     book = phrase_book()
-    for name, ways in book.sets.items():
-        yield from _alternatives(name, ways)
+    for name, phrase_set in book.sets.items():
+        yield from _alternatives(name, phrase_set)
     doubts = {id(doubt): doubt for rule in book.rules.values() for doubt in rule.unless + rule.denied_by}
     for number, doubt in enumerate(doubts.values()):
-        for ways in _looked_for(doubt):
-            yield from _alternatives(f"doubt {number}", ways)
+        for phrase_set in _phrase_sets_of(doubt):
+            yield from _alternatives(f"doubt {number}", phrase_set)
 
 
-def _looked_for(doubt: Doubt) -> list[PhraseSet]:
+def _phrase_sets_of(doubt: Doubt) -> list[PhraseSet]:
     optional = (doubt.ignoring, doubt.other_product)
-    return [look.phrases for look in doubt.looks] + [ways for ways in optional if ways]
+    return [check.phrases for check in doubt.looks] + [phrase_set for phrase_set in optional if phrase_set]
 
 
-def _alternatives(name: str, ways: PhraseSet) -> Iterator[Phrase]:
-    for at, pattern in enumerate(ways.patterns):
-        yield Phrase(f"{name}[{at}]", re.compile(pattern, re.IGNORECASE))
+def _alternatives(name: str, phrase_set: PhraseSet) -> Iterator[Phrase]:
+    for index, pattern in enumerate(phrase_set.patterns):
+        yield Phrase(f"{name}[{index}]", re.compile(pattern, re.IGNORECASE))
 
 
 @cache
-def beginning(phrase: Phrase) -> str:
-    """A short text that the phrase fits, the same in every run."""
-    return find(st.from_regex(phrase.pattern), lambda _: True, settings=_FIRST_FOUND, random=random.Random(1))
+def matching_text(phrase: Phrase) -> str:
+    """A short text that the phrase matches, the same in every run."""
+    return find(st.from_regex(phrase.pattern), lambda _: True, settings=_FIRST_MATCH, random=random.Random(1))

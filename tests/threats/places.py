@@ -1,4 +1,4 @@
-"""Every place where a stranger's words come to stand in what we publish, each filled through the real renderer."""
+"""Every place in what we publish where a stranger's words can appear, each filled through the real renderer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.pipeline.replies import sentence
 from bot.reading.pages import page_key, page_url
 from bot.reading.requests import Command
 from bot.settings.yaml_file import load_settings, load_texts
-from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, day, ended, quoted, turn
+from tests.comment.contexts import GITHUB, MENTION, NOW, OPEN, PAGE, closed_match, day, quoted_outcome, turn
 from tests.comment.detector import Findings, report
 
 REPO = "octo-org/hello-world"
@@ -28,67 +28,67 @@ ALLOWED = re.compile(
     rf"|commit/[0-9a-f]{{7,64}}|releases/tag/[^/?#&\s]*)"
     rf"|https://github\.com/{REPO}/(?:wiki|releases/tag|blob/HEAD)/[^?#\s]+(?:#[^?#\s]*)?"
 )
-"""Where links of ours lead: to threads, commits, releases and pages of this repository or another of its owner."""
+"""Where our links may lead: threads, commits, releases and pages of this repository or of another of its owner."""
 
 Place = Callable[[str], str]
 
-OURS = Renderer(links=GITHUB)
+RENDERER = Renderer(links=GITHUB)
 
 
 def comment(context: Context) -> str:
-    rendered = OURS.render(context, thread_id=1000, now=NOW, searched=1204)
+    rendered = RENDERER.render(context, thread_id=1000, now=NOW, searched=1204)
     assert rendered.problem is None
     return rendered.text
 
 
-def reply(asked: str, answer: str = "") -> str:
-    context = Context(seen_before=(ended(quoted(OutcomeKind.ANSWERED)),))
-    rendered = OURS.reply(context, asked=asked, reply_to=77, now=NOW, searched=9, answer=answer)
+def reply(question: str, answer: str = "") -> str:
+    context = Context(seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED)),))
+    rendered = RENDERER.reply(context, asked=question, reply_to=77, now=NOW, searched=9, answer=answer)
     assert rendered.problem is None
     return rendered.text
 
 
-def mentioned(**given: object) -> str:
-    return comment(Context(mentioned=(replace(MENTION, **given),)))  # type: ignore[arg-type]
+def mentioned(**fields: object) -> str:
+    return comment(Context(mentioned=(replace(MENTION, **fields),)))  # type: ignore[arg-type]
 
 
-def pull(**given: object) -> str:
-    return mentioned(**({"kind": Kind.PULL, "merged_at": day(3, 12)} | given))
+def pull(**fields: object) -> str:
+    return mentioned(**({"kind": Kind.PULL, "merged_at": day(3, 12)} | fields))
 
 
-def before(outcome: Outcome, **given: object) -> str:
-    return comment(Context(seen_before=(ended(outcome, **given),)))
+def past_match(outcome: Outcome, **fields: object) -> str:
+    return comment(Context(seen_before=(closed_match(outcome, **fields),)))
 
 
-def answered(**given: object) -> str:
-    return before(quoted(OutcomeKind.ANSWERED), **given)
+def answered(**fields: object) -> str:
+    return past_match(quoted_outcome(OutcomeKind.ANSWERED), **fields)
 
 
-def fixed(**given: object) -> str:
-    return before(Outcome(OutcomeKind.FIXED, **given))  # type: ignore[arg-type]
+def fixed(**fields: object) -> str:
+    return past_match(Outcome(OutcomeKind.FIXED, **fields))  # type: ignore[arg-type]
 
 
-def with_fix(asked_on: str = "", **given: object) -> str:
-    fix = replace(FixInfo(7, "#30", NOW, True, "a" * 40, day(5, 1)), **given)  # type: ignore[arg-type]
-    return before(Outcome(OutcomeKind.FIXED, fix=fix.ref), fix=fix, asked_on=asked_on)
+def with_fix(asked_on: str = "", **fields: object) -> str:
+    fix = replace(FixInfo(7, "#30", NOW, True, "a" * 40, day(5, 1)), **fields)  # type: ignore[arg-type]
+    return past_match(Outcome(OutcomeKind.FIXED, fix=fix.ref), fix=fix, asked_on=asked_on)
 
 
-def elsewhere(outcome: Outcome, name: str = "octo-org/sdk", **given: object) -> str:
+def elsewhere(outcome: Outcome, name: str = "octo-org/sdk", **fields: object) -> str:
     """A comment that shows an issue of another repository."""
-    found = OrganisationMatch(OrganisationKey(31, 7), name, ended(outcome, **given))
-    return comment(Context(organisation=(found,)))
+    match = OrganisationMatch(OrganisationKey(31, 7), name, closed_match(outcome, **fields))
+    return comment(Context(organisation=(match,)))
 
 
-def opened(**given: object) -> str:
-    return comment(Context(open_now=(replace(OPEN, **given),)))  # type: ignore[arg-type]
+def open_match(**fields: object) -> str:
+    return comment(Context(open_now=(replace(OPEN, **fields),)))  # type: ignore[arg-type]
 
 
-def opened_by(pull: OpenPull) -> str:
+def open_match_with(pull: OpenPull) -> str:
     return comment(Context(open_now=(OPEN,), pulls=(pull,)))
 
 
-def page(**given: object) -> str:
-    return comment(Context(pages=(replace(PAGE, **given),)))  # type: ignore[arg-type]
+def page(**fields: object) -> str:
+    return comment(Context(pages=(replace(PAGE, **fields),)))  # type: ignore[arg-type]
 
 
 def page_named(source: str, name: str) -> str:
@@ -101,15 +101,15 @@ def decided(text: str = "We go with PostgreSQL.", author: str = "hubot", role: s
     return mentioned(decisions=(decision, replace(decision, at=decision.at - timedelta(days=1))))
 
 
-def summary(**given: object) -> str:
-    return summarise(**given)  # type: ignore[arg-type]
+def summary(**fields: object) -> str:
+    return summarise(**fields)  # type: ignore[arg-type]
 
 
-def said(**given: object) -> str:
-    return summary(results=(replace(CommentResult(7, "Title", "would say", "asked for"), **given),))  # type: ignore[arg-type]
+def result_summary(**fields: object) -> str:
+    return summary(results=(replace(CommentResult(7, "Title", "would say", "asked for"), **fields),))  # type: ignore[arg-type]
 
 
-def told(read: Callable[[str], object], text: str) -> str:
+def refusal_summary(read: Callable[[str], object], text: str) -> str:
     """The job summary of a run whose file was refused for holding ``text``."""
     try:
         read(text)
@@ -118,11 +118,11 @@ def told(read: Callable[[str], object], text: str) -> str:
     return summary(problems=("nothing",))
 
 
-def nothing_for(words: str) -> str:
+def no_hits_reply(words: str) -> str:
     return sentence("nothing", Command("search", words, (), words), shipped_words(), 5)
 
 
-def said_by(text: str, role: str = "NONE") -> tuple[CondensedTurn, ...]:
+def conversation_by(text: str, role: str = "NONE") -> tuple[CondensedTurn, ...]:
     return (turn("octocat", NOW, text, role),) if text else ()
 
 
@@ -135,18 +135,21 @@ WORDS: dict[str, Place] = {
     ),
     "title of a match": lambda text: answered(title=text),
     "title of a canonical issue": lambda text: comment(
-        Context((Mention(12, text, "open"),), seen_before=(ended(quoted(OutcomeKind.DUPLICATE, duplicate_of=12)),))
+        Context(
+            (Mention(12, text, "open"),),
+            seen_before=(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, duplicate_of=12)),),
+        )
     ),
-    "title of an open match": lambda text: opened(title=text),
-    "title of an open pull request": lambda text: opened_by(OpenPull(8, 61, text, closes=True)),
-    "file of an open pull request": lambda text: opened_by(OpenPull(8, 61, "Title", files=(text,))),
+    "title of an open match": lambda text: open_match(title=text),
+    "title of an open pull request": lambda text: open_match_with(OpenPull(8, 61, text, closes=True)),
+    "file of an open pull request": lambda text: open_match_with(OpenPull(8, 61, "Title", files=(text,))),
     "title of a page": lambda text: page(title=text),
     "title without a link": lambda text: answered(id=text or "x", title="Title"),
     "state": lambda text: mentioned(state=text, outcome=Outcome()),
-    "state reason": lambda text: before(Outcome(), state_reason=text),
-    "who closed it": lambda text: before(Outcome(), closed_by=text or "x"),
-    "who ended it": lambda text: before(quoted(OutcomeKind.ANSWERED, author=text, role="NONE")),
-    "role of who ended it": lambda text: before(quoted(OutcomeKind.ANSWERED, author="hubot", role=text)),
+    "state reason": lambda text: past_match(Outcome(), state_reason=text),
+    "who closed it": lambda text: past_match(Outcome(), closed_by=text or "x"),
+    "who ended it": lambda text: past_match(quoted_outcome(OutcomeKind.ANSWERED, author=text, role="NONE")),
+    "role of who ended it": lambda text: past_match(quoted_outcome(OutcomeKind.ANSWERED, author="hubot", role=text)),
     "who decided": lambda text: decided(author=text),
     "fix that a text names": lambda text: fixed(fix=text),
     "fix, a change elsewhere": lambda text: fixed(fix=f"octo/{text}#1"),
@@ -158,52 +161,56 @@ WORDS: dict[str, Place] = {
     "file of the fix": lambda text: with_fix(files=(text, f"{text}.py")),
     "file of a match": lambda text: answered(files=(text,)),
     "file of a mention": lambda text: mentioned(files=(text,)),
-    "title of an issue elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED), title=text),
-    "name of the repository elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED), f"octo-org/{text}"),
+    "title of an issue elsewhere": lambda text: elsewhere(quoted_outcome(OutcomeKind.ANSWERED), title=text),
+    "name of the repository elsewhere": lambda text: elsewhere(
+        quoted_outcome(OutcomeKind.ANSWERED), f"octo-org/{text}"
+    ),
     "fix elsewhere": lambda text: elsewhere(Outcome(OutcomeKind.FIXED, fix=text)),
     "release elsewhere": lambda text: elsewhere(Outcome(OutcomeKind.FIXED, fix="#30", release=text)),
-    "who ended it elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED, author=text, role="NONE")),
+    "who ended it elsewhere": lambda text: elsewhere(quoted_outcome(OutcomeKind.ANSWERED, author=text, role="NONE")),
     "other repository": lambda text: comment(Context((MENTION,), elsewhere=(text, f"octo/{text}#1"))),
     "name of a file of pages": lambda text: page_named("docs", f"docs/{text}.md"),
     "name of a wiki page": lambda text: page_named("wiki", text),
     "tag of a release page": lambda text: page_named("releases", text),
     "what is asked": reply,
-    "words that found nothing": lambda text: reply("", nothing_for(text)),
-    "thread in the job summary": lambda text: said(title=text),
-    "reason in the job summary": lambda text: said(reason=text),
-    "id in the job summary": lambda text: said(id=text or "x"),
+    "words that found nothing": lambda text: reply("", no_hits_reply(text)),
+    "thread in the job summary": lambda text: result_summary(title=text),
+    "reason in the job summary": lambda text: result_summary(reason=text),
+    "id in the job summary": lambda text: result_summary(id=text or "x"),
     "note in the job summary": lambda text: summary(notes=(text or "x",)),
     "problem in the job summary": lambda text: summary(problems=(text or "x",)),
-    "refused settings": lambda text: told(load_settings, text),
-    "refused name of a setting": lambda text: told(load_settings, f"? |-\n  {text}\n: 1"),
-    "refused value of a setting": lambda text: told(load_settings, f'mode: "{text}"'),
-    "refused words": lambda text: told(lambda given: load_texts(given, "words.yml"), text),
+    "refused settings": lambda text: refusal_summary(load_settings, text),
+    "refused name of a setting": lambda text: refusal_summary(load_settings, f"? |-\n  {text}\n: 1"),
+    "refused value of a setting": lambda text: refusal_summary(load_settings, f'mode: "{text}"'),
+    "refused words": lambda text: refusal_summary(lambda content: load_texts(content, "words.yml"), text),
     "refused template": lambda text: summary(problems=(Renderer(overrides={text or "x": ""}).render(
         Context((MENTION,)), thread_id=1, now=NOW, searched=1).problem or "x",)),
     "template that fails": lambda text: summary(problems=(Renderer(overrides={"context.md.j2": "{{ " + text}).render(
         Context((MENTION,)), thread_id=1, now=NOW, searched=1).problem or "x",)),
 }  # fmt: skip
-"""Places for plain words: of what is code there, or a link of ours, the text has the label only."""
+"""Places for plain words: where the page has code or one of our links, the text is only its label."""
 
 QUOTES: dict[str, Place] = {
     "summary": lambda text: mentioned(summary=text, decisions=(), outcome=Outcome()),
     "decision": decided,
-    "quote of an ending": lambda text: before(quoted(OutcomeKind.ANSWERED, text)),
-    "quote of a refusal": lambda text: before(quoted(OutcomeKind.NOT_PLANNED, text)),
-    "quote of an ending elsewhere": lambda text: elsewhere(quoted(OutcomeKind.ANSWERED, text)),
+    "quote of an ending": lambda text: past_match(quoted_outcome(OutcomeKind.ANSWERED, text)),
+    "quote of a refusal": lambda text: past_match(quoted_outcome(OutcomeKind.NOT_PLANNED, text)),
+    "quote of an ending elsewhere": lambda text: elsewhere(quoted_outcome(OutcomeKind.ANSWERED, text)),
     "why it was found elsewhere": lambda text: elsewhere(
-        quoted(OutcomeKind.ANSWERED), why=(text, f"same error `{text}`")
+        quoted_outcome(OutcomeKind.ANSWERED), why=(text, f"same error `{text}`")
     ),
     "excerpt of a page": lambda text: page(excerpt=text),
     "why it was found": lambda text: answered(why=(text, f"both name {text}", f"same error `{text}`")),
-    "why an open one was found": lambda text: opened(why=(f"both speak of `{text}`, {text}", f"same file {text}")),
+    "why an open one was found": lambda text: open_match(why=(f"both speak of `{text}`, {text}", f"same file {text}")),
 }
 """Places for words that may hold code spans."""
 
 TRANSCRIPTS: dict[str, Place] = {
-    "conversation of a mention": lambda text: mentioned(conversation=said_by(text)),
-    "conversation of a match": lambda text: answered(conversation=said_by(text) + said_by(text, "OWNER")),
-    "conversation in the job summary": lambda text: said(text=answered(conversation=said_by(text))),
+    "conversation of a mention": lambda text: mentioned(conversation=conversation_by(text)),
+    "conversation of a match": lambda text: answered(
+        conversation=conversation_by(text) + conversation_by(text, "OWNER")
+    ),
+    "conversation in the job summary": lambda text: result_summary(text=answered(conversation=conversation_by(text))),
     "author of a turn": lambda text: answered(conversation=(turn(text, NOW, "words"),)),
 }
 """Places for whole conversations: quotations with paragraphs and fenced code."""
@@ -211,45 +218,45 @@ TRANSCRIPTS: dict[str, Place] = {
 PLACES = {**WORDS, **QUOTES, **TRANSCRIPTS}
 
 HARMLESS = ("plain words", "", "\0", "#31", "octo/hub#31", "deadbeef", "#", "`")
-"""Words, nothing, and what is rightly a link or code where a fix is told."""
+"""Words, an empty text, and what may become a link or code where a fix is named."""
 
 UNFOLDED: dict[str, Place] = {
     "decision": lambda text: mentioned(decisions=(Decision(text, "hubot", "NONE", day(3, 9), 0, 76),), conversation=()),
 }
-"""What remains of a place where the text, once escaped, takes the room of what is folded beside it."""
+"""What remains of a place when the escaped text takes the room of what is folded beside it."""
 
 _INSIDE = re.compile(r"(?:.*/)?blockquote(?:/p|/p/br|/pre|/pre/code)?")
 
 
-def skeleton(name: str, text: str) -> tuple[list[str], Findings]:
-    """The elements of what is published with ``text`` in the place ``name`` but for those it may hold; what is found.
+def structure(name: str, text: str) -> tuple[list[str], Findings]:
+    """The elements published with ``text`` in the place ``name``, without those it may hold, and the findings.
 
     A quotation may hold code, a conversation paragraphs and fenced code.
     """
-    return _skeleton(name, PLACES[name](text))
+    return _structure(name, PLACES[name](text))
 
 
-def _skeleton(name: str, published: str) -> tuple[list[str], Findings]:
-    found = report(published)
-    tags = found.tags
+def _structure(name: str, published: str) -> tuple[list[str], Findings]:
+    findings = report(published)
+    tags = findings.tags
     if name in QUOTES:
         tags = [tag for tag in tags if not tag.endswith("/code")]
     if name in TRANSCRIPTS:
         tags = [tag for tag in tags if not _INSIDE.fullmatch(tag)]
-    return tags, found
+    return tags, findings
 
 
-def faults(name: str, text: str) -> list[str]:
-    """What is wrong with what is published with ``text`` in this place: nothing, if it reaches out of no place."""
-    tags, found = skeleton(name, text)
+def find_escapes(name: str, text: str) -> list[str]:
+    """How ``text`` escapes from this place when it is published; empty if it does not."""
+    tags, findings = structure(name, text)
     kinds = ("mentions", "references", "images", "formulas", "shortcodes")
-    wrong = [f"{kind}: {getattr(found, kind)}" for kind in kinds if getattr(found, kind)]
-    wrong += [f"link: {link}" for link in found.links if not ALLOWED.fullmatch(link)]
-    return wrong if tuple(tags) in expected(name) else [*wrong, f"structure: {tags}"]
+    problems = [f"{kind}: {getattr(findings, kind)}" for kind in kinds if getattr(findings, kind)]
+    problems += [f"link: {link}" for link in findings.links if not ALLOWED.fullmatch(link)]
+    return problems if tuple(tags) in expected_structures(name) else [*problems, f"structure: {tags}"]
 
 
 @cache
-def expected(name: str) -> frozenset[tuple[str, ...]]:
-    """The structures of what is published with something harmless in this place."""
+def expected_structures(name: str) -> frozenset[tuple[str, ...]]:
+    """The structures that are published with harmless text in this place."""
     places = [place for place in (PLACES[name], UNFOLDED.get(name)) if place]
-    return frozenset(tuple(_skeleton(name, place(harmless))[0]) for place in places for harmless in HARMLESS)
+    return frozenset(tuple(_structure(name, place(harmless))[0]) for place in places for harmless in HARMLESS)

@@ -1,4 +1,4 @@
-"""A repository and a runner around it: the Action runs as a process of its own, and what it leaves is searched."""
+"""A repository and a runner: the Action runs as its own process, and everything it leaves behind is searched."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.acceptance.stage import BOT, REPOSITORY, Stage
 
 PROGRAM = Path(__file__).with_name("watched.py")
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
-NEEDED = {"contents": "write", "issues": "write", "metadata": "read"}
-"""What the job's token may do: what the documents ask for, and the `metadata: read` that every token has."""
+PERMISSIONS = {"contents": "write", "issues": "write", "metadata": "read"}
+"""What the job's token may do: the documented permissions, and the `metadata: read` that every token has."""
 
 SECRETS = {
     "ACTIONS_RUNTIME_TOKEN": "canary-runtime-token",
@@ -40,8 +40,8 @@ GIT_TRACE2_EVENT={place}/trace exec {git} "$@"
 
 
 @dataclass(frozen=True)
-class Ran:
-    """One run: its exit code, what it logged, what it did (audit events), and the children of its children."""
+class ActionRun:
+    """One run: its exit code, its log, its audit events, and what its child processes started."""
 
     code: int
     log: str
@@ -49,13 +49,13 @@ class Ran:
     started: tuple[list[str], ...]
     outputs: str
 
-    def of(self, *kinds: str) -> list[Any]:
+    def events_of(self, *kinds: str) -> list[Any]:
         return [args for kind, args in self.events if kind in kinds]
 
     @property
     def programs(self) -> list[list[str]]:
-        """The argument lists of the programs that the run itself started."""
-        return [list(args[1]) for args in self.of("subprocess.Popen")]
+        """The argument lists of the programs that the run started itself."""
+        return [list(args[1]) for args in self.events_of("subprocess.Popen")]
 
     @property
     def errors(self) -> list[str]:
@@ -63,12 +63,12 @@ class Ran:
 
 
 class Scene:
-    """Issue 1 holds a decision; ``token`` may do what the documents ask for and no more."""
+    """Issue 1 holds a decision; ``token`` has the documented permissions and no more."""
 
     def __init__(self, folder: Path, token: str) -> None:
         self.stage = Stage(folder / "world")
         self.github, self.git, self.bare, self.token = self.stage.github, self.stage.git, self.stage.bare, token
-        self.github.add_token(token, BOT, NEEDED)
+        self.github.add_token(token, BOT, PERMISSIONS)
         self.git.tokens[token] = "write"
         self.folder = folder
         for name in ("home", "temp", "workspace", "runner", "tools", "git"):
@@ -80,7 +80,7 @@ class Scene:
         self.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
         self.github.close(1, "octocat", at="2025-07-23T10:00:00Z")
 
-    def surroundings(self, event: str) -> dict[str, str]:
+    def job_environment(self, event: str) -> dict[str, str]:
         runner = self.folder / "runner"
         return (
             self.stage.environment(event)
@@ -103,12 +103,14 @@ class Scene:
             | self.environment
         )
 
-    def act(self, event: str, action: str | None = None, number: int | None = None, comment: int | None = None) -> Ran:
+    def act(
+        self, event: str, action: str | None = None, number: int | None = None, comment: int | None = None
+    ) -> ActionRun:
         self.github.clock.advance(20)
         self.github.write_event(self.folder / "runner" / "event.json", event, action, number, comment)
         return self.run(event)
 
-    def run(self, event: str, memory: int | None = None) -> Ran:
+    def run(self, event: str, memory: int | None = None) -> ActionRun:
         """Run on the event file as it is, with at most so many bytes of ``memory``."""
         runner, trace = self.folder / "runner", self.folder / "audit"
         for file in (*(runner / name for name in ("output", "summary", "env", "path", "state")), trace):
@@ -121,19 +123,19 @@ class Scene:
             self.github.clock.now,
             *([str(memory)] if memory else []),
         ]
-        ended = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=self.folder / "workspace",
-            env=self.surroundings(event),
+            env=self.job_environment(event),
             capture_output=True,
             check=False,
             timeout=240,
         )
         events = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
         outputs = (runner / "output").read_text(encoding="utf-8")
-        log = (ended.stdout + ended.stderr).decode("utf-8", "replace")
-        return Ran(
-            ended.returncode, log, tuple((kind, args) for kind, *args in events), tuple(self._children()), outputs
+        log = (process.stdout + process.stderr).decode("utf-8", "replace")
+        return ActionRun(
+            process.returncode, log, tuple((kind, args) for kind, *args in events), tuple(self._children()), outputs
         )
 
     def commit(self, path: str, content: str | bytes, branch: str = "main") -> None:
@@ -145,15 +147,15 @@ class Scene:
             subprocess.run(["git", "checkout", "-qB", branch], cwd=work, check=True)
         (work / path).parent.mkdir(parents=True, exist_ok=True)
         (work / path).write_bytes(content.encode() if isinstance(content, str) else content)
-        who = ("-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com")
-        for words in (["add", "-A"], ["commit", "-qm", "Change"], ["push", "-q", "origin", f"HEAD:{branch}"]):
-            subprocess.run(["git", *who, *words], cwd=work, check=True)
+        identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com")
+        for arguments in (["add", "-A"], ["commit", "-qm", "Change"], ["push", "-q", "origin", f"HEAD:{branch}"]):
+            subprocess.run(["git", *identity, *arguments], cwd=work, check=True)
 
     def comments(self, number: int) -> list[str]:
         return self.stage.comments(number)
 
-    def written(self) -> Iterator[tuple[str, bytes]]:
-        """Every file that a run could have left anywhere, and every object of the repository, unpacked."""
+    def leftovers(self) -> Iterator[tuple[str, bytes]]:
+        """Every file that a run could have left, every object of the repository, unpacked, and all comments."""
         for name in ("home", "temp", "workspace", "runner"):
             for file in (self.folder / name).rglob("*"):
                 if file.is_file() and file != self.folder / "runner" / "event.json":
@@ -172,13 +174,13 @@ class Scene:
     def _children(self) -> Iterator[list[str]]:
         trace = self.folder / "git" / "trace"
         for line in trace.read_text(encoding="utf-8", errors="replace").splitlines() if trace.exists() else ():
-            told = json.loads(line)
-            if told.get("event") in ("start", "child_start", "exec"):
-                yield [str(word) for word in told["argv"]]
+            record = json.loads(line)
+            if record.get("event") in ("start", "child_start", "exec"):
+                yield [str(word) for word in record["argv"]]
 
 
 @contextmanager
-def opened(folder: Path, token: str) -> Iterator[Scene]:
+def open_scene(folder: Path, token: str) -> Iterator[Scene]:
     scene = Scene(folder, token)
     try:
         yield scene
@@ -187,19 +189,19 @@ def opened(folder: Path, token: str) -> Iterator[Scene]:
 
 
 def spellings(token: str) -> dict[str, bytes]:
-    """The token as it could stand somewhere."""
+    """Every form in which the token could appear."""
     basic = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-    found = {
+    forms = {
         "plain": token,
         "basic": basic,
         "part of it": token[: len(token) // 2],
         "base64": base64.b64encode(token.encode()).decode(),
     }
-    return {name: text.encode() for name, text in (found | {"quoted": quote(token, safe="")}).items()}
+    return {name: text.encode() for name, text in (forms | {"quoted": quote(token, safe="")}).items()}
 
 
 def leaks(token: str, places: Mapping[str, bytes]) -> list[str]:
-    """Where the token stands, and how it is spelled there."""
+    """Where the token appears, and in which spelling."""
     return [
         f"{spelling} in {place}"
         for place, text in places.items()
@@ -208,4 +210,4 @@ def leaks(token: str, places: Mapping[str, bytes]) -> list[str]:
     ]
 
 
-__all__ = ["BOT", "DECISION", "NEEDED", "REPOSITORY", "SECRETS", "Ran", "Scene", "leaks", "opened"]
+__all__ = ["BOT", "DECISION", "PERMISSIONS", "REPOSITORY", "SECRETS", "ActionRun", "Scene", "leaks", "open_scene"]

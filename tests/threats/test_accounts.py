@@ -1,4 +1,4 @@
-"""Who is who, and what a setting can name: accounts are what GitHub says now, and no setting is an address."""
+"""An account has the rights that GitHub reports at that moment, and no setting is an address."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.acceptance.stage import Stage
 
 INSIDE = "http://169.254.169.254/latest/meta-data"
 HARMLESS = {"ignore.labels", "pages.docs", "sources.sessions"}
-"""Settings that are compared with labels and with the paths of files, and name nothing that is opened."""
+"""Settings that are only compared with labels and file paths; nothing they name is opened."""
 
 
 def test_no_setting_names_a_host() -> None:
-    taken = set()
+    accepted = set()
     for each in describe():
         if each.default is None or isinstance(each.default, bool | int | float):
             continue
@@ -29,8 +29,8 @@ def test_no_setting_names_a_host() -> None:
                 load_settings(text.encode(), "x.yml")
             except SettingsError:
                 continue
-            taken.add((each.path, "//" in value))
-    assert {path for path, is_address in taken if is_address} <= HARMLESS
+            accepted.add((each.path, "//" in value))
+    assert {path for path, is_address in accepted if is_address} <= HARMLESS
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
-def say(stage: Stage, login: str, text: str) -> str:
-    """What stands on issue 2 after somebody has said this."""
+def answer_after_comment(stage: Stage, login: str, text: str) -> str:
+    """Our comment on issue 2 after ``login`` has written ``text``."""
     stage.github.clock.advance(30)
     comment = stage.github.comment(2, login, text)
     stage.github.clock.advance(30)
@@ -58,13 +58,13 @@ def say(stage: Stage, login: str, text: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_renamed_account_takes_no_rights_along_and_leaves_none_behind(stage: Stage) -> None:
-    """octocat, who may write, becomes octodog; a stranger takes the name that is free."""
+def test_a_renamed_account_keeps_its_rights_and_leaves_none_behind(stage: Stage) -> None:
+    """octocat, who may write, becomes octodog; a stranger takes the old name."""
     world, roles = stage.github.world, stage.github.repo.roles
     account = world.accounts.pop("octocat")
     account.login = "octodog"
     world.accounts["octodog"] = account
     roles["octodog"] = roles.pop("octocat")
     before = stage.comments(2)[0]
-    assert say(stage, "octocat", "/precedent off") == before
-    assert say(stage, "octodog", "/precedent off") != before
+    assert answer_after_comment(stage, "octocat", "/precedent off") == before
+    assert answer_after_comment(stage, "octodog", "/precedent off") != before

@@ -1,4 +1,4 @@
-"""Absurd counts in an index: opened by a process that has little memory, they are refused before anything is made."""
+"""Absurd counts in an index: a process with little memory refuses them before it allocates anything."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ ROOM = 128_000_000
 def test_absurd_counts_in_an_index_take_no_memory(tmp_path: Path) -> None:
     script = PROGRAM.format(root=str(ROOT), room=ROOM)
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-I", "-c", script, str(tmp_path)],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-2_000:]
-    tried, refused = map(int, ended.stdout.split())
+    assert process.returncode == 0, process.stderr[-2_000:]
+    tried, refused = map(int, process.stdout.split())
     assert tried >= 240
     assert refused > tried // 4

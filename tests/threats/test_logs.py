@@ -1,4 +1,4 @@
-"""What a run prints and leaves for the runner holds no command and no output but its own, whatever strangers write."""
+"""What a run prints and leaves for the runner holds only its own commands and outputs, whatever strangers write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.git.errors import parse_error
 from bot.github.errors import error_for_graphql, error_for_status
 from bot.github.threads import OwnComment
 from bot.pipeline.publish import CommentResult
-from tests.threats.runner import ENDS, commands, hostile, runner_reads
+from tests.threats.runner import LINE_ENDS, commands, hostile_texts, read_outputs_file
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def test_the_parser_finds_what_a_runner_finds(printed: str, names: list[str]) ->
 
 
 def test_five_thousand_hostile_texts_in_every_line_make_no_command() -> None:
-    for text in hostile(5_000):
+    for text in hostile_texts(5_000):
         for line in (
             plain_log_line(text),
             plain_log_line(f"Issue 7: silent ({text})"),
@@ -57,13 +57,13 @@ def test_five_thousand_hostile_texts_in_every_line_make_no_command() -> None:
             assert commands(line) == [], repr(text)
             assert "::" not in line
             assert "##[" not in line
-            assert not re.search("|".join(map(re.escape, ENDS)), line)
+            assert not re.search("|".join(map(re.escape, LINE_ENDS)), line)
         for kind in OURS:
             assert commands(f"::{kind}::{log_line(text)}") == [kind], repr(text)
 
 
-def test_what_git_and_github_say_makes_no_command() -> None:
-    for text in hostile(1_500):
+def test_messages_of_git_and_github_make_no_command() -> None:
+    for text in hostile_texts(1_500):
         git = str(parse_error("push", f"remote: {text}\nfatal: {text}"))
         github = [
             str(error_for_status(status, {}, {"message": text})) for status in (401, 403, 404, 410, 422, 429, 500)
@@ -74,7 +74,7 @@ def test_what_git_and_github_say_makes_no_command() -> None:
             assert commands(plain_log_line(line)) == []
 
 
-def test_remarks_of_libraries_make_no_command(tmp_path: Path) -> None:
+def test_log_messages_of_libraries_make_no_command(tmp_path: Path) -> None:
     script = (
         "import json, logging, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).resolve().parents[2])!r})\n"
@@ -83,19 +83,19 @@ def test_remarks_of_libraries_make_no_command(tmp_path: Path) -> None:
         "for text in json.load(open(sys.argv[1])): logging.getLogger('x').warning('not squashed: %s', text)\n"
         "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))\n"
     )
-    texts = list(hostile(500))
+    texts = list(hostile_texts(500))
     (tmp_path / "texts").write_text(json.dumps(texts), encoding="utf-8")
     command = [sys.executable, "-I", "-c", script, str(tmp_path / "texts")]
-    ended = subprocess.run(command, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "utf-8"})
-    assert ended.stderr == b""
-    lines = ended.stdout.decode().splitlines()
+    process = subprocess.run(command, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "utf-8"})
+    assert process.stderr == b""
+    lines = process.stdout.decode().splitlines()
     assert len(lines) == len(texts) + 1
     assert commands("\n".join(lines)) == []
     assert lines[-1] == "(0, 0)"
     assert logging.getLogger().getEffectiveLevel() <= logging.WARNING
 
 
-def spoken(text: str) -> CommentResult:
+def comment_result(text: str) -> CommentResult:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     match = Match(48, text, 0.5, text, at, why=(text,), conversation=(CondensedTurn(text, text, at, text),))
     context = Context(seen_before=(match,))
@@ -103,8 +103,8 @@ def spoken(text: str) -> CommentResult:
 
 
 def test_outputs_hold_our_names_and_nothing_else() -> None:
-    for text in hostile(2_000):
-        read = runner_reads(outputs(spoken(text), ".precedent/context-7.md"))
+    for text in hostile_texts(2_000):
+        read = read_outputs_file(outputs(comment_result(text), ".precedent/context-7.md"))
         assert tuple(read) == NAMES, repr(text)
         assert read["comment-id"] == "5"
         assert read["spoke"] == "true"
@@ -113,13 +113,13 @@ def test_outputs_hold_our_names_and_nothing_else() -> None:
 
 
 def test_the_delimiter_of_outputs_cannot_be_guessed() -> None:
-    fences = {re.search(r"<<(\S+)", outputs(spoken("x"), ""))[1] for _ in range(50)}  # type: ignore[index]
+    fences = {re.search(r"<<(\S+)", outputs(comment_result("x"), ""))[1] for _ in range(50)}  # type: ignore[index]
     assert len(fences) == 50
     assert all(re.fullmatch(r"precedent_[0-9a-f]{32}", fence) for fence in fences)
 
 
 @pytest.mark.parametrize("which", ["the folder", "the file"])
-def test_no_file_is_left_through_a_link(tmp_path: Path, which: str) -> None:
+def test_no_file_is_written_through_a_link(tmp_path: Path, which: str) -> None:
     elsewhere, workspace = tmp_path / "elsewhere", tmp_path / "workspace"
     elsewhere.mkdir()
     workspace.mkdir()
@@ -128,7 +128,7 @@ def test_no_file_is_left_through_a_link(tmp_path: Path, which: str) -> None:
     else:
         (workspace / ".precedent").mkdir()
         (workspace / ".precedent" / "context-7.md").symlink_to(elsewhere / "profile")
-    around = read_environment(
+    runner_environment = read_environment(
         {
             "GITHUB_EVENT_NAME": "issues",
             "GITHUB_EVENT_PATH": "/x",
@@ -137,13 +137,13 @@ def test_no_file_is_left_through_a_link(tmp_path: Path, which: str) -> None:
         }
     )
     with pytest.raises(WorldError, match=r"is a symlink|Too many levels of symbolic links"):
-        write_file(around, "context-7.md", "evil")
+        write_file(runner_environment, "context-7.md", "evil")
     assert list(elsewhere.iterdir()) == []
     with pytest.raises(WorldError):
-        context_file(around, spoken("x"))
+        context_file(runner_environment, comment_result("x"))
 
 
-def test_the_runners_file_is_only_added_to(tmp_path: Path) -> None:
+def test_the_runners_file_is_only_appended_to(tmp_path: Path) -> None:
     file = tmp_path / "summary"
     file.write_text("before\n", encoding="utf-8")
     append(str(file), "after \ud800\n")

@@ -1,4 +1,4 @@
-"""At the Action's door: our marker in foreign hands, bots that answer bots, and settings of somebody else's branch."""
+"""The Action against copies of our marker, bots that answer bots, and settings on somebody else's branch."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def act(
     return stage.act(event, action, number, comment)
 
 
-def asked(stage: Stage, body: str = "As in #1.") -> int:
+def open_question(stage: Stage, body: str = "As in #1.") -> int:
     number = stage.github.open_issue("hubot", "Everybody is logged out", body)
     assert act(stage, "issues", "opened", number) == 0
     return number
 
 
-def said(stage: Stage, number: int, author: str, text: str) -> int:
+def post_comment(stage: Stage, number: int, author: str, text: str) -> int:
     comment = stage.github.comment(number, author, text)
     assert act(stage, "issue_comment", "created", number, comment) == 0
     return comment
@@ -46,22 +46,22 @@ def disguises(ours: str) -> list[str]:
 
 @pytest.mark.slow
 def test_copies_of_our_comment_by_others_are_never_taken_for_ours(stage: Stage) -> None:
-    number = asked(stage)
-    (mine,) = stage.github.comments_by(BOT, number)
-    before = mine.body
+    number = open_question(stage)
+    (own_comment,) = stage.github.comments_by(BOT, number)
+    before = own_comment.body
     copies = {stage.github.comment(number, "monalisa", text): text for text in disguises(before)}
-    copies[said(stage, number, "stranger", before)] = before
+    copies[post_comment(stage, number, "stranger", before)] = before
     stage.github.edit_issue(number, body="As in #1 and #2.")
     assert act(stage, "issues", "edited", number) == 0
-    (same,) = stage.github.comments_by(BOT, number)
-    assert same.id == mine.id
-    assert "Dark mode" in same.body
+    (updated_comment,) = stage.github.comments_by(BOT, number)
+    assert updated_comment.id == own_comment.id
+    assert "Dark mode" in updated_comment.body
     assert {key: stage.github.comment_by_id(key).body for key in copies} == copies
 
 
 @pytest.mark.slow
-def test_copies_that_stand_there_before_us_keep_us_from_nothing(stage: Stage) -> None:
-    ours = stage.comments(asked(stage))[0]
+def test_earlier_copies_of_our_comment_do_not_keep_us_from_commenting(stage: Stage) -> None:
+    ours = stage.comments(open_question(stage))[0]
     number = stage.github.open_issue("hubot", "Logged out again", "As in #1.")
     copies = {stage.github.comment(number, "monalisa", text): text for text in disguises(ours)}
     for event in (("issues", "opened"), ("schedule", None)):
@@ -71,10 +71,10 @@ def test_copies_that_stand_there_before_us_keep_us_from_nothing(stage: Stage) ->
 
 
 @pytest.mark.slow
-def test_a_copy_that_its_author_edits_changes_nothing(stage: Stage) -> None:
-    number = asked(stage)
+def test_editing_a_copy_of_our_comment_changes_nothing(stage: Stage) -> None:
+    number = open_question(stage)
     (before,) = stage.comments(number)
-    copy = said(stage, number, "monalisa", before)
+    copy = post_comment(stage, number, "monalisa", before)
     stage.github.edit_comment(copy, before.replace("PostgreSQL", "MongoDB"))
     assert act(stage, "issue_comment", "edited", number, copy) == 0
     assert act(stage, "schedule") == 0
@@ -84,22 +84,22 @@ def test_a_copy_that_its_author_edits_changes_nothing(stage: Stage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("login", ["echo[bot]", "echo-machine"])
-def test_a_bot_that_repeats_whatever_we_say_gets_one_comment_at_most(stage: Stage, login: str) -> None:
-    number = asked(stage)
+def test_a_bot_that_repeats_our_comments_gets_one_comment_at_most(stage: Stage, login: str) -> None:
+    number = open_question(stage)
     for _ in range(3):
         newest = stage.comments(number)[-1]
         stage.github.comment(number, login, newest.partition("\n")[2])
-        said(stage, number, login, newest)
+        post_comment(stage, number, login, newest)
     assert len(stage.comments(number)) == 1
 
 
 @pytest.mark.slow
-def test_our_own_comment_as_an_event_is_answered_by_silence(stage: Stage) -> None:
-    number = asked(stage)
-    (mine,) = stage.github.comments_by(BOT, number)
+def test_an_event_for_our_own_comment_gets_no_answer(stage: Stage) -> None:
+    number = open_question(stage)
+    (own_comment,) = stage.github.comments_by(BOT, number)
     writes = stage.github.writes
     for action in ("created", "edited"):
-        assert act(stage, "issue_comment", action, number, mine.id) == 0
+        assert act(stage, "issue_comment", action, number, own_comment.id) == 0
     assert (len(stage.comments(number)), stage.github.writes) == (1, writes)
 
 
@@ -114,8 +114,8 @@ def test_settings_and_templates_of_another_branch_have_no_effect(stage: Stage, b
     assert (
         subprocess.run(["git", "-C", stage.bare, "rev-parse", "main"], check=True, capture_output=True).stdout == head
     )
-    (text,) = stage.comments(asked(stage))
+    (text,) = stage.comments(open_question(stage))
     assert "Where should sessions live?" in text
     assert "Owned" not in text
     stage.git.commit(REPOSITORY, ".github/precedent.yml", "mode: off # merged\n")
-    assert stage.comments(asked(stage, "As in #1, once more.")) == []
+    assert stage.comments(open_question(stage, "As in #1, once more.")) == []

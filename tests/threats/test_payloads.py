@@ -60,16 +60,16 @@ MANIFEST = {
 
 
 def bombs(shape: object) -> Iterator[bytes]:
-    """JSON of this shape with one of its values, or one of its keys, replaced by each number that is none."""
-    whole = json.dumps(shape)
+    """JSON of this shape with one value replaced by a hostile number, or one character by one that breaks it."""
+    text = json.dumps(shape)
     values = sorted({json.dumps(value) for value in leaves(shape)}, key=len, reverse=True)
     for value in values:
         for number in NUMBERS:
-            yield whole.replace(f": {value}", f": {number}").encode()
-    draw = random.Random(7)
+            yield text.replace(f": {value}", f": {number}").encode()
+    rng = random.Random(7)
     for _ in range(200):
-        at = draw.randrange(len(whole))
-        yield (whole[:at] + draw.choice(('"', "{", "[", "1e400", "\\ud800", ",", "NaN")) + whole[at + 1 :]).encode()
+        at = rng.randrange(len(text))
+        yield (text[:at] + rng.choice(('"', "{", "[", "1e400", "\\ud800", ",", "NaN")) + text[at + 1 :]).encode()
 
 
 def leaves(value: object) -> Iterator[object]:
@@ -79,11 +79,11 @@ def leaves(value: object) -> Iterator[object]:
         yield from leaves(each)
 
 
-def ends(does: Callable[[], object], *expected: type[Exception]) -> None:
-    """Whatever comes out is a value or an expected error of one line, within two seconds."""
+def check_ends_cleanly(action: Callable[[], object], *expected: type[Exception]) -> None:
+    """Checks that ``action`` returns or raises an expected one-line error, within two seconds."""
     started = time.monotonic()
     try:
-        does()
+        action()
     except expected as error:
         line = str(error)
         assert "\n" not in line
@@ -92,13 +92,13 @@ def ends(does: Callable[[], object], *expected: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("name", ["issues", "issue_comment", "workflow_dispatch"])
-def test_a_payload_of_bombs_is_an_event_or_one_line(name: str) -> None:
+def test_a_payload_of_bombs_is_parsed_or_ends_with_a_one_line_error(name: str) -> None:
     shape = {"action": "opened", "issue": ISSUE, "comment": {"id": 5, "user": {"login": "a"}}, "inputs": {"issue": "7"}}
     for payload in (*bombs(shape), *DEEP, *BROKEN):
-        ends(lambda payload=payload: parse_event(name, payload), UserError)  # type: ignore[misc]
+        check_ends_cleanly(lambda payload=payload: parse_event(name, payload), UserError)  # type: ignore[misc]
 
 
-def test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not() -> None:
+def test_a_payload_of_25_megabytes_is_read_and_one_byte_more_is_refused() -> None:
     payload = json.dumps({"action": "opened", "issue": ISSUE | {"body": "x"}}).encode()
     full = payload.replace(b'"body": "x"', b'"body": "' + b"[" * (25 * 1024 * 1024 - len(payload) + 1) + b'"')
     assert len(full) == 25 * 1024 * 1024
@@ -107,12 +107,12 @@ def test_a_payload_of_25_megabytes_is_read_and_one_more_byte_is_not() -> None:
         parse_event("issues", full + b" ")
 
 
-def test_a_record_of_bombs_is_a_record_or_damaged() -> None:
+def test_a_record_of_bombs_is_decoded_or_reported_as_corrupt() -> None:
     for data in (*bombs(RECORD), *DEEP, *BROKEN):
-        ends(lambda data=data: records.decode_record(data), records.CorruptRecord)  # type: ignore[misc]
+        check_ends_cleanly(lambda data=data: records.decode_record(data), records.CorruptRecord)  # type: ignore[misc]
 
 
-def test_what_is_read_of_a_bomb_can_be_written_again() -> None:
+def test_a_record_decoded_from_a_bomb_survives_a_round_trip() -> None:
     for data in bombs(RECORD):
         try:
             record = records.decode_record(data)
@@ -121,9 +121,9 @@ def test_what_is_read_of_a_bomb_can_be_written_again() -> None:
         assert records.decode_record(records.encode_record(record)) == record
 
 
-def test_a_manifest_of_bombs_is_a_manifest_or_damaged() -> None:
+def test_a_manifest_of_bombs_is_decoded_or_reported_as_corrupt() -> None:
     for data in (*bombs(MANIFEST), *DEEP, *BROKEN):
-        ends(lambda data=data: manifest.decode_manifest(data), ValueError, ForeignFormat)  # type: ignore[misc]
+        check_ends_cleanly(lambda data=data: manifest.decode_manifest(data), ValueError, ForeignFormat)  # type: ignore[misc]
 
 
 # -- GitHub's answers ----------------------------------------------------------------------------------------------
@@ -186,17 +186,17 @@ def calls(server: Bomber) -> Iterator[Callable[[], object]]:
 
 
 @pytest.mark.slow
-def test_answers_of_bombs_are_answers_or_one_line() -> None:
+def test_api_answers_of_bombs_are_parsed_or_end_with_a_one_line_error() -> None:
     sample = random.Random(11).sample([*bombs(ISSUE)], 60)
     with bomber() as server:
         for answer in (*sample, *(b"[" + each + b"]" for each in sample[:20]), *DEEP, *BROKEN):
             server.answer = answer
             for call in calls(server):
-                ends(call, ForgeError)
+                check_ends_cleanly(call, ForgeError)
 
 
 @pytest.mark.slow
-def test_an_answer_that_unpacks_to_a_gigabyte_is_given_up() -> None:
+def test_an_api_answer_that_unpacks_to_a_gigabyte_is_rejected() -> None:
     with bomber() as server:
         server.answer, server.encoding = gzip.compress(bytes(1 << 30), 1), "gzip"
         client = GitHubClient(f"http://127.0.0.1:{server.server_port}", "t", "octo-org/hello-world", write_gap=0)
@@ -208,7 +208,7 @@ def test_an_answer_that_unpacks_to_a_gigabyte_is_given_up() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", range(12))
-def test_a_run_against_an_api_of_bombs_ends_in_one_line(
+def test_a_run_against_an_api_of_bombs_ends_without_a_traceback(
     tmp_path: Path, empty_stage: Stage, at: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     chosen = random.Random(at).choice([*bombs(ISSUE), *DEEP, *BROKEN])

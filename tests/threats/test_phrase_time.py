@@ -1,6 +1,6 @@
-"""No phrase that reading goes by takes more than linear time, whatever follows its beginning.
+"""No phrase of the reader takes more than linear time, whatever follows its beginning.
 
-Every night each phrase is followed by all runs; a change is checked with every other phrase, each with some of them.
+Each night tries every phrase with all runs; a change is checked with every other phrase and some of the runs.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import pytest
 from bot.reading.endings.phrases import phrase_book
 from bot.reading.markdown import MAX_SENTENCE, sentences
 from tests.examples import share
-from tests.threats.phrases import RUNS, Phrase, all_phrases, beginning
+from tests.threats.phrases import RUNS, Phrase, all_phrases, matching_text
 
 SMALL, LARGE = 3_000, 12_000
 RATIO = 8
 FLOOR = 0.004
-"""Seconds below which a time says nothing."""
+"""Seconds below which a measurement means nothing."""
 
 THREADS, LONGEST = 20, 65_536
 
 
 def seconds(phrase: Phrase, text: str) -> float:
     began = process_time()
-    phrase.fits(text)
+    phrase.apply(text)
     return process_time() - began
 
 
@@ -54,14 +54,16 @@ TABLES = sorted(set(map(table_of, all_phrases())))
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_four_times_the_run_takes_a_phrase_four_times_as_long(table: str) -> None:
-    found = []
-    for place, phrase in share([one for one in enumerate(all_phrases()) if table_of(one[1]) == table], 2):
-        begins = beginning(phrase)
-        runs = [*share(RUNS, 8, place), f"{begins} ", *(f"{word} " for word in begins.split())]
-        found += [
-            (phrase.name, before, run) for before in ("", begins) for run in runs if is_quadratic(phrase, before, run)
+    too_slow = []
+    for index, phrase in share(
+        [numbered for numbered in enumerate(all_phrases()) if table_of(numbered[1]) == table], 2
+    ):
+        start = matching_text(phrase)
+        runs = [*share(RUNS, 8, index), f"{start} ", *(f"{word} " for word in start.split())]
+        too_slow += [
+            (phrase.name, before, run) for before in ("", start) for run in runs if is_quadratic(phrase, before, run)
         ]
-    assert found == []
+    assert too_slow == []
 
 
 def test_every_set_of_phrases_is_timed() -> None:
@@ -73,30 +75,30 @@ def test_no_phrase_sees_more_of_a_sentence_than_the_limit(run: str) -> None:
     assert max(map(len, sentences(f"Fixed in 1.2.3 {run * 20_000}"))) <= MAX_SENTENCE
 
 
-def hostile(number: int) -> dict[str, object]:
-    """A closed thread of 64 KB in two comments, the one it was closed with and a complaint a day later.
+def hostile_thread(number: int) -> dict[str, object]:
+    """A closed thread of 64 KB in two comments, the closing one and a complaint a day later.
 
-    After the beginnings of many phrases, and of one that names a release, stand runs of every character.
+    Runs of every character follow the beginnings of many phrases and of one that names a release.
     """
-    begins = [beginning(phrase) for phrase in all_phrases()]
-    lines = [f"{text} {run * (60 // len(run))}" for text in begins for run in RUNS]
-    many = "\n\n".join(lines[number::THREADS])[: LONGEST // 4]
-    text = f"{many}\n\nFixed in 1.2.3 {RUNS[number] * LONGEST}"[: LONGEST // 2]
-    said = [
-        {"author": who, "association": role, "created_at": f"2024-05-0{day}T11:59:00Z", "body": text}
-        for who, role, day in (("monalisa", "MEMBER", 3), ("octocat", "NONE", 4))
+    starts = [matching_text(phrase) for phrase in all_phrases()]
+    lines = [f"{text} {run * (60 // len(run))}" for text in starts for run in RUNS]
+    body = "\n\n".join(lines[number::THREADS])[: LONGEST // 4]
+    text = f"{body}\n\nFixed in 1.2.3 {RUNS[number] * LONGEST}"[: LONGEST // 2]
+    comments = [
+        {"author": login, "association": role, "created_at": f"2024-05-0{day}T11:59:00Z", "body": text}
+        for login, role, day in (("monalisa", "MEMBER", 3), ("octocat", "NONE", 4))
     ]
     return {
         "id": number + 1, "title": "It loops", "body": "It loops.", "state": "closed", "author": "octocat",
         "created_at": "2024-05-01T12:00:00Z", "closed_at": "2024-05-03T12:00:00Z", "closed_by": "monalisa",
-        "comments": said,
+        "comments": comments,
     }  # fmt: skip
 
 
 @pytest.mark.slow
-def test_hostile_threads_are_imported_and_their_endings_told_in_seconds(tmp_path: Path) -> None:
+def test_hostile_threads_are_imported_and_their_outcomes_found_in_seconds(tmp_path: Path) -> None:
     archive, store = tmp_path / "hostile.jsonl.gz", tmp_path / "store"
-    archive.write_bytes(gzip.compress("\n".join(json.dumps(hostile(n)) for n in range(THREADS)).encode()))
+    archive.write_bytes(gzip.compress("\n".join(json.dumps(hostile_thread(n)) for n in range(THREADS)).encode()))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for command in (["import", "--store", store, archive], ["outcomes", "--store", store]):
         subprocess.run([sys.executable, "-m", "bot", *map(str, command)], check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""What was taken away is gone, and what belongs to another repository is never fetched, kept or shown."""
+"""What was removed is gone, and what belongs to another repository is never fetched, stored or shown."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def files(stage: Stage, rev: str = "precedent", repository: Path | None = None) 
     git = ["git", "-C", str(repository or stage.bare)]
     listed = subprocess.run([*git, "ls-tree", "-r", rev], check=True, capture_output=True, text=True).stdout
     oids = "".join(f"{line.split()[2]}\n" for line in listed.splitlines())
-    shown = subprocess.run([*git, "cat-file", "--batch"], input=oids.encode(), check=True, capture_output=True)
-    return listed.encode() + shown.stdout
+    contents = subprocess.run([*git, "cat-file", "--batch"], input=oids.encode(), check=True, capture_output=True)
+    return listed.encode() + contents.stdout
 
 
 def history(stage: Stage) -> bytes:
-    """Every object that a clone of the branch brings."""
+    """Every object that a clone of the branch fetches."""
     git = ["git", "-C", str(stage.bare)]
     listed = subprocess.run(
         [*git, "rev-list", "--objects", "precedent"], check=True, capture_output=True, text=True
@@ -47,12 +47,13 @@ def history(stage: Stage) -> bytes:
     return subprocess.run([*git, "cat-file", "--batch"], input=oids.encode(), check=True, capture_output=True).stdout
 
 
-def test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_history(stage: Stage) -> None:
+def test_a_deleted_issue_leaves_the_tip_and_with_the_next_squash_the_history(stage: Stage) -> None:
     stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
     number = stage.github.open_issue("hubot", f"My {SECRET}", f"The {SECRET} of a person.")
     stage.github.comment(number, "hubot", f"Once more: {SECRET}.")
     act(stage, "schedule")
     assert SECRET.encode() in files(stage)
+    assert SECRET in str(stage.memory().records([number]))
     stage.github.write_event(stage.folder / "event.json", "issues", "deleted", number)
     stage.github.delete_issue(number)
     stage.github.clock.advance(120)
@@ -67,10 +68,11 @@ def test_a_deleted_issue_is_gone_from_the_tip_and_with_the_next_squash_from_hist
     assert SECRET.encode() not in history(stage)
 
 
-def test_a_transferred_issue_is_gone_too(stage: Stage) -> None:
+def test_a_transferred_issue_is_gone_from_memory(stage: Stage) -> None:
     stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
     number = stage.github.open_issue("hubot", f"My {SECRET}", f"The {SECRET} of a person.")
     act(stage, "schedule")
+    assert SECRET in str(stage.memory().records([number]))
     stage.github.write_event(stage.folder / "event.json", "issues", "transferred", number)
     stage.github.transfer(number, stage.github.add_project(OTHER))
     stage.github.clock.advance(120)
@@ -78,17 +80,17 @@ def test_a_transferred_issue_is_gone_too(stage: Stage) -> None:
     assert SECRET not in str(stage.memory().records([number]))
 
 
-def test_an_issue_of_another_repository_is_neither_fetched_nor_kept_nor_shown(stage: Stage) -> None:
+def test_an_issue_of_another_repository_is_never_fetched_stored_or_shown(stage: Stage) -> None:
     other = stage.github.add_project(OTHER)
     hidden = other.open_issue("monalisa", f"Our {SECRET}", f"The {SECRET} is 12345.", at="2025-07-15T10:00:00Z")
     other.close(hidden, "monalisa", at="2025-07-16T10:00:00Z")
     stage.github.open_issue("monalisa", "Where should sessions live?", "In files.", at="2025-07-15T10:00:00Z")
     site, api = stage.git.url, stage.github.url
-    places = (
+    references = (
         f"{OTHER}#{hidden}", f"{site}/{OTHER}/issues/{hidden}", f"https://github.com/{OTHER}/issues/{hidden}",
         f"{api}/repos/{OTHER}/issues/{hidden}", f"../private/issues/{hidden}", f"octo-org/../{OTHER}#{hidden}",
     )  # fmt: skip
-    number = stage.github.open_issue("hubot", "Logged out", "As in " + ", ".join(places))
+    number = stage.github.open_issue("hubot", "Logged out", "As in " + ", ".join(references))
     act(stage, "issues", "opened", number)
     comment = stage.github.comment(number, "hubot", f"/precedent context {OTHER}#{hidden}")
     stage.github.clock.advance(120)
@@ -100,7 +102,7 @@ def test_an_issue_of_another_repository_is_neither_fetched_nor_kept_nor_shown(st
 
 
 def test_two_repositories_on_one_server_know_nothing_of_each_other(stage: Stage) -> None:
-    """The memory lies in the repository that it is about; what has the same numbers elsewhere is not mixed up."""
+    """Each memory is in its own repository; equal issue numbers elsewhere cause no mix-up."""
     other = stage.github.add_project(OTHER)
     bare = stage.git.create(OTHER)
     other.open_issue("monalisa", f"Our {SECRET}", f"The {SECRET} is 12345.", at="2025-07-15T10:00:00Z")

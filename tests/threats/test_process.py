@@ -1,4 +1,4 @@
-"""What a run does to the machine: which programs it starts, whom it talks to, what it writes and tells them."""
+"""What a run does to the machine: which programs it starts, which hosts it contacts, what it writes and passes on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.stage import REPOSITORY
-from tests.threats.runner import commands, runner_reads
-from tests.threats.scene import DECISION, SECRETS, Ran, Scene, leaks, opened
+from tests.threats.runner import commands, read_outputs_file
+from tests.threats.scene import DECISION, SECRETS, ActionRun, Scene, leaks, open_scene
 
 pytestmark = pytest.mark.slow
 
@@ -42,14 +42,14 @@ CALLS = {
     "PATCH /issues/comments/N",
     "DELETE /issues/comments/N",
 }
-"""All that a run asks of the REST API of its repository; docs/security.md lists it."""
+"""Every call of a run to the REST API of its repository; docs/security.md lists them."""
 
 
 class Story:
     """One day of a repository: each kind of event that does something, with hostile text wherever a stranger writes."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.runs = scene, list[Ran]()
+        self.scene, self.runs = scene, list[ActionRun]()
         github = scene.github
         github.set_permission("octocat", "write")
         scene.commit("docs/sessions.md", f"# Sessions\n\n{HOSTILE}\n")
@@ -73,7 +73,7 @@ class Story:
         self.act("release", "published")
         scene.environment = {"INPUT_RUN": "rebuild"}
         self.act("workflow_dispatch")
-        self.said = scene.comments(number)
+        self.comments = scene.comments(number)
         scene.environment = {"INPUT_RUN": "forget", "INPUT_ISSUE": str(number)}
         self.act("workflow_dispatch")
         scene.environment = {"INPUT_RUN": "backtest"}
@@ -81,23 +81,23 @@ class Story:
         self.number = number
 
     def act(self, event: str, action: str | None = None, number: int | None = None, comment: int | None = None) -> None:
-        ran = self.scene.act(event, action, number, comment)
-        assert ran.code == 0, ran.log
-        self.runs.append(ran)
+        result = self.scene.act(event, action, number, comment)
+        assert result.code == 0, result.log
+        self.runs.append(result)
 
     @property
     def programs(self) -> list[list[str]]:
-        return [words for ran in self.runs for words in ran.programs]
+        return [words for result in self.runs for words in result.programs]
 
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    with opened(tmp_path_factory.mktemp("story"), TOKEN) as scene:
+    with open_scene(tmp_path_factory.mktemp("story"), TOKEN) as scene:
         yield Story(scene)
 
 
-def test_the_story_is_one_in_which_something_happens(story: Story) -> None:
-    assert len(story.said) >= 3
+def test_the_story_exercises_the_bot(story: Story) -> None:
+    assert len(story.comments) >= 3
     assert story.scene.comments(story.number) == []  # forgotten at the end of the day
     assert DECISION in story.answer[0]
     assert len(story.programs) > 20
@@ -106,27 +106,29 @@ def test_the_story_is_one_in_which_something_happens(story: Story) -> None:
 
 def test_git_is_the_only_program_that_is_started(story: Story) -> None:
     assert {words[0] for words in story.programs} == {"git"}
-    begun = {kind for ran in story.runs for kind, _ in ran.events}
-    assert begun.isdisjoint(
+    event_kinds = {kind for result in story.runs for kind, _ in result.events}
+    assert event_kinds.isdisjoint(
         {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"}
     )
 
 
-def test_git_starts_nothing_but_parts_of_itself(story: Story) -> None:
-    started = {Path(words[0]).name for ran in story.runs for words in ran.started}
+def test_git_starts_only_parts_of_itself(story: Story) -> None:
+    started = {Path(words[0]).name for result in story.runs for words in result.started}
     assert started
     assert {name for name in started if name != "git" and not name.startswith("git-")} == set()
 
 
 def test_the_only_hosts_are_the_api_and_the_git_server(story: Story) -> None:
-    places = {args[1][1] for ran in story.runs for args in ran.of("socket.connect") if isinstance(args[1], list)}
-    assert places == {urlsplit(story.scene.github.url).port}
-    hosts = {args[0] for ran in story.runs for args in ran.of("socket.getaddrinfo")}
+    ports = {
+        args[1][1] for result in story.runs for args in result.events_of("socket.connect") if isinstance(args[1], list)
+    }
+    assert ports == {urlsplit(story.scene.github.url).port}
+    hosts = {args[0] for result in story.runs for args in result.events_of("socket.getaddrinfo")}
     assert hosts <= {"127.0.0.1"}
     assert all(
-        isinstance(args[1], list) for ran in story.runs for args in ran.of("socket.connect")
-    )  # no socket of docker
-    urls = {word for ran in story.runs for words in ran.started for word in words if "://" in word}
+        isinstance(args[1], list) for result in story.runs for args in result.events_of("socket.connect")
+    )  # not Docker's socket
+    urls = {word for result in story.runs for words in result.started for word in words if "://" in word}
     assert {url.removesuffix("/").removesuffix(".git") for url in urls} == {
         f"{story.scene.git.url}/{REPOSITORY}",
         f"{story.scene.git.url}/{REPOSITORY}.wiki",
@@ -141,25 +143,29 @@ def test_files_are_written_only_where_a_run_may_write(story: Story) -> None:
         folder / "runner" / "output",
         folder / "runner" / "summary",
     )
-    written = {Path(args[0]) for ran in story.runs for args in ran.of("open", "os.mkdir", "os.rename", "os.symlink")}
-    strange = {path for path in written if not any(path.is_relative_to(place) for place in allowed)}
-    assert strange - {Path("/dev/null")} == set()
+    leftovers = {
+        Path(args[0])
+        for result in story.runs
+        for args in result.events_of("open", "os.mkdir", "os.rename", "os.symlink")
+    }
+    unexpected = {path for path in leftovers if not any(path.is_relative_to(allowed_path) for allowed_path in allowed)}
+    assert unexpected - {Path("/dev/null")} == set()
     assert list((folder / "temp").iterdir()) == []
     assert list((folder / "home").iterdir()) == []
     assert {path.name for path in (folder / "workspace").iterdir()} == {".precedent"}
-    assert not any(args for ran in story.runs for args in ran.of("os.symlink", "os.link"))
+    assert not any(args for result in story.runs for args in result.events_of("os.symlink", "os.link"))
 
 
-def test_the_runners_own_files_get_nothing(story: Story) -> None:
+def test_nothing_is_written_to_the_runners_own_files(story: Story) -> None:
     for name in ("env", "path", "state"):
         assert (story.scene.folder / "runner" / name).read_bytes() == b""
 
 
 def test_a_token_with_the_documented_permissions_is_enough_and_no_other_call_is_made(story: Story) -> None:
-    asked = {f"{request.method} {request.path}" for request in story.scene.github.requests} - {"POST /graphql"}
-    assert asked
-    assert {words for words in asked if not words.partition(" ")[2].startswith(API)} == set()
-    assert {short(words.replace(API, "")) for words in asked} <= CALLS
+    calls = {f"{request.method} {request.path}" for request in story.scene.github.requests} - {"POST /graphql"}
+    assert calls
+    assert {call for call in calls if not call.partition(" ")[2].startswith(API)} == set()
+    assert {generic_call(call.replace(API, "")) for call in calls} <= CALLS
     assert [request for request in story.scene.github.requests if request.status in (401, 403)] == []
 
 
@@ -167,32 +173,34 @@ def test_the_list_holds_every_call_that_the_code_can_make() -> None:
     paths = {""}
     for file in [*(ROOT / "bot" / "github").glob("*.py"), *(ROOT / "bot" / "sources").glob("*.py")]:
         text = file.read_text(encoding="utf-8")
-        found = re.findall(r"""(?:self\._repo\}|/repos/\{self\.repo\}|_get\(f?"|path = f")(/[^"]*)\"""", text)
-        paths |= {short(path) for path in found}
-    assert paths == {re.sub("^[A-Z]+ ", "", words) for words in CALLS}
+        matches = re.findall(r"""(?:self\._repo\}|/repos/\{self\.repo\}|_get\(f?"|path = f")(/[^"]*)\"""", text)
+        paths |= {generic_call(path) for path in matches}
+    assert paths == {re.sub("^[A-Z]+ ", "", call) for call in CALLS}
 
 
 def test_the_documents_list_every_call() -> None:
     page = PAGE.read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `((?:GET|POST|PATCH|DELETE)\b[^`]*)`", page, re.MULTILINE))
-    assert {short(words.replace(API, "")) for words in listed} == {words.strip() for words in CALLS} | {"POST /graphql"}
+    assert {generic_call(call.replace(API, "")) for call in listed} == {call.strip() for call in CALLS} | {
+        "POST /graphql"
+    }
 
 
-def test_the_token_is_in_the_environment_of_git_alone_and_in_nothing_that_is_left(story: Story) -> None:
-    places = dict(story.scene.written())
-    for at, ran in enumerate(story.runs):
-        places[f"log {at}"] = ran.log.encode()
-        places[f"arguments {at}"] = json.dumps([ran.programs, ran.started]).encode()
+def test_the_token_is_only_in_the_environment_of_git_and_in_nothing_left_behind(story: Story) -> None:
+    places = dict(story.scene.leftovers())
+    for at, result in enumerate(story.runs):
+        places[f"log {at}"] = result.log.encode()
+        places[f"arguments {at}"] = json.dumps([result.programs, result.started]).encode()
     assert leaks(TOKEN, places) == []
 
 
-def test_children_hear_nothing_of_the_runners_secrets(story: Story) -> None:
+def test_child_processes_get_none_of_the_runners_secrets(story: Story) -> None:
     environments = story.scene.environments()
     assert len(environments) > 20
-    told = {name for environment in environments for name in environment}
-    assert told.isdisjoint(SECRETS)
+    names = {name for environment in environments for name in environment}
+    assert names.isdisjoint(SECRETS)
     assert {
-        name for name in told if name.startswith(("ACTIONS_", "GITHUB_", "INPUT_", "RUNNER_", "AWS_", "PYTHON"))
+        name for name in names if name.startswith(("ACTIONS_", "GITHUB_", "INPUT_", "RUNNER_", "AWS_", "PYTHON"))
     } == set()
     values = "\n".join(value for environment in environments for value in environment.values())
     assert not any(secret in values for secret in SECRETS.values())
@@ -207,21 +215,21 @@ def test_children_hear_nothing_of_the_runners_secrets(story: Story) -> None:
 
 
 def test_the_log_of_the_story_holds_no_command_of_a_stranger(story: Story) -> None:
-    logs = [ran.log for ran in story.runs]
+    logs = [result.log for result in story.runs]
     assert any("Issue " in log for log in logs)
     assert {name for log in logs for name in commands(log)} <= {"notice"}
 
 
 def test_the_outputs_of_the_story_are_ours(story: Story) -> None:
-    for ran in story.runs:
-        read = runner_reads(ran.outputs)
+    for result in story.runs:
+        read = read_outputs_file(result.outputs)
         assert set(read) == {"matches", "context", "comment-id", "comment-url", "spoke", "would-speak", "reason"}
         assert re.fullmatch(r"|\.precedent/context-[0-9]+\.md", read["context"])
         assert re.fullmatch(r"[0-9]*", read["comment-id"])
         assert read["spoke"] in ("true", "false")
-        assert "169.254.169.254" not in ran.outputs
+        assert "169.254.169.254" not in result.outputs
 
 
-def short(words: str) -> str:
-    """A call without the names of what it is about: ``GET /issues/N/comments``."""
-    return re.sub(r"N\.\.\.N", "N", re.sub(r"\{[^}]*\}", "N", words))
+def generic_call(call: str) -> str:
+    """A call with N for every parameter: ``GET /issues/N/comments``."""
+    return re.sub(r"N\.\.\.N", "N", re.sub(r"\{[^}]*\}", "N", call))

@@ -16,7 +16,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.requests import commands
 from bot.recall.library import similar_query, word_query
-from tests.threats.corpus import LONG, run_of
+from tests.threats.corpus import LONG, repeat
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
 OPERATORS = [
@@ -28,7 +28,7 @@ OPERATORS = [
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """A few threads, of which one speaks of cookies, and many words."""
+    """A few threads with many words, one of which mentions cookies."""
     memory = Memory(FolderStore(Path(tmp_path_factory.mktemp("memory")) / "store")).open()
     threads = [
         Thread(
@@ -42,33 +42,33 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory.open()
 
 
-def found(memory: Memory, words: str) -> list[object]:
+def search_ids(memory: Memory, words: str) -> list[object]:
     return [hit.entry.id for hit in memory.search(word_query(words))]
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_operators_find_nothing_that_their_words_do_not(memory: Memory, operator: str) -> None:
     harmless = "".join(character if character.isalnum() else " " for character in operator)
-    assert found(memory, operator) == found(memory, harmless)
-    assert 1 in found(memory, f"cookie {operator}")
+    assert search_ids(memory, operator) == search_ids(memory, harmless)
+    assert 1 in search_ids(memory, f"cookie {operator}")
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
-def test_a_query_of_operators_without_end_looks_up_a_bounded_number_of_terms(operator: str) -> None:
-    text = run_of(operator, LONG)
+def test_an_endless_query_of_operators_looks_up_a_bounded_number_of_terms(operator: str) -> None:
+    text = repeat(operator, LONG)
     for query in (word_query(text), similar_query(Thread(9, text, text, "octocat", DAY))):
         assert len(query.terms) < 40
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_terms_cost_what_the_bound_costs(memory: Memory) -> None:
-    asked: Callable[[int], str] = lambda count: " ".join(f"w{n % 12}x{n}" for n in range(count))  # noqa: E731
-    many = word_query(asked(100_000))
+def test_a_hundred_thousand_terms_cost_no_more_than_the_limit_of_terms(memory: Memory) -> None:
+    query_text: Callable[[int], str] = lambda count: " ".join(f"w{n % 12}x{n}" for n in range(count))  # noqa: E731
+    many = word_query(query_text(100_000))
     assert len(many.terms) > 50_000
-    bounded = word_query(asked(MAX_LOOKED_UP))
+    bounded = word_query(query_text(MAX_LOOKED_UP))
     assert len(memory.search(many)) <= 200
-    least = min(seconds(memory, bounded) for _ in range(3))
-    assert min(seconds(memory, many) for _ in range(3)) < 8 * max(least, 0.05)
+    baseline = min(seconds(memory, bounded) for _ in range(3))
+    assert min(seconds(memory, many) for _ in range(3)) < 8 * max(baseline, 0.05)
 
 
 def seconds(memory: Memory, query: object) -> float:

@@ -1,4 +1,4 @@
-"""Settings as weapons: whatever the file holds, reading it takes little time and memory and ends in one clear line."""
+"""Settings as weapons: reading any file takes little time and memory, and its error is one clear line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.settings.yaml_file import MAX_BYTES, load_settings
 ROOT = Path(__file__).parents[2]
 MEGABYTE = 2**20
 CPU_SECONDS = 2
-"""Including the start of Python; one file is allowed one second, and is measured by itself."""
+"""Includes the start of Python; each file is allowed one second and is measured by itself."""
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{name}: &{name} [{','.join(['*' + before] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -101,24 +101,24 @@ print(json.dumps([time.process_time() - began, told]))
 """
 
 
-def read_apart(content: bytes) -> tuple[float, list[str]]:
-    """Seconds that reading the file in every way took, in a process of 256 MB, and what was said of it."""
-    done = subprocess.run([sys.executable, "-c", READ], input=content, capture_output=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr.decode()[-500:]
-    seconds, told = json.loads(done.stdout)
-    return seconds, told
+def read_in_subprocess(content: bytes) -> tuple[float, list[str]]:
+    """Read the file in every way in a process with 256 MB; the seconds it took and the messages."""
+    process = subprocess.run([sys.executable, "-c", READ], input=content, capture_output=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr.decode()[-500:]
+    seconds, messages = json.loads(process.stdout)
+    return seconds, messages
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_takes_more_than_a_second_and_256_megabytes(name: str, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
-    given = FILES[name]
-    content = given.replace("{canary}", str(canary)) if isinstance(given, str) else given
-    seconds, told = read_apart(content.encode() if isinstance(content, str) else content)
+    template = FILES[name]
+    content = template.replace("{canary}", str(canary)) if isinstance(template, str) else template
+    seconds, messages = read_in_subprocess(content.encode() if isinstance(content, str) else content)
     assert seconds < 1
     assert not canary.exists()
-    assert all(line.isprintable() and len(line) < 400 for line in told)
+    assert all(line.isprintable() and len(line) < 400 for line in messages)
 
 
 HARMLESS = {"comment without end"}
@@ -126,7 +126,7 @@ HARMLESS = {"comment without end"}
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_nothing_hostile_is_taken_for_settings(name: str) -> None:
+def test_no_hostile_file_is_accepted_as_settings(name: str) -> None:
     if name in HARMLESS:
         assert load_settings(FILES[name], "p.yml") == Settings()
         return
@@ -137,7 +137,7 @@ def test_nothing_hostile_is_taken_for_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("\n\nmod: off", "p.yml:3: unknown setting 'mod'; did you mean \"mode\"?"),
         ("comment:\n  autor: x", "p.yml:2: unknown setting 'comment.autor'; did you mean \"comment.author\"?"),
@@ -149,7 +149,7 @@ def test_nothing_hostile_is_taken_for_settings(name: str) -> None:
         ("mode: off\nbranch: [", "p.yml:2: not valid YAML"),
     ],
 )
-def test_an_error_names_file_line_and_the_nearest_name(text: str, said: str) -> None:
+def test_an_error_names_file_line_and_the_nearest_name(text: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(text, "p.yml")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)

@@ -1,4 +1,4 @@
-"""Where code comes from: all is pinned, and no workflow, ours or shown in a page, expands what a stranger wrote."""
+"""Where code comes from: everything is pinned, and no workflow, ours or shown on a page, expands a stranger's text."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_the_pages_show_workflows() -> None:
 def test_no_script_expands_anything_that_somebody_else_may_choose(name: str) -> None:
     for step in steps(EVERY[name]):
         for part in (step.get("run", ""), step.get("with", {}).get("script", "")):
-            assert not [found for found in EXPANDED.findall(part) if STRANGERS.search(found)]
+            assert not [expression for expression in EXPANDED.findall(part) if STRANGERS.search(expression)]
 
 
-def test_the_action_takes_nothing_of_the_event_but_its_file() -> None:
-    assert [found.strip() for found in EXPANDED.findall(ACTION)] == ["github.token"]
+def test_the_action_takes_the_event_only_from_its_file() -> None:
+    assert [expression.strip() for expression in EXPANDED.findall(ACTION)] == ["github.token"]
     assert "github.event" not in DOCKERFILE
 
 
@@ -54,21 +54,21 @@ def test_permissions_are_none_at_the_top_and_named_for_each_job(name: str) -> No
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_actions_of_others_are_pinned_to_a_commit(name: str) -> None:
+def test_third_party_actions_are_pinned_to_a_commit(name: str) -> None:
     used = [step["uses"] for step in steps(OWN[name]) if "uses" in step]
     assert used
     assert [each for each in used if not re.fullmatch(r"\./|[\w./-]+@[0-9a-f]{40}", each)] == []
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_actions_of_others_in_the_pages_are_pinned_too(name: str) -> None:
+def test_third_party_actions_in_the_pages_are_pinned_too(name: str) -> None:
     used = [step["uses"] for step in steps(SHOWN[name]) if "uses" in step]
     pinned = address() + r"@v1|[\w./-]+@[0-9a-f]{40}|docker://[\w./-]+@sha256:[0-9a-f]{64}"
     assert [each for each in used if not re.fullmatch(pinned, each)] == []
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_nothing_is_kept_in_a_cache_that_another_run_could_fill(name: str) -> None:
+def test_no_workflow_uses_a_cache_that_another_run_could_fill(name: str) -> None:
     used = [f"{step.get('uses', '')} {step.get('with', {}).get('cache', '')}".strip() for step in steps(EVERY[name])]
     assert [each for each in used if "cache" in each] == []
     assert [each for each in used if each.startswith("actions/setup-python") and each.count(" ")] == []
@@ -82,7 +82,7 @@ def test_no_workflow_runs_a_strangers_commit_with_rights(name: str) -> None:
     for step in steps(EVERY[name]):
         if step.get("uses", "").startswith("actions/checkout"):
             assert step["with"]["persist-credentials"] is False
-            # A release checks the tag out that it has made itself.
+            # A release checks out the tag that it has just made.
             assert step["with"].get("ref") in (
                 None,
                 *["refs/tags/${{ needs.check.outputs.tag }}"] * (name == "release.yml"),
@@ -106,7 +106,7 @@ def test_every_line_of_a_lock_has_a_version_and_a_hash(lock: Path) -> None:
     assert [row for row in packages if not shape.match(row)] == []
 
 
-def test_the_image_stands_on_the_official_one_of_python_and_copies_in_only_what_is_named() -> None:
+def test_the_image_is_based_on_the_official_python_image_and_copies_only_named_files() -> None:
     stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?$", DOCKERFILE, re.MULTILINE)
     assert {base for base, _ in stages} == {"python:3.13-slim", "system", "scratch"}
     assert ("python:3.13-slim", "system") in stages
@@ -126,7 +126,7 @@ def test_a_release_names_the_image_by_its_digest() -> None:
     assert build["provenance"] == "mode=max"
 
 
-def test_the_workflows_of_the_pages_are_written_where_a_checker_looks_for_them(tmp_path: Path) -> None:
+def test_the_workflows_of_the_pages_are_written_where_the_checkers_look(tmp_path: Path) -> None:
     main(tmp_path)
     written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / ".github/workflows").glob("*.yml")}
     assert written == SHOWN

@@ -1,4 +1,4 @@
-"""A secret that somebody wrote and took back: what memory still holds of it, and what is done to be rid of it."""
+"""A secret that somebody wrote and took back: what memory still holds of it, and how to get rid of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 TEXT, COMMENT, OTHER = "zebrafinch", "goldcrest", "nuthatch"
 
 
-def test_what_was_edited_or_deleted_is_gone_and_with_the_branch_its_history(empty_stage: Stage) -> None:
+def test_edited_or_deleted_text_is_gone_and_deleting_the_branch_erases_history(empty_stage: Stage) -> None:
     stage, github = empty_stage, empty_stage.github
     number = github.open_issue("hubot", "Where should sessions live?", f"The key is {TEXT}.")
     edited = github.comment(number, "hubot", f"The key is {COMMENT}.")

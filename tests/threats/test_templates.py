@@ -1,4 +1,4 @@
-"""A repository's template, and a stranger's words, against the sandbox: nothing is reached, and nothing takes long."""
+"""A hostile template against the sandbox: it reaches nothing, and nothing takes long."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ GREEDY = {
 }  # fmt: skip
 
 
-def refused(source: str) -> str:
-    """Why the sandbox does not render this; raises AssertionError where it does."""
+def refusal_of(source: str) -> str:
+    """Why the sandbox refuses to render ``source``; fails if it does not."""
     view = {"marker": "-->", "words": {"why": "Why"}, "mentioned": [{"link": "x"}], "seen_before": [{"link": "x"}]}
     sandbox = Sandbox({"t": source, "base.md.j2": "x", "shipped/base.md.j2": "x"})
     with pytest.raises(TemplateFault) as caught:
@@ -106,22 +106,22 @@ def refused(source: str) -> str:
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_no_expression_reaches_behind_the_values(walk: str) -> None:
-    reason = refused(f"{{{{ {walk} }}}}")
+def test_no_expression_reaches_beyond_the_values(walk: str) -> None:
+    reason = refusal_of(f"{{{{ {walk} }}}}")
     assert "object at 0x" not in reason
     assert "\n" not in reason
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_no_statement_brings_in_another_file_or_calls_anything(statement: str) -> None:
-    refused(statement)
+def test_no_statement_loads_another_file_or_calls_anything(statement: str) -> None:
+    refusal_of(statement)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "around", ["{{ ... }}", "{% if ... %}x{% endif %}", "{% for a in ... %}x{% endfor %}", "{% set a = ... %}"]
 )
-def test_instead_of_any_of_it_the_shipped_template_speaks_and_one_line_says_so(around: str) -> None:
+def test_the_shipped_template_is_used_instead_and_one_line_says_so(around: str) -> None:
     for walk in WALKS[:: 1 if around == "{{ ... }}" else 4]:
         text, problem = render(
             {"context.md.j2": f"{BASE}{{% block lead %}}{around.replace('...', walk)}{{% endblock %}}"}
@@ -150,18 +150,18 @@ print(json.dumps([took, grown * 1024, text.startswith("<!-- precedent:v1"), prob
 @pytest.mark.slow
 @pytest.mark.parametrize("name", share(GREEDY, 3))
 def test_no_template_takes_two_seconds_or_much_memory(name: str) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", MEASURE], input=GREEDY[name].encode(), capture_output=True, timeout=60, check=False
     )
-    assert done.returncode == 0, done.stderr.decode()[-500:]
-    took, grown, whole, problem = json.loads(done.stdout)
-    assert whole
+    assert process.returncode == 0, process.stderr.decode()[-500:]
+    took, grown, is_complete, problem = json.loads(process.stdout)
+    assert is_complete
     assert took < 2
     assert grown < 128 * MEGABYTE
     assert "\n" not in problem
 
 
-def test_what_the_sandbox_does_not_show_is_not_there_at_all() -> None:
+def test_names_that_the_sandbox_does_not_offer_do_not_exist() -> None:
     for name in ("range", "dict", "lipsum", "cycler", "joiner", "namespace", "self", "loop", "caller", "environment"):
         with pytest.raises(TemplateFault):
             Sandbox({"t": f"{{{{ {name} }}}}"}).render("t", {}, 1000)

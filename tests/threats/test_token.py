@@ -1,4 +1,4 @@
-"""The token is told to nobody: every way in which a run can fail, with a token that is searched for everywhere."""
+"""The token never leaks: runs fail in every way, and everything they leave is searched for it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.examples import share
-from tests.threats.echo import ANSWERS, Echo
-from tests.threats.scene import SECRETS, Ran, Scene, leaks, opened, spellings
+from tests.threats.echo import ANSWERS, EchoServer
+from tests.threats.scene import SECRETS, ActionRun, Scene, leaks, open_scene, spellings
 
 pytestmark = pytest.mark.slow
 
@@ -42,52 +42,52 @@ CASES = {
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with opened(tmp_path, LONG) as made:
-        yield made
+    with open_scene(tmp_path, LONG) as opened_scene:
+        yield opened_scene
 
 
-def opens(scene: Scene, payload: bytes | None = None) -> Ran:
-    """One run on a new issue, after which the token stands nowhere."""
+def run_on_new_issue(scene: Scene, payload: bytes | None = None) -> ActionRun:
+    """One run on a new issue, after which the token is found nowhere."""
     number = scene.github.open_issue("hubot", "Logged out", "As in #1.")
     scene.github.clock.advance(20)
     event = scene.folder / "runner" / "event.json"
     scene.github.write_event(event, "issues", "opened", number)
     if payload is not None:
         event.write_bytes(payload)
-    ran = scene.run("issues")
-    places = dict(scene.written()) | {
-        "log": ran.log.encode(),
-        "arguments": json.dumps([ran.programs, ran.started]).encode(),
+    result = scene.run("issues")
+    places = dict(scene.leftovers()) | {
+        "log": result.log.encode(),
+        "arguments": json.dumps([result.programs, result.started]).encode(),
     }
     assert leaks(scene.token, places) == []
     assert not any(secret.encode() in text for secret in SECRETS.values() for text in places.values())
-    assert "Traceback" not in ran.log
-    assert ran.code in (0, 1, 2)
-    return ran
+    assert "Traceback" not in result.log
+    assert result.code in (0, 1, 2)
+    return result
 
 
-def test_the_search_finds_what_it_looks_for() -> None:
+def test_the_search_finds_every_spelling_of_the_token() -> None:
     for form in spellings(LONG).values():
         assert leaks(LONG, {"log": b"x" + form + b"y"})
 
 
 @pytest.mark.parametrize("name", share(CASES, 2))
-def test_no_token_where_the_surroundings_are_wrong(scene: Scene, name: str) -> None:
+def test_no_token_leaks_when_the_environment_is_wrong(scene: Scene, name: str) -> None:
     environment, payload = CASES[name]
     scene.environment = dict(environment)
-    ran = opens(scene, payload)
-    assert "hunter2" not in ran.log
-    assert ran.code != 0 or name in ("a dry run", "no temporary folder", "no workspace")
+    result = run_on_new_issue(scene, payload)
+    assert "hunter2" not in result.log
+    assert result.code != 0 or name in ("a dry run", "no temporary folder", "no workspace")
 
 
 @pytest.mark.parametrize("kind", ["401", "permission", "secondary403", "limit200", "422", "5xx", "drop", "html"])
-def test_no_token_where_the_api_fails(scene: Scene, kind: str) -> None:
+def test_no_token_leaks_when_the_api_fails(scene: Scene, kind: str) -> None:
     scene.github.faults.add("*", kind, None, seconds=0)
-    opens(scene)
+    run_on_new_issue(scene)
 
 
 @pytest.mark.parametrize("kind", ["401", "5xx", "drop", "read only", "absent", "hook"])
-def test_no_token_where_git_fails(scene: Scene, kind: str) -> None:
+def test_no_token_leaks_when_git_fails(scene: Scene, kind: str) -> None:
     match kind:
         case "read only":
             scene.git.tokens[LONG] = "read"
@@ -104,30 +104,30 @@ def test_no_token_where_git_fails(scene: Scene, kind: str) -> None:
     if kind == "absent":
         scene.environment = {}
         scene.bare = scene.bare.with_name("gone.git")
-    assert opens(scene).code != 0
+    assert run_on_new_issue(scene).code != 0
 
 
 @pytest.mark.parametrize("answer", share(ANSWERS, 2, 0))
-def test_no_token_where_the_api_repeats_it(scene: Scene, answer: str) -> None:
-    with Echo(answer) as echo:
+def test_no_token_leaks_when_the_api_repeats_it(scene: Scene, answer: str) -> None:
+    with EchoServer(answer) as echo:
         scene.environment = {"GITHUB_API_URL": echo.url}
-        opens(scene)
-        assert any(LONG in sent for _, _, sent in echo.seen)
+        run_on_new_issue(scene)
+        assert any(LONG in sent for _, _, sent in echo.requests)
 
 
 @pytest.mark.parametrize("answer", share(ANSWERS, 2, 1))
-def test_no_token_where_the_git_server_repeats_it(scene: Scene, answer: str) -> None:
-    with Echo(answer) as echo:
+def test_no_token_leaks_when_the_git_server_repeats_it(scene: Scene, answer: str) -> None:
+    with EchoServer(answer) as echo:
         scene.environment = {"GITHUB_SERVER_URL": echo.url}
-        opens(scene)
-        assert echo.seen
-        assert [path for _, path, sent in echo.seen if sent and not path.startswith("/octo-org/")] == []
+        run_on_new_issue(scene)
+        assert echo.requests
+        assert [path for _, path, sent in echo.requests if sent and not path.startswith("/octo-org/")] == []
 
 
-def test_no_token_with_bad_settings_and_templates(scene: Scene) -> None:
+def test_no_token_leaks_with_bad_settings_and_templates(scene: Scene) -> None:
     scene.commit(".github/precedent.yml", "mode: loud\n")
     scene.commit(".github/precedent/context.md.j2", "{{ token }}{{ self }}{% for %}")
-    assert opens(scene).code == 2
+    assert run_on_new_issue(scene).code == 2
 
 
 DEBUGGING = {
@@ -150,7 +150,7 @@ DEBUGGING = {
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_no_token_when_everything_is_told_to_speak(scene: Scene, tmp_path: Path, fails: bool) -> None:
+def test_no_token_leaks_with_all_debugging_switched_on(scene: Scene, tmp_path: Path, fails: bool) -> None:
     scene.environment = DEBUGGING | {
         "GIT_TRACE": str(tmp_path / "home" / "trace"),
         "SSLKEYLOGFILE": str(tmp_path / "home" / "keys"),
@@ -158,13 +158,13 @@ def test_no_token_when_everything_is_told_to_speak(scene: Scene, tmp_path: Path,
     if fails:
         scene.git.faults.add("*git-receive-pack*", "5xx", None)
         scene.github.faults.add("POST /graphql", "5xx", None)
-    ran = opens(scene)
-    assert (ran.code == 0) is not fails
+    result = run_on_new_issue(scene)
+    assert (result.code == 0) is not fails
     assert list((tmp_path / "home").iterdir()) == []
 
 
-def test_a_hostile_environment_changes_nothing_of_what_git_does(scene: Scene, tmp_path: Path) -> None:
-    """Each of these would make the file ``canary`` if anybody heard of it."""
+def test_a_hostile_environment_does_not_change_what_git_does(scene: Scene, tmp_path: Path) -> None:
+    """Each of these would create the file ``canary`` if it had any effect."""
     canary, evil, home = tmp_path / "canary", tmp_path / "evil", tmp_path / "home"
     (evil / "hooks").mkdir(parents=True)
     (evil / "run").write_text(f"#!/bin/sh\ntouch {canary}\nexit 1\n", encoding="utf-8")
@@ -219,12 +219,12 @@ def test_a_hostile_environment_changes_nothing_of_what_git_does(scene: Scene, tm
         "ENV": run,
         "XDG_CONFIG_HOME": str(home / ".config"),
     }
-    ran = opens(scene)
-    assert ran.code == 0, ran.log
+    result = run_on_new_issue(scene)
+    assert result.code == 0, result.log
     assert not canary.exists()
     assert len(scene.comments(2)) == 1
-    heard = {name for environment in scene.environments() for name in environment if name in scene.environment}
-    assert heard <= {
+    passed_on = {name for environment in scene.environments() for name in environment if name in scene.environment}
+    assert passed_on <= {
         "GIT_CONFIG_GLOBAL",
         "GIT_CONFIG_COUNT",
         *(f"GIT_CONFIG_{part}_{at}" for part in ("KEY", "VALUE") for at in (0, 1)),

@@ -1,4 +1,4 @@
-"""One row of the threat model: what may be tried, what stands in the way, and the tests that try it."""
+"""One row of the threat model: the attack, the defence, and the tests that try it."""
 
 from dataclasses import dataclass
 
@@ -9,6 +9,6 @@ class Threat:
 
     row: int
     threat: str
-    stands: str
+    defence: str
     tests: tuple[str, ...]
     not_applicable: str = ""

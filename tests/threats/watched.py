@@ -1,6 +1,6 @@
-"""Runs the Action as the runner does and writes down what it does to the machine: a program, as an audit hook stays.
+"""Runs the Action as the runner does and records what it does to the machine; a program, as audit hooks are permanent.
 
-python watched.py TRACE NOW [BYTES]     with the variables of a runner; BYTES is all the memory that it may have
+python watched.py TRACE NOW [BYTES]     with the variables of a runner; BYTES limits its memory
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pathlib import Path
 from typing import Any
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-KEPT = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "pty.spawn",
+RECORDED = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "pty.spawn",
         "os.mkdir", "os.rename", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
         "socket.bind", "socket.connect", "socket.getaddrinfo", "socket.sendmsg", "socket.sendto",
         "subprocess.Popen", "ctypes.dlopen")  # fmt: skip
 
 
-def shown(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {shown(key): shown(item) for key, item in value.items()}
+        return {as_json(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [shown(item) for item in value]
+        return [as_json(item) for item in value]
     return value if isinstance(value, int | str | None) else os.fsdecode(value) if isinstance(value, bytes | os.PathLike) else repr(value)  # fmt: skip # noqa: E501
 
 
 def watch(trace: int) -> None:
-    def heard(event: str, args: tuple[Any, ...]) -> None:
+    def record(event: str, args: tuple[Any, ...]) -> None:
         writes = event == "open" and isinstance(args[2], int) and args[2] & WRITING and not isinstance(args[0], int)
-        if writes or event in KEPT:
-            os.write(trace, json.dumps([event, *shown(args)]).encode() + b"\n")
+        if writes or event in RECORDED:
+            os.write(trace, json.dumps([event, *as_json(args)]).encode() + b"\n")
 
-    sys.addaudithook(heard)
+    sys.addaudithook(record)
 
 
 if __name__ == "__main__":

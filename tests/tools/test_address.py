@@ -11,34 +11,38 @@ from pathlib import Path
 import pytest
 
 from bot.cli.commands.init import shipped_action, workflow_text
-from tools.address import ROOT, WORKFLOW, address, fill, places
+from tools.address import ROOT, WORKFLOW, address, files_with_address, fill
 
 SHOWN = re.compile(r"(?:github\.com/|uses: |repos/|--repo |--signer-workflow )([\w-]+/precedent)(?![\w-])")
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """All that shows the address, and the command that writes it."""
-    for path in [*places(), ROOT / "tools/address.py"]:
+    """A copy of every file that shows the address, and of the command that writes it."""
+    for path in [*files_with_address(), ROOT / "tools/address.py"]:
         (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, tmp_path / path.relative_to(ROOT))
     return tmp_path
 
 
 def test_every_page_shows_the_address_of_the_workflow() -> None:
-    shown = {found for path in places() for found in SHOWN.findall(path.read_text(encoding="utf-8"))}
+    shown = {
+        shown_address
+        for path in files_with_address()
+        for shown_address in SHOWN.findall(path.read_text(encoding="utf-8"))
+    }
     assert shown == {address()}
     assert shipped_action() == f"{address()}@v1"
 
 
-def test_the_readme_shows_it_once_in_the_workflow_that_init_writes() -> None:
+def test_the_readme_shows_the_address_once_in_the_workflow_that_init_writes() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme.count(address()) == 1
     assert workflow_text() in readme
 
 
-def test_one_command_fills_it_in_everywhere_and_again(copy: Path) -> None:
-    before = {path: path.read_text(encoding="utf-8") for path in places(copy)}
+def test_one_command_fills_in_the_address_everywhere_and_can_be_repeated(copy: Path) -> None:
+    before = {path: path.read_text(encoding="utf-8") for path in files_with_address(copy)}
     for new in ("hubot-org/precedent", "hubot/precedent"):
         command = [sys.executable, "-m", "tools.address", new]
         subprocess.run(command, cwd=copy, check=True)
@@ -48,7 +52,7 @@ def test_one_command_fills_it_in_everywhere_and_again(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["precedent", "hubot/other", "hu bot/precedent", "a/precedent\n", "-a/precedent"])
-def test_what_no_workflow_could_use_is_refused(copy: Path, wrong: str) -> None:
+def test_an_address_that_no_workflow_could_use_is_refused(copy: Path, wrong: str) -> None:
     before = (copy / WORKFLOW).read_bytes()
     with pytest.raises(ValueError, match="not the address"):
         fill(wrong, copy)

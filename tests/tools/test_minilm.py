@@ -1,4 +1,4 @@
-"""The text model is made from the weights that were published, computes what they say, or one line says why not."""
+"""The text model is made from the published weights and computes the same, or one line says why not."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def table(*shape: int, seed: int) -> Array:
     return np.random.default_rng(seed).normal(0, 0.3, shape).astype(np.float32)
 
 
-def known() -> dict[str, Array]:
-    """Weights of a small BERT, by the names of the large ones."""
+def small_weights() -> dict[str, Array]:
+    """Weights of a small BERT, under the names of the real ones."""
     linear = {"attention.output.dense": (SIZE, SIZE), "intermediate.dense": (WIDE, SIZE), "output.dense": (SIZE, WIDE)}
     linear |= {f"attention.self.{part}": (SIZE, SIZE) for part in ("query", "key", "value")}
     shapes = {"embeddings.LayerNorm": (SIZE,)}
@@ -36,14 +36,14 @@ def known() -> dict[str, Array]:
         name = f"encoder.layer.{layer}"
         shapes |= {f"{name}.{part}": shape for part, shape in linear.items()}
         shapes |= {f"{name}.{part}.LayerNorm": (SIZE,) for part in ("attention.output", "output")}
-    found = {f"{name}.weight": table(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())}
-    found |= {f"{name}.bias": table(shape[0], seed=99 + seed) for seed, (name, shape) in enumerate(shapes.items())}
+    weights = {f"{name}.weight": table(*shape, seed=seed) for seed, (name, shape) in enumerate(shapes.items())}
+    weights |= {f"{name}.bias": table(shape[0], seed=99 + seed) for seed, (name, shape) in enumerate(shapes.items())}
     rows = {"word": len(VOCABULARY), "position": 8, "token_type": 2}
-    return found | {f"embeddings.{name}_embeddings.weight": table(n, SIZE, seed=n) for name, n in rows.items()}
+    return weights | {f"embeddings.{name}_embeddings.weight": table(n, SIZE, seed=n) for name, n in rows.items()}
 
 
-def by_hand(weights: dict[str, Array], tokens: list[int]) -> Array:
-    """BERT as its paper has it, in NumPy: a vector for each token."""
+def bert_in_numpy(weights: dict[str, Array], tokens: list[int]) -> Array:
+    """BERT as in its paper, in NumPy: a vector for each token."""
 
     def dense(states: Array, name: str) -> Array:
         return states @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -53,10 +53,10 @@ def by_hand(weights: dict[str, Array], tokens: list[int]) -> Array:
         scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True))
         return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    words, places, segments = (
+    words, positions, segments = (
         weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
     )
-    states = normal(words[tokens] + places[: len(tokens)] + segments[0], "embeddings.LayerNorm")
+    states = normal(words[tokens] + positions[: len(tokens)] + segments[0], "embeddings.LayerNorm")
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}"
         parts = [dense(states, f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
@@ -80,21 +80,21 @@ def run(network: bytes, tokens: list[int], padding: int = 0) -> Array:
             "attention_mask": np.array([mask], dtype=np.int64),
         },
     )
-    found: Array = states[0][: len(tokens)]
-    return found
+    vectors: Array = states[0][: len(tokens)]
+    return vectors
 
 
 def test_the_network_is_bert() -> None:
-    network = minilm.bert(known(), rounds=False)
-    assert run(network, TOKENS) == pytest.approx(by_hand(known(), TOKENS), abs=1e-4)
-    assert run(network, TOKENS, padding=3) == pytest.approx(by_hand(known(), TOKENS), abs=1e-4)
+    network = minilm.bert(small_weights(), rounds=False)
+    assert run(network, TOKENS) == pytest.approx(bert_in_numpy(small_weights(), TOKENS), abs=1e-4)
+    assert run(network, TOKENS, padding=3) == pytest.approx(bert_in_numpy(small_weights(), TOKENS), abs=1e-4)
 
 
 def test_weights_in_bytes_point_the_same_way() -> None:
-    ours, exact = run(minilm.bert(known()), TOKENS), by_hand(known(), TOKENS)
+    ours, exact = run(minilm.bert(small_weights()), TOKENS), bert_in_numpy(small_weights(), TOKENS)
     cosines = (ours * exact).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(exact, axis=1)
     assert cosines.min() > 0.99
-    assert len(minilm.bert(known())) < len(minilm.bert(known(), rounds=False))
+    assert len(minilm.bert(small_weights())) < len(minilm.bert(small_weights(), rounds=False))
 
 
 def test_weights_are_kept_small_enough_for_sums_of_16_bits() -> None:
@@ -106,11 +106,11 @@ def test_weights_are_kept_small_enough_for_sums_of_16_bits() -> None:
 
 
 def safetensors() -> bytes:
-    """The weights as that format has them, with a tensor of whole numbers that nobody needs."""
+    """The weights in that format, with a tensor of integers that nobody needs."""
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     header["embeddings.position_ids"] = {"dtype": "I64", "shape": [1, 1], "data_offsets": [0, 8]}
     values = bytes(8)
-    for name, values_of in known().items():
+    for name, values_of in small_weights().items():
         end = len(values) + values_of.nbytes
         header[name] = {"dtype": "F32", "shape": values_of.shape, "data_offsets": [len(values), end]}
         values += values_of.tobytes()
@@ -127,7 +127,7 @@ def wheel(path: Path, **contents: bytes) -> Path:
 
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """A small model in the place of the real one."""
+    """A small model in place of the real one."""
     files = {"model.safetensors": safetensors(), "tokenizer.json": tokenizer()}
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     monkeypatch.setattr(minilm, "SHA256", hashes)
@@ -155,7 +155,7 @@ def test_the_folder_can_be_opened_and_carries_its_hashes(tmp_path: Path, publish
         ({"model_safetensors": b""}, "model.safetensors is not the one that was published"),
     ],
 )
-def test_another_file_than_the_published_makes_no_model(
+def test_a_file_other_than_the_published_one_makes_no_model(
     tmp_path: Path,
     published: dict[str, bytes],
     spoilt: dict[str, bytes],
@@ -169,7 +169,7 @@ def test_another_file_than_the_published_makes_no_model(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PK", b"no archive"])
-def test_what_is_no_package_makes_no_model(
+def test_a_file_that_is_no_package_makes_no_model(
     tmp_path: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     package = tmp_path / "a.whl"

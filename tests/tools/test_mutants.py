@@ -1,4 +1,4 @@
-"""Mutants: each is valid Python that says something else, and a run goes on where it was stopped."""
+"""Mutants: each is valid Python with another meaning, and a run resumes where it was stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.examples import share
 from tools import mutants
-from tools.mutants import Sites, all_mutants, covering, main, summary
+from tools.mutants import Sites, all_mutants, list_covering_tests, main, summary
 
 SOURCE = '''"""Docs with 3."""
 LIMIT: "Literal[3]" = 3
@@ -23,15 +23,15 @@ def f(a: int = 1, é: bool = True) -> "Literal[4]":
 '''
 
 
-def test_each_kind_of_mutant_is_found_at_its_place() -> None:
-    found = [(each.line, each.old.strip(), each.new.strip()) for each in Sites("bot/a.py", SOURCE.encode()).found]
-    assert found == [
+def test_each_kind_of_mutant_is_found_on_its_line() -> None:
+    mutated = [(each.line, each.old.strip(), each.new.strip()) for each in Sites("bot/a.py", SOURCE.encode()).mutants]
+    assert mutated == [
         (2, "3", "4"), (3, "1", "2"), (3, "True", "False"), (4, "and", "or"), (4, "<", "<="), (4, "not", ""),
         (6, "", "not"), (7, "-", "+"), (7, "2", "3"), (8, "or", "and"), (8, "in", "not in"), (8, "2", "3"),
     ]  # fmt: skip
 
 
-def test_every_mutant_of_the_bot_is_python_that_says_something_else() -> None:
+def test_every_mutant_of_the_bot_is_valid_python_with_another_meaning() -> None:
     for each in share(all_mutants(mutants.ROOT)[::97]):
         source = (mutants.ROOT / each.file).read_bytes()
         assert ast.dump(ast.parse(each.apply(source))) != ast.dump(ast.parse(source)), each.name
@@ -45,11 +45,11 @@ def test_the_tests_of_a_module_begin_with_the_nearest(tmp_path: Path) -> None:
         folder / "index/test_other.py": set[str](),
         folder / "test_apart.py": {"bot.index.bm25f"},
     }
-    found = covering("bot/index/bm25f.py", tmp_path, imported)
-    assert found == ["tests/index/test_near.py", "tests/index/test_other.py", "tests/test_apart.py"]
+    covering_tests = list_covering_tests("bot/index/bm25f.py", tmp_path, imported)
+    assert covering_tests == ["tests/index/test_near.py", "tests/index/test_other.py", "tests/test_apart.py"]
 
 
-def test_the_summary_counts_by_package_and_names_what_lives() -> None:
+def test_the_summary_counts_by_package_and_names_the_survivors() -> None:
     rows = {
         name: {"name": name, "package": package, "result": result}
         for name, package, result in (
@@ -70,13 +70,13 @@ def test_the_summary_counts_by_package_and_names_what_lives() -> None:
 
 
 @pytest.mark.slow
-def test_a_run_kills_what_tests_notice_and_does_not_repeat_what_is_known(
+def test_a_run_kills_detected_mutants_and_does_not_repeat_known_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ["--package", "bot", "--count", "1", "-j", "1", "--results", str(tmp_path / "done.jsonl")]
-    assert main(given) == 0
+    arguments = ["--package", "bot", "--count", "1", "-j", "1", "--results", str(tmp_path / "done.jsonl")]
+    assert main(arguments) == 0
     first = json.loads(capsys.readouterr().out)
     assert first["mutants"] == 1
-    assert main(given) == 0
-    again = capsys.readouterr()
-    assert (json.loads(again.out), again.err) == (first, "")
+    assert main(arguments) == 0
+    repeated = capsys.readouterr()
+    assert (json.loads(repeated.out), repeated.err) == (first, "")

@@ -80,10 +80,10 @@ def test_hostile_markdown_becomes_harmless(markdown: str) -> None:
 def test_a_whole_page_with_hostile_text_everywhere_loads_nothing(markdown: str) -> None:
     html = page([Post(markdown, markdown, WHEN), Post("github-actions", markdown, WHEN, is_bot=True)], markdown, 74)
     assert_harmless(html)
-    found = Inspector(html)
-    assert len(found.named("article")) == 2
-    assert len(found.named("main")) == 1
-    assert [meta for meta in found.named("meta") if "refresh" in meta.values()] == []
+    inspector = Inspector(html)
+    assert len(inspector.named("article")) == 2
+    assert len(inspector.named("main")) == 1
+    assert [meta for meta in inspector.named("meta") if "refresh" in meta.values()] == []
 
 
 FRAGMENTS = st.sampled_from(
@@ -98,7 +98,7 @@ def test_no_combination_of_fragments_is_harmful(markdown: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["[", "*", "`", "<div>", "- ", "@a ", "#1 ", "\ud800", "&"])
-def test_a_text_of_the_greatest_length_is_shown(unit: str) -> None:
+def test_a_text_of_the_maximum_length_is_shown(unit: str) -> None:
     assert body((unit * 65536)[:65536])
 
 
@@ -109,7 +109,7 @@ def test_the_stylesheet_names_no_file_and_no_host() -> None:
     assert "prefers-color-scheme: dark" in style
 
 
-def test_the_browser_is_told_to_load_nothing() -> None:
+def test_the_policy_forbids_the_browser_to_load_anything() -> None:
     policies = [meta["content"] for meta in Inspector(page([], "t", 1)).named("meta") if "http-equiv" in meta]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
@@ -142,17 +142,17 @@ def test_the_extensions_of_github_are_on() -> None:
         "| a |\n|---|\n| b |\n\n~~gone~~ :tada:\n\n- [x] done\n\n> [!WARNING]\n> careful\n\n"
         "note[^1] www.example.org\n\n[^1]: the note"
     )
-    found = Inspector(html)
-    assert {"table", "del", "input", "section", "sup"} <= {tag for tag, _ in found.tags}
-    assert "🎉" in found.text
-    assert "markdown-alert markdown-alert-warning" in [div.get("class") for div in found.named("div")]
-    assert "disabled" in found.named("input")[0]
+    inspector = Inspector(html)
+    assert {"table", "del", "input", "section", "sup"} <= {tag for tag, _ in inspector.tags}
+    assert "🎉" in inspector.text
+    assert "markdown-alert markdown-alert-warning" in [div.get("class") for div in inspector.named("div")]
+    assert "disabled" in inspector.named("input")[0]
 
 
 def test_footnotes_still_lead_to_their_text() -> None:
-    found = Inspector(body("note[^1]\n\n[^1]: the note"))
-    ids = {attributes["id"] for _, attributes in found.tags if "id" in attributes}
-    assert {(link["href"] or "").removeprefix("#") for link in found.named("a")} == ids
+    inspector = Inspector(body("note[^1]\n\n[^1]: the note"))
+    ids = {attributes["id"] for _, attributes in inspector.tags if "id" in attributes}
+    assert {(link["href"] or "").removeprefix("#") for link in inspector.named("a")} == ids
 
 
 def test_a_post_cannot_take_an_id_of_the_page() -> None:
@@ -173,13 +173,13 @@ def test_the_page_names_who_wrote_what() -> None:
     assert "sample-reporter Author commented Nov 3, 2026" in text
 
 
-def test_every_article_is_labelled_and_pictures_are_hidden_from_readers_aloud() -> None:
-    found = Inspector(page([Post("hubot", "x", WHEN), Post("monalisa", "y", WHEN)], "t", 1))
-    labels = [article["aria-labelledby"] for article in found.named("article")]
+def test_every_article_is_labelled_and_pictures_are_hidden_from_screen_readers() -> None:
+    inspector = Inspector(page([Post("hubot", "x", WHEN), Post("monalisa", "y", WHEN)], "t", 1))
+    labels = [article["aria-labelledby"] for article in inspector.named("article")]
     assert labels == ["post-0", "post-1"]
-    assert set(labels) <= {attributes.get("id") for _, attributes in found.tags}
-    assert all(svg["aria-hidden"] == "true" for svg in found.named("svg"))
-    assert found.named("html") == [{"lang": "en"}]
+    assert set(labels) <= {attributes.get("id") for _, attributes in inspector.tags}
+    assert all(svg["aria-hidden"] == "true" for svg in inspector.named("svg"))
+    assert inspector.named("html") == [{"lang": "en"}]
 
 
 def test_the_same_posts_give_the_same_page() -> None:
@@ -187,7 +187,7 @@ def test_the_same_posts_give_the_same_page() -> None:
     assert page(posts, "t", 1) == page(posts, "t", 1)
 
 
-def test_the_font_of_emoji_comes_last_as_it_has_digits_and_spaces_of_its_own() -> None:
+def test_the_emoji_font_comes_last_because_it_has_its_own_digits_and_spaces() -> None:
     css = (Path(__file__).parents[2] / "tools/preview.css").read_text(encoding="utf-8")
     fonts = [name.strip() for name in css.partition("font: 14px/1.5 ")[2].partition(";")[0].split(",")]
     assert fonts.index("sans-serif") < fonts.index('"Noto Color Emoji"')

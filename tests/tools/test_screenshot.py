@@ -29,29 +29,29 @@ def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_without_a_browser_it_says_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_browser_is_reported_with_what_to_install(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(HTML)
-    done = run(page, tmp_path / "out.png", PATH=str(tmp_path), CHROMIUM="")
-    assert done.returncode == 1
-    assert done.stderr == (
+    result = run(page, tmp_path / "out.png", PATH=str(tmp_path), CHROMIUM="")
+    assert result.returncode == 1
+    assert result.stderr == (
         "screenshot: no Chromium found: install one (Debian: apt-get install chromium fonts-liberation"
         " fonts-noto-color-emoji), or name it in the variable CHROMIUM\n"
     )
 
 
-def test_a_program_that_is_no_browser_is_named_as_the_fault(tmp_path: Path) -> None:
+def test_a_program_that_is_no_browser_gives_a_one_line_error(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(HTML)
-    done = run(page, tmp_path / "out.png", CHROMIUM="true")
-    assert done.returncode == 1
-    assert done.stderr.startswith("screenshot: ")
-    assert done.stderr.count("\n") == 1
+    result = run(page, tmp_path / "out.png", CHROMIUM="true")
+    assert result.returncode == 1
+    assert result.stderr.startswith("screenshot: ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_missing_page_is_named(tmp_path: Path) -> None:
-    done = run(tmp_path / "none.html", tmp_path / "out.png")
-    assert (done.returncode, done.stderr.count("none.html")) == (1, 1)
+    result = run(tmp_path / "none.html", tmp_path / "out.png")
+    assert (result.returncode, result.stderr.count("none.html")) == (1, 1)
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""What is installed as a package has all that it needs beside its code."""
+"""An installed package has everything that it needs besides its code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ASK = (
+PRINT_FOLDERS = (
     "from bot.comment.render import Renderer, SHIPPED; from bot.files import shipped_folder;"
     "Renderer(); print(SHIPPED); print(shipped_folder('skills'))"
 )
@@ -33,8 +33,8 @@ def test_a_wheel_has_the_templates_and_the_skill_inside_the_package(tmp_path: Pa
     subprocess.run(make, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("precedent-*.whl")
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
-    done = subprocess.run(
-        (sys.executable, "-c", ASK), cwd=tmp_path / "installed", capture_output=True, text=True, check=True
+    result = subprocess.run(
+        (sys.executable, "-c", PRINT_FOLDERS), cwd=tmp_path / "installed", capture_output=True, text=True, check=True
     )
     inside = tmp_path / "installed/bot"
-    assert done.stdout.splitlines() == [str(inside / "templates"), str(inside / "skills")]
+    assert result.stdout.splitlines() == [str(inside / "templates"), str(inside / "skills")]

@@ -1,4 +1,4 @@
-"""The programs of the kept branches, run as processes of their own beside this one."""
+"""Runs the programs of the kept branches in separate processes."""
 
 from __future__ import annotations
 
@@ -39,46 +39,53 @@ mkdir "{held}" 2>/dev/null || exit 0
 for _ in $(seq 3000); do [ -e "{held}/go" ] && exit 0; sleep 0.1; done
 exit 1
 """
-"""Of the repository: keeps the first push waiting until others are through."""
+"""Hook of the repository that makes the first push wait until others are done."""
 
 
 def checkout(name: str, folders: pytest.TempPathFactory) -> Path:
-    """The program that wrote this branch, out of the history of this repository."""
+    """The program that wrote this branch, from the history of this repository."""
     folder = folders.getbasetemp() / f"program-{name}"
     if folder.is_dir():
         return folder
     git = ["git", "-C", str(ROOT)]
-    told = subprocess.run([*git, "cat-file", "-e", f"{PROGRAMS[name]}^{{commit}}"], capture_output=True, check=False)
-    if told.returncode:
+    lookup = subprocess.run([*git, "cat-file", "-e", f"{PROGRAMS[name]}^{{commit}}"], capture_output=True, check=False)
+    if lookup.returncode:
         pytest.skip(f"this checkout has no history back to {PROGRAMS[name]}")
-    packed = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+    archived = subprocess.run([*git, "archive", PROGRAMS[name], "bot", "templates"], check=True, capture_output=True)
+    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder
 
 
 class Program(Protocol):
-    """What `bot.action.main.run` is, too."""
+    """The signature of `bot.action.main.run`."""
 
     def __call__(self, environ: Mapping[str, str], now: datetime, write_gap: float) -> int: ...
 
 
 class OldAction:
-    """The Action of a checkout, in place of `bot.action.main.run`; ``log`` is what its last run said."""
+    """The Action of a checkout, in place of `bot.action.main.run`; ``log`` is the output of its last run."""
 
     def __init__(self, checkout: Path) -> None:
         self.checkout, self.log = checkout, ""
 
     def __call__(self, environ: Mapping[str, str], now: datetime, write_gap: float = 0) -> int:
-        around = {"PATH": os.environ["PATH"], "PYTHONPATH": str(self.checkout), "OPENBLAS_NUM_THREADS": "1", **environ}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(self.checkout),
+            "OPENBLAS_NUM_THREADS": "1",
+            **environ,
+        }
         command = [sys.executable, "-c", _RUN, now.isoformat()]
-        ended = subprocess.run(command, cwd=self.checkout, env=around, check=False, capture_output=True, text=True)
-        self.log = ended.stdout + ended.stderr
-        return ended.returncode
+        result = subprocess.run(
+            command, cwd=self.checkout, env=environment, check=False, capture_output=True, text=True
+        )
+        self.log = result.stdout + result.stderr
+        return result.returncode
 
 
-def hears(stage: Stage, program: Program, number: int) -> int:
-    """The exit code of a run, on a runner of its own, that hears of a new issue."""
+def handle_new_issue(stage: Stage, program: Program, number: int) -> int:
+    """Handle the event of a new issue on a separate runner; returns the exit code."""
     folder = stage.folder / f"runner-{number}"
     folder.mkdir()
     stage.github.write_event(folder / "event.json", "issues", "opened", number)
@@ -86,20 +93,20 @@ def hears(stage: Stage, program: Program, number: int) -> int:
     return program(environ, datetime.fromisoformat(stage.github.clock.now), write_gap=0)
 
 
-def lost(stage: Stage, loser: Callable[[], int], winner: Callable[[], int]) -> tuple[int, int]:
-    """The exit codes of two runs that read one tip of the branch: ``winner`` pushes while ``loser`` is about to."""
-    held, hook = stage.folder / "held", stage.bare / "hooks" / "pre-receive"
+def race(stage: Stage, loser: Callable[[], int], winner: Callable[[], int]) -> tuple[int, int]:
+    """The exit codes of two runs that read the same tip: ``winner`` pushes just before ``loser`` does."""
+    gate, hook = stage.folder / "held", stage.bare / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(_HOOK.format(held=held), encoding="utf-8")
+    hook.write_text(_HOOK.format(held=gate), encoding="utf-8")
     hook.chmod(0o755)
     with ThreadPoolExecutor(1) as pool:
         code = pool.submit(loser)
-        until(lambda: held.exists() or code.done(), 300)
+        until(lambda: gate.exists() or code.done(), 300)
         try:
-            assert held.exists(), "it ended without a push"
-            won = winner()
+            assert gate.exists(), "it ended without a push"
+            winner_code = winner()
         finally:
             hook.unlink()
-            held.mkdir(exist_ok=True)
-            (held / "go").touch()
-        return code.result(), won
+            gate.mkdir(exist_ok=True)
+            (gate / "go").touch()
+        return code.result(), winner_code

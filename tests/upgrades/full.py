@@ -1,4 +1,4 @@
-"""A branch on which nothing is missing: one value with each field that this program can write."""
+"""A complete branch: values that set every field that this program can write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bot.sources.archive_file import read_archive
 SAMPLE = Path(__file__).parents[2] / "sample" / "history.jsonl"
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 SMALL = Sizes(8, 8, 400)
-"""Of the index, so that this branch has parts."""
+"""Index sizes so small that this branch has parts."""
 
 MESSAGE = Message("hubot", "MEMBER", AT, "So it is.", 900, AT, (("+1", 2),), True)
 EVENTS = (
@@ -48,20 +48,20 @@ CLAIM = Thread(
     *(903, "Said to be fixed", "Of it.", "octocat", AT), state="closed", closed_at=AT,
     comments=(Message("hubot", "NONE", AT, "Fixed by #12."),),
 )  # fmt: skip
-AGAIN = replace(CLAIM, title="Said again to be fixed", updated_at=AT + timedelta(days=1))
+EDITED_CLAIM = replace(CLAIM, title="Said again to be fixed", updated_at=AT + timedelta(days=1))
 PAGE = Thread("docs/all.md", "All", "Of it.", "octocat", AT, Kind.PAGE)
-GONE = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
-LEFT = Tombstone(904, AT, FORGOTTEN)
-SAID = (
+TRANSFERRED = Tombstone(901, AT, "transferred", "octo-org/elsewhere#1")
+FORGOTTEN_THREAD = Tombstone(904, AT, FORGOTTEN)
+ANSWERS = (
     AnswerRecord(900, "said", AT, "told", "f", 905, ((12, 0.5),), "q", AT, 1, 2),
     AnswerRecord(902, "pending", AT, text_hash="f"),
 )
-WISHES = (
+REQUESTS = (
     Request(900, 906, "wrong", "octocat", AT, (12,), "done", 907, AT),
     Request(900, 908, "context", "octocat", AT, (12, "docs/all.md"), "pending", None, AT),
 )
 FIX = FixInfo(900, "#12", AT, True, "b" * 40, AT, ("src/all.py",), "v1.0", AT, True, True)
-AFTER = FixInfo(12, "b" * 40, AT)
+LATER_FIX = FixInfo(12, "b" * 40, AT)
 
 PULL = OpenPull(12, 900, "All of it", closes=True, draft=True, files=("src/all.py",), seen_at=AT)
 STANDING = (
@@ -74,9 +74,9 @@ LINKS = (ClusterLinks(12, AT, (ClusterLink(900, "error", "Error: of it"),)),)
 DONE = Renewal(900, 906, 12, AT)
 OWED = Renewal(902, 0, 902, AT)
 CHANGES = Changes(
-    records=(THREAD, CLAIM, PAGE, GONE, LEFT),
-    answers=SAID,
-    requests=WISHES,
+    records=(THREAD, CLAIM, PAGE, TRANSFERRED, FORGOTTEN_THREAD),
+    answers=ANSWERS,
+    requests=REQUESTS,
     fixes=(FIX,),
     standing=STANDING,
     owed=(OWED,),
@@ -93,28 +93,28 @@ CHANGES = Changes(
     relink=True,
     discussions=DiscussionProgress(AT, AT, "Y3Vyc29y", is_done=True),
 )
-LESSON = ModelUpdate(None, shipped(), 70, {"threads": 70})
+MODEL_UPDATE = ModelUpdate(None, shipped(), 70, {"threads": 70})
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The files of such a branch, as this program writes them."""
+    """The files of this branch, as this program writes them."""
     memory = Memory(FolderStore(folder), sizes=SMALL).open()
     memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
     memory.stage(CHANGES)
-    memory.stage(Changes(fixes=(AFTER,), records=(AGAIN,)))
-    memory.install_model(LESSON)
+    memory.stage(Changes(fixes=(LATER_FIX,), records=(EDITED_CLAIM,)))
+    memory.install_model(MODEL_UPDATE)
     memory.rebuild_index()
     memory.commit("All of it")
     memory.close()
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_bytes() for name, path in found.items() if not name.startswith(".store/")}
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in paths.items() if not name.startswith(".store/")}
 
 
-def unset() -> list[str]:
-    """Fields of the values above that none of them sets: nobody would see how they are written."""
+def unset_fields() -> list[str]:
+    """Fields that none of the values above sets, so that a change in how they are written would go unnoticed."""
     kinds: dict[type, list[Any]] = {}
-    kept = (FIX, *STANDING, PULL, *NOTICES, DONE, *LINKS, *LINKS[0].links)
-    values = (THREAD, PAGE, GONE, *SAID, *WISHES, *kept, MESSAGE, *EVENTS, CHANGES, LESSON)
+    others = (FIX, *STANDING, PULL, *NOTICES, DONE, *LINKS, *LINKS[0].links)
+    values = (THREAD, PAGE, TRANSFERRED, *ANSWERS, *REQUESTS, *others, MESSAGE, *EVENTS, CHANGES, MODEL_UPDATE)
     for value in (*values, CHANGES.reading, CHANGES.discussions):
         kinds.setdefault(type(value), []).append(value)
     return [

@@ -1,5 +1,5 @@
-"""``python -m tests.upgrades.make NAME [CHECKOUT]`` keeps the branch that the program of a checkout writes, this one
-where none is named; ``--shape`` notes anew which shape the branch has that this program writes."""
+"""``python -m tests.upgrades.make NAME [CHECKOUT]`` saves the branch that the program of a checkout (default: this one)
+writes; ``--shape`` notes the current shape of the branch that this program writes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LARGEST = 150_000
 
 
 PORT = "42917"
-"""Of the git server in a branch that is kept, so that the links of its comments are the same each time."""
+"""Of the git server of a kept branch, so that the links in its comments are the same each time."""
 
 
-def made(checkout: Path, folder: Path, port: str = "0") -> None:
-    """Play the story with the program of this checkout, in a process of its own; what it leaves is in ``folder``."""
+def play_story(checkout: Path, folder: Path, port: str = "0") -> None:
+    """Play the story with the program of this checkout in a separate process; the results are in ``folder``."""
     command = [sys.executable, str(HERE / "story.py"), str(folder)]
     environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "STORY_PORT": port}
     finished = subprocess.run(command, cwd=checkout, env=environment, check=False, capture_output=True, text=True)
@@ -32,27 +32,27 @@ def made(checkout: Path, folder: Path, port: str = "0") -> None:
         raise SystemExit(f"the story came to no end:\n{finished.stdout}{finished.stderr}")
 
 
-def keep(name: str, folder: Path) -> None:
-    """Put what the story left beside the branches of other releases."""
+def keep_branch(name: str, folder: Path) -> None:
+    """Store the results of the story with the branches of other releases."""
     bundle = (folder / "branch.bundle").read_bytes()
     if len(bundle) > LARGEST:
         raise SystemExit(f"the bundle has {len(bundle):,} bytes: more than {LARGEST:,} are too many to keep")
     (BRANCHES / f"{name}.bundle").write_bytes(bundle)
-    stands = gzip.compress((folder / "forge.json").read_bytes(), 9, mtime=0)
-    (BRANCHES / f"{name}.forge.json.gz").write_bytes(stands)
-    print(f"{name}: a branch of {len(bundle):,} bytes, a forge of {len(stands):,}")
+    forge = gzip.compress((folder / "forge.json").read_bytes(), 9, mtime=0)
+    (BRANCHES / f"{name}.forge.json.gz").write_bytes(forge)
+    print(f"{name}: a branch of {len(bundle):,} bytes, a forge of {len(forge):,}")
 
 
 def main(arguments: list[str]) -> int:
-    """Make what the arguments ask for."""
+    """Do what the arguments ask for."""
     with tempfile.TemporaryDirectory() as folder:
         if arguments == ["--shape"]:
-            made(ROOT, Path(folder))
+            play_story(ROOT, Path(folder))
             everything = shape.of_files(full.files(Path(folder) / "store"))
             shape.note(everything, shape.of_bundle(Path(folder) / "branch.bundle"))
         elif arguments and not arguments[0].startswith("-") and len(arguments) < 3:
-            made(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder), PORT)
-            keep(arguments[0], Path(folder))
+            play_story(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder), PORT)
+            keep_branch(arguments[0], Path(folder))
         else:
             print(__doc__)
             return 2

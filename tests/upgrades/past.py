@@ -1,4 +1,4 @@
-"""A repository as the program of an earlier state left it: its branch on a git server, and what stood on the forge."""
+"""A repository as an earlier program left it: its branch on a git server, and the threads on the forge."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NAMES = sorted(path.stem for path in BRANCHES.glob("*.bundle"))
 def restored(name: str, folder: Path) -> Iterator[Stage]:
     """The repository of this fixture, some minutes after the last run of its program."""
     folder.mkdir(exist_ok=True)
-    told = json.loads(gzip.decompress((BRANCHES / f"{name}.forge.json.gz").read_bytes()))
-    stage = Stage(folder, told["now"], validate=False)
+    forge = json.loads(gzip.decompress((BRANCHES / f"{name}.forge.json.gz").read_bytes()))
+    stage = Stage(folder, forge["now"], validate=False)
     try:
         github = stage.github
-        github.load_archive(told["threads"])
-        github.world._ids = itertools.count(2_000_001)  # none that a kept comment has
-        github.clock.now = told["now"]
+        github.load_archive(forge["threads"])
+        github.world._ids = itertools.count(2_000_001)  # above the ids of kept comments
+        github.clock.now = forge["now"]
         github.clock.advance(300)
         github.set_permission("octocat", "write")
         git(stage, "fetch", "--quiet", str(BRANCHES / f"{name}.bundle"), f"{BRANCH}:{BRANCH}")
@@ -46,54 +46,56 @@ def restored(name: str, folder: Path) -> Iterator[Stage]:
 
 
 def git(stage: Stage, *words: str) -> str:
-    """What git says of the bare repository."""
+    """Run git in the bare repository; returns its output."""
     command = ["git", "-C", str(stage.bare), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def tip(stage: Stage) -> str:
-    """The commit that the branch stands at."""
+    """The newest commit of the branch."""
     return git(stage, "rev-parse", BRANCH).strip()
 
 
 def files(stage: Stage) -> dict[str, bytes]:
     """All files of the branch."""
-    packed = subprocess.run(["git", "-C", str(stage.bare), "archive", BRANCH], check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        return {each.name: found.read() for each in archive if (found := archive.extractfile(each))}
+    archived = subprocess.run(["git", "-C", str(stage.bare), "archive", BRANCH], check=True, capture_output=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archived)) as archive:
+        return {each.name: content.read() for each in archive if (content := archive.extractfile(each))}
 
 
-def records(held: dict[str, bytes]) -> dict[ThreadId, Record]:
+def records(branch_files: dict[str, bytes]) -> dict[ThreadId, Record]:
     """The records among these files."""
-    found = (decode_record(data) for path, data in held.items() if path.startswith("records/"))
-    return {record.id: record for record in found}
+    decoded = (decode_record(data) for path, data in branch_files.items() if path.startswith("records/"))
+    return {record.id: record for record in decoded}
 
 
-def said(held: dict[str, bytes]) -> dict[ThreadId, AnswerRecord]:
-    """What was said, among these files."""
-    read = (ANSWERS.read(path, data, None)[0] for path, data in held.items() if path.startswith("answers/"))
-    return {key: one for each in read for key, one in each.items()}
+def answers(branch_files: dict[str, bytes]) -> dict[ThreadId, AnswerRecord]:
+    """The answers among these files."""
+    shards = (ANSWERS.read(path, data, None)[0] for path, data in branch_files.items() if path.startswith("answers/"))
+    return {key: answer for each in shards for key, answer in each.items()}
 
 
-def requests(held: dict[str, bytes]) -> dict[int, Request]:
-    """What was asked for, by comment, among these files."""
-    read = (REQUESTS.read(path, data, None)[0] for path, data in held.items() if path.startswith("wishes/"))
-    return {wish.comment_id: wish for each in read for told in each.values() for wish in told}
+def requests(branch_files: dict[str, bytes]) -> dict[int, Request]:
+    """The requests among these files, by comment."""
+    read = (REQUESTS.read(path, data, None)[0] for path, data in branch_files.items() if path.startswith("wishes/"))
+    return {
+        request.comment_id: request for each in read for shard_requests in each.values() for request in shard_requests
+    }
 
 
-def manifest(held: dict[str, bytes]) -> manifests.Manifest:
+def manifest(branch_files: dict[str, bytes]) -> manifests.Manifest:
     """The manifest among these files."""
-    return manifests.decode_manifest(held[manifests.MANIFEST_PATH])
+    return manifests.decode_manifest(branch_files[manifests.MANIFEST_PATH])
 
 
-def ours(stage: Stage) -> Counter[tuple[int, str]]:
-    """How many comments of ours stand on each issue: its own, and the replies to each comment."""
-    found: Counter[tuple[int, str]] = Counter()
+def count_comments(stage: Stage) -> Counter[tuple[int, str]]:
+    """How many comments the bot has on each issue: its answers (""), and the replies to each comment."""
+    counts: Counter[tuple[int, str]] = Counter()
     requests = [comment.id for issue in stage.github.repo.issues.values() for comment in issue.comments]
     for number, issue in stage.github.repo.issues.items():
         for comment in issue.comments:
             if comment.author and comment.author.login == BOT:
                 body = comment.body
-                replied = next((str(key) for key in requests if find_marker(body, reply_to=key)), "")
-                found[number, replied] += 1
-    return found
+                request_id = next((str(key) for key in requests if find_marker(body, reply_to=key)), "")
+                counts[number, request_id] += 1
+    return counts

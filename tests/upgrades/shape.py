@@ -1,4 +1,4 @@
-"""The shape of a branch: which files lie where, and the keys and types of what is in them, without the values."""
+"""The shape of a branch: its files, and the keys and types of their content, without the values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = (
     (re.compile(r"(index|messages)/_MAIN_\d+\.toc"), r"\1/_MAIN_NUMBER.toc"),
 )
 _KEYS_ARE_VALUES = re.compile(r"manifest\.json (index|messages\.files|model|pages)|\.reactions$")
-"""Objects whose keys are names of something, and no fields."""
+"""Objects whose keys are values, not fields."""
 
 
 def of_bundle(bundle: Path) -> dict[str, list[str]]:
@@ -37,23 +37,23 @@ def of_bundle(bundle: Path) -> dict[str, list[str]]:
 
 
 def of_files(files: Mapping[str, bytes]) -> dict[str, list[str]]:
-    """Each kind of file → the paths inside its JSON, each with the type of what is there."""
-    found: dict[str, set[str]] = {}
+    """Each kind of file → the paths inside its JSON, each with the type of its value."""
+    shapes: dict[str, set[str]] = {}
     for path, data in files.items():
         kind = _kind(path)
-        told = found.setdefault(kind, set())
+        paths = shapes.setdefault(kind, set())
         for document in _documents(path, data):
-            told.update(_paths(document, kind))
-    return {kind: sorted(told) for kind, told in sorted(found.items())}
+            paths.update(_paths(document, kind))
+    return {kind: sorted(paths) for kind, paths in sorted(shapes.items())}
 
 
 def noted() -> dict[str, Any]:
-    """What was noted: ``format``, and two shapes, that of ``all`` that can be written and that of the ``story``."""
+    """The noted ``format`` and two shapes: that of ``all`` that can be written, and that of the ``story``."""
     return dict(json.loads(NOTED.read_text(encoding="utf-8")))
 
 
 def note(everything: Mapping[str, Any], story: Mapping[str, Any]) -> None:
-    """Note these shapes as those of the present format."""
+    """Note these shapes as those of the current format."""
     text = json.dumps({"format": FORMAT, "all": everything, "story": story}, indent=1, sort_keys=True)
     NOTED.write_text(f"{text}\n", encoding="utf-8")
 

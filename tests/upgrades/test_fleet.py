@@ -1,4 +1,4 @@
-"""Earlier programs and this one write one branch, in turns and at once: nothing is lost, nothing said twice."""
+"""Earlier programs and this one write to one branch, in turns and at once: nothing is lost or posted twice."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bot.action.main import run
 from tests.acceptance.stage import Stage
 from tests.examples import share
 from tests.upgrades import fleet, past
-from tests.upgrades.test_branches import is_the_fold, nothing_lost
-from tests.upgrades.test_newer import newer
+from tests.upgrades.test_branches import check_memory_matches, check_nothing_lost
+from tests.upgrades.test_newer import write_newer_format
 
 pytestmark = pytest.mark.slow
 LOST = ("Sessions are lost after a restart", "As in #14: everybody is logged out.")
@@ -21,7 +21,7 @@ AGAIN = ("Everybody is logged out once more", "Since the restart, see #14.")
 TITLE = "Where shall all the sessions live?"
 
 
-def acts(stage: Stage, program: fleet.Program, *event: object) -> int:
+def act_later(stage: Stage, program: fleet.Program, *event: object) -> int:
     stage.program = program
     stage.github.clock.advance(300)
     return stage.act(*event)  # type: ignore[arg-type]
@@ -30,53 +30,53 @@ def acts(stage: Stage, program: fleet.Program, *event: object) -> int:
 @pytest.mark.parametrize("name", share(fleet.PROGRAMS, 2))
 def test_old_and_new_runs_take_turns(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     old = fleet.OldAction(fleet.checkout(name, tmp_path_factory))
-    with past.restored(name, tmp_path / "then") as then:
-        before, stood, github = past.files(then), past.ours(then), then.github
+    with past.restored(name, tmp_path / "then") as old_stage:
+        before, comments_before, github = past.files(old_stage), past.count_comments(old_stage), old_stage.github
         first = github.open_issue("hubot", *LOST)
-        assert acts(then, run, "issues", "opened", first) == 0
-        upgraded = past.files(then)
+        assert act_later(old_stage, run, "issues", "opened", first) == 0
+        upgraded = past.files(old_stage)
         second = github.open_issue("octocat", *AGAIN)
         github.clock.advance(300)
         github.edit_issue(14, title=TITLE)
-        assert acts(then, old, "issues", "opened", second) == 0, old.log
-        between = past.files(then)
+        assert act_later(old_stage, old, "issues", "opened", second) == 0, old.log
+        between = past.files(old_stage)
         comment = github.comment(second, "hubot", "It happens with #14 too.")
-        assert acts(then, run, "issue_comment", "created", second, comment) == 0
-        assert acts(then, run, "schedule") == 0
-        after = past.files(then)
+        assert act_later(old_stage, run, "issue_comment", "created", second, comment) == 0
+        assert act_later(old_stage, run, "schedule") == 0
+        after = past.files(old_stage)
         for earlier in (before, upgraded, between):
-            nothing_lost(earlier, after, 14, first, second)
-        is_the_fold(then, after)
+            check_nothing_lost(earlier, after, 14, first, second)
+        check_memory_matches(old_stage, after)
         assert past.manifest(after).pending == ()
-        assert set(past.ours(then).values()) == {1}
-        assert past.ours(then).keys() >= stood.keys() | {(first, ""), (second, "")}
-        assert TITLE in then.comments(first)[0], "it stays true, though the old program does not see to that"
+        assert set(past.count_comments(old_stage).values()) == {1}
+        assert past.count_comments(old_stage).keys() >= comments_before.keys() | {(first, ""), (second, "")}
+        assert TITLE in old_stage.comments(first)[0], "it stays true, though the old program does not see to that"
 
-        newer(then)
-        tip = past.tip(then)
+        write_newer_format(old_stage)
+        tip = past.tip(old_stage)
         third = github.open_issue("monalisa", *LOST)
-        assert acts(then, old, "issues", "opened", third) in (1, 2)
+        assert act_later(old_stage, old, "issues", "opened", third) in (1, 2)
         assert old.log.count("newer Precedent") == 1
-        assert (past.tip(then), then.comments(third)) == (tip, [])
+        assert (past.tip(old_stage), old_stage.comments(third)) == (tip, [])
 
 
 @pytest.mark.parametrize(("name", "loser"), share(product(fleet.PROGRAMS, ("old", "new"))))
-def test_who_loses_a_push_goes_on_from_what_the_other_wrote(
+def test_a_run_that_loses_a_push_continues_from_what_the_other_wrote(
     name: str, loser: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     old = fleet.OldAction(fleet.checkout(name, tmp_path_factory))
     programs: tuple[fleet.Program, fleet.Program] = (old, run) if loser == "old" else (run, old)
-    with past.restored(name, tmp_path / "then") as then:
-        before = past.files(then)
-        assert acts(then, run, "schedule") == 0
-        numbers = [then.github.open_issue("hubot", *LOST), then.github.open_issue("octocat", *AGAIN)]
-        then.github.clock.advance(300)
-        heard = (partial(fleet.hears, then, *each) for each in zip(programs, numbers, strict=True))
-        assert fleet.lost(then, *heard) == (0, 0), old.log
-        assert acts(then, run, "schedule") == 0
-        after = past.files(then)
-        nothing_lost(before, after)
-        is_the_fold(then, after)
+    with past.restored(name, tmp_path / "then") as old_stage:
+        before = past.files(old_stage)
+        assert act_later(old_stage, run, "schedule") == 0
+        numbers = [old_stage.github.open_issue("hubot", *LOST), old_stage.github.open_issue("octocat", *AGAIN)]
+        old_stage.github.clock.advance(300)
+        runs = (partial(fleet.handle_new_issue, old_stage, *each) for each in zip(programs, numbers, strict=True))
+        assert fleet.race(old_stage, *runs) == (0, 0), old.log
+        assert act_later(old_stage, run, "schedule") == 0
+        after = past.files(old_stage)
+        check_nothing_lost(before, after)
+        check_memory_matches(old_stage, after)
         assert past.manifest(after).pending == ()
-        assert set(past.ours(then).values()) == {1}
-        assert past.ours(then).keys() >= {(number, "") for number in numbers}
+        assert set(past.count_comments(old_stage).values()) == {1}
+        assert past.count_comments(old_stage).keys() >= {(number, "") for number in numbers}

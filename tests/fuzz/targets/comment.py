@@ -1,4 +1,4 @@
-"""What is made of strangers' words: comments, replies, summaries; and what a repository gives to make them of."""
+"""What is made of strangers' words (comments, replies, summaries), and a repository's own templates and wording."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ SHAPES: tuple[Context, ...] = (
     *(context for name, (context, _) in CASES.items() if name != "long"),
     *(shown.context for shown in GALLERY.values()),
 )
-KEPT = frozenset({"state", "url", "kind"})
-"""Fields that are ours, or that are checked where they come from."""
+SAFE_FIELDS = frozenset({"state", "url", "kind"})
+"""Fields that are ours, or that are checked at their source."""
 
 SEARCHED = 1_204
 
 TURN_CHARS = 1_000
-"""No message of a condensed conversation is longer: it has a budget."""
+"""The budget for a message of a condensed conversation."""
 
 BOUNDS = {"release": MAX_NAME, "role": MAX_NAME}
-"""Characters of what is cut where it is read."""
+"""Most characters of the fields that are cut when they are read."""
 
 
 @cache
@@ -56,26 +56,26 @@ def renderer() -> Renderer:
     return Renderer(links=GITHUB)
 
 
-def filled(value: Any, texts: Iterator[str]) -> Any:
-    """A context with the texts in the place of everything that a stranger has written."""
+def fill(value: Any, texts: Iterator[str]) -> Any:
+    """The value with everything that a stranger wrote replaced by the texts."""
     if isinstance(value, str) and not isinstance(value, Enum):
         return next(texts)
     if isinstance(value, tuple):
-        items = [filled(item, texts) for item in value]
+        items = [fill(item, texts) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_dataclass(value) and not isinstance(value, type):
-        given = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in KEPT}
+        originals = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in SAFE_FIELDS}
         bounds = BOUNDS | {"text": TURN_CHARS} if isinstance(value, CondensedTurn) else BOUNDS
-        made = {name: filled(item, texts) for name, item in given.items()}
-        made |= {name: made[name][: bounds[name]] for name in bounds if isinstance(made.get(name), str)}
-        return replace(value, **made)
+        replaced = {name: fill(item, texts) for name, item in originals.items()}
+        replaced |= {name: replaced[name][: bounds[name]] for name in bounds if isinstance(replaced.get(name), str)}
+        return replace(value, **replaced)
     return value
 
 
-def hostile(given: Sequence[str]) -> Context:
-    """The context that a list of texts means: the first chooses the shape, the others are taken in turn."""
-    shape = SHAPES[sum(map(ord, given[0])) % len(SHAPES)]
-    return filled(shape, _in_turn(given[1:] or [""]))
+def hostile_context(texts: Sequence[str]) -> Context:
+    """The context for a list of texts: the first selects the shape, the others fill it in turn."""
+    shape = SHAPES[sum(map(ord, texts[0])) % len(SHAPES)]
+    return fill(shape, _in_turn(texts[1:] or [""]))
 
 
 def _in_turn(texts: Sequence[str]) -> Iterator[str]:
@@ -83,15 +83,15 @@ def _in_turn(texts: Sequence[str]) -> Iterator[str]:
         yield from texts
 
 
-def harmless(text: str, hosts: frozenset[str] = frozenset({HOST})) -> None:
-    """It reaches nobody, links nowhere else, and is made of our elements only."""
-    found = report(text)
+def require_harmless(text: str, hosts: frozenset[str] = frozenset({HOST})) -> None:
+    """Raises Violated unless the text notifies nobody, links only to ``hosts`` and has only our elements."""
+    findings = report(text)
     for what in ("mentions", "references", "images", "formulas", "shortcodes"):
-        require(not getattr(found, what), f"{what}: {getattr(found, what)!r:.200}")
-    foreign = [address for address in found.links if urlsplit(address).hostname not in hosts]
+        require(not getattr(findings, what), f"{what}: {getattr(findings, what)!r:.200}")
+    foreign = [address for address in findings.links if urlsplit(address).hostname not in hosts]
     require(not foreign, f"links: {foreign!r:.200}")
-    strange = [tag for tag in found.tags if not _is_ours(tag)]
-    require(not strange, f"elements: {strange!r:.200}")
+    unknown = [tag for tag in findings.tags if not _is_ours(tag)]
+    require(not unknown, f"elements: {unknown!r:.200}")
 
 
 def _is_ours(tag: str) -> bool:
@@ -99,86 +99,88 @@ def _is_ours(tag: str) -> bool:
     return set(path.split("/")) <= TAGS and attributes in ("", "start=1")
 
 
-def _rendered(made: Rendered, context: Context, reply_to: int | None = None) -> None:
-    text = made.text
+def _check_rendered(rendered: Rendered, context: Context, reply_to: int | None = None) -> None:
+    text = rendered.text
     require(find_marker(text, reply_to=reply_to), "the marker is not its first line")
     require(len(text) <= MAX_CHARS and len(text.encode()) <= MAX_BYTES, f"{len(text)} characters")
     addresses = frozenset({HOST, "github.com", *_hosts(context)})
-    harmless(text.partition("\n")[2], addresses)
-    found = report(text)
-    # A line in a quotation is a stranger's, in code; ours stand outside.
+    require_harmless(text.partition("\n")[2], addresses)
+    findings = report(text)
+    # A line in a quotation is a stranger's and in code; our own lines are outside.
     opened, closed = (len(re.findall(rf"(?m)^ *<{tag}>", text)) for tag in ("details", "/details"))
     require(opened == closed, f"{opened} details are opened, {closed} closed")
-    require(any(tag in ("p/sub", "sub") for tag in found.tags), "the footer is inside something else")
+    require(any(tag in ("p/sub", "sub") for tag in findings.tags), "the footer is inside something else")
 
 
 def _hosts(context: Context) -> set[str]:
-    """Pages are linked where they are: their addresses come from the sources of pages, not from strangers."""
+    """Pages are linked directly: their addresses come from the sources of pages, not from strangers."""
     return {urlsplit(page.url).hostname or "" for page in context.pages}
 
 
-def _comment(given: list[str]) -> None:
-    context = hostile(given)
-    made = renderer().render(context, thread_id=1_000, now=NOW, searched=SEARCHED)
-    require(made.problem is None, f"a problem: {made.problem}")
-    _rendered(made, context)
+def _comment(texts: list[str]) -> None:
+    context = hostile_context(texts)
+    rendered = renderer().render(context, thread_id=1_000, now=NOW, searched=SEARCHED)
+    require(rendered.problem is None, f"a problem: {rendered.problem}")
+    _check_rendered(rendered, context)
     again = renderer().render(context, thread_id=1_000, now=NOW, searched=SEARCHED)
-    require(again.text == made.text, "other bytes the second time")
-    found = read_seal(seal(made.text, fingerprint(context)))
-    require(found and found.untouched and found.content == fingerprint(context), "the seal is broken")
+    require(again.text == rendered.text, "other bytes the second time")
+    stored = read_seal(seal(rendered.text, fingerprint(context)))
+    require(stored and stored.untouched and stored.content == fingerprint(context), "the seal is broken")
 
 
-def _reply(given: list[str]) -> None:
-    context = hostile(given)
-    made = renderer().reply(context, asked=given[-1], reply_to=77, now=NOW, searched=SEARCHED)
-    _rendered(made, context, reply_to=77)
+def _reply(texts: list[str]) -> None:
+    context = hostile_context(texts)
+    rendered = renderer().reply(context, asked=texts[-1], reply_to=77, now=NOW, searched=SEARCHED)
+    _check_rendered(rendered, context, reply_to=77)
 
 
 def _defanged(text: str) -> None:
     shown = (
         f"- {link(text, 'https://redirect.github.com/o/r/issues/7')} x\n  “{inline(text, 200)}”\n\n{prose(text, 300)}"
     )
-    harmless(f"x {shown}\n\nsee {code_span(text, 200)} here\n\n{block(text, 2_000)}\n\n<sub>footer</sub>\n")
+    require_harmless(f"x {shown}\n\nsee {code_span(text, 200)} here\n\n{block(text, 2_000)}\n\n<sub>footer</sub>\n")
     for line in (inline(text, 200), code_span(text, 200), prose(text, 200), log_line(text)):
         require("\n" not in line and "\r" not in line, "a line is broken")
         line.encode()
     require(not re.match(r"\s*(?:::|##\[)", log_line(text)), "a command of the runner")
 
 
-def _packed(given: list[str]) -> None:
-    context = hostile(given)
+def _packed(texts: list[str]) -> None:
+    context = hostile_context(texts)
     xml = as_xml(context)
     if xml:
         ET.fromstring(xml)
     as_markdown(context).encode()
-    visible(given[-1]).encode()
-    said = [CommentResult(7, text, "would say", text, text=inline(text, 2_000)) for text in given]
-    summary = summarise(said, given, given)
+    visible(texts[-1]).encode()
+    results = [CommentResult(7, text, "would say", text, text=inline(text, 2_000)) for text in texts]
+    summary = summarise(results, texts, texts)
     require(len(summary.encode()) <= 1_048_576, "a summary of more than a megabyte")
 
 
 def _words(text: str) -> None:
     own_words(shipped_words(), text)
     context = SHAPES[0]
-    made = Renderer(links=GITHUB, overrides={WORDS: text}).render(context, thread_id=1_000, now=NOW, searched=SEARCHED)
-    _rendered(made, context)
+    rendered = Renderer(links=GITHUB, overrides={WORDS: text}).render(
+        context, thread_id=1_000, now=NOW, searched=SEARCHED
+    )
+    _check_rendered(rendered, context)
 
 
 def _template(text: str) -> None:
-    made = Renderer(links=GITHUB, overrides={"context.md.j2": text}).render(
+    rendered = Renderer(links=GITHUB, overrides={"context.md.j2": text}).render(
         SHAPES[0], thread_id=1, now=NOW, searched=SEARCHED
     )
-    require(find_marker(made.text), "the marker is not its first line")
-    require(len(made.text) <= MAX_CHARS, f"{len(made.text)} characters")
-    made.text.encode()
+    require(find_marker(rendered.text), "the marker is not its first line")
+    require(len(rendered.text) <= MAX_CHARS, f"{len(rendered.text)} characters")
+    rendered.text.encode()
     view = {"marker": "m", "words": {"a": "b"}, "items": [{"x": 1}, {"x": [1, 2]}], "n": 3}
     Sandbox({"x": text}).render("x", view, 10_000)
 
 
 def _word_files() -> list[str]:
-    whole = (SHIPPED / WORDS).read_text(encoding="utf-8")
-    lines = [line for line in whole.splitlines() if re.match(r"[a-z_]+:", line)]
-    return [whole, "\n".join(lines[:12]), *lines[:40]]
+    content = (SHIPPED / WORDS).read_text(encoding="utf-8")
+    lines = [line for line in content.splitlines() if re.match(r"[a-z_]+:", line)]
+    return [content, "\n".join(lines[:12]), *lines[:40]]
 
 
 def _templates() -> list[str]:

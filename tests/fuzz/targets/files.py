@@ -1,4 +1,4 @@
-"""Other files of strangers: settings, manifest, shards, what was learned, commit messages, paths, rows, transcripts."""
+"""Other files of strangers: settings, manifests, shards, models, commit messages, paths, rows, transcripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
 from bot.sources.session import Unreadable, parse_line
 from tests.fuzz import seeds
-from tests.fuzz.target import Target, require, storable
+from tests.fuzz.target import Target, require, require_storable
 
 CONFIG = (seeds.ROOT / "config.example.yml").read_text(encoding="utf-8")
 
@@ -41,49 +41,51 @@ def _config_bytes(data: bytes) -> None:
 
 
 def _manifest(data: bytes) -> None:
-    found = decode_manifest(data)
-    again = decode_manifest(encode_manifest(found))
-    require(again == found, "a manifest is not what it is written as")
+    manifest = decode_manifest(data)
+    again = decode_manifest(encode_manifest(manifest))
+    require(again == manifest, "a manifest is not what it is written as")
 
 
 def _manifests() -> list[bytes]:
-    wish = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "pending"}
+    request = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "pending"}
     fields = {
         "format": 1, "analyser": "x", "cursor": seeds.AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
         "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
         "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
-        "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [wish],
+        "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],
     }  # fmt: skip
     return [json.dumps(fields).encode(), b'{"format": 2}']
 
 
 def _shards(data: bytes) -> None:
     lines, _ = read_lines(data)
-    for family in SCHEMAS:
-        path = family.path(7)
-        if isinstance(family, StoredShard):
-            values, _ = family.read(path, data)
-            storable(values)
+    for schema in SCHEMAS:
+        path = schema.path(7)
+        if isinstance(schema, StoredShard):
+            values, _ = schema.read(path, data)
+            require_storable(values)
             for key, value in values.items():
-                line = family.line(value)
-                told = family.read(path, f"{line}\n".encode())[0] if line else {}
-                require(line is None or told.get(key) == value, f"{family.folder}: a line does not give its value back")
-        edit_shards({path: data}, [(7, '{"id":7}'), (8, None)], family.path)
+                line = schema.line(value)
+                read_back = schema.read(path, f"{line}\n".encode())[0] if line else {}
+                require(
+                    line is None or read_back.get(key) == value, f"{schema.folder}: a line does not give its value back"
+                )
+        edit_shards({path: data}, [(7, '{"id":7}'), (8, None)], schema.path)
     require(all(isinstance(line, dict) for line in lines.values()), "a line that is no object")
 
 
 def _lines() -> list[bytes]:
     answer = {"id": 7, "state": "pending", "at": seeds.AT, "text_hash": "ab", "matches": [[3, 0.8]], "ups": 1}
-    wish = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
+    request = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
     fix = {"id": 7, "ref": "#9", "looked_at": seeds.AT, "is_pull": True, "files": ["a.py"], "release": "v1"}
-    found = [answer, {"id": 7, "wishes": [wish]}, fix, {"id": "ABC-1", "title": "x"}]
-    return ["\n".join(json.dumps(line | extra) for extra in ({}, {"id": 8})).encode() for line in found]
+    records = [answer, {"id": 7, "wishes": [request]}, fix, {"id": "ABC-1", "title": "x"}]
+    return ["\n".join(json.dumps(line | extra) for extra in ({}, {"id": 8})).encode() for line in records]
 
 
 def _vectors(data: bytes) -> None:
-    found = read_words(data)
-    found.text(["crash", "login"], ["cookie", "a"])
-    found.title(["crash"])
+    vectors = read_words(data)
+    vectors.text(["crash", "login"], ["cookie", "a"])
+    vectors.title(["crash"])
 
 
 @cache
@@ -94,16 +96,16 @@ def _vector_file() -> bytes:
 
 
 def _ranking(data: bytes) -> None:
-    found = read_ranking(data)
+    weights = read_ranking(data)
     for arms in ((), ("trained",), ("semantic",)):
-        chance = found.model(arms).probability({"share": -1.0, "near": 0.5})
+        chance = weights.model(arms).probability({"share": -1.0, "near": 0.5})
         require(0 <= chance <= 1, f"a probability of {chance}")
 
 
 def _growth(text: str) -> None:
-    found = Growth.of(text)
-    require(found.commits >= 0 and found.bytes >= 0, "less than nothing")
-    require(Growth.of(found.with_trailers("x")) == found, "the trailers do not give the counts back")
+    growth = Growth.of(text)
+    require(growth.commits >= 0 and growth.bytes >= 0, "less than nothing")
+    require(Growth.of(growth.with_trailers("x")) == growth, "the trailers do not give the counts back")
 
 
 def _paths(text: str) -> None:
@@ -115,23 +117,23 @@ def _paths(text: str) -> None:
         except (StoreError, UserError):
             pass
     pattern, _, path = text.partition("\n")
-    pattern, path = pattern[:200], path[:4_096]  # as the settings and the file system have it
-    found = Globs([pattern])
-    is_path = all(path.split("/"))  # git has no names that are empty
+    pattern, path = pattern[:200], path[:4_096]  # the limits of the settings and the file system
+    globs = Globs([pattern])
+    is_path = all(path.split("/"))  # git has no empty names
     require(
-        not (is_path and found.match(path)) or found.may_match_below(path.rpartition("/")[0]) or "/" not in path,
+        not (is_path and globs.match(path)) or globs.may_match_below(path.rpartition("/")[0]) or "/" not in path,
         "a file matches whose folder does not lead to it",
     )
 
 
 def _organisation(data: bytes) -> None:
-    """A row of an organisation's index, which whoever may write there has filled."""
+    """A row of an organisation's index, written by anybody with access to it."""
     row = {"repository": 1, "revision": 2, "terms": "crash login", "document": data.decode("utf-8", "replace")}
-    found = thread_of(row)
-    if found is not None:
-        storable(found)
-        require(len(found.title) <= MAX_TITLE and len(found.outcome.quote) <= MAX_TEXT, "a text without a limit")
-        require(thread_of(row_of(found)) == found, "a row does not give its thread back")
+    thread = thread_of(row)
+    if thread is not None:
+        require_storable(thread)
+        require(len(thread.title) <= MAX_TITLE and len(thread.outcome.quote) <= MAX_TEXT, "a text without a limit")
+        require(thread_of(row_of(thread)) == thread, "a row does not give its thread back")
 
 
 def _rows() -> list[bytes]:
@@ -155,28 +157,28 @@ def _rows() -> list[bytes]:
 
 
 def _transcript(data: bytes) -> None:
-    """Lines of transcripts and logs, which a checkout may have brought along."""
+    """Lines of transcripts and logs, which may come from a checkout."""
     for line in data.split(b"\n"):
         with suppress(Unreadable):
-            storable(parse_line(line, "/work/app"))
+            require_storable(parse_line(line, "/work/app"))
 
 
 def _transcripts() -> list[bytes]:
-    said = {
+    message = {
         "role": "user",
         "content": [{"type": "text", "text": "Go"}, {"type": "toolCall", "arguments": {"path": "a"}}],
     }
     lines = (
         {"type": "session", "id": "5b1c", "timestamp": seeds.AT, "cwd": "/work/app"},
-        {"type": "message", "message": said},
+        {"type": "message", "message": message},
         {
             "timestamp": seeds.AT,
             "event": "SubagentStop",
             "data": {"response": "x", "transcript_path": "/work/app/a.jsonl"},
         },
         {"type": "user", "sessionId": "c", "message": {"role": "user", "content": "Go"}, "gitBranch": "fix/42-x"},
-        {"type": "response_item", "payload": {"type": "message", **said}},
-        {"sessionId": "w", "messages": [said]},
+        {"type": "response_item", "payload": {"type": "message", **message}},
+        {"sessionId": "w", "messages": [message]},
         {"type": "pr-link", "prNumber": 50, "prRepository": "octo-org/app"},
     )
     return [json.dumps(line).encode() for line in lines]

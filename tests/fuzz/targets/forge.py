@@ -14,13 +14,13 @@ from bot.github.graphql_queries import issue_json
 from bot.github.threads import OwnCommentRule, split_own, thread_of
 from bot.memory.records import CorruptRecord, decode_record, encode_record
 from tests.fuzz import seeds
-from tests.fuzz.target import Target, require, storable
+from tests.fuzz.target import Target, require, require_storable
 
 MALFORMED = (KeyError, TypeError, ValueError)
-"""What `thread_from_archive` raises for another shape."""
+"""What `thread_from_archive` raises for malformed fields."""
 
 API = (*MALFORMED, AttributeError, OverflowError)
-"""What an answer of another shape may end in that is read as GitHub's own: it is told as a bug, in one line."""
+"""What a malformed answer of GitHub itself may raise: it is reported as a bug, in one line."""
 
 OWN = OwnCommentRule("github-actions[bot]", marker())
 
@@ -28,40 +28,40 @@ OWN = OwnCommentRule("github-actions[bot]", marker())
 def _payload(data: bytes) -> None:
     for name in KNOWN:
         event = parse_event(name, data)
-        storable((event.action, event.comment_author, event.moved_to, event.inputs))
+        require_storable((event.action, event.comment_author, event.moved_to, event.inputs))
         for number in (event.number, event.comment_id):
             require(number is None or (type(number) is int and 0 < number < 2**53), f"the number {number!r:.40}")
         hash(event)
 
 
-def _whole(thread: Thread) -> None:
-    """It comes back from its record as it is, byte for byte."""
-    storable(thread)
+def _check_round_trip(thread: Thread) -> None:
+    """The thread survives the round trip through its record, byte for byte."""
+    require_storable(thread)
     data = encode_record(thread)
     again = decode_record(data)
     require(again == thread, "a record does not give the thread back")
     require(encode_record(again) == data, "a record is written otherwise the second time")
 
 
-def _rest(given: Any) -> None:
-    comments = split_own(given["comments"], OWN)[0]
-    _whole(thread_of(given["issue"], comments, given["events"]))
+def _rest(fields: Any) -> None:
+    comments = split_own(fields["comments"], OWN)[0]
+    _check_round_trip(thread_of(fields["issue"], comments, fields["events"]))
 
 
 def _graph(node: Any) -> None:
     issue, comments, events = issue_json(node, "o/r")
-    _whole(thread_of(issue, split_own(comments, OWN)[0], events))
+    _check_round_trip(thread_of(issue, split_own(comments, OWN)[0], events))
 
 
 def _archive(fields: Any) -> None:
     thread = thread_from_archive(fields)
-    _whole(thread)
+    _check_round_trip(thread)
     require(thread_from_archive(archive_fields(thread)) == thread, "an archive does not give the thread back")
 
 
 def _record(data: bytes) -> None:
     record = decode_record(data)
-    storable(record)
+    require_storable(record)
     require(decode_record(encode_record(record)) == record, "a record is not what it is read as")
 
 

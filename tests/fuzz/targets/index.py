@@ -1,4 +1,4 @@
-"""The committed index: its bytes may be anybody's."""
+"""The committed index: anybody may have written its bytes."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def _document(number: int) -> IndexDocument:
 def honest() -> dict[str, str]:
     """A small index of two segments, with a deleted document: name → base64."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "index"
-        build_index(place, [_document(number) for number in range(1, 13)])
-        open_index(place).update([_document(3), _document(20)])
-        return {path.name: base64.b64encode(path.read_bytes()).decode() for path in sorted(place.iterdir())}
+        index_folder = Path(folder) / "index"
+        build_index(index_folder, [_document(number) for number in range(1, 13)])
+        open_index(index_folder).update([_document(3), _document(20)])
+        return {path.name: base64.b64encode(path.read_bytes()).decode() for path in sorted(index_folder.iterdir())}
 
 
-def mutate(files: Mapping[str, str], mutated: Any, chance: random.Random) -> dict[str, str]:
-    """The files with one of them changed, now and then missing or under another name."""
-    name = chance.choice(sorted(files))
+def mutate(files: Mapping[str, str], mutate_bytes: Any, rng: random.Random) -> dict[str, str]:
+    """The files with one of them changed, or now and then missing or renamed."""
+    name = rng.choice(sorted(files))
     rest = {key: value for key, value in files.items() if key != name}
-    if chance.random() < 0.03:
+    if rng.random() < 0.03:
         return rest or dict(files)
-    new = chance.choice([name.replace("0", "1"), f"{name}x"]) if chance.random() < 0.03 else name
-    return rest | {new: base64.b64encode(mutated(base64.b64decode(files[name]))).decode()}
+    new = rng.choice([name.replace("0", "1"), f"{name}x"]) if rng.random() < 0.03 else name
+    return rest | {new: base64.b64encode(mutate_bytes(base64.b64decode(files[name]))).decode()}
 
 
 def _use(files: Mapping[str, str]) -> None:
-    """Everything that reads: opening, searching, entries, rarities, and an update that merges segments."""
+    """Every kind of read: opening, searching, entries, rarities, and an update that merges segments."""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+        path = Path(folder)
         for name, data in files.items():
-            (place / name).write_bytes(base64.b64decode(data))
-        index = open_index(place)
+            (path / name).write_bytes(base64.b64decode(data))
+        index = open_index(path)
         try:
             for before in (START + timedelta(days=6), LATER):
                 hits = index.search(QUERY, before=before)
@@ -68,7 +68,7 @@ def _use(files: Mapping[str, str]) -> None:
                 index.rarity(["crash", "absent"], before=before)
             index.search(Query({"crash": 1.0}))
             index.entries(range(1, 25))
-            require(len(index) >= 0, "fewer threads than none")
+            len(index)
             index.update([_document(5)], remove=[7])
         finally:
             index.close()

@@ -1,4 +1,4 @@
-"""Text → meaning: whatever the text is, it is read, and nothing is raised."""
+"""Text → meaning: any text can be read without an exception."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ PHRASES = Settings().recall_phrases
 
 
 def _references(text: str) -> None:
-    found = [*find_references(text, repo=REPO, number=7, autolinks=("JIRA-",))]
-    found += find_title_references(text[:1_024], repo=REPO, number=7)
-    for one in found:
-        require(0 < one.number <= MAX_NUMBER, f"the number {one.number!r:.40}")
-        require(one.kind or one.owner or one.number != 7, "a reference to the very issue")
+    references = [*find_references(text, repo=REPO, number=7, autolinks=("JIRA-",))]
+    references += find_title_references(text[:1_024], repo=REPO, number=7)
+    for reference in references:
+        require(0 < reference.number <= MAX_NUMBER, f"the number {reference.number!r:.40}")
+        require(reference.kind or reference.owner or reference.number != 7, "a reference to the very issue")
 
 
 def _markdown(text: str) -> None:
@@ -85,9 +85,9 @@ def _keywords(text: str) -> None:
     quotations(text)
 
 
-def _found(find: Callable[[str], tuple[str, ...]]) -> Callable[[str], None]:
+def _finds_texts(find: Callable[[str], tuple[str, ...]]) -> Callable[[str], None]:
     def run(text: str) -> None:
-        require(all(isinstance(one, str) and one for one in find(text)), f"{find.__name__} finds an empty text")
+        require(all(isinstance(item, str) and item for item in find(text)), f"{find.__name__} finds an empty text")
 
     return run
 
@@ -101,9 +101,9 @@ def _question(text: str) -> None:
 
 
 def _sections(text: str) -> None:
-    found = sections(text)
-    require(all(section.text or section.path for section in found), "an empty section")
-    for section in found[:20]:
+    parts = sections(text)
+    require(all(section.text or section.path for section in parts), "an empty section")
+    for section in parts[:20]:
         require(len(first_sentences(section)) <= 2_000, "an excerpt that is too long")
         anchor_of(" ".join(section.path))
 
@@ -113,59 +113,59 @@ def _words(text: str) -> None:
 
 
 def _terms(text: str) -> None:
-    found = [*body_terms(text), *tokens(text)]
-    require(all(found) and all(term.strip() == term for term in found), "an empty term")
+    all_terms = [*body_terms(text), *tokens(text)]
+    require(all(all_terms) and all(term.strip() == term for term in all_terms), "an empty term")
 
 
 def _versions(text: str) -> None:
     words = text[:2_000].split()[:40]
-    for one, other in pairwise([text[:200], *words]):
-        first, second = read_version(one), read_version(other)
-        read_day(one)
+    for word, next_word in pairwise([text[:200], *words]):
+        first, second = read_version(word), read_version(next_word)
+        read_day(word)
         if first and second:
-            compare_versions(one, other)
+            compare_versions(word, next_word)
 
 
-def _of_thread(what: Callable[[Thread], object]) -> Callable[[Any], None]:
-    """Read the thread out of an archive's fields, and then this of it; fields that are no thread are passed over."""
+def _of_thread(check: Callable[[Thread], object]) -> Callable[[Any], None]:
+    """Read a thread from an archive's fields and check it; fields that are no thread are skipped."""
 
     def run(fields: Any) -> None:
         try:
             thread = thread_from_archive(fields)
         except (KeyError, TypeError, ValueError):
             return
-        what(thread)
+        check(thread)
 
     return run
 
 
 def _digest(thread: Thread) -> None:
-    found = digest(thread, repo=REPO)
-    line = DIGESTS.line(found)
+    thread_digest = digest(thread, repo=REPO)
+    line = DIGESTS.line(thread_digest)
     require(line is not None and "\n" not in line, "a digest is not one line")
     require(len((line or "").encode()) <= 24_000, f"a digest of {len(line or '')} characters")
 
 
 def _decisions(thread: Thread) -> None:
-    for one in decisions(thread):
-        require(one.text.strip(), "an empty decision")
+    for decision in decisions(thread):
+        require(decision.text.strip(), "an empty decision")
 
 
 def _outcome(thread: Thread) -> None:
-    found = outcome(thread, REPO)
-    require(len(found.quote or "") <= 300, "a quote that is too long")
+    thread_outcome = outcome(thread, REPO)
+    require(len(thread_outcome.quote or "") <= 300, "a quote that is too long")
     reported_version(thread, REPO)
 
 
 def _conversations() -> list[Any]:
-    """Threads of the sample, and one that is nothing but hostile texts."""
+    """Threads of the sample, and one made only of hostile texts."""
     attacks = [text for text in seeds.texts() if len(text) < 200][:20]
     comments = [{"author": "hubot", "association": "MEMBER", "created_at": seeds.AT, "body": text} for text in attacks]
     hostile = {"id": 7, "title": "x", "created_at": seeds.AT, "state": "closed", "closed_at": seeds.LATER}
     return [*seeds.threads(), hostile | {"author": "octocat", "body": "a" * (MAX_CHARS // 100), "comments": comments}]
 
 
-_FINDERS = tuple(map(_found, (find_errors, find_files, find_versions, find_identifiers)))
+_FINDERS = tuple(map(_finds_texts, (find_errors, find_files, find_versions, find_identifiers)))
 
 TARGETS = (
     Target("references", "text", seeds.texts, _references),
