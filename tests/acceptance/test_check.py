@@ -13,7 +13,7 @@ from bot.mcp.server import answer
 from bot.mcp.tools import MAX_DRAFT_TITLE, ToolContext
 from tests.acceptance.replay import read_threads
 from tests.acceptance.stage import REPOSITORY, Stage
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.examples import THOROUGH
 from tools.demo import visible
 

@@ -18,7 +18,7 @@ from bot.domain.changes import Changes
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.sources.archive_file import read_archive
-from tests.cli.console import ProgramResult
+from tests.cli.program_result import ProgramResult
 from tests.memory.remotes import bare_repository, commit, git
 
 ROOT = Path(__file__).resolve().parents[2]

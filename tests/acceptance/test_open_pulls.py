@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, summary
-from tests.acceptance.test_standing import run
+from tests.acceptance.test_comment_updates import run
 from tests.comment.detector import report
 from tests.fakes.state import ChangedFile
 

@@ -1,4 +1,4 @@
-"""Accounts that flood a tracker with issues, each in its own way, for `tests.bench.poison`."""
+"""Accounts that flood a tracker with issues, each in its own way, for `tests.bench.flood`."""
 
 from __future__ import annotations
 

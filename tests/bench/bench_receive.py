@@ -29,8 +29,8 @@ from bot.server.processes import open_inbox
 from tests.ports import free_port
 from tests.server import postgres
 from tests.server.client import Connection, Sent, delivery_headers, issue_event
-from tests.server.loading import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
-from tests.server.stage import ROOT, ServerStage, until
+from tests.server.load_checks import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
+from tests.server.server_process import ROOT, ServerStage, until
 
 KINDS = ("sqlite", "postgres")
 CONNECTIONS = 100

@@ -27,8 +27,7 @@ from pathlib import Path
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.server.client import Answer, Sent, burst, delivery_headers, issue_event, open_connections
-from tests.server.doorway import ROOT, web_process
-from tests.server.loading import (
+from tests.server.load_checks import (
     Findings,
     deliveries,
     examine,
@@ -37,6 +36,7 @@ from tests.server.loading import (
     wait_until_done,
     write_requests,
 )
+from tests.server.web_process import ROOT, web_process
 
 WAIT = 600.0
 """Seconds for sending a burst, and again for completing it."""

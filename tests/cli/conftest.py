@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.console import ProgramResult, Run
-from tests.cli.tried import REPO, RunTry
+from tests.cli.program_result import ProgramResult, Run
+from tests.cli.try_runs import REPO, RunTry
 from tests.fakes.github import FakeGitHub
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.console import ProgramResult, Run
+from tests.cli.program_result import ProgramResult, Run
 
 SAMPLE = Path(__file__).parents[2] / "sample/history.jsonl"
 

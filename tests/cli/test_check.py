@@ -14,8 +14,8 @@ from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.comment import split_draft
-from tests.cli.asked import SAMPLE, control_characters
-from tests.cli.console import ProgramResult, Run
+from tests.cli.checkouts import SAMPLE, control_characters
+from tests.cli.program_result import ProgramResult, Run
 
 DRAFT = "# Signed out again under /bm\n\nThe log says `SESSION_PATH_MISMATCH`.\n"
 NOTHING = "Nothing similar is in memory (73 threads, 250 messages searched).\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.memory.branch_store import BranchStore
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.local_cache.test_local_memory import clone
 from tests.memory.remotes import bare_repository
 from tests.questions.digest_samples import REPO, create_memory

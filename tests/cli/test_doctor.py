@@ -30,8 +30,16 @@ from bot.memory.branch_store import Growth, Tip
 from bot.memory.manifest import MANIFEST_PATH as MANIFEST
 from bot.memory.manifest import Manifest
 from bot.settings.schema import Settings
-from tests.cli.clinic import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH, ExaminedRepository, threads, with_newer_format
-from tests.cli.console import Run
+from tests.cli.examined_repository import (
+    NOW,
+    REPOSITORY,
+    WORKFLOW,
+    WORKFLOW_PATH,
+    ExaminedRepository,
+    threads,
+    with_newer_format,
+)
+from tests.cli.program_result import Run
 from tools.address import address
 
 ROOT = Path(__file__).resolve().parents[2]

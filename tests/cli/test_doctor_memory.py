@@ -18,7 +18,7 @@ from bot.git.errors import AuthFailed, RemoteRefused, parse_error
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, error_for_status
 from bot.settings.schema import Settings
-from tests.cli.clinic import NOW, REPOSITORY, ExaminedRepository, threads
+from tests.cli.examined_repository import NOW, REPOSITORY, ExaminedRepository, threads
 
 LINKS = RepositoryLinks(REPOSITORY, api="https://api.github.com")
 
@@ -28,7 +28,7 @@ LINKS = RepositoryLinks(REPOSITORY, api="https://api.github.com")
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A checkout of a memory branch with a damaged manifest."""
-    repository = ExaminedRepository(tmp_path / "clinic")
+    repository = ExaminedRepository(tmp_path / "examined")
     repository.remember(*threads(3), cursor=NOW)
     folder = tmp_path / "checkout"
     subprocess.run(["git", "clone", "--quiet", "--branch", "precedent", repository.bare, folder], check=True)

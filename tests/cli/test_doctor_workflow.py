@@ -13,7 +13,7 @@ from bot.cli.checks.collect import DoctorOptions, gather
 from bot.cli.checks.github import Step
 from bot.cli.checks.result import RepositoryLinks
 from bot.cli.commands.doctor import judge
-from tests.cli.clinic import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH
+from tests.cli.examined_repository import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH
 
 
 def steps_of(text: str) -> list[Step]:

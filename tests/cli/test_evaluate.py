@@ -20,7 +20,7 @@ from bot.memory.model_store import RANKING, WORDS, ModelUpdate
 from bot.ranking.weights import parse, shipped
 from bot.ranking.word_vectors import encode_words, train_embeddings
 from bot.reading.analyzer import body_terms, terms
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
 
 EVAL_KEYS = {

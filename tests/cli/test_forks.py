@@ -13,7 +13,7 @@ from bot.git.checkout import CheckoutGit, RemoteRepository, remote_of_checkout
 from bot.git.checkout import read_worktree as inspect_worktree
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.git.test_checkout import git
 
 FORK, ORIGINAL = "git@github.com:octocat/our-hello.git", "https://github.com/octo-org/hello.git"

@@ -17,8 +17,8 @@ from bot.cli.commands.init import WORKFLOW, WorkflowChoice, workflow_text
 from bot.comment.clean_text import clean
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
-from tests.cli.clinic import ExaminedRepository
-from tests.cli.console import Run
+from tests.cli.examined_repository import ExaminedRepository
+from tests.cli.program_result import Run
 from tools.address import UNKNOWN, address
 
 COMMIT = "1f0c2d9e8b7a6f5e4d3c2b1a09f8e7d6c5b4a392"

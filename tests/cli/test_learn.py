@@ -18,7 +18,7 @@ from bot.memory.memory import Memory
 from bot.memory.model_store import RANKING, WORDS
 from bot.pipeline.learn import LEAST_THREADS, learn
 from bot.settings.schema import Settings
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
 from tests.ranking.tiny_model import write_folder
 

@@ -22,7 +22,7 @@ from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
 from bot.server.model import State
-from tests.cli.console import ProgramResult, Run
+from tests.cli.program_result import ProgramResult, Run
 from tests.ranking.tiny_model import write_folder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,10 +19,10 @@ import pytest
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.domain.thread_json import archive_fields
 from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, organisation_folder
-from tests.cli.asked import run_on_terminal, strip_codes
-from tests.cli.console import Run
+from tests.cli.checkouts import run_on_terminal, strip_codes
+from tests.cli.organisations import THEN, Organisation, issue, organisation_at, solved_issue
+from tests.cli.program_result import Run
 from tests.cli.test_output import validator
-from tests.cli.town import THEN, Organisation, issue, organisation_at, solved_issue
 from tests.memory.remotes import commit
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 
 Fields = dict[str, Any]
 OUTCOME_KEYS = {"kind", "comment", "quote", "evidence", "fix_ref", "release", "duplicate_of", "confidence", "closed_at"}

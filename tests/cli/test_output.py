@@ -24,8 +24,8 @@ from bot.cli.output import show
 from bot.domain.card import Card, Ending, Ruling, SessionPassage
 from bot.domain.kinds import Kind
 from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
-from tests.cli.asked import ROOT, create_cookie_checkout
-from tests.cli.console import Run
+from tests.cli.checkouts import ROOT, create_cookie_checkout
+from tests.cli.program_result import Run
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 GOLDEN = Path(__file__).parent / "golden"

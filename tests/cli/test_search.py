@@ -22,10 +22,18 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.views import Item, ItemSection
 from bot.sources.archive_file import read_archive
-from tests.cli.asked import ROOT, SAMPLE, control_characters, create_cookie_checkout, git, run_on_terminal, strip_codes
-from tests.cli.console import Run
+from tests.cli.checkouts import (
+    ROOT,
+    SAMPLE,
+    control_characters,
+    create_cookie_checkout,
+    git,
+    run_on_terminal,
+    strip_codes,
+)
+from tests.cli.program_result import Run
 from tests.memory.remotes import bare_repository, commit
-from tests.questions.shelf import card
+from tests.questions.in_memory_cards import card
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 HEAVY = {

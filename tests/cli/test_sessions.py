@@ -19,8 +19,8 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
-from tests.cli.asked import SAMPLE, create_cookie_checkout, git
-from tests.cli.console import Run
+from tests.cli.checkouts import SAMPLE, create_cookie_checkout, git
+from tests.cli.program_result import Run
 from tests.sources.session_lines import prompt, response, write
 
 SETTINGS = ".github/precedent.yml"

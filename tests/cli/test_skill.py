@@ -18,7 +18,7 @@ from bot.cli.commands.skill import PAGE, PLACE, run_skill
 from bot.cli.main import parser
 from bot.cli.output import show
 from bot.errors import PrecedentError
-from tests.cli.console import ProgramResult, Run
+from tests.cli.program_result import ProgramResult, Run
 from tests.sources.session_lines import CODING, HOOKS, write
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from bot.cli.arguments import NamedRepository, named_repository
 from bot.pipeline.learn import LEAST_THREADS
-from tests.cli.console import Run
-from tests.cli.tried import PAGE, REPO, RunTry, open_issues, read_page, start_try, time_at
+from tests.cli.program_result import Run
+from tests.cli.try_runs import PAGE, REPO, RunTry, open_issues, read_page, start_try, time_at
 from tests.fakes.github import FakeGitHub
 
 ERROR = "The exporter stops with ExportQueueOverflow in export_queue.py"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.github.history import PER_PAGE, POINTS
-from tests.cli.tried import PAGE, RunTry, count_queries, open_issues, read_page, start_try, time_at
+from tests.cli.try_runs import PAGE, RunTry, count_queries, open_issues, read_page, start_try, time_at
 from tests.fakes.github import FakeGitHub
 
 EXTRA_QUERIES = 3

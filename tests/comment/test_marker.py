@@ -11,7 +11,7 @@ from bot.comment.marker import fingerprint, read_seal, seal
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 AT = datetime(2026, 1, 5, tzinfo=UTC)
 CONVERSATION = (CondensedTurn("octocat", "NONE", AT, "long"),)

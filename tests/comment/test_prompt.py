@@ -14,7 +14,7 @@ from bot.domain.changes import OpenPull
 from tests.comment.contexts import CASES, HOSTILE, MENTION, OPEN, day
 from tests.comment.gallery import GALLERY
 from tests.examples import examples
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 def test_nothing_to_say_is_an_empty_string() -> None:

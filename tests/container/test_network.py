@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.container.enclosed import IsolatedNetwork
 from tests.container.engine import Engine
+from tests.container.isolated_network import IsolatedNetwork
 from tests.container.runner import Runner
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub

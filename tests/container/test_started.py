@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.container.engine import Engine
-from tests.container.recorded import PYTHON, REAL, Recorder
+from tests.container.program_recorder import PYTHON, REAL, Recorder
 from tests.container.runner import Runner
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub

@@ -23,8 +23,8 @@ from bot.server.web import create_app
 from bot.settings.schema import rules
 from tests.docs.pages import ROOT
 from tests.github.keys import key_pair
-from tests.server.doorway import make_web_context
-from tests.server.gallery import OPTIONS, empty_inbox
+from tests.server.sample_inbox import OPTIONS, empty_inbox
+from tests.server.web_process import make_web_context
 from tools.snippets import blocks
 
 CHART = ROOT / "deploy/chart"

@@ -26,7 +26,7 @@ from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import SEARCHES
 from bot.server.scope import EVERYTHING
 from tests.docs.pages import ROOT, anchors, blocks
-from tests.server.gallery import NOW, sample_inbox
+from tests.server.sample_inbox import NOW, sample_inbox
 from tools.address import address
 
 ALERTS = ROOT / "deploy/alerts.yml"

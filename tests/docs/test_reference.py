@@ -28,8 +28,8 @@ from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, given_input
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, table, text
-from tests.server.gallery import NOW as TODAY
-from tests.server.gallery import sample_inbox
+from tests.server.sample_inbox import NOW as TODAY
+from tests.server.sample_inbox import sample_inbox
 from tools.reference_docs import ONE_OF, PARAMETERS, VARIABLES, parameters
 from tools.settings_docs import WEIGHTS, pages
 
@@ -274,7 +274,7 @@ OURS = {"PRECEDENT_TOKEN", "PRECEDENT_ORG"}
 """Those of the command line; the server has its own page."""
 
 BY_LIBRARIES = {"REQUESTS_CA_BUNDLE"}
-"""Read by the HTTP library (tests/test_company_server.py), not by our code."""
+"""Read by the HTTP library (tests/test_company_certificate.py), not by our code."""
 
 
 def test_every_variable_that_is_read_is_documented_and_no_other() -> None:

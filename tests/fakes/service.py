@@ -17,10 +17,10 @@ from tests.fakes import graph, rest_app, rest_comments, rest_issues, rest_projec
 from tests.fakes.apps import App
 from tests.fakes.contract import Exchange, find_violations
 from tests.fakes.exchange import Call, RawRequest, RecordedRequest, Refusal, Reply, Route, RouteTable, not_found
+from tests.fakes.fault_replies import make_reply
 from tests.fakes.faults import TAKE_EFFECT, Fault
 from tests.fakes.objects import Shapes
 from tests.fakes.state import Token
-from tests.fakes.struck import make_reply
 
 ENTERPRISE = "/api/v3"
 ROUTES = RouteTable().extend((rest_issues.ROUTES, rest_comments.ROUTES, rest_project.ROUTES, rest_app.ROUTES))

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.faults import exchanges, rebuilds
-from tests.faults.cells import Outcome
+from tests.faults import git_faults, rebuilds
+from tests.faults.fault_runs import Outcome
 from tests.faults.table import (
     CHANGE,
     CREATE,
@@ -107,7 +107,7 @@ def outcomes(advice: Advice) -> Iterator[tuple[str, Outcome | rebuilds.Row]]:
             rule = rules_by_pair[call, rule.like]
         assert rule.outcome, f"{call} x {fault} cannot happen"
         yield f"{call} x {fault}", rule.outcome
-    git = {row.name: row.outcome for row in exchanges.ROWS}
+    git = {row.name: row.outcome for row in git_faults.ROWS}
     yield from ((name, git[name]) for name in advice.git)
     rebuild = {row.name: row for row in rebuilds.ROWS}
     yield from ((f"rebuild x {name}", rebuild[name]) for name in advice.rebuild)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.cells import Call, Fault
+from tests.faults.fault_runs import Call, Fault
 
 CALLS = {
     call.name: call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from tests.faults import advice, exchanges, rebuilds
+from tests.faults import advice, git_faults, rebuilds
 from tests.faults.calls import CALLS, FAULTS
 from tests.faults.table import SAME, Rule, rules
 
@@ -41,7 +41,7 @@ GraphQL have separate hourly limits, and a secondary limit covers both.
 
 def pages() -> dict[Path, str]:
     """The pages as Markdown: the advice for users, and the tables."""
-    tables = [OPENING, *_matrix(), *rebuilds.chapter(), *exchanges.chapter(WHEN), ""]
+    tables = [OPENING, *_matrix(), *rebuilds.chapter(), *git_faults.chapter(WHEN), ""]
     return {PAGE: ADVICE.format(advice="\n".join(advice.chapter())), TABLES: "\n".join(tables)}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.faults.cells import Outcome
+from tests.faults.fault_runs import Outcome
 
 LIST = "list what changed"
 SEVERAL = "comments of several issues"

@@ -16,10 +16,10 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests.fuzz.execution import check_input
 from tests.fuzz.findings import load
-from tests.fuzz.share import Row, share
 from tests.fuzz.targets import TARGETS
-from tests.fuzz.watch import check_input
+from tests.fuzz.worker import Row, share
 
 OUT = Path("build/fuzz")
 

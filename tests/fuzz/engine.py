@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.fuzz.execution import Step, check_input, steps_of
 from tests.fuzz.findings import Finding, save, shrink, size_of
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.seeds import texts
 from tests.fuzz.target import Input, Target
 from tests.fuzz.targets.index import mutate as mutate_files
-from tests.fuzz.watch import Step, check_input, steps_of
 
 SLICE = 2.0
 """Seconds for a target before the next one's turn."""

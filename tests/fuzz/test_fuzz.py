@@ -12,12 +12,12 @@ import pytest
 from tests.examples import THOROUGH
 from tests.fuzz.__main__ import main, replay, table
 from tests.fuzz.engine import Campaign, TargetState, fuzz
+from tests.fuzz.execution import Fault, fault_of, steps_of
 from tests.fuzz.findings import load, save, shrink
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.target import MAX_CHARS, Target, Violated, require, require_storable
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.targets.comment import require_harmless
-from tests.fuzz.watch import Fault, fault_of, steps_of
 
 SEED = 5
 MOMENT = (2 if THOROUGH else 0.5) / 60

@@ -16,7 +16,7 @@ from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, find_top, tracke
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.git.test_checkout import commit, git
 
 PROGRAMS = (

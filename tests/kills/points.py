@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.kills.gated_servers import ANSWERED, ARRIVES, Step
 from tests.kills.repository import SCENARIOS
-from tests.kills.watched import ANSWERED, ARRIVES, Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.fakes.archive import read_archive
 from tests.fakes.state import BOT_LOGIN
+from tests.kills.gated_servers import Gate, WatchedGit, WatchedGitHub
 from tests.kills.process import ROOT, ActionProcess
-from tests.kills.watched import Gate, WatchedGit, WatchedGitHub
 
 SAMPLE = ROOT / "sample"
 COMMAND = "/precedent search SESSION_PATH_MISMATCH cookie path"

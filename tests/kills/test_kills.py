@@ -9,9 +9,9 @@ import pytest
 from tests.examples import share
 from tests.kills.__main__ import summary
 from tests.kills.campaign import Baseline, measure_baseline, perform_kill
+from tests.kills.gated_servers import ANSWERED, ARRIVES, Step
 from tests.kills.points import KillResult, Point, UndisturbedRun, choose_points, place_of
 from tests.kills.repository import prepare
-from tests.kills.watched import ANSWERED, ARRIVES, Step
 
 SEED = 11
 PUSH = "POST /octo-org/linkbarn.git/git-receive-pack"

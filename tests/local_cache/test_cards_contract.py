@@ -14,7 +14,7 @@ from bot.questions.related import expand
 from bot.questions.requests import Cards, WorkRequest
 from bot.questions.what import WhatAnswer, find_what
 from bot.reading.analyzer import terms
-from tests.questions.shelf import NOW, InMemoryCards
+from tests.questions.in_memory_cards import NOW, InMemoryCards
 
 IDS: tuple[CardId, ...] = (1, 14, 17, 26, 42, 48, 49, 50, 51, 73, 999, "42")
 PATHS = ("session.py", "linkbarn/store/session.py", "auth/cookie.py", "COOKIE.py", "nothing.py", "", "/")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.local_cache.sessions import open_session_index
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.sources.session_lines import prompt, write
 
 LONG = "It begins. " + "word " * 60_000 + "It ended well."

@@ -14,8 +14,8 @@ from bot.local_cache.organisation import organisation_folder
 from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
 from bot.questions.thread import visible_data
-from tests.cli.console import Run
-from tests.cli.town import issue, organisation_at
+from tests.cli.organisations import issue, organisation_at
+from tests.cli.program_result import Run
 
 
 @pytest.fixture(scope="module")

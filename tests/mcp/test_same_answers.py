@@ -13,8 +13,8 @@ import pytest
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
-from tests.cli.asked import create_cookie_checkout, git
-from tests.cli.console import ProgramResult, Run
+from tests.cli.checkouts import create_cookie_checkout, git
+from tests.cli.program_result import ProgramResult, Run
 from tests.examples import share
 from tests.sources.session_lines import ISSUE_AGENT, write
 

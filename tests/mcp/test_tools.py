@@ -43,7 +43,7 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.thread import MAX_ANSWER, conversation, limit_size, visible_data
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.memory.remotes import bare_repository, commit
 
 ROOT = Path(__file__).resolve().parents[2]

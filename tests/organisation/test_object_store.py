@@ -15,8 +15,8 @@ from bot.organisation.lance import SEARCH_SECONDS, open_candidates
 from bot.recall.candidates import OrganisationUnavailable
 from tests.examples import examples
 from tests.fakes.s3 import StoredObjects, s3
+from tests.organisation.killed_writers import faults_in_table, race_writers
 from tests.organisation.test_lance import find_ids, thread
-from tests.organisation.writers import faults_in_table, race_writers
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from bot.domain.card import CardId, Ending
 from bot.questions.related import MAX_NEIGHBOURS, PER_HIT, expand
-from tests.questions.shelf import NOW, InMemoryCards, card
+from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
 
 def test_expansion_follows_links_both_ways_and_names_their_kind() -> None:

@@ -20,7 +20,7 @@ from bot.mcp.tools import ToolContext
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from bot.questions.requests import Issue, keys_of, parse_issue
-from tests.cli.console import ProgramResult, Run
+from tests.cli.program_result import ProgramResult, Run
 from tests.memory.remotes import bare_repository, commit
 from tests.memory.samples import issue
 

@@ -15,7 +15,7 @@ from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.smart_search import smart
 from bot.reading.search_query import search_query
-from tests.questions.shelf import NOW, InMemoryCards
+from tests.questions.in_memory_cards import NOW, InMemoryCards
 from tests.recall.samples import at, closed, message, thread
 
 STORE = closed(

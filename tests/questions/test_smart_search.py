@@ -12,7 +12,7 @@ from bot.questions.requests import SmartSearch
 from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
 from bot.questions.worktree_query import is_telling
 from tests.examples import examples
-from tests.questions.shelf import NOW, InMemoryCards, card
+from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
 FILLER = tuple(card(key, f"Filler about subject{key}") for key in range(900, 930))
 LOGIN = Worktree(branch="login-loop")

@@ -17,7 +17,7 @@ from bot.questions.requests import FilesRequest, WorkRequest
 from bot.questions.views import decision_item
 from bot.questions.what import EACH, find_what
 from tests.examples import examples
-from tests.questions.shelf import NOW, InMemoryCards, card
+from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 

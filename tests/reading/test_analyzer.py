@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bot.reading import analyzer
 from bot.reading.analyzer import ANALYSER_VERSION, MAX_TERM, body_terms, terms
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 def test_words_are_stemmed_and_stop_words_dropped() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bot.reading import word_lists
 from bot.reading.analyzer import MAX_TERM, bigrams, fold_word, is_english, matched_part, remove_accents, terms, tokens
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.reading.markdown import without_mail
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 FOOTER = "Reply to this email directly or view it on GitHubhttps://github.com/octo-org/hello-world/issues/1"
 

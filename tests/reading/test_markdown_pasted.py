@@ -3,7 +3,7 @@
 import pytest
 
 from bot.reading.markdown import without_pasted_lines
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 PASTED = [
     "> like #12 it fails",

@@ -6,7 +6,7 @@ import pytest
 
 from bot.reading.markdown import statements
 from tests.examples import share
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
 from bot.reading.passage import ELLIPSIS, MAX_PASSAGE, passage
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 LONG = " ".join(f"word{number}" for number in range(400))
 

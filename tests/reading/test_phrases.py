@@ -16,7 +16,7 @@ from bot.reading.endings.engine import SentenceContext, judge, matches
 from bot.reading.endings.outcome import outcome
 from bot.reading.endings.phrases import FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
 from bot.reading.endings.stems import stems
-from tests.reading.generated import generate_matches
+from tests.reading.regex_samples import generate_matches
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 TOML: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bot.domain.kinds import Kind
 from bot.errors import UserError
 from bot.reading.search_query import MAX_PHRASES, MAX_QUALIFIERS, SearchQuery, fold, search_query
-from tests.questions.shelf import card
-from tests.reading.linear import assert_linear_time
+from tests.questions.in_memory_cards import card
+from tests.reading.linear_time import assert_linear_time
 
 NOW = datetime(2026, 5, 31, 12, tzinfo=UTC)
 DAY = datetime(2026, 5, 3, tzinfo=UTC)

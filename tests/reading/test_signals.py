@@ -17,7 +17,7 @@ from bot.reading.signals import (
     strip_boilerplate,
 )
 from tests.examples import share
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 PYTHON_TRACE = """It dies:
 Traceback (most recent call last):

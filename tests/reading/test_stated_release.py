@@ -11,7 +11,7 @@ from bot.reading.endings.quote import MAX_QUOTE
 from bot.reading.endings.stated_release import StatedRelease, stated_release
 from bot.reading.versions import read_version
 from tests.bench.stated_releases import RELEASED, read_all
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

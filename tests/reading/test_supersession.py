@@ -8,7 +8,7 @@ import pytest
 from bot.domain.thread import Kind, Message, Thread
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.supersession import takebacks
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 from tests.reading.test_decisions import message, thread
 
 REDIS = message("We decided to use Redis.", "hubot", "MEMBER", 1, 11)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.reading.pages import upgrade_note
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from bot.server.database import Database
 from tests.fakes.github import FakeGitHub
 from tests.server import postgres
-from tests.server.places import OTHER, AppEnvironment, make_environment
+from tests.server.app_environment import OTHER, AppEnvironment, make_environment
+from tests.server.harness import ServerHarness
 from tests.server.queues import Queue, copy_database, queue_in_database, template_file
-from tests.server.town import ServerHarness
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 

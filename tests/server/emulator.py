@@ -21,7 +21,7 @@ from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
 from tests.ports import free_port
-from tests.server.stage import APP, REPOSITORY, ROOT, SECRET, SLUG, ServerStage, until
+from tests.server.server_process import APP, REPOSITORY, ROOT, SECRET, SLUG, ServerStage, until
 
 VERSION = "0.12.2"
 NODE_VERSION = "24.19.0"

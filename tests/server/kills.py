@@ -40,7 +40,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.aftermath import (
+from tests.server.kill_checks import (
     Kill,
     Run,
     Sent,
@@ -50,7 +50,7 @@ from tests.server.aftermath import (
     overlap_faults,
     restart_delays,
 )
-from tests.server.stage import APP, READY, SLUG, STANDIN, ServerStage, until
+from tests.server.server_process import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
     from tests.kills.repository import Repository

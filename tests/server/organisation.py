@@ -18,7 +18,7 @@ from bot.server.organisation_guard import OrganisationGuard
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
-from tests.server.town import ServerHarness
+from tests.server.harness import ServerHarness
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from bot.server.access import Access, AccessDenied, Role, has_credentials, is_from_own_page, role_of
 from bot.server.options import ServerOptions
 from tests.server.client import PASSWORD, auth_headers, request_once
-from tests.server.doorway import web_process
+from tests.server.web_process import web_process
 
 OPERATOR = "close sesame, please"
 OPTIONS = ServerOptions(status_password=PASSWORD, operator_password=OPERATOR)

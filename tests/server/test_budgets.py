@@ -25,8 +25,8 @@ from bot.server.status_page import status_page
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
+from tests.server.harness import HISTORY_AGE, ServerHarness
 from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, take_lease
-from tests.server.town import HISTORY_AGE, ServerHarness
 
 
 def ends(at: Instant) -> datetime:

@@ -13,8 +13,8 @@ from bot.server.dead_page import GROUPS, NEWEST, DeadView, dead_page, parse_oper
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.model import Result, RunReport
 from bot.server.status_page import PAGE, dead_link, delivery_page, policy, status_page
-from tests.server.gallery import NOW, PastDelivery, SampleInbox, empty_inbox, issue_opened, sample_inbox
 from tests.server.queues import take_lease
+from tests.server.sample_inbox import NOW, PastDelivery, SampleInbox, empty_inbox, issue_opened, sample_inbox
 from tests.server.test_status_page import links, text_of
 
 AWAY, DENIED = "GitHub did not answer (502): tried 8 times", "the token may not do this: issues: write"

@@ -21,8 +21,8 @@ from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.evaluation.test_report_browser import TOO_WIDE, WATCH
 from tests.server.client import Answer, auth_headers, open_connections, request_once
-from tests.server.doorway import web_process
 from tests.server.queues import take_lease, until
+from tests.server.web_process import web_process
 from tools.screenshot import Tab, find_chromium
 from tools.screenshot import running as browser_process
 

@@ -22,9 +22,9 @@ from bot.server.inbox import Inbox
 from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
-from tests.cli.console import ProgramResult, Run
-from tests.server.own_log import own_log
+from tests.cli.program_result import ProgramResult, Run
 from tests.server.queues import keys, take_lease
+from tests.server.restored_log import own_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)

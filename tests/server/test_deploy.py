@@ -19,8 +19,8 @@ from bot.server.options import ServerOptions, is_secret, variable
 from bot.server.webhook import OF_INSTALLATION, OF_REPOSITORY
 from bot.settings.schema import rules
 from tests.container.engine import Engine
-from tests.server.contained import IMAGE, ContainerStage, service
-from tests.server.stage import SLUG
+from tests.server.server_container import IMAGE, ContainerStage, service
+from tests.server.server_process import SLUG
 
 ROOT = Path(__file__).resolve().parents[2]
 ALWAYS_DELIVERED = {"installation", "installation_repositories"}

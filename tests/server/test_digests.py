@@ -19,10 +19,10 @@ from bot.server.model import DAY, RepositoryKey
 from bot.server.status_page import server_digest_page, status_page
 from tests.questions.digest_samples import SINCE, create_memory, report
 from tests.server.client import auth_headers, request_once
-from tests.server.doorway import web_process
-from tests.server.gallery import NOW, SampleInbox, sample_inbox
+from tests.server.harness import ServerHarness
+from tests.server.sample_inbox import NOW, SampleInbox, sample_inbox
 from tests.server.test_status_page import WELL, links, text_of
-from tests.server.town import ServerHarness
+from tests.server.web_process import web_process
 
 KEY = RepositoryKey(1, 17)
 HOME = "https://github.com/octo-org/compass"

@@ -13,8 +13,8 @@ import pytest
 
 from bot.server.model import Delivery
 from tests.server.queues import take_lease
-from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
-from tests.server.standin import RUNS
+from tests.server.server_process import APP, ROOT, STANDIN, ServerStage, until
+from tests.server.stub_server import RUNS
 
 pytestmark = pytest.mark.slow
 

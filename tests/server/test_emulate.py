@@ -15,7 +15,7 @@ from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
 from tests.server.emulator import INSTALLATION, VERSION, EmulatedStage, EmulatorProcess, missing
-from tests.server.stage import APP, REPOSITORY, ROOT, SECRET, until
+from tests.server.server_process import APP, REPOSITORY, ROOT, SECRET, until
 
 WHY_NOT = missing()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT or "it is here")]

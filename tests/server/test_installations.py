@@ -8,7 +8,7 @@ from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
 from bot.server.installation_events import PLACES, apply_installation_events
 from bot.server.model import Priority, RepositoryKey, RunReport
-from tests.server.places import AppEnvironment, receive_sent
+from tests.server.app_environment import AppEnvironment, receive_sent
 from tests.server.queues import keys, take_lease
 
 HELLO, OTHER = "octocat/hello-world", "octocat/other"

@@ -10,7 +10,7 @@ from bot.github.events import Event
 from bot.server.model import Delivery, RepositoryKey
 from tests.examples import THOROUGH, share
 from tests.fakes.github import FakeGitHub
-from tests.server.aftermath import (
+from tests.server.kill_checks import (
     Kill,
     Run,
     Sent,

@@ -14,9 +14,9 @@ from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.server.client import Answer, Sent, burst, request_once
-from tests.server.doorway import web_process
-from tests.server.loading import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
+from tests.server.load_checks import Findings, deliveries, examine, journal_workers, milliseconds, wait_until_done
 from tests.server.queues import FileInbox, keys, take_lease
+from tests.server.web_process import web_process
 
 PAGES = ("/", "/?state=waiting&repository=1-100&before=99", "/deliveries/1", "/metrics", "/healthz")
 

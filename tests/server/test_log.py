@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bot.server.log import HIDDEN, MOST, LogFormatter, log_fields, run_guarded, write_logs
 from bot.server.options import Misconfigured
-from tests.server.own_log import own_log
+from tests.server.restored_log import own_log
 
 SECRET = "It's a Secret to Everybody"
 

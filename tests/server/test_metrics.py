@@ -18,7 +18,7 @@ from bot.server.metrics import DELIVERIES, QUICK, ReceiveHistogram, render
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
 from bot.server.scope import EVERYTHING
-from tests.server.gallery import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox
+from tests.server.sample_inbox import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

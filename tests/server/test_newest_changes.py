@@ -8,7 +8,7 @@ from bot.server import resync as module
 from bot.server.model import DAY, MINUTE, Grant, RepositoryKey
 from bot.server.resync import NewestChanges, Resync
 from tests.fakes.github import FakeGitHub
-from tests.server.places import HELLO, OTHER, AppEnvironment, resync, set_cursor
+from tests.server.app_environment import HELLO, OTHER, AppEnvironment, resync, set_cursor
 
 QUARTER = 15 * MINUTE
 

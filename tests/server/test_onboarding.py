@@ -34,13 +34,13 @@ from bot.server.web import Webhook
 from bot.server.webhook import receive
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import git
+from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.client import delivery_headers, issue_event
-from tests.server.doorway import make_web_context
-from tests.server.places import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
+from tests.server.harness import HISTORY_AGE, ServerHarness
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival
 from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
-from tests.server.town import HISTORY_AGE, ServerHarness
+from tests.server.web_process import make_web_context
 
 ROOT = Path(__file__).resolve().parents[2]
 UNREAD = RunReport(is_unread=True, history=HistoryPart(100, 900, 800), threads=100)

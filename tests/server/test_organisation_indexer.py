@@ -28,10 +28,10 @@ from bot.server.resync import Resync
 from bot.server.worker import HANGING
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
+from tests.server.app_environment import APP
+from tests.server.harness import ServerHarness
 from tests.server.organisation import HarnessIndex
-from tests.server.places import APP
 from tests.server.queues import keys
-from tests.server.town import ServerHarness
 
 QUESTION = "Where should sessions live?"
 

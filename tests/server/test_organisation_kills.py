@@ -19,7 +19,7 @@ from tests.examples import share
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server import postgres
-from tests.server.stage import APP, READY, ServerStage, until
+from tests.server.server_process import APP, READY, ServerStage, until
 
 DATABASES = [False, pytest.param(True, marks=pytest.mark.postgres)]
 AGO = 100 * 24 * 3600

@@ -18,7 +18,7 @@ from bot.server.organisation_register import OrganisationRegister
 from bot.settings.schema import Settings
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.server.town import ServerHarness
+from tests.server.harness import ServerHarness
 
 pytestmark = [
     pytest.mark.slow,

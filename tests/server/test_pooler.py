@@ -18,13 +18,13 @@ import pytest
 from bot.server.database import VERSION
 from bot.server.queue import LEASE
 from tests.fakes.payloads import EventfulProject
-from tests.server import bouncer, postgres
-from tests.server.bouncer import Bouncer
-from tests.server.stage import APP, ROOT, STANDIN, ServerStage, until
-from tests.server.standin import RUNS
+from tests.server import pgbouncer, postgres
+from tests.server.pgbouncer import Bouncer
+from tests.server.server_process import APP, ROOT, STANDIN, ServerStage, until
+from tests.server.stub_server import RUNS
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
-pooled = pytest.mark.skipif(bouncer.program() is None, reason="PgBouncer is not installed")
+pooled = pytest.mark.skipif(pgbouncer.program() is None, reason="PgBouncer is not installed")
 
 MOST = 3
 """Connections of a worker to PostgreSQL."""
@@ -46,7 +46,7 @@ database.make_tables()
 
 @pytest.fixture
 def pooler(postgres_server: postgres.Server) -> Iterator[Bouncer]:
-    with bouncer.start_bouncer(postgres_server.url) as started:
+    with pgbouncer.start_bouncer(postgres_server.url) as started:
         yield started
 
 

@@ -18,7 +18,7 @@ from bot.server.rate_limiter import (
     PasswordLimiter,
 )
 from tests.server.client import PASSWORD, Answer, Connection, auth_headers
-from tests.server.doorway import web_process
+from tests.server.web_process import web_process
 
 DAY = 86_400
 

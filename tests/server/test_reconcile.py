@@ -24,8 +24,8 @@ from bot.server.reconcile import NOTHING, PAUSES, TROUBLE, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
+from tests.server.harness import HISTORY_AGE, ServerHarness
 from tests.server.queues import FileInbox, keys, take_lease
-from tests.server.town import HISTORY_AGE, ServerHarness
 
 AWAY = "the database is away"
 

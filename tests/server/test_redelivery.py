@@ -10,7 +10,14 @@ from bot.server.model import RepositoryKey
 from bot.server.resync import LOST, MINUTE, MOST_REQUESTED, TRIES, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
-from tests.server.places import APP, AppEnvironment, DeliveryEndpoint, make_environment, open_issues, run_resync
+from tests.server.app_environment import (
+    APP,
+    AppEnvironment,
+    DeliveryEndpoint,
+    make_environment,
+    open_issues,
+    run_resync,
+)
 
 HELLO = "octocat/hello-world"
 HOUR = 60 * MINUTE

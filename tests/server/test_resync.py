@@ -17,7 +17,7 @@ from bot.server.resync import DAY, INDEX_LEFT, MINUTE, QUARTER, QUARTERS, DriftC
 from bot.server.resync import MOST as MOST_REPOSITORIES
 from bot.server.scope import EVERYTHING
 from tests.github.keys import key_pair
-from tests.server.places import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
+from tests.server.app_environment import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
 from tests.server.queues import keys, take_lease
 
 

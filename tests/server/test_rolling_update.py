@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.server.database import VERSION, Database
-from tests.server.stage import ROOT, SLUG, ServerStage
-from tests.upgrades import fleet
+from tests.server.server_process import ROOT, SLUG, ServerStage
+from tests.upgrades import old_programs
 
 OLD, TABLES = "clusters", 4
 """A release with an earlier version of the tables, and that version."""
@@ -39,7 +39,7 @@ def open_issue(stage: ServerStage) -> int:
 def test_deliveries_are_done_once_while_old_and_new_processes_share_a_database(
     stage: ServerStage, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    stage.code = old = fleet.checkout(OLD, tmp_path_factory)
+    stage.code = old = old_programs.checkout(OLD, tmp_path_factory)
     stage.start()
     stage.wait_for_resync()
     with closing(Database(stage.database)) as database:

@@ -23,7 +23,7 @@ from bot.server.options import ServerOptions, read_options, variable
 from bot.server.secret_files import EVERY, SecretFiles
 from tests.github.keys import key_pair
 from tests.server import client
-from tests.server.stage import APP, SECRET, ServerStage, until
+from tests.server.server_process import APP, SECRET, ServerStage, until
 
 FIRST, SECOND, THIRD = SECRET, "Sesame, now with more seeds", "Poppy, which is the third"
 PASSWORD, OPERATOR = "open sesame, please", "close sesame, please"

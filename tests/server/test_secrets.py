@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.github.keys import key_pair
-from tests.server.stage import REPOSITORY, SECRET, STANDIN, ServerStage
+from tests.server.server_process import REPOSITORY, SECRET, STANDIN, ServerStage
 
 pytestmark = pytest.mark.slow
 

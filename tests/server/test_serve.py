@@ -28,7 +28,7 @@ from bot.server.processes import RESYNC, RESYNC_DELAY
 from bot.server.startup_check import SPACE, OutsideChecks, StartupProblem, examine, filesystem, raise_problems
 from tests.github.keys import key_pair
 from tests.server.client import auth_headers, request_once
-from tests.server.stage import APP, ROOT, SLUG, ServerStage
+from tests.server.server_process import APP, ROOT, SLUG, ServerStage
 
 HEALTHY = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS | OPTIONAL)
 

@@ -33,7 +33,7 @@ from bot.server.spans import (
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 from tests.server.collector import Collector
-from tests.server.stage import ROOT
+from tests.server.server_process import ROOT
 
 __all__ = ["github"]
 

@@ -33,7 +33,8 @@ from bot.server.status_page import (
     status_page,
     style,
 )
-from tests.server.gallery import (
+from tests.server.queues import take_lease
+from tests.server.sample_inbox import (
     DAY,
     NOW,
     OPTIONS,
@@ -44,7 +45,6 @@ from tests.server.gallery import (
     issue_opened,
     sample_inbox,
 )
-from tests.server.queues import take_lease
 
 WELL = [Check("queue", True, "nothing is waiting")]
 DELIVERY = Delivery(5, "7:guid", RepositoryKey(1, 17), issue_opened(12), "octo-org/compass", True, "done", NOW - 90_000)

@@ -16,7 +16,7 @@ from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import readiness_checks
 from bot.server.status_page import delivery_page, server_digest_page, status_page
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched
-from tests.server.gallery import NOW, OPTIONS, SampleInbox, empty_inbox, hostile_inbox, sample_inbox
+from tests.server.sample_inbox import NOW, OPTIONS, SampleInbox, empty_inbox, hostile_inbox, sample_inbox
 from tests.server.test_dead_page import AWAY, DENIED, HOSTILE, inbox_with_dead
 from tools.screenshot import Browser, find_chromium, running
 

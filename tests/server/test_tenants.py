@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.server.model import RepositoryKey
-from tests.server.town import ServerHarness
+from tests.server.harness import ServerHarness
 
 PROMISE = timedelta(seconds=200)
 """After which the next run posts a comment that another run promised and did not post."""

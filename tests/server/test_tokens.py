@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.github.keys import key_pair
-from tests.server.places import APP
+from tests.server.app_environment import APP
+from tests.server.harness import ServerHarness
 from tests.server.queues import Queue
-from tests.server.town import ServerHarness
 
 SECRET = "the secret of all deliveries"
 WRAPPER = """#!/bin/sh

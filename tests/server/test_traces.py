@@ -15,8 +15,8 @@ from bot.server.delivery_context import TRACE
 from tests.server.client import delivery_headers, issue_event, request_once
 from tests.server.collector import Collector, ReceivedSpan
 from tests.server.conftest import KINDS
-from tests.server.stage import READY, REPOSITORY, SLUG, ServerStage, until
-from tests.server.test_story import DECISION, add_history
+from tests.server.server_process import READY, REPOSITORY, SLUG, ServerStage, until
+from tests.server.test_same_comments_as_action import DECISION, add_history
 
 pytestmark = pytest.mark.slow
 

@@ -28,7 +28,7 @@ from tests.server.client import (
     request_once,
     signature,
 )
-from tests.server.doorway import web_process
+from tests.server.web_process import web_process
 
 MB = 1024 * 1024
 

@@ -20,7 +20,7 @@ from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Resul
 from bot.server.queue import LEASE, WorkQueue
 from bot.server.worker import HANGING, LOST, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
-from tests.server.stage import ServerStage
+from tests.server.server_process import ServerStage
 
 REPOSITORY = RepositoryKey(17, 4)
 HANGS = RepositoryKey(17, 99)

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.simulator.program import HistoryResult, Summary, get_workspace, play, play_all, remove_workspace
+from tests.simulator.runner import HistoryResult, Summary, get_workspace, play, play_all, remove_workspace
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:

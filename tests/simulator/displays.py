@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bot.comment.marker import read_seal
 from bot.pipeline.outbox import NOTHING
 from tests.fakes.state import Comment
-from tests.simulator.eye import OURS
+from tests.simulator.observed_github import OURS
 from tests.simulator.scene import Scene, is_ours
 
 NOTE = re.compile(r"\bnote \d{4}\b")

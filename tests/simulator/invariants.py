@@ -17,10 +17,10 @@ from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest
 from bot.recall.library import similar_query
-from tests.simulator.bare import NONE, Bare, Move
+from tests.simulator.bare_repository import NONE, Bare, Move
 from tests.simulator.displays import stale_displays
-from tests.simulator.eye import OURS
 from tests.simulator.memories import differences, missed_changes, open_memory, posted_comments
+from tests.simulator.observed_github import OURS
 from tests.simulator.scene import REPOSITORY, RunResult, Scene
 
 FRESH = timedelta(hours=24)

@@ -15,7 +15,7 @@ from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
 from tests.fakes.archive import export_thread
 from tests.fakes.state import Issue
-from tests.simulator.eye import OURS, Key
+from tests.simulator.observed_github import OURS, Key
 from tests.simulator.scene import REPOSITORY, Scene
 
 REFERENCES = ("cross-referenced", "referenced")

@@ -23,8 +23,8 @@ from pathlib import Path
 from bot.action.main import run
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
-from tests.simulator.bare import SETTINGS, Bare
-from tests.simulator.eye import ObservedGitHub, RunRequests
+from tests.simulator.bare_repository import SETTINGS, Bare
+from tests.simulator.observed_github import ObservedGitHub, RunRequests
 from tests.simulator.points import Crash, Points, armed
 
 REPOSITORY = "octo-org/hello-world"

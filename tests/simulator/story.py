@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.simulator.displays import is_shown
-from tests.simulator.eye import ObservedGitHub
 from tests.simulator.memories import has_pending_work
+from tests.simulator.observed_github import ObservedGitHub
 from tests.simulator.people import EARLY_CHANGES, STEPS, SUBJECTS, People, add_earlier_issues, make_small_change
 from tests.simulator.points import Points
 from tests.simulator.scene import Delivery, RunResult, Scene, Workspace, commit_to_main

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.examples import share
-from tests.simulator.everywhere import SCENARIOS, crash_everywhere, is_squashed
+from tests.simulator.crash_points import SCENARIOS, crash_everywhere, is_squashed
 from tests.simulator.planted import BUGS, Bug, hunt
-from tests.simulator.program import get_workspace, play_twice, remove_workspace
+from tests.simulator.runner import get_workspace, play_twice, remove_workspace
 from tests.simulator.scene import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

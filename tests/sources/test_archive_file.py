@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.errors import UserError
 from bot.sources import archive_file
 from bot.sources.archive_file import MAX_LINE, read_archive
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 
 MB = 1024 * 1024
 

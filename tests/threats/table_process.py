@@ -20,7 +20,7 @@ OWN_GIT = "tests/git/test_repository.py::"
 BAD = "tests/acceptance/test_bad_input.py::"
 RECEIVE = "tests/server/test_webhook.py::"
 WEB = "tests/server/test_web.py::"
-CROWDS = "tests/server/test_crowds.py::"
+CROWDS = "tests/server/test_slow_senders.py::"
 TENANTS = "tests/server/test_tenants.py::"
 SCOPE = "tests/organisation/test_scope.py::"
 STORY = "tests/server/test_organisation_story.py::"
@@ -28,7 +28,7 @@ LOCAL = "tests/local_cache/test_local_memory.py::"
 CHECKED_OUT = "tests/local_cache/test_local_memory_settings.py::"
 FOLDER = "tests/memory/test_folder_store.py::"
 LANCE = "tests/organisation/test_lance.py::"
-STANDING = "tests/acceptance/test_standing.py::"
+STANDING = "tests/acceptance/test_comment_updates.py::"
 
 ROWS = (
     Threat(
@@ -238,7 +238,7 @@ ROWS = (
         "The Action reads only its own repository (for a server, see 37). The next run removes edited, deleted or "
         "moved text; a squash removes its history.",
         (
-            "tests/threats/test_taken_back.py::test_edited_or_deleted_text_is_gone_and_deleting_the_branch_erases_history",
+            "tests/threats/test_removed_secrets.py::test_edited_or_deleted_text_is_gone_and_deleting_the_branch_erases_history",
             f"{PRIVATE}test_a_deleted_issue_leaves_the_tip_and_with_the_next_squash_the_history",
             f"{PRIVATE}test_a_transferred_issue_is_gone_from_memory",
             f"{PRIVATE}test_an_issue_of_another_repository_is_never_fetched_stored_or_shown",

@@ -19,7 +19,7 @@ from bot.git.repository import TreeTooLarge
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
 from tests.memory.remotes import HostedRepository, git
-from tests.threats.packed import (
+from tests.threats.git_objects import (
     FILE,
     FOLDER,
     LINK,

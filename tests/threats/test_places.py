@@ -14,7 +14,7 @@ from tests.comment.contexts import closed_match, quoted_outcome
 from tests.comment.detector import report
 from tests.examples import examples, share
 from tests.threats.corpus import CORPUS, DEFINITIONS, RUNS, UNSEEN, repeat
-from tests.threats.places import (
+from tests.threats.published_places import (
     ALLOWED,
     HARMLESS,
     PLACES,

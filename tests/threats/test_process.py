@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.stage import REPOSITORY
+from tests.threats.action_process import DECISION, SECRETS, ActionRun, Scene, leaks, open_scene
 from tests.threats.runner import commands, read_outputs_file
-from tests.threats.scene import DECISION, SECRETS, ActionRun, Scene, leaks, open_scene
 
 pytestmark = pytest.mark.slow
 

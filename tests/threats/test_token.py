@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.examples import share
+from tests.threats.action_process import SECRETS, ActionRun, Scene, leaks, open_scene, spellings
 from tests.threats.echo import ANSWERS, EchoServer
-from tests.threats.scene import SECRETS, ActionRun, Scene, leaks, open_scene, spellings
 
 pytestmark = pytest.mark.slow
 

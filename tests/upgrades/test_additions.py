@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.acceptance.stage import REPOSITORY, Stage
-from tests.upgrades import past
-from tests.upgrades.past import BRANCH
+from tests.upgrades import old_branch
+from tests.upgrades.old_branch import BRANCH
 
 ADDED = {
     "later/0000.jsonl": '{"id":1,"more":"of it"}\n',
@@ -29,7 +29,7 @@ POLL = {"author": "hubot", "created_at": "2026-01-02T00:00:00Z", "id": 90, "kind
 @pytest.mark.slow
 def test_additions_of_a_later_version_stay_where_nothing_changes(stage: Stage) -> None:
     assert stage.act("schedule") == 0
-    branch_files = past.files(stage)
+    branch_files = old_branch.files(stage)
     record = json.loads(branch_files["records/0000/2.json"]) | {"later": {"more": ["of it"]}}
     manifest = json.loads(branch_files["manifest.json"]) | {"later": 1}
     planted = {**ADDED, "records/0000/2.json": json.dumps(record), "records/0000/90.json": json.dumps(POLL)}
@@ -41,7 +41,7 @@ def test_additions_of_a_later_version_stay_where_nothing_changes(stage: Stage) -
     assert stage.act("issues", "opened", number) == 0
     assert len(stage.comments(number)) == 1
     assert changed_files(planted, stage) == []
-    assert b"later" not in past.files(stage)["manifest.json"]
+    assert b"later" not in old_branch.files(stage)["manifest.json"]
 
     assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
     assert changed_files(planted, stage) == ["comments/0000.jsonl"], (
@@ -51,5 +51,5 @@ def test_additions_of_a_later_version_stay_where_nothing_changes(stage: Stage) -
 
 def changed_files(planted: Mapping[str, str], stage: Stage) -> list[str]:
     """The files that no longer contain their planted text."""
-    branch_files = past.files(stage)
+    branch_files = old_branch.files(stage)
     return [path for path, text in planted.items() if text not in branch_files[path].decode()]

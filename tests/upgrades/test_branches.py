@@ -17,9 +17,9 @@ from bot.memory.shards import DIGESTS, read_lines
 from bot.reading.digest import digest
 from bot.recall.library import similar_query
 from tests.acceptance.stage import REPOSITORY, Stage, summary
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 from tests.simulator.memories import differences
-from tests.upgrades import past
+from tests.upgrades import old_branch
 
 pytestmark = pytest.mark.slow
 PUSHES = "POST *git-receive-pack"
@@ -29,14 +29,14 @@ bot/index/protocol.py: then the index is made anew from the records, and the dig
 REMADE = "The index was made by"
 
 
-@pytest.fixture(params=past.NAMES)
+@pytest.fixture(params=old_branch.NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def old_stage(name: str, tmp_path: Path) -> Iterator[Stage]:
-    with past.restored(name, tmp_path / "then") as stage:
+    with old_branch.restored(name, tmp_path / "then") as stage:
         yield stage
 
 
@@ -52,8 +52,8 @@ def run_later(stage: Stage, event: str = "schedule") -> int:
 
 
 def test_an_upgrade_loses_nothing_is_reported_in_one_line_and_happens_once(old_stage: Stage) -> None:
-    before, comments_before = past.files(old_stage), past.count_comments(old_stage)
-    manifest_before = past.manifest(before)
+    before, comments_before = old_branch.files(old_stage), old_branch.count_comments(old_stage)
+    manifest_before = old_branch.manifest(before)
     assert add_comment(old_stage, 75) == 0  # on an issue without pending work
     run_summary = summary(old_stage)
     learns = not manifest_before.learned_from  # and rebuilds the index for that
@@ -63,35 +63,35 @@ def test_an_upgrade_loses_nothing_is_reported_in_one_line_and_happens_once(old_s
     )
     assert run_later(old_stage) == 0
     assert REMADE not in summary(old_stage)
-    once = past.files(old_stage)
+    once = old_branch.files(old_stage)
     check_nothing_lost(before, once)
-    assert past.manifest(once).pending == ()
-    assert {number for number, reply in past.count_comments(old_stage) if not reply} - {76} == {
+    assert old_branch.manifest(once).pending == ()
+    assert {number for number, reply in old_branch.count_comments(old_stage) if not reply} - {76} == {
         74
     }  # 76: if it still has a match
-    assert set(past.count_comments(old_stage).values()) == {1}
-    assert comments_before.keys() <= past.count_comments(old_stage).keys()
+    assert set(old_branch.count_comments(old_stage).values()) == {1}
+    assert comments_before.keys() <= old_branch.count_comments(old_stage).keys()
     check_memory_matches(old_stage, once)
     assert run_later(old_stage) == 0
-    twice = past.files(old_stage)
+    twice = old_branch.files(old_stage)
     assert [path for path in once.keys() | twice.keys() if once.get(path) != twice.get(path)] in ([], ["manifest.json"])
     check_index_equals_a_rebuilt_one(old_stage.memory())
 
 
 def check_nothing_lost(before: dict[str, bytes], after: dict[str, bytes], *changed: int) -> None:
     """Every thread, answer and request is still there, unchanged or further along; ``changed`` threads may differ."""
-    old, new = past.records(before), past.records(after)
+    old, new = old_branch.records(before), old_branch.records(after)
     assert {key for key in old if isinstance(old[key], Tombstone)} == {
         key for key in new if isinstance(new[key], Tombstone)
     }
     assert [key for key in old if new[key] != old[key] and key not in {74, 75, 76, *changed}] == []
-    for key, was in past.answers(before).items():
-        now = past.answers(after)[key]
+    for key, was in old_branch.answers(before).items():
+        now = old_branch.answers(after)[key]
         assert (now.state if was.state != "pending" else "said") == ("said" if was.state == "pending" else was.state)
         assert was.comment_id in (None, now.comment_id)
         assert now.at >= was.at
-    for key, request in past.requests(before).items():
-        now = past.requests(after)[key]
+    for key, request in old_branch.requests(before).items():
+        now = old_branch.requests(after)[key]
         assert replace(now, reply_id=None, trying_since=None) == replace(
             request, reply_id=None, trying_since=None, state="done"
         )
@@ -100,7 +100,7 @@ def check_nothing_lost(before: dict[str, bytes], after: dict[str, bytes], *chang
 
 def check_memory_matches(stage: Stage, branch_files: dict[str, bytes]) -> None:
     """The memory holds the latest state of every issue, and its digests match its records."""
-    records, manifest = past.records(branch_files), past.manifest(branch_files)
+    records, manifest = old_branch.records(branch_files), old_branch.manifest(branch_files)
     issues = [issue for issue in stage.github.repo.issues.values() if issue.pull is None]
     assert [difference for issue in issues for difference in differences(records.get(issue.number), issue)] == []
     threads = [record for record in records.values() if isinstance(record, Thread)]
@@ -127,29 +127,35 @@ def search_hits(memory: Memory, threads: list[Thread]) -> dict[ThreadId, set[Thr
 
 
 def test_an_upgrade_is_one_push_or_none(old_stage: Stage) -> None:
-    before, files, comments_before = past.tip(old_stage), past.files(old_stage), past.count_comments(old_stage)
+    before, files, comments_before = (
+        old_branch.tip(old_stage),
+        old_branch.files(old_stage),
+        old_branch.count_comments(old_stage),
+    )
     old_stage.git.faults.add(PUSHES, "5xx", times=None)
     assert add_comment(old_stage) == 1
-    assert (past.tip(old_stage), past.count_comments(old_stage)) == (before, comments_before)
+    assert (old_branch.tip(old_stage), old_branch.count_comments(old_stage)) == (before, comments_before)
     old_stage.git.faults.clear()
     old_stage.git.faults.add(PUSHES, "5xx", times=None, after=1)
     add_comment(old_stage)
-    assert past.git(old_stage, "rev-list", "--count", f"{before}..{past.BRANCH}").strip() == "1"
+    assert old_branch.git(old_stage, "rev-list", "--count", f"{before}..{old_branch.BRANCH}").strip() == "1"
     assert old_stage.memory().search(similar_query(old_stage.memory().records([74])[74]))
     assert old_stage.memory().notes == []
     old_stage.git.faults.clear()
     assert run_later(old_stage) == 0
     assert run_later(old_stage) == 0  # a reply is noticed only by the next run
-    check_nothing_lost(files, past.files(old_stage))
-    assert set(past.count_comments(old_stage).values()) == {1}
+    check_nothing_lost(files, old_branch.files(old_stage))
+    assert set(old_branch.count_comments(old_stage).values()) == {1}
 
 
 def test_two_upgrades_of_one_branch_give_the_same_bytes(name: str, tmp_path: Path) -> None:
     branches = []
     for folder in ("one", "two"):
-        with past.restored(name, tmp_path / folder) as stage:
+        with old_branch.restored(name, tmp_path / folder) as stage:
             assert add_comment(stage) == 0
-            branches.append({path: data for path, data in past.files(stage).items() if path != "model/backtest.json"})
+            branches.append(
+                {path: data for path, data in old_branch.files(stage).items() if path != "model/backtest.json"}
+            )
     one, two = branches
     for each in branches:
         manifest = json.loads(each["manifest.json"])
@@ -159,9 +165,9 @@ def test_two_upgrades_of_one_branch_give_the_same_bytes(name: str, tmp_path: Pat
 
 
 def test_a_folder_with_an_old_branch_can_be_searched_and_filled(name: str, tmp_path: Path, call: Run) -> None:
-    with past.restored(name, tmp_path / "then") as stage:
+    with old_branch.restored(name, tmp_path / "then") as stage:
         store = tmp_path / "store"
-        past.git(stage, "worktree", "add", "--quiet", "--detach", str(store), past.BRANCH)
+        old_branch.git(stage, "worktree", "add", "--quiet", "--detach", str(store), old_branch.BRANCH)
         result = call("search", "sessions restart", "--store", store, "--json")
         assert 14 in [each["id"] for each in result.data]
         assert FolderStore(store).open().paths("records")

@@ -16,10 +16,10 @@ from bot.mcp.server import OFFERED, answer
 from bot.mcp.tools import ToolContext
 from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage
-from tests.cli.console import ProgramResult, Run
+from tests.cli.program_result import ProgramResult, Run
 from tests.local_cache.test_local_memory import clone
-from tests.server.town import ServerHarness
-from tests.upgrades import past
+from tests.server.harness import ServerHarness
+from tests.upgrades import old_branch
 
 LINE = (
     "the memory has format 2, which a newer Precedent wrote; this one reads up to 1; "
@@ -144,8 +144,8 @@ def stage(stage: Stage) -> Stage:
 
 
 def write_newer_format(stage: Stage) -> None:
-    content = json.loads(past.git(stage, "show", f"{past.BRANCH}:manifest.json")) | {"format": FORMAT + 1}
-    stage.git.commit("octo-org/hello-world", "manifest.json", json.dumps(content), f"refs/heads/{past.BRANCH}")
+    content = json.loads(old_branch.git(stage, "show", f"{old_branch.BRANCH}:manifest.json")) | {"format": FORMAT + 1}
+    stage.git.commit("octo-org/hello-world", "manifest.json", json.dumps(content), f"refs/heads/{old_branch.BRANCH}")
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def write_newer_format(stage: Stage) -> None:
 )
 def test_the_action_writes_nothing_and_posts_nothing(run: str, stage: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     stage.github.clock.advance(300)
-    before, comments_before = past.tip(stage), past.count_comments(stage)
+    before, comments_before = old_branch.tip(stage), old_branch.count_comments(stage)
     comment = stage.github.comment(3, "octocat", "/precedent search sessions")
     stage.github.mark()
     stage.git.mark()
@@ -169,7 +169,7 @@ def test_the_action_writes_nothing_and_posts_nothing(run: str, stage: Stage, cap
     errors = [line for line in capfd.readouterr().out.splitlines() if line.startswith("::error::")]
     assert errors == [f"::error::{LINE}"]
     assert stage.summary.read_text(encoding="utf-8").count("a newer Precedent wrote") == 1
-    assert (past.tip(stage), past.count_comments(stage)) == (before, comments_before)
+    assert (old_branch.tip(stage), old_branch.count_comments(stage)) == (before, comments_before)
     assert (stage.git.pushes, stage.github.writes) == (0, 0)
     assert stage.outputs()["spoke"] == "false"
 
@@ -187,15 +187,15 @@ def test_the_missed_event_is_handled_once_the_newer_program_runs(stage: Stage, m
 def test_a_command_in_a_checkout_fails_with_the_line_after_an_older_fetch(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Run
 ) -> None:
-    now = past.tip(stage)
-    past.git(stage, "update-ref", f"refs/heads/{past.BRANCH}", f"{now}^")
+    now = old_branch.tip(stage)
+    old_branch.git(stage, "update-ref", f"refs/heads/{old_branch.BRANCH}", f"{now}^")
     stage.git.commit("octo-org/hello-world", "README.md", "# Hello\n")
     monkeypatch.chdir(clone(str(stage.bare), tmp_path / "checkout"))
     assert call("search", "sessions").code == 0
-    past.git(stage, "update-ref", f"refs/heads/{past.BRANCH}", now)
+    old_branch.git(stage, "update-ref", f"refs/heads/{old_branch.BRANCH}", now)
     check_refused(call("search", "sessions", "--refresh"), "search")
     check_refused(call("show", "1", "--refresh"), "show")
-    past.git(stage, "update-ref", f"refs/heads/{past.BRANCH}", f"{now}^")
+    old_branch.git(stage, "update-ref", f"refs/heads/{old_branch.BRANCH}", f"{now}^")
     assert call("search", "sessions", "--refresh").code == 0
 
 
@@ -208,7 +208,7 @@ def test_the_server_refuses_a_repository_with_a_newer_memory_and_serves_the_othe
         for project in (old, new):
             harness.ask(project)
         harness.settle()
-        harness.git.commit("octo-org/new", "manifest.json", '{"format": 2}', f"refs/heads/{past.BRANCH}")
+        harness.git.commit("octo-org/new", "manifest.json", '{"format": 2}', f"refs/heads/{old_branch.BRANCH}")
         issues = [(project, harness.ask(project)) for project in (old, new)]
         harness.settle()
         rows = [harness.row(*each) for each in issues]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.memory.manifest import FORMAT, FORMATS, ForeignFormat, check_format
-from tests.upgrades import full, shape
-from tests.upgrades.make import BRANCHES, LARGEST, ROOT, play_story
+from tests.upgrades import complete_branch, shape
+from tests.upgrades.save_branch import BRANCHES, LARGEST, ROOT, play_story
 
 WHAT_TO_DO = """\
 What is written to the branch has another shape than tests/upgrades/shape.json:
@@ -18,7 +18,7 @@ What is written to the branch has another shape than tests/upgrades/shape.json:
 Does an older program that reads it lose something, or take it for something else? Then raise the format: add a line to
 FORMATS in bot/memory/manifest.py, and have what reads the older one make it the newer one. Else nothing is to be
 raised: an older program drops what it does not know, and this one reads the absent as nothing. In both cases note the
-shape anew (python -m tests.upgrades.make --shape), say it in docs/upgrades.md, and see that
+shape anew (python -m tests.upgrades.save_branch --shape), say it in docs/upgrades.md, and see that
 tests/upgrades/test_branches.py passes."""
 
 
@@ -35,9 +35,9 @@ def compare(actual: Mapping[str, list[str]], noted: Mapping[str, list[str]]) -> 
 
 def test_the_written_branch_has_the_noted_shape(tmp_path: Path) -> None:
     noted = shape.noted()
-    assert full.unset_fields() == [], "give it a value in tests/upgrades/full.py"
-    compare(shape.of_files(full.files(tmp_path / "store")), noted["all"])
-    assert noted["format"] == FORMAT, "note the shape of this format: python -m tests.upgrades.make --shape"
+    assert complete_branch.unset_fields() == [], "give it a value in tests/upgrades/complete_branch.py"
+    compare(shape.of_files(complete_branch.files(tmp_path / "store")), noted["all"])
+    assert noted["format"] == FORMAT, "note the shape of this format: python -m tests.upgrades.save_branch --shape"
 
 
 @pytest.mark.slow

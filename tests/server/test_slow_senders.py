@@ -12,7 +12,7 @@ import pytest
 from bot.server.web import AT_ONCE
 from bot.server.webhook import LARGE_ROOM, SMALL
 from tests.server.client import Answer, Connection, delivery_headers, head, issue_event, open_connections, request_once
-from tests.server.doorway import web_process
+from tests.server.web_process import web_process
 
 TIME_LIMIT = 2.0
 """Maximum seconds until an honest delivery is answered, where senders may take ten."""

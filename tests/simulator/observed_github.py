@@ -15,7 +15,7 @@ from bot.pipeline.outbox import NOTHING
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import SentReply
 from tests.fakes.state import BOT_LOGIN
-from tests.simulator.bare import Bare
+from tests.simulator.bare_repository import Bare
 
 OURS = OwnCommentRule(BOT_LOGIN, "<!-- precedent:v1 id=action -->")
 COMMENTS = re.compile(r"/repos/[^/]+/[^/]+/issues/(\d+)/(comments|timeline)", re.ASCII)

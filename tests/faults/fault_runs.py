@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fakes.exchange import RecordedRequest
+from tests.faults.resettable_stage import ResettableStage
 from tests.faults.scenes import SCENES, Event, Scene
-from tests.faults.theatre import Theatre
 
 STOPPING_FAULTS = ("401", "primary403", "secondary403", "429", "limit200", "secondary200")
 """Faults after which a run sends no more requests of that kind."""
@@ -67,71 +67,71 @@ class CellResult:
     problems: list[str] = field(default_factory=list)
 
 
-class TheatrePool:
-    """A theatre for each scene, set up once, open until `close`."""
+class StagePool:
+    """A stage for each scene, set up once, open until `close`."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="precedent-faults-")
-        self._open: dict[str, tuple[Theatre, Event]] = {}
+        self._open: dict[str, tuple[ResettableStage, Event]] = {}
 
-    def theatre_for(self, scene: Scene) -> tuple[Theatre, Event]:
+    def stage_for(self, scene: Scene) -> tuple[ResettableStage, Event]:
         if scene.name not in self._open:
             folder = Path(self._folder.name) / scene.name.replace(" ", "-")
             folder.mkdir()
-            theatre = Theatre(folder)
-            theatre.github.add_project("octo-org/other")
-            event = scene.set_up(theatre)
-            theatre.save_state()
-            self._open[scene.name] = theatre, event
-        theatre, event = self._open[scene.name]
-        theatre.reset()
-        return theatre, event
+            stage = ResettableStage(folder)
+            stage.github.add_project("octo-org/other")
+            event = scene.set_up(stage)
+            stage.save_state()
+            self._open[scene.name] = stage, event
+        stage, event = self._open[scene.name]
+        stage.reset()
+        return stage, event
 
     def close(self) -> None:
-        for theatre, _ in self._open.values():
-            theatre.close()
+        for stage, _ in self._open.values():
+            stage.close()
         self._folder.cleanup()
 
 
 @contextmanager
-def open_theatres() -> Iterator[TheatrePool]:
-    pool = TheatrePool()
+def open_stages() -> Iterator[StagePool]:
+    pool = StagePool()
     try:
         yield pool
     finally:
         pool.close()
 
 
-def play(call: Call, fault: Fault, theatres: TheatrePool) -> CellResult:
+def play(call: Call, fault: Fault, stages: StagePool) -> CellResult:
     """Run the Action with the fault, and then once without it."""
     scene = SCENES[call.scene]
-    theatre, event = theatres.theatre_for(scene)
-    github = theatre.github
+    stage, event = stages.stage_for(scene)
+    github = stage.github
     github.faults.add(call.match, fault.kind, fault.times, seconds=fault.seconds, to=fault.to)
-    code = theatre.act(*event)
+    code = stage.act(*event)
     problems = [] if github.faults.injected else ["the call was not made"]
-    return finish_cell(code, scene, theatre, problems + _excess_requests(theatre, call, fault), event[2] or scene.due)
+    return finish_cell(code, scene, stage, problems + _excess_requests(stage, call, fault), event[2] or scene.due)
 
 
 def finish_cell(
     code: int,
     scene: Scene,
-    theatre: Theatre,
+    stage: ResettableStage,
     problems: list[str],
     number: int,
-    repair: Callable[[Theatre], object] = Theatre.clear_faults,
+    repair: Callable[[ResettableStage], object] = ResettableStage.clear_faults,
 ) -> CellResult:
     """The result of the run that just ended with ``code`` and of the next one, after the trouble ended and ``repair``
     was called. ``number`` is the event's issue."""
-    log, messages = theatre.log, _complaints(theatre.log)
-    theatre.clear_faults()
-    repair(theatre)
-    is_done_now = scene.done(theatre, scene.due)
-    remembers = not [line for line in theatre.memory_problems() if line.startswith(f"{number} ")]
-    theatre.github.clock.advance(300)
-    newest = max(issue.updated_at for issue in theatre.github.repo.issues.values())
-    problems = problems + _run_next(theatre, scene, newest)
-    is_done_next = scene.done(theatre, scene.due)
+    log, messages = stage.log, _complaints(stage.log)
+    stage.clear_faults()
+    repair(stage)
+    is_done_now = scene.done(stage, scene.due)
+    remembers = not [line for line in stage.memory_problems() if line.startswith(f"{number} ")]
+    stage.github.clock.advance(300)
+    newest = max(issue.updated_at for issue in stage.github.repo.issues.values())
+    problems = problems + _run_next(stage, scene, newest)
+    is_done_next = scene.done(stage, scene.due)
     done = "now" if is_done_now else "later" if is_done_next else "never"
     buried = "is buried" in str(problems)
     problems = [line for line in problems if "is buried" not in line and line != f"{scene.optional_issue} is missing"]
@@ -143,10 +143,10 @@ def _complaints(log: str) -> str:
     return " | ".join(re.findall(r"^::(?:error|notice)::(.*)$", log, re.MULTILINE))
 
 
-def _excess_requests(theatre: Theatre, call: Call, fault: Fault) -> list[str]:
+def _excess_requests(stage: ResettableStage, call: Call, fault: Fault) -> list[str]:
     """Requests that should not have been made."""
-    requests = theatre.github.recent
-    fault_count = len(theatre.github.faults.injected)
+    requests = stage.github.recent
+    fault_count = len(stage.github.faults.injected)
     problems = []
     if fault.kind in STOPPING_FAULTS and (more := _requests_after_fault(call, fault, requests)):
         problems.append(f"asked for more after {fault.name}: {more}")
@@ -165,16 +165,16 @@ def _requests_after_fault(call: Call, fault: Fault, requests: list[RecordedReque
     return [r for r in requests[first + 1 :] if not is_hourly or (r.path == "/graphql") == call.is_graphql]
 
 
-def _run_next(theatre: Theatre, scene: Scene, newest: str) -> list[str]:
+def _run_next(stage: ResettableStage, scene: Scene, newest: str) -> list[str]:
     """Problems after an undisturbed run, which should remember all, comment once and move the cursor to ``newest``."""
     problems = []
-    if code := theatre.act("schedule"):
-        problems.append(f"the next run ended with {code}: {_complaints(theatre.log)}")
-    problems += theatre.memory_problems(newest)
-    seals = [text for text in theatre.stage.comments(scene.due) if "reply" not in text.splitlines()[0]]
+    if code := stage.act("schedule"):
+        problems.append(f"the next run ended with {code}: {_complaints(stage.log)}")
+    problems += stage.memory_problems(newest)
+    seals = [text for text in stage.base.comments(scene.due) if "reply" not in text.splitlines()[0]]
     if len(seals) > 1:
         problems.append(f"{len(seals)} comments")
-    return problems + [str(violation) for violation in theatre.github.violations]
+    return problems + [str(violation) for violation in stage.github.violations]
 
 
 def _forbidden(log: str) -> list[str]:

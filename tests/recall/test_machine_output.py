@@ -4,7 +4,7 @@ import pytest
 
 from bot.recall.reasons import strip_machine_output
 from tests.examples import share
-from tests.reading.linear import assert_linear_time
+from tests.reading.linear_time import assert_linear_time
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from tests.container.engine import ROOT, ContainerResult, Engine
-from tests.server.stage import APP, ServerStage, until
+from tests.server.server_process import APP, ServerStage, until
 
 COMPOSE = ROOT / "deploy" / "compose.yml"
 IMAGE = "localhost/precedent-server:test"

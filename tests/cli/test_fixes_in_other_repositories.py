@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.questions.views import outcome_phrase
-from tests.cli.console import Run
+from tests.cli.program_result import Run
 
 OURS, THEIRS = "octo-org/linkbarn", "octocat/cookie-jar"
 FIX = f"{THEIRS}#33906"

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "octo-org/hello-world"
 APP, SLUG = 4242, "precedent-here"
 SECRET = "It's a Secret to Everybody"
-STANDIN = "tests.server.standin"
+STANDIN = "tests.server.stub_server"
 
 READY = 300.0
 """Seconds that a server may take to become ready: one on an idle machine, minutes on a busy one."""

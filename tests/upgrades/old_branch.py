@@ -20,7 +20,7 @@ from bot.memory.records import decode_record
 from bot.memory.shards import ANSWERS, REQUESTS
 from tests.acceptance.stage import BOT, Stage
 from tests.marker import find_marker
-from tests.upgrades.make import BRANCHES
+from tests.upgrades.save_branch import BRANCHES
 
 BRANCH = "precedent"
 NAMES = sorted(path.stem for path in BRANCHES.glob("*.bundle"))

@@ -1,5 +1,5 @@
-"""``python -m tests.upgrades.make NAME [CHECKOUT]`` saves the branch that the program of a checkout (default: this one)
-writes; ``--shape`` notes the current shape of the branch that this program writes."""
+"""``python -m tests.upgrades.save_branch NAME [CHECKOUT]`` saves the branch that the program of a checkout (default:
+this one) writes; ``--shape`` notes the current shape of the branch that this program writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.upgrades import full, shape
+from tests.upgrades import complete_branch, shape
 
 HERE = Path(__file__).parent
 BRANCHES = HERE / "branches"
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         if arguments == ["--shape"]:
             play_story(ROOT, Path(folder))
-            everything = shape.of_files(full.files(Path(folder) / "store"))
+            everything = shape.of_files(complete_branch.files(Path(folder) / "store"))
             shape.note(everything, shape.of_bundle(Path(folder) / "branch.bundle"))
         elif arguments and not arguments[0].startswith("-") and len(arguments) < 3:
             play_story(Path(arguments[1]).resolve() if arguments[1:] else ROOT, Path(folder), PORT)

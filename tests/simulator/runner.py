@@ -15,7 +15,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 
 from tests.simulator import invariants
-from tests.simulator.bare import Bare
+from tests.simulator.bare_repository import Bare
 from tests.simulator.scene import FOLDER, RunResult, Workspace
 from tests.simulator.story import SQUASH, Story
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.stage import BOT, Stage
 from tests.fakes.github import FakeGitHub
-from tests.server.stage import READY, SLUG, ServerStage, until
+from tests.server.server_process import READY, SLUG, ServerStage, until
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from typing import Protocol
 import pytest
 
 from tests.acceptance.stage import Stage
-from tests.server.stage import until
-from tests.upgrades.make import BRANCHES, ROOT
+from tests.server.server_process import until
+from tests.upgrades.save_branch import BRANCHES, ROOT
 
 _ROW = re.compile(r"^\| `([\w.-]+)` \| `([\w.-]+)` \|", re.MULTILINE)
 PROGRAMS = dict(_ROW.findall((BRANCHES / "README.md").read_text(encoding="utf-8")))

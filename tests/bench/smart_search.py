@@ -1,6 +1,6 @@
 """Measures at which rank the current work brings up the issue that its next commit will close.
 
-``python -m tests.bench.smart [--json FILE] [--threads FILE] [--git DIR]``
+``python -m tests.bench.smart_search [--json FILE] [--threads FILE] [--git DIR]``
 
 Each case is the moment before a commit that says "Fixes #N": the branch's name, the messages of earlier commits, and
 the commit's files as changes in the working tree, but never its message. Threads are as they were then. Without
@@ -36,7 +36,7 @@ from bot.reading.analyzer import OTHER_STOP_WORDS, terms
 from bot.reading.digest import digest
 from bot.reading.references import find_references
 from bot.recall.mentions import telling_files
-from tests.questions.shelf import InMemoryCards
+from tests.questions.in_memory_cards import InMemoryCards
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 SEED = 20261122

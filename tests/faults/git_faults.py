@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from tests.acceptance.stage import REPOSITORY
 from tests.fakes.faults import Fault, FaultPlan
-from tests.faults.cells import CellResult, Outcome, TheatrePool, finish_cell
+from tests.faults.fault_runs import CellResult, Outcome, StagePool, finish_cell
+from tests.faults.resettable_stage import ResettableStage
 from tests.faults.scenes import SCENES
-from tests.faults.theatre import Theatre
 
 BRANCH = "refs/heads/precedent"
 FETCH, PUSH = "*git-upload-pack*", "*git-receive-pack*"
-Trouble = Callable[[Theatre], None]
+Trouble = Callable[[ResettableStage], None]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Row:
     cause: Trouble
     outcome: Outcome
     why: str
-    repair: Trouble = Theatre.clear_faults
+    repair: Trouble = ResettableStage.clear_faults
 
 
 class BeforePush(FaultPlan):
@@ -43,14 +43,14 @@ class BeforePush(FaultPlan):
 
 
 def git_fault(match: str, kind: str, times: int | None = None, seconds: float = 0.3) -> Trouble:
-    def cause(t: Theatre) -> None:
+    def cause(t: ResettableStage) -> None:
         t.git.faults.add(match, kind, times, seconds=seconds)
 
     return cause
 
 
 def before_push(action: Trouble) -> Trouble:
-    def cause(t: Theatre) -> None:
+    def cause(t: ResettableStage) -> None:
         t.git.faults = BeforePush(lambda: action(t))
 
     return cause
@@ -60,50 +60,50 @@ def branch_rule(rule: str) -> Trouble:
     return lambda t: t.git.protect(REPOSITORY, "precedent", rule)
 
 
-def archive_repository(t: Theatre) -> None:
+def archive_repository(t: ResettableStage) -> None:
     t.refuse_pushes("This repository was archived so it is read-only.")
 
 
-def delete_branch(t: Theatre) -> None:
+def delete_branch(t: ResettableStage) -> None:
     t.run_git("update-ref", "-d", BRANCH)
 
 
-def push_another_commit(t: Theatre) -> None:
+def push_another_commit(t: ResettableStage) -> None:
     """Somebody else's commit on the tip, with the same files."""
     t.commit_files(parents=[BRANCH])
 
 
-def replace_history(t: Theatre) -> None:
+def replace_history(t: ResettableStage) -> None:
     """The same files, with another history."""
     t.commit_files(parents=[])
 
 
-def replace_with_other_project(t: Theatre) -> None:
+def replace_with_other_project(t: ResettableStage) -> None:
     """Another project's files."""
     t.commit_files({"README": b"Not a memory.\n"}, parents=[], replace_all=True)
 
 
-def reset_to_first_commit(t: Theatre) -> None:
+def reset_to_first_commit(t: ResettableStage) -> None:
     """Back to the first commit of the branch."""
     t.run_git("update-ref", BRANCH, t.run_git("rev-list", "--max-parents=0", BRANCH))
 
 
-def write_newer_format(t: Theatre) -> None:
+def write_newer_format(t: ResettableStage) -> None:
     t.commit_files({"manifest.json": b'{"format": 99}'}, parents=[BRANCH])
 
 
-def reset_one_commit(t: Theatre) -> None:
+def reset_one_commit(t: ResettableStage) -> None:
     t.run_git("update-ref", BRANCH, f"{BRANCH}^")
 
 
-def delete_manifest(t: Theatre) -> None:
+def delete_manifest(t: ResettableStage) -> None:
     t.commit_files({"manifest.json": None}, parents=[BRANCH])
 
 
 def truncate_first_file(folder: str) -> Trouble:
     """Cut the first file of a folder in half."""
 
-    def cause(t: Theatre) -> None:
+    def cause(t: ResettableStage) -> None:
         path = t.run_git("ls-tree", "-r", "--name-only", BRANCH, f"{folder}/").split("\n")[0]
         content = t.run_git("cat-file", "blob", f"{BRANCH}:{path}", raw=True)
         assert isinstance(content, bytes)
@@ -157,13 +157,13 @@ ROWS = (
 )  # fmt: skip
 
 
-def play(row: Row, theatres: TheatrePool) -> CellResult:
+def play(row: Row, stages: StagePool) -> CellResult:
     """Run the Action with the trouble, and then once without it."""
     scene = SCENES["opened"]
-    theatre, event = theatres.theatre_for(scene)
-    row.cause(theatre)
-    code = theatre.act(*event)
-    return finish_cell(code, scene, theatre, [], scene.due, row.repair)
+    stage, event = stages.stage_for(scene)
+    row.cause(stage)
+    code = stage.act(*event)
+    return finish_cell(code, scene, stage, [], scene.due, row.repair)
 
 
 def chapter(when: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A web process for tests: `python -m tests.server.doorway FOLDER PORT`, with the queue in SQLite.
+"""A web process for tests: `python -m tests.server.web_process FOLDER PORT`, with the queue in SQLite.
 
 While the file FOLDER/away exists, the database does not answer.
 """
@@ -86,7 +86,7 @@ def main() -> int:
 def web_process(folder: Path, *flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """A running web server: its port and its process. It is stopped at the end of the block."""
     port = free_port()
-    command = [sys.executable, "-m", "tests.server.doorway", str(folder), str(port), *flags]
+    command = [sys.executable, "-m", "tests.server.web_process", str(folder), str(port), *flags]
     process = subprocess.Popen(command, cwd=ROOT)
     try:
         _wait_for(port, process)

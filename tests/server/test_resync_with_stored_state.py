@@ -10,7 +10,7 @@ from bot.server.installation_events import InstallationEvents, apply_installatio
 from bot.server.model import Delivery, RepositoryKey, RunReport
 from bot.server.resync import DAY, MINUTE, ResyncResult
 from tests.fakes.github import FakeGitHub
-from tests.server.places import (
+from tests.server.app_environment import (
     APP,
     AppEnvironment,
     DeliveryEndpoint,

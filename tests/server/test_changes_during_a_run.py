@@ -11,7 +11,7 @@ import pytest
 from bot.server.model import RepositoryKey
 from tests.examples import share
 from tests.fakes.payloads import EventfulProject
-from tests.server.town import ServerHarness
+from tests.server.harness import ServerHarness
 
 pytestmark = pytest.mark.slow
 

@@ -18,17 +18,17 @@ from tests.fakes.faults import FaultPlan
 from tests.fakes.limits import RateLimits
 from tests.fakes.state import Comment
 
-__all__ = ["REPOSITORY", "Theatre"]
+__all__ = ["REPOSITORY", "ResettableStage"]
 
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 SAVED = ("accounts", "repositories", "names", "tokens")
 
 
-class Theatre:
+class ResettableStage:
     """The stage, its saved state, and the log of the last run."""
 
     def __init__(self, folder: Path, *, validate: bool = True) -> None:
-        self.stage = stage = Stage(folder, validate=validate)
+        self.base = stage = Stage(folder, validate=validate)
         self.github, self.git = stage.github, stage.git
         self.log = ""
         self._saved: Any = None
@@ -43,8 +43,8 @@ class Theatre:
         self.github.mark()
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = self.stage.act(event, action, number, comment)
-        self.log = out.getvalue() + self.stage.summary.read_text(encoding="utf-8")
+            code = self.base.act(event, action, number, comment)
+        self.log = out.getvalue() + self.base.summary.read_text(encoding="utf-8")
         return code
 
     def save_state(self) -> None:
@@ -71,7 +71,7 @@ class Theatre:
         self.github.faults.clear()
         self.github.faults.injected.clear()
         self.git.faults = FaultPlan()
-        hook = self.stage.bare / "hooks" / "pre-receive"
+        hook = self.base.bare / "hooks" / "pre-receive"
         hook.unlink(missing_ok=True)
 
     def refs(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Theatre:
     def run_git(self, *arguments: str, stdin: bytes = b"", raw: bool = False) -> Any:
         """The output of git on the server: stripped text, or raw bytes."""
         process = subprocess.run(
-            ["git", "-C", str(self.stage.bare), *arguments], check=True, capture_output=True, input=stdin
+            ["git", "-C", str(self.base.bare), *arguments], check=True, capture_output=True, input=stdin
         )
         return process.stdout if raw else process.stdout.decode().strip()
 
@@ -97,8 +97,8 @@ class Theatre:
         self, files: Mapping[str, bytes | None] | None = None, *, parents: list[str], replace_all: bool = False
     ) -> None:
         """Commit as somebody else to the memory branch: add these files to the present ones, or replace all."""
-        index = {"GIT_INDEX_FILE": str(self.stage.folder / "somebody.index")}
-        git = ["git", "-C", str(self.stage.bare), "-c", "user.name=octocat", "-c", "user.email=octocat@example.org"]
+        index = {"GIT_INDEX_FILE": str(self.base.folder / "somebody.index")}
+        git = ["git", "-C", str(self.base.bare), "-c", "user.name=octocat", "-c", "user.email=octocat@example.org"]
 
         def run(*arguments: str, stdin: bytes = b"") -> str:
             process = subprocess.run(
@@ -120,7 +120,7 @@ class Theatre:
 
     def refuse_pushes(self, message: str) -> None:
         """Have the server refuse every push with this message."""
-        hook = self.stage.bare / "hooks" / "pre-receive"
+        hook = self.base.bare / "hooks" / "pre-receive"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(f'#!/bin/sh\necho "{message}" >&2\nexit 1\n', encoding="utf-8")
         hook.chmod(0o755)
@@ -128,11 +128,11 @@ class Theatre:
     # -- what is there afterwards ----------------------------------------------------------------------------------
 
     def comments(self, number: int) -> int:
-        return len(self.stage.comments(number))
+        return len(self.base.comments(number))
 
     def memory_problems(self, newest: str = "") -> list[str]:
         """What memory lacks or has wrong compared with GitHub; the cursor should be at ``newest``."""
-        memory = self.stage.memory()
+        memory = self.base.memory()
         issues = {number: issue for number, issue in self.github.repo.issues.items() if issue.pull is None}
         records = memory.records(issues)
         problems = []
@@ -160,7 +160,7 @@ class Theatre:
         return copy.deepcopy(state, shared)
 
     def close(self) -> None:
-        self.stage.close()
+        self.base.close()
 
 
 def _is_ours(comment: Comment) -> bool:

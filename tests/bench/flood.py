@@ -1,6 +1,6 @@
 """Measures whether a flood of issues by one account gets into the answers, and what the defence against it costs.
 
-python -m tests.bench.poison [--queries N] [--issues 500] [--kinds NAME ...] [--json FILE]
+python -m tests.bench.flood [--queries N] [--issues 500] [--kinds NAME ...] [--json FILE]
 
 The history is the first THREADS issues of the development archive. The queries are issues of its last part, with and
 without a known duplicate. The flood comes before them, and vectors are trained on it too. Every attack is measured with

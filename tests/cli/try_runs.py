@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cli.console import ProgramResult
+from tests.cli.program_result import ProgramResult
 from tests.fakes.github import FakeGitHub
 
 ROOT = Path(__file__).parents[2]

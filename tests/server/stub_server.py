@@ -1,4 +1,4 @@
-"""The server with runs that only wait: `python -m tests.server.standin serve`.
+"""The server with runs that only wait: `python -m tests.server.stub_server serve`.
 
 The issue's number selects how its run goes: below 100 it ends at once, 1xx takes xx tenths of a second, 200 waits until
 the process is stopped and is then given back, 300 never ends.
@@ -63,7 +63,7 @@ def main() -> int | CommandResult:
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:
-        return processes.serve(options, partial(spawn, module="tests.server.standin"))
+        return processes.serve(options, partial(spawn, module="tests.server.stub_server"))
     except PrecedentError as error:
         print(error, file=sys.stderr)
         return error.exit_code

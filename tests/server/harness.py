@@ -19,7 +19,7 @@ from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.server.places import APP, make_environment, receive_sent
+from tests.server.app_environment import APP, make_environment, receive_sent
 from tests.server.queues import take_lease
 
 LOGIN = "precedent[bot]"

@@ -1,8 +1,8 @@
 """Two processes write the same threads to one index in an object store, and are killed again and again.
 
-python -m tests.organisation.writers [--threads 10000] [--seed N] prints what was written, and ends with 1 if a thread
-is lost, is there twice, or has not its latest revision. Each thread is written by both processes, by one in a later
-revision, and every fiftieth is gone in it.
+python -m tests.organisation.killed_writers [--threads 10000] [--seed N] prints what was written, and ends with 1 if a
+thread is lost, duplicated, or not in its latest revision. Both processes write each thread, one of them in a later
+revision in which every fiftieth is gone.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Writer:
         return self.folder / f"writer-{self.number}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.organisation.writers", "--write", str(self.number)]
+        command = [sys.executable, "-m", "tests.organisation.killed_writers", "--write", str(self.number)]
         arguments = [*command, "--threads", str(self.total), "--begin", str(self.done)]
         with self.progress_file.open("wb") as output, (self.folder / f"errors-{self.number}").open("ab") as errors:
             self.process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=errors)

@@ -30,7 +30,7 @@ from bot.server.worker import RunDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
 from tests.server.queues import REPOSITORY, Clock, FileInbox, arrival, keys, take_lease
-from tests.server.stage import SLUG, ServerStage, until
+from tests.server.server_process import SLUG, ServerStage, until
 
 AGO = 200 * 24 * 3600
 LONGEST_WAIT = 600.0

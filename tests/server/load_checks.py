@@ -1,8 +1,8 @@
 """Loads of deliveries, workers that only write them down, and checks afterwards for losses, order and overlaps.
 
-`python -m tests.server.loading FOLDER [URL]` runs such a worker until it is stopped, on the queue in this folder or in
-the PostgreSQL database at this URL. Each worker keeps a journal of what it had in hand when: the inbox would not show
-two runs at once, as it lets only one of them end.
+`python -m tests.server.load_checks FOLDER [URL]` runs such a worker until it is stopped, on the queue in this folder
+or in the PostgreSQL database at this URL. Each worker keeps a journal of the runs it holds and when: the inbox would
+not show two runs at once, as it lets only one of them end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.worker import Worker
 from tests.server.client import Sent, issue_event, signature
-from tests.server.doorway import ROOT
+from tests.server.web_process import ROOT
 
 JOBS = 8
 PACE = (0.005, 0.03)
@@ -169,7 +169,7 @@ def milliseconds(sent: Sequence[Sent], share: float) -> float:
 @contextmanager
 def journal_workers(folder: Path, count: int = 1, database: str = "") -> Iterator[None]:
     """Run ``count`` worker processes; ``database`` is a PostgreSQL URL, or "" for SQLite in the folder."""
-    command = [sys.executable, "-m", "tests.server.loading", str(folder), *filter(None, [database])]
+    command = [sys.executable, "-m", "tests.server.load_checks", str(folder), *filter(None, [database])]
     workers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(count)]
     try:
         for worker in workers:

@@ -30,7 +30,7 @@ from bot.settings.schema import Settings
 from tests.comment.contexts import GITHUB, NOW
 from tests.comment.detector import report, to_html
 from tests.examples import examples
-from tests.threats.places import comment
+from tests.threats.published_places import comment
 
 THEN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=40)
 LINES = (
