@@ -73,15 +73,16 @@ def bytes_hash(data: bytes) -> str:
 
 
 def copy_regular(file: Path, target: Path, limit: int) -> int:
-    """Copy a regular file of at most ``limit`` bytes; a larger one is not copied. Returns its size."""
+    """Copy a regular file of at most ``limit`` bytes. Returns the bytes copied: 0 for a larger file, or none."""
     descriptor = _open_regular(file)
     if descriptor is None:
         return 0
     with open(descriptor, "rb") as opened:  # noqa: PTH123 - a descriptor, not a path
         size = os.fstat(descriptor).st_size
-        if size <= limit:
-            with target.open("xb") as copy:
-                shutil.copyfileobj(opened, copy)
+        if size > limit:
+            return 0
+        with target.open("xb") as copy:
+            shutil.copyfileobj(opened, copy)
         return size
 
 

@@ -172,7 +172,7 @@ def since(text: str) -> datetime:
 
 
 def zone(text: str) -> tzinfo:
-    from bot.sources.clock import MAX_ZONE, zone_named  # other commands do not need it
+    from bot.sources.session_times import MAX_ZONE, zone_named  # other commands do not need it
 
     zone = zone_named(text)
     if zone is None:

@@ -16,7 +16,7 @@ from typing import Any
 from bot.domain.card import CardId, ThreadMessage
 from bot.errors import StoreError
 from bot.local_cache.local_memory import LocalMemory, early_settings_of
-from bot.memory.places import CLONE, record_path
+from bot.memory.paths import CLONE, record_path
 
 GHOST = "ghost"
 """The value of `bot.domain.thread.GHOST`, which is slow to load."""

@@ -54,7 +54,7 @@ class SessionSync:
     """One refresh. ``failed`` maps the path of each file that cannot be read to the reason."""
 
     def __init__(self, database: sqlite3.Connection, files: SessionFiles, tick: Tick) -> None:
-        from bot.sources.clock import local_zone
+        from bot.sources.session_times import local_zone
 
         self._database, self._files, self._tick = database, files, tick
         self._zone = local_zone()

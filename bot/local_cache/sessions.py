@@ -352,7 +352,7 @@ def open_session_index(
     if not sources.are_known and not transcripts:
         yield None
         return
-    from bot.sources.clock import local_key  # not needed for a search of the memory
+    from bot.sources.session_times import local_key  # not needed for a search of the memory
 
     folder = top if top and sources.are_known else Path.cwd()
     typed = {_absolute_path(transcript): transcript for transcript in transcripts}

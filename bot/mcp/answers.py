@@ -188,10 +188,10 @@ def _more_note(rows: Sequence[Row], limit: int) -> str:
 
 
 def _answer_work(tools: ToolContext, request: WorkRequest) -> ToolAnswer:
-    from bot.questions.what import find_what
+    from bot.questions.work import find_for_work
 
     with tools.open_memory() as memory:
-        results = find_what(request, memory.local_cache, sessions_about_work(memory, request.worktree))
+        results = find_for_work(request, memory.local_cache, sessions_about_work(memory, request.worktree))
         fields = work_rows(results, memory.home) | {"used": list(results.used), "unused": list(results.unused)}
         data = _memory_data(tools, memory, fields, found=results.is_relevant)
     sections = ((section.title_for_agents, data[name]) for name, section in WORK.items())

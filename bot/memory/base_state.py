@@ -11,7 +11,7 @@ from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
 from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGE_PARTS, MESSAGES, PARTS, Manifest, decode_manifest
 from bot.memory.model_store import MODEL_FOLDER
-from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
 from bot.memory.shards import (
     ANSWERS,

@@ -46,7 +46,7 @@ from bot.git.repository import (
     drop_unchanged,
     import_stream,
 )
-from bot.memory.places import CLONE
+from bot.memory.paths import CLONE
 from bot.memory.store import Edits, Snapshot, check_flat, relative_to
 
 _LOG = logging.getLogger(__name__)

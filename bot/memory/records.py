@@ -18,7 +18,7 @@ from bot.domain.thread_json import (
     thread_from_archive,
     without_defaults,
 )
-from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.paths import RECORD_FOLDER, record_path
 
 _PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
 

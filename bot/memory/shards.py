@@ -38,7 +38,7 @@ from bot.domain.thread_json import (
     without_defaults,
 )
 from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, limit_requests, newest_notices
-from bot.memory.places import folder_of
+from bot.memory.paths import folder_of
 from bot.memory.records import sort_key
 
 Value = TypeVar("Value")

@@ -36,7 +36,7 @@ from bot.memory.manifest import (
 )
 from bot.memory.merge import later_answer, later_fix, later_links, merge_requests, recent, without_links
 from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
-from bot.memory.places import RECORD_FOLDER, record_path
+from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
 from bot.memory.shards import (
     ANSWERS,

@@ -17,8 +17,8 @@ from bot.memory.memory import Memory
 from bot.reading.analyzer import ANALYSER_VERSION, body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.recall.answer import as_of, known_endings
-from bot.recall.elsewhere import TITLE_REPEATS
 from bot.recall.library import Library, RedactedLibrary
+from bot.recall.other_repositories import TITLE_REPEATS
 from bot.recall.reasons import opening
 
 DOCUMENT_VERSION = f"1 {ANALYSER_VERSION}"

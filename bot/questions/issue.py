@@ -16,7 +16,7 @@ from bot.domain.digest import LATE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
 from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
-from bot.questions.order import ThreadEvidence, rank_by_evidence
+from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases, find_message, messages_of, passages_of
 from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
@@ -227,7 +227,7 @@ class _Candidates(NamedTuple):
 
 
 def _find_candidates(query: SearchQuery, service: QuestionService) -> _Candidates:
-    """The threads with enough of the words, in the order of `bot.questions.order`."""
+    """The threads with enough of the words, in the order of `bot.questions.evidence`."""
     weights = _weights(query.words, service.library)
     thread_hits, message_hits = _search_threads(query, weights, service), _search_messages(query, weights, service)
     records = threads(service.quiet_library, dict.fromkeys((*thread_hits, *(hit.thread for hit in message_hits))), None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.domain.card import CardId, MessageHit, Passage, ThreadMessage
 from bot.domain.kinds import Kind
-from bot.questions.order import ThreadEvidence
+from bot.questions.evidence import ThreadEvidence
 from bot.reading.search_query import SearchQuery
 
 if TYPE_CHECKING:

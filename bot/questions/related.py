@@ -19,7 +19,7 @@ _KINDS = ("fix", "duplicate", "reference")
 """Kinds of links, strongest first."""
 
 
-class Hop(NamedTuple):
+class Neighbour(NamedTuple):
     """A thread next to a hit. ``kind`` as in `bot.domain.card.CardLink`; ``direction`` is ``to`` if ``hit`` points at
     the thread, ``from`` if the thread points at it."""
 
@@ -29,7 +29,7 @@ class Hop(NamedTuple):
     direction: str
 
 
-def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Hop, ...]:
+def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Neighbour, ...]:
     """The neighbours of these hits, at most 5 of each and 20 in all, each once and none a hit itself.
 
     In the order of the hits; for each hit the strongest links first, then the newest threads.
@@ -42,24 +42,30 @@ def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Hop, ...]:
             near[link.source].append((link.target, link.kind, "to"))
         elif link.target in positions and link.source not in positions:
             near[link.target].append((link.source, link.kind, "from"))
-    neighbours = cards.cards(dict.fromkeys(key for each in near.values() for key, _, _ in each))
-    found: dict[CardId, Hop] = {}
+    cards_near = cards.cards(dict.fromkeys(key for each in near.values() for key, _, _ in each))
+    found: dict[CardId, Neighbour] = {}
     for hit in hits:
-        hops = [
-            Hop(neighbours[key], kind, hit, direction)
+        neighbours = [
+            Neighbour(cards_near[key], kind, hit, direction)
             for key, kind, direction in near[hit]
-            if key in neighbours and key not in found
+            if key in cards_near and key not in found
         ]
-        best: dict[CardId, Hop] = {}
-        for hop in sorted(hops, key=_strongest_first):
-            best.setdefault(hop.card.id, hop)
+        best: dict[CardId, Neighbour] = {}
+        for neighbour in sorted(neighbours, key=_strongest_first):
+            best.setdefault(neighbour.card.id, neighbour)
         found |= dict(list(best.items())[:PER_HIT])
     return tuple(found.values())[:MAX_NEIGHBOURS]
 
 
-def _strongest_first(hop: Hop) -> tuple[int, float, bool, CardId, str]:
-    kind = _KINDS.index(hop.kind) if hop.kind in _KINDS else len(_KINDS)
-    return kind, -hop.card.updated_at.timestamp(), isinstance(hop.card.id, str), hop.card.id, hop.direction
+def _strongest_first(neighbour: Neighbour) -> tuple[int, float, bool, CardId, str]:
+    kind = _KINDS.index(neighbour.kind) if neighbour.kind in _KINDS else len(_KINDS)
+    return (
+        kind,
+        -neighbour.card.updated_at.timestamp(),
+        isinstance(neighbour.card.id, str),
+        neighbour.card.id,
+        neighbour.direction,
+    )
 
 
 NEAR = 10

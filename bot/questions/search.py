@@ -11,14 +11,14 @@ from bot.questions.requests import Cards, ReadMessages, SearchFilter, WordSearch
 from bot.questions.thread_search import find_threads
 
 if TYPE_CHECKING:
-    from bot.questions.related import Hop
+    from bot.questions.related import Neighbour
 
 
 class ThreadHits(NamedTuple):
     """The threads that a search found, best first, what was said there, and the threads one link away."""
 
     hits: tuple[CardHit, ...]
-    linked: tuple[Hop, ...] = ()
+    linked: tuple[Neighbour, ...] = ()
     passages: Mapping[CardId, Passage] = {}
 
 

@@ -16,7 +16,7 @@ from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 
 if TYPE_CHECKING:
-    from bot.questions.related import Hop
+    from bot.questions.related import Neighbour
 
 OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
 """Shares of the budget for the opening text and for any one comment, if not everything fits."""
@@ -40,7 +40,7 @@ class ThreadAnswer(NamedTuple):
     thread: Thread
     card: Card
     conversation: ConversationPart
-    neighbours: tuple[Hop, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 def read_thread(request: ThreadRequest, thread: Thread, card: Card, cards: Cards) -> ThreadAnswer:

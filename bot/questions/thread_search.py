@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from bot.domain.card import LEAST_PART, Card, CardHit, CardId, MessageHit
-from bot.questions.order import ThreadEvidence, rank_by_evidence
+from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import Cards, Keep, ReadMessages
 from bot.reading.analyzer import terms
@@ -22,7 +22,7 @@ CHECKED = 300
 def find_threads(
     query: SearchQuery, cards: Cards, read: ReadMessages, *, limit: int, keep: Keep | None
 ) -> list[CardHit]:
-    """The ``limit`` best threads for a query in the order of `bot.questions.order`, each with its best message.
+    """The ``limit`` best threads for a query in the order of `bot.questions.evidence`, each with its best message.
 
     A hit holds all phrases and half of the words by rarity, in its title, opening text and digest or in one message.
     ``keep`` filters threads in addition to the query.

@@ -15,11 +15,11 @@ from bot.questions.addresses import message_url, superseding_url, url_of
 from bot.reading.analyzer import token_terms, tokens
 
 if TYPE_CHECKING:
-    from bot.questions.related import Hop, RelatedAnswer
+    from bot.questions.related import Neighbour, RelatedAnswer
     from bot.questions.requests import Cards
     from bot.questions.search import ThreadHits
     from bot.questions.smart_search import RankedThread
-    from bot.questions.what import WhatAnswer
+    from bot.questions.work import WorkAnswer
 
 Row = dict[str, Any]
 Schema = dict[str, Any]
@@ -291,9 +291,9 @@ _LINKS = {
 }
 
 
-def link_sentence(hop: Hop) -> str:
+def link_sentence(neighbour: Neighbour) -> str:
     """How a thread is linked to its hit."""
-    return _LINKS[hop.kind, hop.direction].format(citation(hop.hit))
+    return _LINKS[neighbour.kind, neighbour.direction].format(citation(neighbour.hit))
 
 
 def short_row(card: Card, home: str, **fields: Any) -> Row:
@@ -317,15 +317,15 @@ def ranked_rows(ranked: Iterable[RankedThread], home: str, shape: Shape = short_
     return [shape(thread.card, home, why=list(thread.why)) for thread in ranked]
 
 
-def work_rows(work: WhatAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
+def work_rows(work: WorkAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
     """The threads that matter for the work at hand, by section, and the sessions on it."""
     rows = {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
     return rows | {SESSIONS: session_rows(work.sessions)}
 
 
-def linked_rows(hops: Iterable[Hop], home: str, shape: Shape = short_row) -> list[Row]:
+def linked_rows(neighbours: Iterable[Neighbour], home: str, shape: Shape = short_row) -> list[Row]:
     """The threads one link away from some hits, each with its hit and the kind of link."""
-    return [shape(hop.card, home, why=[link_sentence(hop)], of=hop.hit, link=hop.kind) for hop in hops]
+    return [shape(each.card, home, why=[link_sentence(each)], of=each.hit, link=each.kind) for each in neighbours]
 
 
 def passage_row(one: SessionPassage) -> Row:
@@ -424,12 +424,12 @@ def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:
         )
         for hit in hits.hits
     ]
-    linked = [Item(hop.card, url_of(hop.card, home), why=(link_sentence(hop),)) for hop in hits.linked]
+    linked = [Item(each.card, url_of(each.card, home), why=(link_sentence(each),)) for each in hits.linked]
     return [ItemSection("hit", "Found", found), ItemSection("linked", "One link away", linked)]
 
 
 class WorkSection(NamedTuple):
-    """A section of `bot.questions.what.WhatAnswer`: its name in lines, its titles for people and for agents, and a
+    """A section of `bot.questions.work.WorkAnswer`: its name in lines, its titles for people and for agents, and a
     description. ``item`` turns a thread into an entry."""
 
     name: str
@@ -459,10 +459,10 @@ WORK = {
 
 
 SESSIONS, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
-"""The section of a `WhatAnswer` with sessions, and its title."""
+"""The section of a `WorkAnswer` with sessions, and its title."""
 
 
-def work_items(work: WhatAnswer, home: str) -> list[ItemSection]:
+def work_items(work: WorkAnswer, home: str) -> list[ItemSection]:
     """The sections of `work_rows` as lists."""
     sessions = [Item(session_card(one), "", why=one.why) for one in work.sessions]
     return [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bot.errors import StoreError
 from bot.memory.manifest import MANIFEST_PATH, decode_manifest
-from bot.memory.places import RECORD_FOLDER
+from bot.memory.paths import RECORD_FOLDER
 from bot.memory.shards import FIXES, read_texts
 from bot.memory.store import Edits, Snapshot
 

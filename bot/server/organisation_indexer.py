@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import NotInstalled, Unauthorised
 from bot.memory.memory import Memory
-from bot.memory.places import RECORD_FOLDER
+from bot.memory.paths import RECORD_FOLDER
 from bot.organisation.documents import MemorySource, changed_threads
 from bot.pipeline.setup import branch_store, read_settings
 from bot.pipeline.site import fetch_settings

@@ -27,7 +27,7 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import ForgeError, Unauthorised
 from bot.recall.candidates import Candidates
-from bot.recall.elsewhere import elsewhere_to_show
+from bot.recall.other_repositories import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE
 from bot.reading.markdown import tail
-from bot.sources.clock import TranscriptClock
+from bot.sources.session_times import TranscriptClock
 
 USER, ASSISTANT = "user", "assistant"
 

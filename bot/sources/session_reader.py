@@ -10,7 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bot.sources.clock import TranscriptClock
 from bot.sources.session import (
     ASSISTANT,
     MAX_FILES,
@@ -31,6 +30,7 @@ from bot.sources.session import (
 )
 from bot.sources.session_files import SessionFile
 from bot.sources.session_head import HEAD, holds_messages, is_spread, open_regular_file
+from bot.sources.session_times import TranscriptClock
 
 MAX_MESSAGES = 50_000
 """Maximum messages kept of one session; the first ones are kept."""

@@ -1,4 +1,4 @@
-"""Measures how well threads of other repositories are found, and when to be silent: `bot/recall/elsewhere.py`.
+"""Measures how well threads of other repositories are found, and when to be silent: `bot/recall/other_repositories.py`.
 
 python -m tests.bench.bench_elsewhere            the table, for queries that the weights were not fitted to
 python -m tests.bench.bench_elsewhere --fit      fit bot/ranking/elsewhere.json again
@@ -32,7 +32,7 @@ from bot.evaluation.metrics import RankMetrics, auc
 from bot.ranking.fit import fit_order, fit_probability, paired_interval
 from bot.ranking.weights import RankingWeights, shipped_elsewhere
 from bot.reading.digest import digest
-from bot.recall.elsewhere import ElsewhereCandidates, RankedElsewhere, judge_elsewhere, rank_elsewhere
+from bot.recall.other_repositories import ElsewhereCandidates, RankedElsewhere, judge_elsewhere, rank_elsewhere
 from tests.bench.elsewhere import (
     ARCHIVES,
     RUST,

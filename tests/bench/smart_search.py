@@ -30,7 +30,7 @@ from bot.domain.thread import Kind, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.requests import SmartSearch, WorkRequest
 from bot.questions.smart_search import smart
-from bot.questions.what import find_what
+from bot.questions.work import find_for_work
 from bot.ranking.fit import paired_interval
 from bot.reading.analyzer import OTHER_STOP_WORDS, terms
 from bot.reading.digest import digest
@@ -106,7 +106,7 @@ def by_smart(case: Case, shelf: InMemoryCards) -> list[object]:
 
 def by_what(case: Case, shelf: InMemoryCards) -> list[object]:
     """Related threads, then open tasks."""
-    work = find_what(WorkRequest(case.checkout, case.moment), shelf)
+    work = find_for_work(WorkRequest(case.checkout, case.moment), shelf)
     return list(dict.fromkeys(hit.card.id for hit in (*work.related, *work.tasks)))
 
 

@@ -30,7 +30,7 @@ from bot.pipeline.publish import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.sources.archive_file import read_archive
-from bot.sources.clock import local_key, local_zone, zone_named
+from bot.sources.session_times import local_key, local_zone, zone_named
 from tests.comment.gallery import GALLERY
 
 ROOT = Path(__file__).resolve().parents[2]

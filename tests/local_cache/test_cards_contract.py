@@ -12,7 +12,7 @@ from bot.local_cache.cache import LocalCache
 from bot.memory.memory import Memory
 from bot.questions.related import expand
 from bot.questions.requests import Cards, WorkRequest
-from bot.questions.what import WhatAnswer, find_what
+from bot.questions.work import WorkAnswer, find_for_work
 from bot.reading.analyzer import terms
 from tests.questions.in_memory_cards import NOW, InMemoryCards
 
@@ -74,8 +74,14 @@ def test_the_cache_and_the_fake_give_the_same_answers(local_cache: LocalCache, i
         card.id for card in in_memory_cards.recently_decided(10)
     ]
     assert local_cache.size == in_memory_cards.size == 73
-    hops = [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], local_cache)]
-    assert hops == [(hop.card.id, hop.kind, hop.hit, hop.direction) for hop in expand([48, 12], in_memory_cards)]
+    neighbours = [
+        (neighbour.card.id, neighbour.kind, neighbour.hit, neighbour.direction)
+        for neighbour in expand([48, 12], local_cache)
+    ]
+    assert neighbours == [
+        (neighbour.card.id, neighbour.kind, neighbour.hit, neighbour.direction)
+        for neighbour in expand([48, 12], in_memory_cards)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,11 +96,11 @@ def test_the_cache_and_the_fake_give_the_same_answers(local_cache: LocalCache, i
 def test_the_cache_and_the_fake_find_the_same_for_the_current_work(
     local_cache: LocalCache, in_memory_cards: InMemoryCards, checkout: Worktree
 ) -> None:
-    def reasons(work: WhatAnswer) -> list[list[tuple[CardId, object]]]:
+    def reasons(work: WorkAnswer) -> list[list[tuple[CardId, object]]]:
         related = sorted((item.card.id, item.why) for item in work.related)  # the scores in memory are simpler
         decisions = [(item.card.id, item.why) for item in work.decisions]
         return [related, decisions, [(item.card.id, item.why) for item in work.recent]]
 
-    assert reasons(find_what(WorkRequest(checkout, NOW), local_cache)) == reasons(
-        find_what(WorkRequest(checkout, NOW), in_memory_cards)
+    assert reasons(find_for_work(WorkRequest(checkout, NOW), local_cache)) == reasons(
+        find_for_work(WorkRequest(checkout, NOW), in_memory_cards)
     )

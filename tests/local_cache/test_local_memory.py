@@ -27,7 +27,7 @@ from bot.local_cache.threads import open_records
 from bot.memory.branch_store import BranchStore, CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.places import CLONE
+from bot.memory.paths import CLONE
 from bot.reading.analyzer import terms
 from bot.sources.archive_file import read_archive
 from tests.fakes.git_http import GitServer

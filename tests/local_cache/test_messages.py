@@ -15,7 +15,7 @@ from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.places import record_path
+from bot.memory.paths import record_path
 from bot.questions.passages import messages_of
 from bot.sources.archive_file import read_archive
 from tests.local_cache.conftest import SAMPLE

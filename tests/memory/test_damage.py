@@ -18,7 +18,7 @@ from bot.domain.thread import Tombstone
 from bot.index.protocol import LAYOUT
 from bot.memory.manifest import FORMAT, PARTS, ForeignFormat
 from bot.memory.memory import Memory
-from bot.memory.places import record_path
+from bot.memory.paths import record_path
 from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines
 from bot.memory.store import ReadOnlyStore

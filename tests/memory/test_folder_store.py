@@ -464,11 +464,11 @@ def test_an_oversized_file_is_refused_without_reading_it(tmp_path: Path) -> None
 
 def test_a_working_copy_leaves_out_what_does_not_fit(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
-    snapshot = store.write(store.open(), {"index/a": b"1"}, "first")
+    snapshot = store.write(store.open(), {"index/a": b"1", "index/c": b"12"}, "first")
     with (tmp_path / "index/b").open("ab") as file:
         file.truncate(3 << 30)
     folder = snapshot.checkout("index")
-    assert {file.name: file.stat().st_size for file in folder.iterdir()} == {"a": 1}
+    assert {file.name: file.stat().st_size for file in folder.iterdir()} == {"a": 1, "c": 2}
     store.close()
 
 

@@ -17,7 +17,7 @@ from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.errors import StoreError, TipMoved
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.places import record_path
+from bot.memory.paths import record_path
 from bot.memory.records import encode_record
 from bot.memory.shards import DIGESTS, read_lines, write_shard
 from bot.memory.store import Edits, ReadOnlyStore, Snapshot, Store

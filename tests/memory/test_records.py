@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Record, Tombstone
 from bot.files import is_safe_path
-from bot.memory.places import folder_of, record_path
+from bot.memory.paths import folder_of, record_path
 from bot.memory.records import (
     CorruptRecord,
     decode_record,

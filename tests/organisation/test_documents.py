@@ -12,7 +12,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.organisation.documents import MAX_TERMS, MemorySource, all_threads, changed_threads
 from bot.reading.analyzer import terms
-from bot.recall.elsewhere import TITLE_REPEATS
+from bot.recall.other_repositories import TITLE_REPEATS
 from tests.recall.samples import at, closed, message, thread
 
 SOURCE = MemorySource(7, "octo-org/sdk", 1_000)

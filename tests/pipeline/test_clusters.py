@@ -18,7 +18,7 @@ from bot.github.events import Event
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
-from bot.memory.places import record_path
+from bot.memory.paths import record_path
 from bot.pipeline.clusters import BATCH, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples

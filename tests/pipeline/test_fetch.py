@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.changes import AnswerRecord, Changes
 from bot.github.events import Event
-from bot.memory.places import record_path
+from bot.memory.paths import record_path
 from bot.memory.shards import ANSWERS
 from bot.pipeline.fetch import fetch_changes
 from tests.pipeline.test_replies import SampleRepository, memory_folder, sample

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.domain.card import CardId, MessageHit, Worktree
 from bot.domain.kinds import Kind
-from bot.questions.order import ThreadEvidence, rank_by_evidence
+from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.requests import SearchFilter, SmartSearch, WordSearch
 from bot.questions.search import ThreadHits, search_memory
 from bot.questions.smart_search import smart

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Kind
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.clock import TranscriptClock
 from bot.sources.session import MAX_FILES as MAX_TOUCHED
 from bot.sources.session import MAX_LINE, Session, Unreadable, Utterance, content_of, parse_line, thread_of
 from bot.sources.session_files import MAX_DEPTH, SessionFile, find_sessions
 from bot.sources.session_issues import issues_of_sessions
 from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
+from bot.sources.session_times import TranscriptClock
 from tests.sources.session_lines import BROKEN, CODING, HOOKS, ISSUE_AGENT, line, prompt, response, session_file, write
 
 KEYS = (

@@ -25,7 +25,7 @@ from bot.memory.manifest import (
     Manifest,
     decode_manifest,
 )
-from bot.memory.places import RECORD_FOLDER
+from bot.memory.paths import RECORD_FOLDER
 from bot.memory.store import Snapshot
 from bot.memory.stored_index import damaged_files, other_maker, part_path
 from bot.settings.schema import Settings

@@ -34,10 +34,10 @@ from bot.local_cache.threads import open_records
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
 from bot.questions.views import SESSIONS, SESSIONS_TITLE, WORK, Row, work_rows
-from bot.questions.what import find_what
+from bot.questions.work import find_for_work
 from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings
-from bot.sources.clock import local_zone
+from bot.sources.session_times import local_zone
 
 _TITLES = {name: section.title for name, section in WORK.items()} | {SESSIONS: SESSIONS_TITLE}
 """The sections of `work_rows` with their titles."""
@@ -138,7 +138,7 @@ def _branch_context(args: argparse.Namespace) -> str:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         request = WorkRequest(worktree, reference_time(args))
-        answer = find_what(request, memory.local_cache, sessions_about_work(memory, worktree))
+        answer = find_for_work(request, memory.local_cache, sessions_about_work(memory, worktree))
         show_notes(memory, answer.unused)
         text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:

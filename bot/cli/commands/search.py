@@ -162,12 +162,12 @@ def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
 
 
 def run_what(args: argparse.Namespace) -> object:
-    from bot.questions.what import find_what
+    from bot.questions.work import find_for_work
 
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         sessions = sessions_about_work(memory, worktree)
-        answer = find_what(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
+        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
         show_notes(memory, answer.unused)
         if wants_json(args):
             rows = work_rows(answer, memory.home, full_row)

@@ -15,7 +15,7 @@ from bot.organisation.documents import MemorySource, organisation_thread
 from bot.ranking.weights import shipped_elsewhere
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest
-from bot.recall.elsewhere import elsewhere_to_show, find_elsewhere, rank_elsewhere
+from bot.recall.other_repositories import elsewhere_to_show, find_elsewhere, rank_elsewhere
 from bot.settings.schema import Settings
 from tests.fakes.candidates import InMemoryCandidates
 from tests.recall.samples import at, closed, duplicate, message, thread

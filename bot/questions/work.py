@@ -25,7 +25,7 @@ EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WhatAnswer:
+class WorkAnswer:
     """At most three threads in each section, none twice in one; the signals used, and those that could not be.
     ``sessions`` are the agents' sessions on this work, ``pulls`` the open pull requests on its files or on the open
     issues shown.
@@ -48,7 +48,7 @@ class WhatAnswer:
         return bool(self.related or self.decisions or self.tasks or self.pulls or self.sessions)
 
 
-def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutline] = ()) -> WhatAnswer:
+def find_for_work(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutline] = ()) -> WorkAnswer:
     """Find what is related to the branch, was decided about its files, or is still open; and the newest decisions.
 
     ``sessions`` are those on this work, the most recent first.
@@ -60,7 +60,7 @@ def find_what(request: WorkRequest, cards: Cards, sessions: Sequence[SessionOutl
     tasks = _tasks(query, found.hits, cards)
     shown = {one.card.id for one in decisions}
     newest = (card for card in cards.recently_decided(EACH + len(shown)) if card.id not in shown and card.decisions)
-    return WhatAnswer(
+    return WorkAnswer(
         related=found.hits[:EACH],
         decisions=decisions,
         tasks=tasks,
@@ -78,10 +78,12 @@ def _tasks(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
     for thread in _with_branch_words(query, hits, cards):
         found.setdefault(thread.card.id, thread)
     near = [thread.card.id for thread in hits[:EACH]]
-    for hop in expand(dict.fromkeys((*query.tickets, *near)), cards):
-        if _is_task(hop.card):
-            verb = "names" if hop.direction == "from" else "is named by"
-            found.setdefault(hop.card.id, RankedThread(hop.card, 0.0, (f"{verb} {thread_reference(hop.hit)}",)))
+    for neighbour in expand(dict.fromkeys((*query.tickets, *near)), cards):
+        if _is_task(neighbour.card):
+            verb = "names" if neighbour.direction == "from" else "is named by"
+            found.setdefault(
+                neighbour.card.id, RankedThread(neighbour.card, 0.0, (f"{verb} {thread_reference(neighbour.hit)}",))
+            )
     return tuple(found.values())[:EACH]
 
 

@@ -15,7 +15,7 @@ from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
 from bot.questions.requests import FilesRequest, WorkRequest
 from bot.questions.views import decision_item
-from bot.questions.what import EACH, find_what
+from bot.questions.work import EACH, find_for_work
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -35,7 +35,7 @@ def sample() -> InMemoryCards:
 
 def test_a_branch_of_the_sample_leads_to_its_ticket_decisions_and_open_tasks() -> None:
     checkout = Worktree(branch="fix/42-session-timeout", modified=("linkbarn/store/session.py",), project="linkbarn")
-    work = find_what(WorkRequest(checkout, NOW), sample())
+    work = find_for_work(WorkRequest(checkout, NOW), sample())
     assert [(item.card.id, item.why[0]) for item in work.related] == [
         (26, "the branch names #42, a duplicate"),
         (17, "touches linkbarn/store/session.py"),
@@ -51,26 +51,26 @@ def test_a_branch_of_the_sample_leads_to_its_ticket_decisions_and_open_tasks() -
 
 
 def test_the_branchs_own_ticket_is_a_task_while_it_is_open() -> None:
-    work = find_what(WorkRequest(Worktree(branch="fix/51-session-proxy"), NOW), sample())
+    work = find_for_work(WorkRequest(Worktree(branch="fix/51-session-proxy"), NOW), sample())
     assert work.tasks[0].card.id == 51
     assert work.tasks[0].why[0] == "the branch names #51"
 
 
 def test_an_open_issue_linked_to_a_related_thread_is_a_task() -> None:
-    work = find_what(
+    work = find_for_work(
         WorkRequest(Worktree(branch="wip", messages=("Expire cookies, see #48",), is_own=True), NOW), sample()
     )
     assert (51, ("names #48",)) in [(item.card.id, item.why) for item in work.tasks]
 
 
 def test_without_signals_only_recent_decisions_are_listed() -> None:
-    work = find_what(WorkRequest(Worktree(), NOW), sample())
+    work = find_for_work(WorkRequest(Worktree(), NOW), sample())
     assert (work.related, work.decisions, work.tasks) == ((), (), ())
     assert len(work.recent) == EACH
 
 
 def test_an_empty_memory_gives_empty_sections() -> None:
-    work = find_what(WorkRequest(Worktree(branch="fix/1-login", modified=("a.py",)), NOW), InMemoryCards([]))
+    work = find_for_work(WorkRequest(Worktree(branch="fix/1-login", modified=("a.py",)), NOW), InMemoryCards([]))
     assert (work.related, work.decisions, work.tasks, work.pulls, work.recent) == ((), (), (), (), ())
     assert find_related(FilesRequest(("a.py",), NOW), InMemoryCards([])) == find_related(
         FilesRequest((), NOW), sample()
@@ -80,7 +80,7 @@ def test_an_empty_memory_gives_empty_sections() -> None:
 def test_decisions_about_files_are_not_repeated_as_recent() -> None:
     first = card(1, files=("auth/cookie.py",), decisions=(ruling("We decided on A.", 1),))
     request = WorkRequest(Worktree(modified=("auth/cookie.py",)), NOW)
-    work = find_what(request, InMemoryCards([first, card(2, decisions=(ruling("We chose B.", 2),))]))
+    work = find_for_work(request, InMemoryCards([first, card(2, decisions=(ruling("We chose B.", 2),))]))
     assert [each.card.id for each in work.decisions] == [1]
     assert [each.card.id for each in work.recent] == [2]
 
@@ -137,7 +137,7 @@ def test_open_pull_requests_on_the_issues_and_files_are_listed_with_reasons() ->
     expected = [(20, ("says that it closes #12",)), (21, ("touches auth/cookie.py",))]
     related = find_related(FilesRequest(("auth/cookie.py",), NOW), InMemoryCards(cards))
     assert [(item.card.id, item.why) for item in related.pulls] == expected
-    work = find_what(
+    work = find_for_work(
         WorkRequest(Worktree(branch="fix/12-login", modified=("auth/cookie.py",)), NOW), InMemoryCards(cards)
     )
     assert [(item.card.id, item.why) for item in work.pulls] == expected
@@ -180,8 +180,8 @@ def test_each_section_has_at_most_three_threads_and_none_twice(
         for key, (title, state, files, other, days) in enumerate(values, 1)
     ]
     checkout = Worktree(branch=branch, modified=("a/b.py", "c/d.py"))
-    work = find_what(WorkRequest(checkout, NOW), InMemoryCards(cards))
-    assert work == find_what(WorkRequest(checkout, NOW), InMemoryCards(reversed(cards)))
+    work = find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards))
+    assert work == find_for_work(WorkRequest(checkout, NOW), InMemoryCards(reversed(cards)))
     for section in (work.related, work.decisions, work.tasks, work.pulls, work.recent):
         assert len({item.card.id for item in section}) == len(section) <= EACH
         assert all(item.why for item in section)

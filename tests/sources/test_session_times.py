@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.clock import TranscriptClock
 from bot.sources.session import MAX_PARTS, content_of, thread_of
 from bot.sources.session_reader import read_sessions
+from bot.sources.session_times import TranscriptClock
 from tests.sources.session_lines import response, session_file, write
 
 BERLIN, NEW_YORK = ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")
