@@ -7,13 +7,13 @@ import os
 import sys
 from typing import TextIO
 
-GARBAGE = 50_000
-"""Objects between two looks for garbage. What is loaded is none, and most runs are over before they make so many."""
+GC_THRESHOLD = 50_000
+"""New objects before garbage is collected. Loading modules leaves no garbage, and most runs end before that many."""
 
 
 def main() -> int:
     """Run the program; returns its exit code, and for Ctrl-C 128 and the number of the signal."""
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(GC_THRESHOLD)
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     try:
         return _run()

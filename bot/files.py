@@ -16,19 +16,20 @@ from pathlib import Path, PurePath
 
 from bot.errors import PathClash, StoreError, UnreadableFile, UserError
 
-MAX_FILE = 16_000_000
-"""Most bytes of a file that is read in one piece. A thread of a million characters takes a third of it."""
+MAX_FILE_BYTES = 16_000_000
+"""Maximum size of a file that is read in one piece. A thread of a million characters takes a third of it."""
 
-MAX_CHECKOUT = 500_000_000
-"""Most bytes of a working copy: a blob of one megabyte may appear under a million names."""
+MAX_CHECKOUT_BYTES = 500_000_000
+"""Maximum size of a working copy: a blob of one megabyte may appear under a million names."""
 
 MAX_FILES = 400_000
-"""Most names in a store. 100,000 threads take a quarter of it."""
+"""Maximum number of files in a store. 100,000 threads take a quarter of it."""
 
 MAX_DEPTH = 20
-"""Most levels of folders that are read."""
+"""Maximum number of folder levels that are read."""
 
-_SYNC_ALL_FROM = 64
+_MAX_FILE_SYNCS = 64
+"""Files flushed one by one; more are flushed with one call."""
 
 
 def shipped_folder(name: str) -> Path:
@@ -52,7 +53,7 @@ def on_disk(action: str) -> Iterator[None]:
         raise DiskFault(f"cannot {action}: {error.strerror or error}", DiskFault.usual_remedy) from error
 
 
-def read_regular(file: Path, limit: int = MAX_FILE) -> bytes | None:
+def read_regular(file: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:
     """Read a regular file of at most ``limit`` bytes; None if there is no file.
 
     Raises UnreadableFile for a larger file, and for a symlink, a device or a pipe, without waiting for it.
@@ -137,7 +138,7 @@ def lock_within(descriptor: int, kind: int, seconds: float) -> bool:
 def flush(files: Iterable[Path]) -> None:
     """Flush these files and folders to the disk, many of them with one call."""
     paths = list(files)
-    if len(paths) > _SYNC_ALL_FROM:
+    if len(paths) > _MAX_FILE_SYNCS:
         os.sync()
         return
     for file in paths:
@@ -186,18 +187,18 @@ def write_user_file(top: Path, path: str, content: bytes) -> None:
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _RESERVED = frozenset({"", ".", "..", ".git", ".store"})
-LONGEST = 1024
-"""Most characters of a path."""
+MAX_PATH_CHARS = 1024
+"""Maximum length of a path."""
 
-_LONGEST_NAME = 255
-"""Most bytes of one name in a path, the limit of file systems."""
+_MAX_NAME_BYTES = 255
+"""Maximum length of one name in a path, the limit of file systems."""
 
 
 def check_path(path: str) -> str:
     """``path`` itself. Raises StoreError unless it is relative, normal, and the same file in git and on disk."""
     parts = path.split("/")
-    is_valid = len(path) <= LONGEST and not _UNSAFE.search(path)
-    if not is_valid or any(part.lower() in _RESERVED or len(part.encode()) > _LONGEST_NAME for part in parts):
+    is_valid = len(path) <= MAX_PATH_CHARS and not _UNSAFE.search(path)
+    if not is_valid or any(part.lower() in _RESERVED or len(part.encode()) > _MAX_NAME_BYTES for part in parts):
         raise StoreError(f"not a path inside the store: {path[:80]!r}; use relative names with '/' and no '..'")
     return path
 

@@ -24,9 +24,9 @@ from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.github.app import InstallationInfo, InstallationToken, ListedRepository
 from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreachable
-from bot.github.events import ORGANISATION, Event
+from bot.github.events import ORGANISATION_EVENT, Event
 from bot.github.foreign_thread import ForeignRepository, ForeignThread
-from bot.server.installation_events import PLACES, InstallationEvents
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
 from bot.server.options import ServerOptions
@@ -281,7 +281,7 @@ class World:
         key = RepositoryKey(INSTALLATION, number)
         for delivery in reversed(self.inbox.deliveries(state="waiting", repository=key, limit=1_000)):
             if number:
-                is_own = delivery.event.name == ORGANISATION
+                is_own = delivery.event.name == ORGANISATION_EVENT
                 error = self.run(number, delivery.event.number if is_own else None, is_own=is_own)
             else:
                 error = self.apply(delivery)
@@ -430,7 +430,7 @@ class World:
                 assert other.threads[key.thread] != "gone", f"r{reader} still shows a thread that is gone"
 
     def resync(self) -> None:
-        self.inbox.heartbeat(PLACES, {"day": 0})
+        self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
         api: Any = _Listing(self.forge)
         resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
         resync._list_repositories(self.forge.now)

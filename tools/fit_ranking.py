@@ -28,9 +28,9 @@ from bot.index.protocol import VECTOR_FIELDS
 from bot.memory.model_store import Embedder, embed
 from bot.ranking.embedder import open_embedder
 from bot.ranking.weights import (
-    CONFIDENCE,
+    CONFIDENCE_NAMES,
+    CUT_SIMILARITY,
     MODEL_NAMES,
-    SHOWN_FROM,
     RankingModels,
     RankingWeights,
     ranking_fields,
@@ -41,7 +41,7 @@ from tools.graded import Graded, fit_confidence, grade_archive, read_pairs
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"
 TARGET = ROOT / "bot/ranking/ranking.json"
-CUT = SHOWN_FROM
+CUT = CUT_SIMILARITY
 """A similarity is the probability that a reader of both issues calls the hit useful, unless a repository's own cut is
 higher. Four in five of the shown hits are useful then, as most are surer than the cut."""
 
@@ -164,7 +164,7 @@ def main() -> None:
 
 def with_fitted_confidence(rows: Sequence[Graded], model: RankingWeights, cut: float) -> RankingWeights:
     """The model with the confidence fitted to these grades."""
-    refitted = fit_confidence(rows, model, [name for name in CONFIDENCE if name not in READ_BY_HAND])
+    refitted = fit_confidence(rows, model, [name for name in CONFIDENCE_NAMES if name not in READ_BY_HAND])
     return replace(refitted, confidence={**refitted.confidence, **READ_BY_HAND}).with_cut(cut)
 
 

@@ -15,7 +15,7 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import mask_citations
 from bot.evaluation.replay import ReplayHistory, epochs, past_libraries
 from bot.ranking.fit import fit_probability
-from bot.ranking.weights import CONFIDENCE, RankingModels, RankingWeights
+from bot.ranking.weights import CONFIDENCE_NAMES, RankingModels, RankingWeights
 from bot.recall.library import Library
 from bot.recall.mentions import canonical_chain, referenced_numbers
 from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
@@ -114,7 +114,9 @@ def _is_hit_on(hit: SimilarThread, earlier: int) -> bool:
     return earlier in (hit.thread.id, *hit.candidate.folded)
 
 
-def fit_confidence(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> RankingWeights:
+def fit_confidence(
+    rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE_NAMES
+) -> RankingWeights:
     """The model with the confidence fitted to these grades."""
     rows_with_hit = [row for row in rows if row.hit]
     used = [name for name in names if any(name in row.evidence for row in rows_with_hit)]
@@ -123,7 +125,9 @@ def fit_confidence(rows: Sequence[Graded], model: RankingWeights, names: Sequenc
     return replace(model, confidence=weights, intercept=intercept)
 
 
-def cross_validated(rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE) -> list[float]:
+def cross_validated(
+    rows: Sequence[Graded], model: RankingWeights, names: Sequence[str] = CONFIDENCE_NAMES
+) -> list[float]:
     """The confidence in each pair, fitted to the pairs of all other archives."""
     models = {
         name: fit_confidence([row for row in rows if row.pair.archive != name], model, names)

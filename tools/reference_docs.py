@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bot.mcp.server import OFFERED
+from bot.mcp.server import TOOLS_BY_NAME
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, SettingDescription, describe, rules
 
 PARAMETERS = "parameters"
@@ -132,7 +132,7 @@ def parameters() -> str:
     """The parameters of all tools for agents, with what each may be and its default."""
     rows = [
         (f"`{tool.name}` `{name}`", _allowed(shape), _default(name, shape, tool.parameters), shape["description"])
-        for tool in OFFERED.values()
+        for tool in TOOLS_BY_NAME.values()
         for name, shape in tool.parameters["properties"].items()
     ]
     return table(("parameter", "allowed", "default", "description"), rows)

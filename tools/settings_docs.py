@@ -16,7 +16,7 @@ import yaml
 from bot.cli.commands.init import workflow_text
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES, Feature
-from bot.ranking.weights import MODEL_NAMES, SHOWN_FROM, shipped
+from bot.ranking.weights import CUT_SIMILARITY, MODEL_NAMES, shipped
 from bot.settings.schema import SettingDescription, Value, describe
 from bot.settings.yaml_file import CONFIG_PATH
 from tools.reference_docs import PARAMETERS, between, inputs, outputs, parameters, table, variables
@@ -144,7 +144,7 @@ def weights() -> str:
     columns = ("feature", "what it measures", *(kind.replace("_", " ") for kind in MODEL_NAMES))
     rest = [
         ("to begin with", "", *(number(model.intercept) for model in models)),
-        (f"confidence at a similarity of {SHOWN_FROM}", "", *(f"{model.cut:.3f}" for model in models)),
+        (f"confidence at a similarity of {CUT_SIMILARITY}", "", *(f"{model.cut:.3f}" for model in models)),
     ]
     return "\n".join(
         [

@@ -16,7 +16,7 @@ from bot.questions.digest import DigestItem, DigestRequest, DigestSection
 from bot.questions.digest_views import quote_source, section_title, summary_sentence
 from bot.reading.search_query import moment_of
 
-FILE = "digest.html"
+DIGEST_FILE = "digest.html"
 _TEXT_CHARS = 300
 
 
@@ -25,7 +25,7 @@ def write_digest(run: RunContext, environment: RunnerEnvironment, since: str) ->
     request = DigestRequest(moment_of(since, run.now), run.now)
     report = digest_of_memory(run.memory.open(), run.settings, run.address, request, clock=run.clock.seconds)
     home = f"{run.address.server}/{run.address.repo}"
-    path = write_file(environment, FILE, render_digest(report, home))
+    path = write_file(environment, DIGEST_FILE, render_digest(report, home))
     run.note(f"The digest page is {path}, which is lost when the job ends unless a step uploads it: docs/digest.md.")
     for note in (*report.notes, *run.memory.notes):
         run.note(note)

@@ -14,8 +14,8 @@ from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
 from bot.github.budget import WRITE_GAP
 
-FOLDER = ".precedent"
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+OUTPUT_FOLDER = ".precedent"
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ def write_file(environment: RunnerEnvironment, name: str, text: str) -> str:
     Without a workspace it is next to the runner's temporary files. Symlinks are not followed.
     """
     root = Path(environment.workspace or environment.temp or Path(environment.output).parent)
-    path = root / FOLDER / name
+    path = root / OUTPUT_FOLDER / name
     try:
         path.parent.mkdir(exist_ok=True)
         if path.parent.is_symlink():
-            raise WorldError(f"{FOLDER} in {root} is a symlink, which is not followed: remove it")
-        with open(os.open(path, _FRESH, 0o644), "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            raise WorldError(f"{OUTPUT_FOLDER} in {root} is a symlink, which is not followed: remove it")
+        with open(os.open(path, _CREATE_FLAGS, 0o644), "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             file.write(text)
     except OSError as error:
         raise WorldError(f"{name} cannot be written to {root}: {error.strerror}") from error

@@ -18,10 +18,10 @@ from bot.pipeline.publish import CommentResult
 from bot.pipeline.setup import ApiUsage
 from bot.questions.context import RecentConversations
 
-MAX_BYTES = 1_000_000
+MAX_SUMMARY_BYTES = 1_000_000
 """Less than 1 MiB; beyond that, GitHub drops a step's whole summary."""
 
-NEAREST = "The nearest issues, with their similarity"
+NEAREST_HEADING = "The nearest issues, with their similarity"
 _TEXT_CHARS = 300
 _NOTE_CHARS = 1_000
 
@@ -38,7 +38,7 @@ def summarise(
 
     At most 1 MB: a longer report ends after a whole entry and says so. ``digest`` is Markdown that is already safe.
     """
-    return _truncate(_entries(list(results), list(notes), list(problems), list(digest)), MAX_BYTES)
+    return _truncate(_entries(list(results), list(notes), list(problems), list(digest)), MAX_SUMMARY_BYTES)
 
 
 def _entries(results: list[CommentResult], notes: list[str], problems: list[str], digest: list[str]) -> Iterable[str]:
@@ -65,7 +65,7 @@ def _result_entry(result: CommentResult) -> str:
     shown = link(result.action, url) if url else inline(result.action, _TEXT_CHARS)
     line = f"- {name} · {shown}{f' · {inline(result.reason, _TEXT_CHARS)}' if result.reason else ''}\n"
     shadow = result.text if result.action == "would say" else ""
-    return f"{line}{_fold('What it would have said', shadow)}{_fold(NEAREST, _nearest(result.nearest))}"
+    return f"{line}{_fold('What it would have said', shadow)}{_fold(NEAREST_HEADING, _nearest(result.nearest))}"
 
 
 def _fold(title: str, text: str) -> str:
@@ -96,7 +96,7 @@ def _truncate(entries: Iterable[str], limit: int) -> str:
     return "".join(kept)
 
 
-NEUTRAL = (RateLimited, Gone, Archived)
+NEUTRAL_ERRORS = (RateLimited, Gone, Archived)
 """Errors that do not fail a run: a later run catches up, or there is nothing to do."""
 
 
@@ -142,7 +142,7 @@ class ActionReport:
 
     def report_fault(self, error: PrecedentError) -> None:
         """Add an error: if it is expected or passes by itself, it is a notice; any other fails the run."""
-        if isinstance(error, NEUTRAL):
+        if isinstance(error, NEUTRAL_ERRORS):
             self.notice(error.cause if self.is_dry and isinstance(error, RateLimited) else str(error))
         else:
             self.fail(str(error), error.exit_code)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from bot.action.environment import RunnerEnvironment
 from bot.errors import UserError
-from bot.github.events import KNOWN, Event, parse_event
+from bot.github.events import KNOWN_EVENTS, Event, parse_event
 from bot.pipeline.site import RepositorySite, SettingsFiles, fetch_settings
 from bot.settings.schema import Inputs, read_inputs
 
-NEEDS_ISSUE = ("answer", "forget")
+ISSUE_MODES = ("answer", "forget")
 """Runs by hand that need an issue number."""
 
 
@@ -36,7 +36,9 @@ def read_task(environment: RunnerEnvironment, given: Mapping[str, str]) -> RunTa
     if not inputs.token:
         raise UserError('input "token" is empty: leave it out, or give ${{ github.token }}')
     event, site = _read_event(environment, inputs), _site(environment, inputs)
-    return RunTask(given, inputs, event, site, fetch_settings(site, inputs.config) if event.name in KNOWN else None)
+    return RunTask(
+        given, inputs, event, site, fetch_settings(site, inputs.config) if event.name in KNOWN_EVENTS else None
+    )
 
 
 def _read_event(environment: RunnerEnvironment, inputs: Inputs) -> Event:
@@ -50,9 +52,9 @@ def _read_event(environment: RunnerEnvironment, inputs: Inputs) -> Event:
     texts = {"run": event.input("run") or event.input("mode"), "issue": event.input("issue").strip()}
     by_hand = read_inputs(texts)
     mode, number = inputs.run or by_hand.run or "catch-up", inputs.issue or by_hand.issue
-    if mode in NEEDS_ISSUE and not number:
+    if mode in ISSUE_MODES and not number:
         raise UserError(f'run: {mode} needs the input "issue", the number of the issue to {mode}')
-    return replace(event, number=number if mode in NEEDS_ISSUE else None, inputs=(("run", mode),))
+    return replace(event, number=number if mode in ISSUE_MODES else None, inputs=(("run", mode),))
 
 
 def _site(environment: RunnerEnvironment, inputs: Inputs) -> RepositorySite:

@@ -172,11 +172,11 @@ def since(text: str) -> datetime:
 
 
 def zone(text: str) -> tzinfo:
-    from bot.sources.session_times import MAX_ZONE, zone_named  # other commands do not need it
+    from bot.sources.session_times import MAX_ZONE_CHARS, zone_named  # other commands do not need it
 
     zone = zone_named(text)
     if zone is None:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE]!r} is not a time zone such as Europe/Berlin")
+        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE_CHARS]!r} is not a time zone such as Europe/Berlin")
     return zone
 
 
@@ -189,7 +189,7 @@ def moment(text: str) -> datetime:
         raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
 
 
-TOKENS = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
+TOKEN_VARIABLES = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")
 """Variables that may hold a token: first our own, then those of GitHub's command line in its order
 (``gh help environment``)."""
 
@@ -222,7 +222,7 @@ class Token(NamedTuple):
 
 def token_of(environ: Mapping[str, str]) -> Token:
     """The first token in ``environ``. UserError if it has characters that no token has."""
-    name = next((name for name in TOKENS if environ.get(name, "").strip()), "")
+    name = next((name for name in TOKEN_VARIABLES if environ.get(name, "").strip()), "")
     text = environ.get(name, "").strip()
     if not re.fullmatch(r"[\x21-\x7e]*", text):
         raise UserError(f"{name} contains characters that no token has: copy it again")

@@ -22,7 +22,7 @@ from bot.cli.output import CommandResult, forget_output, show
 from bot.comment.clean_text import one_line
 from bot.errors import PrecedentError
 
-WIDTH = 100
+MAX_HELP_WIDTH = 100
 """Maximum columns of a help text."""
 
 
@@ -33,7 +33,7 @@ class _Help(argparse.HelpFormatter):
     """As wide as the terminal, but no wider than is easy to read."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=min(WIDTH, _columns()) - 2)
+        super().__init__(prog, max_help_position=30, width=min(MAX_HELP_WIDTH, _columns()) - 2)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -121,6 +121,6 @@ def _columns() -> int:
         return int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         try:
-            return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else WIDTH
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else MAX_HELP_WIDTH
         except (OSError, ValueError):
-            return WIDTH
+            return MAX_HELP_WIDTH

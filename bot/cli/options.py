@@ -45,12 +45,12 @@ from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS
 
 Options = Callable[[argparse.ArgumentParser], None]
 MAX_LIMIT = 1_000
-HISTORY = 3_000
+DEFAULT_HISTORY = 3_000
 """Issues that `try` reads by default; they cost 120 of the 5,000 points per hour."""
 
-MOST = 1_000_000
+MAX_COUNT = 1_000_000
 SHELLS = ("bash", "zsh", "fish")
-STATES = ("waiting", "working", "done", "dead", "dropped")
+DELIVERY_STATES = ("waiting", "working", "done", "dead", "dropped")
 """States of deliveries, copied from `bot.server.model.State`, which is slow to load."""
 
 
@@ -279,9 +279,9 @@ def try_repository(command: argparse.ArgumentParser) -> None:
     add(
         "repository", type=named_repository, metavar="OWNER/NAME", help="the repository, or the URL of one of its pages"
     )
-    add("--last", type=number(1, MOST), default=50, metavar="N", help="how many issues are shown (default 50)")
-    help_text = f"read at least this many issues, most recently changed first, or all (default {HISTORY:,})"
-    add("--history", type=history_size, default=HISTORY, metavar="N", help=help_text)
+    add("--last", type=number(1, MAX_COUNT), default=50, metavar="N", help="how many issues are shown (default 50)")
+    help_text = f"read at least this many issues, most recently changed first, or all (default {DEFAULT_HISTORY:,})"
+    add("--history", type=history_size, default=DEFAULT_HISTORY, metavar="N", help=help_text)
     add("--config", action=FileArgument, help="settings to try (default: the built-in ones)")
     add("--out", action=FileArgument, help="the page (default: precedent-OWNER-NAME.html in this folder)")
     add("--open", action="store_true", help="open the page in the browser")
@@ -384,7 +384,7 @@ def outcomes(command: argparse.ArgumentParser) -> None:
     add_store(command)
     selection = command.add_mutually_exclusive_group()
     selection.add_argument("--ids", metavar="ID,…", help="these threads, separated by commas (default: all closed)")
-    selection.add_argument("--sample", type=number(1, MOST), metavar="N", help="N random closed threads")
+    selection.add_argument("--sample", type=number(1, MAX_COUNT), metavar="N", help="N random closed threads")
     command.add_argument("--seed", type=number(0, 999_999_999), default=1, metavar="S", help="random seed (default 1)")
     add_repo(command, "the repository, for links and full references")
     add_json(command, "the outcomes")
@@ -407,7 +407,7 @@ def evaluate(command: argparse.ArgumentParser) -> None:
     add("--threads", required=True, action=FileArgument, help="the archive (.jsonl, .jsonl.gz)")
     add("--queries", required=True, action=FileArgument, help="one JSON object per line: id, and relevant (ids)")
     add("--window-days", type=number(1, 100_000), metavar="N", help="candidates at most N days older than the query")
-    add("--limit", type=number(1, MOST), metavar="N", help="N queries, spread evenly over all")
+    add("--limit", type=number(1, MAX_COUNT), metavar="N", help="N queries, spread evenly over all")
     add(
         "--ranking",
         **one_of("own", "shipped"),
@@ -476,7 +476,7 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add("action", **one_of(*actions), metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
     add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that match the filters")
-    add("--state", **one_of(*STATES), help="filter: only deliveries in this state")
+    add("--state", **one_of(*DELIVERY_STATES), help="filter: only deliveries in this state")
     add("--reason", type=non_empty, metavar="TEXT", help="filter: only those whose reason contains this")
     add("--repo", type=non_empty, metavar="REPOSITORY", help="filter: only those of this OWNER/NAME, or key as listed")
     when = "2026-05-03, or 7d, 4w, 6m, 1y ago"

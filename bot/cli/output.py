@@ -115,10 +115,10 @@ def _escape_match(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]  # a surrogate pair for a character beyond U+FFFF
 
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 """Schema version of answers that are objects. Fields may be added; none is renamed or removed."""
 
-NOTHING = "Nothing relevant."
+NO_RESULTS = "Nothing relevant."
 
 
 def show_notes(memory: LocalMemory, unused: Iterable[str] = ()) -> None:
@@ -138,7 +138,7 @@ def command_result(
 ) -> CommandResult:
     """The answer and its exit code. ``has_memory``: there is a memory to search; ``coverage``: what was searched."""
     if has_memory and not found and not wants_json(args):
-        print(f"{NOTHING} {coverage}." if coverage else NOTHING, file=sys.stderr)
+        print(f"{NO_RESULTS} {coverage}." if coverage else NO_RESULTS, file=sys.stderr)
     return CommandResult(shown, 1 if getattr(args, "exit_code", False) and not found else 0)
 
 

@@ -19,11 +19,11 @@ from bot.domain.card import SessionPassage
 from bot.questions.views import Item, ItemSection, citation, ending, gist
 from bot.reading.analyzer import terms, token_terms, tokens
 
-WIDEST = 110
+MAX_WIDTH = 110
 _INDENT = " " * 4
 _GAP = 2
-_FILES = 2
-_LONGEST_ID = 60
+_MAX_FILES = 2
+_MAX_ID_CHARS = 60
 
 
 def print_sections(sections: Sequence[ItemSection]) -> None:
@@ -53,7 +53,7 @@ def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None
 
 def _console() -> Console:
     console = Console(file=sys.stdout, highlight=False, soft_wrap=False)
-    console.width = min(console.width, WIDEST)
+    console.width = min(console.width, MAX_WIDTH)
     return console
 
 
@@ -61,7 +61,7 @@ def _format_item(item: Item, width: int) -> Group:
     """At most three lines: number, title and score; ending, age, reasons, files and author; a quotation."""
     card = item.card
     style = Style(color="cyan", bold=True, link=item.url or None)
-    number = Text(truncate(one_line(citation(card.id)), _LONGEST_ID), style=style)
+    number = Text(truncate(one_line(citation(card.id)), _MAX_ID_CHARS), style=style)
     score = "" if item.score is None else f"{item.score:.2f}"
     head = _truncate(Text.assemble(number, "  ", _highlight(card.title, item.words)), width - len(score) - _GAP)
     head.append(" " * (width - len(score) - head.cell_len)).append(score, style="dim")
@@ -84,8 +84,8 @@ def _truncate(line: Text, width: int) -> Text:
 def _format_files(files: Sequence[str]) -> str:
     """The first files by distinct file name, and how many more there are."""
     paths = list({path.rpartition("/")[2]: path for path in reversed(files)}.values())[::-1]
-    more = f" and {len(paths) - _FILES} more" if len(paths) > _FILES else ""
-    return one_line(", ".join(paths[:_FILES])) + more
+    more = f" and {len(paths) - _MAX_FILES} more" if len(paths) > _MAX_FILES else ""
+    return one_line(", ".join(paths[:_MAX_FILES])) + more
 
 
 def _highlight(text: str, words: str) -> Text:

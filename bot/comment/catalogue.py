@@ -14,25 +14,25 @@ from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, ThreadId
 from bot.settings.schema import SettingsError, format_value
 from bot.settings.yaml_file import PlacedText, load_texts
 
-NAME = ".github/precedent/words.yml"
+OVERRIDES_PATH = ".github/precedent/words.yml"
 MAX_CHARS = 300
-MONTHS = 12
+MONTH_COUNT = 12
 
-THOUSANDS = frozenset({"", " ", ",", ".", "'", "’", "\u00a0", "\u202f"})
+THOUSANDS_SEPARATORS = frozenset({"", " ", ",", ".", "'", "’", "\u00a0", "\u202f"})
 """Thousands separators: https://cldr.unicode.org/translation/number-currency-formats/number-symbols."""
 
 _BOLD = re.compile(r"\*\*(?=[^\s*])([^*]+)(?<=[^\s*])\*\*")
 _SAMPLES = ("x", "", "12", ". x", ") x")
 """Sample values: none may turn the words around it into Markdown."""
 
-_ENDS = ("", ":")
+_SUFFIXES = ("", ":")
 """What templates put after a text."""
 
-_SPEAKS_FOR_A_PERSON = re.compile(
+_GITHUB_KEYWORD = re.compile(
     r"\W{0,9}duplicate\s+of\b|.*\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s{0,9}\{(?:change|pull|threads?|numbers?)\}",
     re.ASCII | re.IGNORECASE,
 )
-_WHAT = {
+_MEANINGS = {
     "mention": "would ping somebody",
     "html": "is HTML",
     "number": "would refer to an issue",
@@ -50,7 +50,9 @@ def own_words(shipped: Words, text: str) -> Words:
 
     Raises SettingsError, with file, line and remedy, for the first text that is more than plain words.
     """
-    overrides = {name: _check_override(name, entry, shipped.texts) for name, entry in load_texts(text, NAME).items()}
+    overrides = {
+        name: _check_override(name, entry, shipped.texts) for name, entry in load_texts(text, OVERRIDES_PATH).items()
+    }
     return Words({**shipped.texts, **overrides})
 
 
@@ -65,7 +67,7 @@ def _check_override(name: str, entry: PlacedText, shipped: Mapping[str, str]) ->
 def find_problem(name: str, text: str, original: str) -> str:
     """Why ``text`` cannot replace ``original``, the shipped text of this name, with the remedy; "" if it can."""
     if name == "thousands":
-        return "" if text in THOUSANDS else 'use one of "," "." "\'" or a space, or nothing'
+        return "" if text in THOUSANDS_SEPARATORS else 'use one of "," "." "\'" or a space, or nothing'
     if len(text) > MAX_CHARS:
         return f"it has {len(text):,} characters; the most is {MAX_CHARS}"
     if not text.strip() or text != text.strip() or "\n" in text or clean(text) != text:
@@ -85,22 +87,22 @@ def _wrong_placeholder(text: str, original: str) -> str:
 
 def _wrong_list(name: str, text: str) -> str:
     months = [part.strip() for part in text.split(",")]
-    if name == "months" and (len(months) != MONTHS or not all(months)):
-        return f"name all {MONTHS} months, with commas between them"
+    if name == "months" and (len(months) != MONTH_COUNT or not all(months)):
+        return f"name all {MONTH_COUNT} months, with commas between them"
     return ""
 
 
 def _unsafe(name: str, text: str) -> str:
-    if _SPEAKS_FOR_A_PERSON.match(text):
+    if _GITHUB_KEYWORD.match(text):
         return "GitHub might act on these words as if a person had said them; use other words"
     plain = _BOLD.sub(r"\1", text) if name.startswith("ended_") else text
     for sample in _SAMPLES:
         # a day at the start of a line ("3. Mai") is escaped
         line = f"{'x ' if name == 'day' else ''}{PLACEHOLDER.sub(sample, plain)}"
-        for end in _ENDS:
+        for end in _SUFFIXES:
             for kind, what in hazards(line + end):
                 if kind != "phrase":
-                    return f"{format_value(what)} {_WHAT.get(kind, 'has a meaning in Markdown')}; use plain words"
+                    return f"{format_value(what)} {_MEANINGS.get(kind, 'has a meaning in Markdown')}; use plain words"
     return ""
 
 
@@ -116,13 +118,13 @@ def _suggest(name: str, choices: Mapping[str, object], what: str) -> str:
 PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 """A placeholder in a text. Its value is inserted as it is; placeholders inside the value are not filled."""
 
-FIXED = (
+TEMPLATE_TEXTS = (
     "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "said",
     "summary", "why", "changed", "nothing_found", "possibly_related", "organisation",
 )  # fmt: skip
 """The texts that templates find under ``words``, besides the two sentences of the last line."""
 
-COMMANDS = {
+COMMAND_SYNTAX = {
     "search": "`/precedent search WORDS`",
     "context": "`/precedent context #N`",
     "refresh": "`/precedent refresh`",
@@ -136,16 +138,16 @@ COMMANDS = {
 }
 """The commands, in the order of the help reply."""
 
-_MONTHS = (
+_MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
-_CLOSED_AS = {
+_CLOSING_TEXTS = {
     "completed": "ended_completed",
     "not_planned": "ended_not_planned",
     "duplicate": "ended_duplicate_unknown",
 }
-_AGES = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
+_AGE_UNITS = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +180,14 @@ class Words:
     def age(self, since: datetime, now: datetime) -> str:
         """The age in the largest unit that fits twice, at least in days: ``4 days old``, ``opened today``."""
         days = (_utc(now) - _utc(since)).days
-        for length, name in _AGES:
+        for length, name in _AGE_UNITS:
             if days >= length * 2:
                 return self.say(name, count=self.number(days // length))
         return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
 
     def closing(self, state_reason: str | None) -> str:
         """How GitHub describes the closing of a thread. An unknown reason adds nothing."""
-        return self.texts[_CLOSED_AS.get((state_reason or "").lower(), "ended_closed")]
+        return self.texts[_CLOSING_TEXTS.get((state_reason or "").lower(), "ended_closed")]
 
     def thread_label(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """A thread by its id, never as ``#12``, which GitHub would turn into a backlink."""
@@ -212,24 +214,24 @@ class Words:
         return {
             "provenance": self.count("provenance", searched) if is_known else self.texts["provenance_unknown"],
             "controls": self._controls(shown) if commands else self.texts["controls_quiet"],
-            "silence": self.say("silence", off=COMMANDS["off"]) if commands else "",
+            "silence": self.say("silence", off=COMMAND_SYNTAX["off"]) if commands else "",
         }
 
     def _controls(self, shown: Sequence[ThreadId]) -> str:
         if not shown:
-            return self.say("controls_off", off=COMMANDS["off"])
+            return self.say("controls_off", off=COMMAND_SYNTAX["off"])
         number = shown[0] if len(shown) == 1 and isinstance(shown[0], int) else "N"
-        return self.say("controls", wrong=COMMANDS["wrong"].replace("N", str(number)), off=COMMANDS["off"])
+        return self.say("controls", wrong=COMMAND_SYNTAX["wrong"].replace("N", str(number)), off=COMMAND_SYNTAX["off"])
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts that templates find under ``words`` in every comment."""
-        return {name: self.texts[name] for name in FIXED}
+        return {name: self.texts[name] for name in TEMPLATE_TEXTS}
 
 
 def day(moment: datetime) -> str:
     """The calendar day in UTC in English, as ``12 March 2025``. A naive moment counts as UTC."""
     utc = _utc(moment)
-    return f"{utc.day} {_MONTHS[utc.month - 1]} {utc.year}"
+    return f"{utc.day} {_MONTH_NAMES[utc.month - 1]} {utc.year}"
 
 
 def count(number: int, noun: str) -> str:

@@ -9,8 +9,8 @@ from functools import cache
 ELLIPSIS = "…"
 
 _SPACES = re.compile(r"\s+")
-_NO_NAME = re.compile(r"[^\w.@+\[\]-]")
-MAX_NAME = 60
+_INVALID_NAME_CHAR = re.compile(r"[^\w.@+\[\]-]")
+MAX_NAME_CHARS = 60
 _INVISIBLE = (
     "[\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
@@ -19,12 +19,12 @@ _INVISIBLE = (
 """Controls, bidirectional marks, zero-width, filler and tag characters, variation selectors (Unicode's list of default
 ignorable code points, UAX #44, and characters that merely look blank)."""
 
-_SCRIPT = "\u0590-\u1fff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
-_STRAY_JOINER = f"(?<![{_SCRIPT}])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPT}])"
+_JOINING_SCRIPTS = "\u0590-\u1fff\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_STRAY_JOINER = f"(?<![{_JOINING_SCRIPTS}])[\u200c\u200d]|[\u200c\u200d](?![{_JOINING_SCRIPTS}])"
 """Joiners that join nothing; between emoji and in Persian or Indic scripts they are part of the spelling."""
 
 _STRAY_STYLE = "(?<![\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff#*0-9])[\ufe0e\ufe0f]|(?<=[#*0-9])\ufe0f(?!\u20e3)"
-_MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_COMBINING_MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 
 
 @cache
@@ -36,7 +36,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         re.compile(_INVISIBLE),
         re.compile(_STRAY_JOINER),
         re.compile(_STRAY_STYLE),
-        re.compile(f"([{_MARKS}]{{3}})[{_MARKS}]+"),
+        re.compile(f"([{_COMBINING_MARKS}]{{3}})[{_COMBINING_MARKS}]+"),
     )
 
 
@@ -62,7 +62,7 @@ def one_line(text: str) -> str:
 
 def account(name: str) -> str:
     """The name of an account as one word, so that a name cannot forge other parts of our lines."""
-    return _NO_NAME.sub("", clean(without_comments(name)))[:MAX_NAME] or "somebody"
+    return _INVALID_NAME_CHAR.sub("", clean(without_comments(name)))[:MAX_NAME_CHARS] or "somebody"
 
 
 def without_comments(text: str) -> str:
@@ -119,7 +119,7 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-_CONTROLS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+_CONTROL_CHARS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 """Compiled on use, as a search from a shell needs none of it."""
 
 
@@ -130,7 +130,7 @@ def log_line(text: str) -> str:
     https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
     """
     line = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace("\t", " ")
-    line = re.sub(_CONTROLS, "\ufffd", line)
+    line = re.sub(_CONTROL_CHARS, "\ufffd", line)
     return line.replace("::", ": :").replace("::", ": :").replace("##[", "# #[")
 
 

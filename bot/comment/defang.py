@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from bot.comment.clean_text import clean, one_line, truncate
 
-BREAK = "\u200b"
+ZERO_WIDTH_SPACE = "\u200b"
 """An invisible character, inserted where GitHub would see a mention, a reference or an address."""
 
 MAX_CHARS = 65_536
@@ -40,9 +40,9 @@ _LINE_START = re.compile(r"(?P<mark>[-+=#:](?![A-Za-z0-9])|[0-9]{1,9}(?=[.)](?:\
 _PING = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])", re.ASCII)
 _FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>.*)", re.ASCII)
 _CODE = re.compile(r"(?<!`)`([^`\s](?:[^`]{0,198}[^`\s])?)`(?!`)")
-_TICKS = re.compile(r"`+")
+_BACKTICKS = re.compile(r"`+")
 _SAFE_IN_URL = "/:?#@!$&'*+,;=%~-._"
-_HEX_RUN = 6
+_HEX_GROUP_CHARS = 6
 
 
 def inline(text: str, limit: int) -> str:
@@ -76,15 +76,15 @@ def block(text: str, limit: int) -> str:
     return "\n\n".join(_blocks(truncate(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
 
-MOST_TICKS = 9
-"""Most backticks in a row: GitHub does not recognise code enclosed in more than eighty."""
+MAX_BACKTICKS = 9
+"""Maximum backticks in a row: GitHub does not recognise code enclosed in more than eighty."""
 
-_MANY_TICKS = re.compile(f"`{{{MOST_TICKS + 1},}}")
+_EXCESS_BACKTICKS = re.compile(f"`{{{MAX_BACKTICKS + 1},}}")
 
 
 def code_span(text: str, limit: int) -> str:
     """At most ``limit`` characters of the text on one line as code, "" for "". For Markdown, not raw HTML."""
-    code = _MANY_TICKS.sub("`" * MOST_TICKS, _break_pings(truncate(one_line(text[:MAX_CHARS]), limit)))
+    code = _EXCESS_BACKTICKS.sub("`" * MAX_BACKTICKS, _break_pings(truncate(one_line(text[:MAX_CHARS]), limit)))
     if not code:
         return ""
     ticks = "`" * (_longest_run(code) + 1)
@@ -147,17 +147,17 @@ def _disarm(match: re.Match[str]) -> str:
         # the only documented form in which a dollar sign does not open a formula
         return "<span>&#36;</span>"
     if kind == "commit":
-        return BREAK.join(text[at : at + _HEX_RUN] for at in range(0, len(text), _HEX_RUN))
-    return text + BREAK
+        return ZERO_WIDTH_SPACE.join(text[at : at + _HEX_GROUP_CHARS] for at in range(0, len(text), _HEX_GROUP_CHARS))
+    return text + ZERO_WIDTH_SPACE
 
 
 def _break_pings(code: str) -> str:
     """Code without mentions, for e-mail replies; GitHub itself links nothing in code."""
-    return _PING.sub(f"@{BREAK}", code)
+    return _PING.sub(f"@{ZERO_WIDTH_SPACE}", code)
 
 
 def _longest_run(code: str) -> int:
-    return max((len(run) for run in _TICKS.findall(code)), default=0)
+    return max((len(run) for run in _BACKTICKS.findall(code)), default=0)
 
 
 def _blocks(lines: list[str]) -> Iterator[str]:

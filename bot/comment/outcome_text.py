@@ -17,17 +17,17 @@ from bot.domain.thread import Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
 
 MAX_FILES = 3
-MAX_CHANGED = 5
+MAX_CHANGED_FILES = 5
 VERSION_CHARS = 60
-ELSEWHERE_CHARS = 150
+EXTERNAL_REF_CHARS = 150
 
-LATEST_NEWS = timedelta(days=365)
+MAX_UNRELEASED_AGE = timedelta(days=365)
 """How long a fix is shown as unreleased. After that the project probably makes no releases."""
 
 _NUMBER = re.compile(r"#([1-9][0-9]{0,9})", re.ASCII)
 _SHA = re.compile(r"[0-9a-fA-F]{7,64}", re.ASCII)
-_IN_A_FOLDER = re.compile(r"(?![/\\~]|\.\.[/\\]|[A-Za-z]:)[^/\\]+[/\\]", re.ASCII)
-_ELSEWHERE = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-fA-F]{7,64})", re.ASCII)
+_FOLDER_PREFIX = re.compile(r"(?![/\\~]|\.\.[/\\]|[A-Za-z]:)[^/\\]+[/\\]", re.ASCII)
+_EXTERNAL_REF = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-9a-fA-F]{7,64})", re.ASCII)
 
 
 def ending(hit: Hit, phrases: CommentPhrases) -> str:
@@ -96,8 +96,8 @@ def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     A named path must have a folder, as most bare names are examples, and must not start at the root of somebody's disk.
     """
-    changed = hit.fix.files[:MAX_CHANGED] if hit.fix else ()
-    named = tuple(path for path in hit.files if path not in changed and _IN_A_FOLDER.match(path))
+    changed = hit.fix.files[:MAX_CHANGED_FILES] if hit.fix else ()
+    named = tuple(path for path in hit.files if path not in changed and _FOLDER_PREFIX.match(path))
     return changed, named[: max(MAX_FILES - len(changed), 0)]
 
 
@@ -129,7 +129,7 @@ def is_news(fix: FixInfo) -> bool:
     """Whether to show that no release has the fix: it was merged recently, and a release was looked for."""
     if not fix.unreleased or fix.commit is None or fix.release:
         return False
-    return fix.merged_at is None or fix.looked_at - fix.merged_at <= LATEST_NEWS
+    return fix.merged_at is None or fix.looked_at - fix.merged_at <= MAX_UNRELEASED_AGE
 
 
 def _still_open(hit: Hit, phrases: CommentPhrases) -> str:
@@ -192,7 +192,7 @@ def _change(hit: Hit, phrases: CommentPhrases) -> str:
     if _SHA.fullmatch(ref):
         sha = ref.lower()
         return phrases.link_title(phrases.words.say("commit", sha=sha[:7]), phrases.links.commit(sha))
-    return code_span(ref, ELSEWHERE_CHARS) if _ELSEWHERE.fullmatch(ref) else ""
+    return code_span(ref, EXTERNAL_REF_CHARS) if _EXTERNAL_REF.fullmatch(ref) else ""
 
 
 def _ended_at(hit: Hit) -> datetime | None:
@@ -202,9 +202,9 @@ def _ended_at(hit: Hit) -> datetime | None:
 
 REASON_CHARS = 80
 MAX_REASONS = 4
-MAX_PARTS = 9
+MAX_REASON_PARTS = 9
 
-_KNOWN = {
+_REASON_TEXTS = {
     "same error ": "why_error",
     "same file ": "why_file",
     "both name ": "why_names",
@@ -223,7 +223,7 @@ def _reason(reason: str, shown: tuple[str, ...], phrases: CommentPhrases) -> str
         return phrases.words.texts["why_file_shown"]
     if reason == "same text":
         return phrases.words.texts["why_text"]
-    for beginning, name in _KNOWN.items():
+    for beginning, name in _REASON_TEXTS.items():
         if reason.startswith(beginning):
             return phrases.words.say(name, what=_defang_names(reason.removeprefix(beginning), phrases))
     return _defang_reason(reason)
@@ -241,7 +241,7 @@ def _defang_reason(text: str) -> str:
     if len(parts) % 2 == 0:
         return inline(text, REASON_CHARS)
     shown = ""
-    for index, part in enumerate(parts[:MAX_PARTS]):
+    for index, part in enumerate(parts[:MAX_REASON_PARTS]):
         if part.strip():
             is_code = index % 2 == 1
             space = " " if shown and (is_code or not part.startswith(",")) else ""

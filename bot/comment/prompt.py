@@ -20,18 +20,18 @@ from bot.reading.conversations import Conversation, ConversationHistory, History
 from bot.reading.markdown import statements
 
 SCHEMA = 1
-STATUS = {True: ("CONTINUATION", "do not greet, carry on"), False: ("NEW CONVERSATION", "the last one is over")}
-MAX_TITLE, MAX_SENTENCE = 160, 200
+STATUS_TEXTS = {True: ("CONTINUATION", "do not greet, carry on"), False: ("NEW CONVERSATION", "the last one is over")}
+MAX_TITLE_CHARS, MAX_SENTENCE_CHARS = 160, 200
 """Characters after escaping: an escaped ``<`` has four."""
 
-MAX_ID = 100
-MAX_FENCE = 64
-_SCANNED = 4_000
+MAX_ID_CHARS = 100
+MAX_FENCE_CHARS = 64
+_MAX_SCANNED_CHARS = 4_000
 _INDENT = "    "
 """The indent of a message's continuation lines. A line indented this far cannot begin a message or end a fence."""
 
 _FENCES = re.compile("`{3,}")
-_NO_TURN_ID = re.compile(r"[^\w./#@:+-]")
+_INVALID_TURN_ID_CHAR = re.compile(r"[^\w./#@:+-]")
 
 
 def render(history: ConversationHistory, form: HistoryFormat) -> str:
@@ -59,7 +59,7 @@ class Xml:
     between: str = ""
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
-        status, meaning = STATUS[is_continuation]
+        status, meaning = STATUS_TEXTS[is_continuation]
         notice = "" if self.is_part else f"<notice>{escape(DATA_NOTICE)}</notice>\n"
         status_line = f"<thread-status{attributes_of(meaning=meaning)}>{status}</thread-status>\n"
         start_tag = f"<conversation-history{attributes_of(omitted=omitted or None)}>\n"
@@ -92,7 +92,7 @@ class Markdown:
     between: str = ""
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
-        status, meaning = STATUS[is_continuation]
+        status, meaning = STATUS_TEXTS[is_continuation]
         notice = "" if self.is_part else f"\n{DATA_NOTICE} {FENCE_NOTICE}\n"
         left_out = f"- older conversations left out: {omitted}\n" if omitted else ""
         head = f"{chr(10) if self.is_part else ''}{self._heading(1)} What was said lately\n{notice}\n"
@@ -112,7 +112,7 @@ class Markdown:
             if conversation.kind.traits.is_local
             else name_of(conversation.thread, conversation.kind)
         )
-        head = f"\n{self._heading(2)} {name[:MAX_ID]}, {shown.relative}\n\n{listed}\n"
+        head = f"\n{self._heading(2)} {name[:MAX_ID_CHARS]}, {shown.relative}\n\n{listed}\n"
         return f"{head}{fence}text\ntitle: {_title(conversation, str)}\n{summary}", f"{fence}\n"
 
     def message(self, conversation: Conversation, turn: Turn) -> str:
@@ -130,7 +130,7 @@ class Json:
     between: str = ",\n"
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
-        status, meaning = STATUS[is_continuation]
+        status, meaning = STATUS_TEXTS[is_continuation]
         fields = {"schema": SCHEMA, "notice": DATA_NOTICE, "status": status, "meaning": meaning, "omitted": omitted}
         return f'{_dump(fields)[:-1]}, "conversations": [\n', "]}\n"
 
@@ -144,7 +144,10 @@ class Json:
             "summary": shown.is_summary,
             "count": len(conversation.turns), "omitted": 0 if shown.is_summary else omitted,
         }  # fmt: skip
-        messages = [self._message(turn, _first_sentence(turn.text[:_SCANNED])) for turn in _last_messages(conversation)]
+        messages = [
+            self._message(turn, _first_sentence(turn.text[:_MAX_SCANNED_CHARS]))
+            for turn in _last_messages(conversation)
+        ]
         summary = self.between.join(messages) if shown.is_summary else ""
         return f'{_dump(fields)[:-1]}, "messages": [\n{summary}', "]}"
 
@@ -156,7 +159,7 @@ class Json:
         return _dump({"speaker": turn.speaker, "name": account(turn.name), "at": at, "text": text})
 
 
-FORMS: dict[str, Callable[[tzinfo], HistoryFormat]] = {"xml": Xml, "markdown": Markdown, "json": Json}
+FORMATS: dict[str, Callable[[tzinfo], HistoryFormat]] = {"xml": Xml, "markdown": Markdown, "json": Json}
 """The formats of a history."""
 
 
@@ -171,7 +174,8 @@ def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> st
 
 def _short_lines(conversation: Conversation, zone: tzinfo) -> list[str]:
     return [
-        _line(conversation, turn, _first_sentence(turn.text[:_SCANNED]), zone) for turn in _last_messages(conversation)
+        _line(conversation, turn, _first_sentence(turn.text[:_MAX_SCANNED_CHARS]), zone)
+        for turn in _last_messages(conversation)
     ]
 
 
@@ -185,14 +189,14 @@ def _last_messages(conversation: Conversation) -> list[Turn]:
 def _first_sentence(text: str) -> str:
     """The author's own first sentence; the beginning of the text if there is none, as in pure code."""
     shown = visible(text)
-    return _truncate(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE)
+    return _truncate(one_line(next(iter(statements(shown)), "") or shown), MAX_SENTENCE_CHARS)
 
 
 def _title(conversation: Conversation, escaped: Callable[[str], str]) -> str:
-    """The title, cut to at most MAX_TITLE characters after escaping."""
+    """The title, cut to at most MAX_TITLE_CHARS after escaping."""
     title = one_line(visible(conversation.title))
-    limit = MAX_TITLE
-    while len(escaped(_truncate(title, limit))) > MAX_TITLE + 2:  # JSON has quotation marks around it
+    limit = MAX_TITLE_CHARS
+    while len(escaped(_truncate(title, limit))) > MAX_TITLE_CHARS + 2:  # JSON has quotation marks around it
         limit -= 8
     return _truncate(title, limit)
 
@@ -202,14 +206,14 @@ def _truncate(text: str, limit: int) -> str:
 
 
 def _key(conversation: Conversation) -> str:
-    return _NO_TURN_ID.sub("", visible(str(conversation.thread)))[:MAX_ID]
+    return _INVALID_TURN_ID_CHAR.sub("", visible(str(conversation.thread)))[:MAX_ID_CHARS]
 
 
 @lru_cache(maxsize=64)
 def _fence(conversation: Conversation) -> str:
     """A fence longer than any in the conversation, up to a length beyond which the indent suffices."""
     runs = (len(run) for turn in conversation.turns for run in _FENCES.findall(visible(turn.text)))
-    return "`" * min(MAX_FENCE, max([3, *(run + 1 for run in runs)]))
+    return "`" * min(MAX_FENCE_CHARS, max([3, *(run + 1 for run in runs)]))
 
 
 def _dump(value: object) -> str:
@@ -229,7 +233,7 @@ FENCE_NOTICE = "Their words stand in fences."
 NO_RECORD = "no record of this issue"
 NO_TEXT = "(no text)"
 
-_NO_ID = re.compile(r"[^\w./#@+-]")
+_INVALID_ID_CHAR = re.compile(r"[^\w./#@+-]")
 
 
 def as_xml(context: Context, history: str = "") -> str:
@@ -487,5 +491,5 @@ def name_of(thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
 
 def safe_word(text: str) -> str:
     """The first word of a foreign text, such as an id or a version, safe outside a fence."""
-    words = _NO_ID.sub(" ", visible(text)).split()
+    words = _INVALID_ID_CHAR.sub(" ", visible(text)).split()
     return words[0][:80] if words else ""

@@ -15,7 +15,7 @@ from bot.comment.defang import inline
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.outcome_text import QUOTE_CHARS, CommentPhrases, ReleaseFacts, release_text
-from bot.comment.template_sandbox import SOURCE_CHARS, OutputTooLong, Sandbox, TemplateFault, render_trusted
+from bot.comment.template_sandbox import MAX_SOURCE_CHARS, OutputTooLong, Sandbox, TemplateFault, render_trusted
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
 from bot.domain.hosts import GITHUB
@@ -29,21 +29,21 @@ MAX_CHARS = 60_000
 MAX_BYTES = 65_536
 """GitHub refuses more than 65,536 characters. Counting bytes as well is on the safe side."""
 
-SPARE = 256
-"""Characters and bytes kept free for the seal, which is added later."""
+RESERVED_SIZE = 256
+"""Characters and bytes reserved for the fingerprint line, which is added later."""
 
-SHIPPED = shipped_folder("templates")
+SHIPPED_FOLDER = shipped_folder("templates")
 """The folder of the shipped templates."""
 
-NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
-WORDS = "words.yml"
-PAGES = (
+TEMPLATE_NAMES = ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2")
+WORDS_FILE = "words.yml"
+PAGE_FILES = (
     *("report.html.j2", "report.css", "report.js", "digest.html.j2", "digest.css", "server_digest.html.j2"),
     *("status.html.j2", "delivery.html.j2", "dead.html.j2", "status.css"),
 )
 
 _BLANK_LINES = re.compile(r"\n{3,}")
-_SPEAKS_FOR_A_PERSON = re.compile(
+_GITHUB_KEYWORD = re.compile(
     r"[*_~\"“(+-]{0,20}(?:duplicate of|close[sd]?|fix(?:e[sd])?|resolve[sd]?)[: \t*_]{0,8}"
     r"(?:#[0-9]|gh-[0-9]|https?://|[\w.-]{1,40}/[\w.-]{1,100}#[0-9])",
     re.ASCII | re.IGNORECASE,
@@ -66,7 +66,7 @@ def withdrawal_text(first_line: str, words: Words | None = None, *, off: bool = 
 
 
 def shipped_words() -> Words:
-    return _parse_words(_read(SHIPPED, (WORDS,))[WORDS])
+    return _parse_words(_read(SHIPPED_FOLDER, (WORDS_FILE,))[WORDS_FILE])
 
 
 @lru_cache(maxsize=4)
@@ -77,7 +77,7 @@ def _cached_sandbox(sources: tuple[tuple[str, str], ...]) -> Sandbox:
 
 def render_page(name: str, values: Mapping[str, object]) -> str:
     """Render our own HTML template ``name`` with ``values``; strangers' words in them stay text."""
-    return render_trusted(_read(SHIPPED, PAGES), name, values)
+    return render_trusted(_read(SHIPPED_FOLDER, PAGE_FILES), name, values)
 
 
 class Renderer:
@@ -90,22 +90,24 @@ class Renderer:
 
     def __init__(
         self,
-        templates: Path = SHIPPED,
+        templates: Path = SHIPPED_FOLDER,
         overrides: Mapping[str, str] | None = None,
         links: CommentLinks | None = None,
         *,
         instance: str = "action",
         commands: bool = True,
     ) -> None:
-        sources = _read(templates, (*NAMES, WORDS))
-        self._english = _parse_words(sources.pop(WORDS))
+        sources = _read(templates, (*TEMPLATE_NAMES, WORDS_FILE))
+        self._english = _parse_words(sources.pop(WORDS_FILE))
         remaining = dict(overrides or {})
-        self.words, problems = _load_words(remaining.pop(WORDS, None), self._english)
+        self.words, problems = _load_words(remaining.pop(WORDS_FILE, None), self._english)
         accepted, problem = _accepted_templates(remaining)
         self._problem = _join_problems(*problems, problem)
         self._shipped = _cached_sandbox(tuple(sources.items()))
         self._custom = (
-            Sandbox(sources | {f"shipped/{name}": sources[name] for name in NAMES} | accepted) if accepted else None
+            Sandbox(sources | {f"shipped/{name}": sources[name] for name in TEMPLATE_NAMES} | accepted)
+            if accepted
+            else None
         )
         self._links = links or CommentLinks()
         self._instance = instance
@@ -165,7 +167,7 @@ class Renderer:
         if self._custom is not None:
             yield self._custom, self.words, f".github/precedent, for {name}", "the shipped template was used"
         if self.words is not self._english:
-            yield self._shipped, self.words, WORDS, "the shipped words were used"
+            yield self._shipped, self.words, WORDS_FILE, "the shipped words were used"
 
     def _views(
         self, context: Context, words: Words, now: datetime, searched: int, frame: Mapping[str, str]
@@ -177,7 +179,16 @@ class Renderer:
             yield {**view_of(smaller, self._links, now, words), **frame, "words": texts}
 
 
-_CUT = ("possible", "elsewhere", "also_mentioned", "pages", "organisation", "open_now", "seen_before", "mentioned")
+_TRIM_ORDER = (
+    "possible",
+    "elsewhere",
+    "also_mentioned",
+    "pages",
+    "organisation",
+    "open_now",
+    "seen_before",
+    "mentioned",
+)
 """The sections of a comment that is too long, in the order in which they lose hits."""
 
 
@@ -191,7 +202,7 @@ def smaller_contexts(context: Context) -> Iterator[Context]:
                 hits[index] = replace(hits[index], conversation=())
                 context = _with_hits(context, section, hits)
                 yield context
-    for section in _CUT:
+    for section in _TRIM_ORDER:
         while hits := list(getattr(context, section)):
             context = _with_hits(context, section, hits[:-1])
             yield context
@@ -215,7 +226,7 @@ def _fit(sandbox: Sandbox, name: str, views: Iterator[Item]) -> str:
             text = _tidy(sandbox.render(name, view, MAX_CHARS))
         except OutputTooLong:
             continue
-        if len(text) <= MAX_CHARS - SPARE and len(text.encode()) <= MAX_BYTES - SPARE:
+        if len(text) <= MAX_CHARS - RESERVED_SIZE and len(text.encode()) <= MAX_BYTES - RESERVED_SIZE:
             return text
     raise OutputTooLong(f"its text is longer than {MAX_CHARS:,} characters even with nothing in it")
 
@@ -231,7 +242,7 @@ def _check(text: str, expected: str) -> None:
     if first.rstrip() != expected or any(line.startswith("<!-- precedent") for line in lines):
         raise TemplateFault("it must start with the hidden marker, once (keep {% block marker %} as it is)")
     for line in lines:
-        if match := _SPEAKS_FOR_A_PERSON.match(line):
+        if match := _GITHUB_KEYWORD.match(line):
             raise TemplateFault(f"no line may start with {match[0].strip()!r}, GitHub would act on it")
 
 
@@ -258,7 +269,7 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 @cache
 def _parse_words(source: str) -> Words:
-    return Words({name: entry.text for name, entry in load_texts(source, WORDS).items()})
+    return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()})
 
 
 def _load_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
@@ -275,9 +286,9 @@ def _join_problems(*problems: str | None) -> str | None:
 
 
 def _accepted_templates(overrides: Mapping[str, str]) -> tuple[dict[str, str], str | None]:
-    if unknown := sorted(set(overrides) - set(NAMES)):
-        problem = f"template {unknown[0][:60]!r} is not used: the valid names are {', '.join(NAMES)}"
-        return {name: overrides[name] for name in NAMES if name in overrides}, problem
-    if sum(len(source) for source in overrides.values()) > SOURCE_CHARS:
-        return {}, f"the repository's templates are larger than {SOURCE_CHARS:,} characters together: none is used"
+    if unknown := sorted(set(overrides) - set(TEMPLATE_NAMES)):
+        problem = f"template {unknown[0][:60]!r} is not used: the valid names are {', '.join(TEMPLATE_NAMES)}"
+        return {name: overrides[name] for name in TEMPLATE_NAMES if name in overrides}, problem
+    if sum(len(source) for source in overrides.values()) > MAX_SOURCE_CHARS:
+        return {}, f"the repository's templates are larger than {MAX_SOURCE_CHARS:,} characters together: none is used"
     return dict(overrides), None

@@ -31,26 +31,26 @@ from jinja2.exceptions import SecurityError, TemplateAssertionError, TemplateNot
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-BUDGET = 100_000
+STEP_BUDGET = 100_000
 """Steps of one rendering. A visited node or ten characters of output cost about one."""
 
-SOURCE_CHARS = 65_536
-"""Most characters of all of a repository's templates together."""
+MAX_SOURCE_CHARS = 65_536
+"""Maximum characters of all of a repository's templates together."""
 
 _BUDGET_KEY = "\0budget"
 """The key of the budget in a rendering's context. No template can spell a name like this."""
 
 _LOOP_FIELDS = frozenset({"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth"})
-_LARGEST = 10**9
+_MAX_INTEGER = 10**9
 
-_ALLOWED: tuple[type[nodes.Node], ...] = (
+_ALLOWED_NODES: tuple[type[nodes.Node], ...] = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Extends, nodes.Block, nodes.For, nodes.If, nodes.Assign,
     nodes.Name, nodes.Const, nodes.List, nodes.Tuple, nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Test,
     nodes.Call, nodes.CondExpr, nodes.And, nodes.Or, nodes.Not, nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub,
     nodes.Mul, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos,
 )  # fmt: skip
 
-_FAULTS = (
+_TEMPLATE_ERRORS = (
     TemplateError, ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError,
     SyntaxError, TypeError, ValueError,
 )  # fmt: skip
@@ -90,12 +90,12 @@ class Sandbox:
         pieces, length = list[str](), 0
         try:
             template = self._environment.get_template(name)
-            for piece in template.generate({**view, _BUDGET_KEY: _StepBudget(BUDGET)}):
+            for piece in template.generate({**view, _BUDGET_KEY: _StepBudget(STEP_BUDGET)}):
                 pieces.append(piece)
                 length += len(piece)
                 if length > limit:
                     raise OutputTooLong(f"its text is longer than {limit:,} characters")
-        except _FAULTS as fault:
+        except _TEMPLATE_ERRORS as fault:
             raise TemplateFault(_reason(fault, name, self._sources)) from fault
         return "".join(pieces)
 
@@ -167,7 +167,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return text
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:  # noqa: ARG002
-        if not all(type(side) is int and abs(side) < _LARGEST for side in (left, right)):
+        if not all(type(side) is int and abs(side) < _MAX_INTEGER for side in (left, right)):
             raise SecurityError(f"{operator} takes small whole numbers only")
         return self.binop_table[operator](left, right)
 
@@ -182,7 +182,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 def _check(tree: nodes.Template, name: str | None) -> None:
     for node in _walk(tree):
-        if type(node) not in _ALLOWED or not _is_plain(node):
+        if type(node) not in _ALLOWED_NODES or not _is_plain(node):
             kind = type(node).__name__.lower()
             raise TemplateAssertionError(f"{kind} of this kind is not allowed", node.lineno, name)
 
@@ -231,14 +231,14 @@ def _add_charges(tree: nodes.Template) -> None:
 
 def _weight(node: nodes.Node) -> int:
     letters = sum(len(part.data) // 10 for part in _walk(node) if isinstance(part, nodes.TemplateData))
-    return letters + sum(_PRICES.get(type(part), 1) for part in _walk(node))
+    return letters + sum(_STEP_COSTS.get(type(part), 1) for part in _walk(node))
 
 
 def _filter_node(node: nodes.Node, name: str, weight: int) -> nodes.Filter:
     return nodes.Filter(node, name, [nodes.Const(weight)], [], None, None, lineno=node.lineno or 1)
 
 
-_PRICES: dict[type[nodes.Node], int] = {nodes.Compare: 20, nodes.Filter: 10, nodes.Call: 10}
+_STEP_COSTS: dict[type[nodes.Node], int] = {nodes.Compare: 20, nodes.Filter: 10, nodes.Call: 10}
 _LOOP_CHARGE = "paid loop"
 _BLOCK_CHARGE = "toll"
 

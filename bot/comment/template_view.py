@@ -13,7 +13,7 @@ from bot.comment.clean_text import account
 from bot.comment.defang import block, code_span, inline
 from bot.comment.links import CommentLinks
 from bot.comment.outcome_text import (
-    ELSEWHERE_CHARS,
+    EXTERNAL_REF_CHARS,
     NAME_CHARS,
     CommentPhrases,
     Hit,
@@ -29,19 +29,19 @@ from bot.comment.outcome_text import (
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.card import number_of
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
-from bot.reading.markdown import LEFT_OUT, first_paragraph
+from bot.reading.markdown import OMISSION_MARK, first_paragraph
 
-FOLDED_CHARS = 2_000
+MAX_FOLDED_CHARS = 2_000
 """Most characters of a conversation's Markdown below "How it went"."""
 
-LEAST_ROOM = 150
-"""Below this many characters a turn says nothing."""
+MIN_TURN_CHARS = 150
+"""A turn shorter than this many characters is not worth quoting."""
 
-_QUOTED = "  > "
-_COMMENT = re.compile(r"#(?:issue|discussion)comment-(\d{1,20})", re.ASCII)
+_QUOTE_PREFIX = "  > "
+_COMMENT_FRAGMENT = re.compile(r"#(?:issue|discussion)comment-(\d{1,20})", re.ASCII)
 MAX_DECISIONS = 5
-MAX_ELSEWHERE = 5
-MAX_OTHERS = 2
+MAX_EXTERNAL_REFS = 5
+MAX_ORGANISATION_HITS = 2
 
 Item = dict[str, object]
 
@@ -55,7 +55,7 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "elsewhere": _elsewhere(context.elsewhere, words),
         "seen_before": [_seen_before(match, phrases) for match in context.seen_before],
         "open_now": [_open_now(match, phrases) for match in context.open_now],
-        "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_OTHERS]],
+        "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
         "pages": [_page(page, phrases) for page in context.pages],
         "possible": [_possible(match, phrases) for match in context.possible],
     }
@@ -70,8 +70,8 @@ def _titles(context: Context) -> Mapping[ThreadId, str]:
 
 def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
     """Threads of other repositories as code, where GitHub sees no reference."""
-    shown = [code for name in names[:MAX_ELSEWHERE] if (code := code_span(name, ELSEWHERE_CHARS))]
-    left = len(names) - MAX_ELSEWHERE
+    shown = [code for name in names[:MAX_EXTERNAL_REFS] if (code := code_span(name, EXTERNAL_REF_CHARS))]
+    left = len(names) - MAX_EXTERNAL_REFS
     return [*shown, words.say("more", count=words.number(left))] if left > 0 else shown
 
 
@@ -94,7 +94,7 @@ def _mention(mention: Mention, phrases: CommentPhrases) -> Item:
         summary=""
         if quote or decisions or passage
         else phrases.quote(first_paragraph(mention.summary) or mention.summary),
-        conversation=_conversation(mention.conversation, phrases, FOLDED_CHARS - sum(map(len, folded))),
+        conversation=_conversation(mention.conversation, phrases, MAX_FOLDED_CHARS - sum(map(len, folded))),
     )
 
 
@@ -138,7 +138,7 @@ def _organisation_match(other: OrganisationMatch, phrases: CommentPhrases) -> It
     match, links = other.match, phrases.links
     repository = other.repository if links.redirect else ""
     other_phrases = replace(phrases, links=replace(links, repo=repository), titles={match.id: match.title}, pulls={})
-    what, where = ending(match, other_phrases), code_span(other.repository, ELSEWHERE_CHARS)
+    what, where = ending(match, other_phrases), code_span(other.repository, EXTERNAL_REF_CHARS)
     return _item(
         link=other_phrases.thread(match.id, match.kind),
         facts=[phrases.words.say("in_repository", repository=where, what=what) if where else what],
@@ -190,7 +190,7 @@ def _superseder(ref: str, mention: Mention, phrases: CommentPhrases) -> str:
     """What supersedes a decision of ``mention``, linked: another thread, or a later comment of this one."""
     if number := number_of(ref):
         return phrases.link_label(number)
-    match = _COMMENT.fullmatch(ref)
+    match = _COMMENT_FRAGMENT.fullmatch(ref)
     address = phrases.links.comment(mention.id, int(match[1]), mention.kind) if match else ""
     return phrases.link_title(phrases.words.texts["later_comment"], address)
 
@@ -220,16 +220,16 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
     return sorted(decisions, key=lambda d: (not d.superseded_by, d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
-def _conversation(turns: Sequence[CondensedTurn], phrases: CommentPhrases, room: int = FOLDED_CHARS) -> str:
+def _conversation(turns: Sequence[CondensedTurn], phrases: CommentPhrases, room: int = MAX_FOLDED_CHARS) -> str:
     """A quotation, indented to fit inside a list item: for each turn, our own line and the text below it.
 
     The text is quoted twice and our lines once, so that no text can look like one of our lines.
     """
     chosen, parts = _choose_turns(turns, phrases, room), list[str]()
     for before, at in pairwise((-1, *chosen)):
-        parts += [LEFT_OUT.strip()] * (at - before > 1) + [chosen[at]]
+        parts += [OMISSION_MARK.strip()] * (at - before > 1) + [chosen[at]]
     lines = "\n\n".join((*(part.rstrip("\n") for part in parts[:-1]), *parts[-1:])).split("\n")
-    return "\n".join(f"{_QUOTED}{line}".rstrip() for line in lines) if parts else ""
+    return "\n".join(f"{_QUOTE_PREFIX}{line}".rstrip() for line in lines) if parts else ""
 
 
 def _choose_turns(turns: Sequence[CondensedTurn], phrases: CommentPhrases, room: int) -> dict[int, str]:
@@ -240,7 +240,7 @@ def _choose_turns(turns: Sequence[CondensedTurn], phrases: CommentPhrases, room:
         if shown:
             chosen[at] = shown
             room -= _length(shown)
-        if room < LEAST_ROOM or not (shown or at == 0):
+        if room < MIN_TURN_CHARS or not (shown or at == 0):
             break
     return dict(sorted(chosen.items()))
 
@@ -253,7 +253,7 @@ def _fit_turn(turn: CondensedTurn, room: int, phrases: CommentPhrases) -> str:
 
 def _length(turn: str) -> int:
     """Characters of a turn in the quotation, including line prefixes and the text between turns."""
-    return len(turn) + len(_QUOTED) * (turn.count("\n") + 3) + 2 * len(LEFT_OUT)
+    return len(turn) + len(_QUOTE_PREFIX) * (turn.count("\n") + 3) + 2 * len(OMISSION_MARK)
 
 
 def _turn(turn: CondensedTurn, limit: int, phrases: CommentPhrases) -> str:

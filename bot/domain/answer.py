@@ -40,10 +40,10 @@ class CondensedTurn:
     @property
     def length(self) -> int:
         """Characters that it takes from a budget: its text, and at most what names its author and day."""
-        return HEADING + len(self.author) + len(self.text)
+        return HEADING_CHARS + len(self.author) + len(self.text)
 
 
-HEADING = len(" (maintainer), 2025-03-11:\n\n\n")
+HEADING_CHARS = len(" (maintainer), 2025-03-11:\n\n\n")
 """Characters counted for the line above a turn, without its author's name."""
 
 

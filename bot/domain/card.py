@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bot.domain.kinds import Kind, OutcomeKind
 
-LEAST_PART = 0.5
+MIN_QUERY_SHARE = 0.5
 """Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
 
 CardId = int | str
@@ -183,9 +183,9 @@ class SessionHit(NamedTuple):
 
 Item = TypeVar("Item")
 
-_LARGEST = 2**53
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_LIST = 200
+_NUMBER_LIMIT = 2**53
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_ITEMS = 200
 _MAX_TEXT = 4_000
 _MAX_NAME = 200
 _KINDS = {kind.value: kind for kind in Kind}
@@ -211,7 +211,7 @@ def card_of(line: str) -> Card | None:
 
 
 def _card(fields: Mapping[str, Any]) -> Card:
-    created = _time(fields["created_at"]) or _LONG_AGO
+    created = _time(fields["created_at"]) or _EPOCH
     return Card(
         id=_key(fields["id"]),
         kind=_KINDS.get(_text(fields.get("kind")), Kind.ISSUE),
@@ -248,7 +248,7 @@ def apply_merge_state(card: Card, is_merged: bool | None) -> Card:
 
 
 def _key(value: Any) -> CardId:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NUMBER_LIMIT:
         return value
     if isinstance(value, str) and 0 < len(value) <= _MAX_NAME:
         return _text(value)
@@ -260,7 +260,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_LIMIT else 0
 
 
 def _time(value: Any) -> datetime | None:
@@ -273,12 +273,12 @@ def _time(value: Any) -> datetime | None:
 
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = fields.get(name)
-    return tuple(filter(None, map(_text, value[:_MAX_LIST]))) if isinstance(value, list) else ()
+    return tuple(filter(None, map(_text, value[:_MAX_ITEMS]))) if isinstance(value, list) else ()
 
 
 def _parse_list(fields: Mapping[str, Any], name: str, parse: Callable[[Any], Item | None]) -> tuple[Item, ...]:
     value = fields.get(name)
-    items = map(parse, value[:_MAX_LIST]) if isinstance(value, list) else ()
+    items = map(parse, value[:_MAX_ITEMS]) if isinstance(value, list) else ()
     return tuple(item for item in items if item is not None)
 
 
@@ -323,8 +323,8 @@ def _original_of(fields: Mapping[str, Any]) -> CardId | None:
     return None
 
 
-_LONGEST = 12
-"""Most characters of a number with its ``#``."""
+_MAX_REF_CHARS = 12
+"""Maximum number of characters of a thread's number with its ``#``."""
 
 
 def revise_ending(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
@@ -338,7 +338,7 @@ def revise_ending(kind: str, fix: str, claimed: str, is_merged: bool | None) -> 
 
 def number_of(ref: str | None) -> int | None:
     """The number in ``#57``; None for a commit or a change of another repository."""
-    is_number = ref is not None and ref[:1] == "#" and ref[1:].isdecimal() and len(ref) <= _LONGEST
+    is_number = ref is not None and ref[:1] == "#" and ref[1:].isdecimal() and len(ref) <= _MAX_REF_CHARS
     return int(ref[1:]) if ref and is_number else None
 
 

@@ -201,7 +201,7 @@ class FixInfo:
     refuted: bool = False
 
 
-LARGEST = 1 << 22
+TRACKED_NUMBER_LIMIT = 1 << 22
 """Reading the whole history keeps track of issue numbers below this."""
 
 
@@ -226,7 +226,7 @@ class HistoryProgress:
         return HistoryProgress(self.began, upto, self.seen | other.seen)
 
 
-NOBODY = datetime(1970, 1, 1, tzinfo=UTC)
+NOTICES_OFF = datetime(1970, 1, 1, tzinfo=UTC)
 """The value of ``told_until`` if reporters are not notified."""
 
 
@@ -261,7 +261,7 @@ class Changes:
     ``discussions`` is how far those were read. The comments to renew follow from ``records``, ``fixes`` and
     ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
     until they are read again: GitHub neither shows them nor says that they are gone.
-    ``told_until``: reporters know about the releases published until then; NOBODY if they are not notified.
+    ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
     ``linked_to`` on were compared. ``relink``: compare all of them again.
     """
@@ -286,13 +286,13 @@ class Changes:
     discussions: DiscussionProgress | None = None
 
 
-EFFECTIVE = frozenset({"off", "on", "wrong", "refresh"})
+ANSWER_REQUESTS = frozenset({"off", "on", "wrong", "refresh"})
 """Requests that change the answer on a thread. A stored request has such a name only if it was allowed."""
 
-JUDGING = frozenset({"same", "different", "original"})
+JUDGEMENT_REQUESTS = frozenset({"same", "different", "original"})
 """Requests that say which threads report the same thing. A stored request has such a name only if it was allowed."""
 
-CHANGING = EFFECTIVE | JUDGING
+CHANGE_REQUESTS = ANSWER_REQUESTS | JUDGEMENT_REQUESTS
 """Requests that change something. Only some people may make them."""
 
 
@@ -315,7 +315,7 @@ def wrong_pairs(requests: Iterable[Request]) -> frozenset[tuple[ThreadId, Thread
 
 def threads_to_redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
     """The threads to answer again after these requests."""
-    return frozenset(request.id for request in requests if request.name in EFFECTIVE)
+    return frozenset(request.id for request in requests if request.name in ANSWER_REQUESTS)
 
 
 def threads_to_refresh(requests: Iterable[Request]) -> frozenset[ThreadId]:
@@ -325,6 +325,6 @@ def threads_to_refresh(requests: Iterable[Request]) -> frozenset[ThreadId]:
 
 def judgements(requests: Iterable[Request]) -> dict[ThreadId, Request]:
     """For each judged thread, the last of these requests, all on one thread, that judges it."""
-    judging = (request for request in requests if request.name in JUDGING)
+    judging = (request for request in requests if request.name in JUDGEMENT_REQUESTS)
     in_order = sorted(judging, key=lambda request: (request.at, request.comment_id))
     return {key: request for request in in_order for key in request.about}

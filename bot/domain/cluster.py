@@ -8,10 +8,10 @@ from datetime import datetime
 from bot.domain.thread import ThreadId
 
 MAX_LINKS = 20
-"""Most signs stored for one thread, which also limits what one thread's own words can add."""
+"""Maximum number of signs stored for one thread, which also limits what one thread's own words can add."""
 
-MAX_WORDS = 120
-"""Characters that are stored of an error, file or name that two threads share."""
+MAX_LINK_CHARS = 120
+"""Characters stored of an error, file or name that two threads share."""
 
 
 @dataclass(frozen=True, slots=True)

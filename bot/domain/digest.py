@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from bot.domain.thread import Decision, Kind, Outcome, Reference, ThreadId
 
-LATE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-"""LATE is after everything that has happened, FOREVER is after LATE."""
+FAR_FUTURE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+"""FAR_FUTURE is after everything that has happened, FOREVER is after FAR_FUTURE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class IndexEntry:
 
     def is_unvouched_at(self, moment: datetime | None) -> bool:
         """Whether only its unknown author vouched for it at ``moment`` (None: now)."""
-        return self.unvouched_until is not None and self.unvouched_until > (moment or LATE)
+        return self.unvouched_until is not None and self.unvouched_until > (moment or FAR_FUTURE)
 
     def open_at(self, moment: datetime | None) -> bool:
         """Whether the thread was open at ``moment`` (None: now)."""

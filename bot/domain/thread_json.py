@@ -29,10 +29,10 @@ KEPT_EVENTS = frozenset(
 MAX_TEXT = 65_536
 """Characters stored of one message, GitHub's own limit."""
 
-MAX_THREAD = 1_000_000
-"""Characters stored of a whole thread; in longer ones the messages in the middle are shortened to MIDDLE_TEXT."""
+MAX_THREAD_CHARS = 1_000_000
+"""Characters stored of a whole thread; in longer ones the messages in the middle are shortened to MAX_MIDDLE_TEXT."""
 
-MIDDLE_TEXT = 1_000
+MAX_MIDDLE_TEXT = 1_000
 
 MAX_TITLE = 1_024
 MAX_NAME = 200
@@ -41,13 +41,13 @@ MAX_NAME = 200
 MAX_LABELS = 100
 """GitHub's own limit for one issue."""
 
-_LARGEST = 2**53
-"""Smaller numbers are exact in every program that reads JSON."""
+_NUMBER_LIMIT = 2**53
+"""Numbers below this are exact in every program that reads JSON."""
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _GITHUB_KINDS = {kind.value: kind for kind in Kind if kind.is_on_github}
 
-FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """The bounds of a valid time."""
 
 
@@ -90,18 +90,18 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
 
 
 def limit_size(thread: Thread) -> Thread:
-    """The thread within MAX_THREAD characters: long conversations keep their beginning and end in full."""
+    """The thread within MAX_THREAD_CHARS: long conversations keep their beginning and end in full."""
     total = len(thread.body) + sum(len(c.text) for c in thread.comments)
-    if total <= MAX_THREAD:
+    if total <= MAX_THREAD_CHARS:
         return thread
-    room = (MAX_THREAD - len(thread.body)) // 2
+    room = (MAX_THREAD_CHARS - len(thread.body)) // 2
     keep, used, indexes = set[int](), 0, list(range(len(thread.comments)))
     for index in sorted(indexes, key=lambda i: min(i, len(indexes) - 1 - i)):
         used += len(thread.comments[index].text)
         if used > room:
             break
         keep.add(index)
-    middle = min(MIDDLE_TEXT, max(0, room) // max(1, len(indexes)))
+    middle = min(MAX_MIDDLE_TEXT, max(0, room) // max(1, len(indexes)))
     return replace(
         thread,
         comments=tuple(c if i in keep else replace(c, text=c.text[:middle]) for i, c in enumerate(thread.comments)),
@@ -265,7 +265,7 @@ def _list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 def parse_number(value: object) -> int | None:
     """A whole number from 1 to 2^53, None for any other value."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NUMBER_LIMIT else None
 
 
 def parse_key(value: object) -> ThreadId:
@@ -293,7 +293,7 @@ def parse_time(value: object) -> datetime:
     moment = datetime.fromisoformat(value)
     if not moment.tzinfo:
         moment = moment.replace(tzinfo=UTC)
-    if not FIRST <= moment <= LAST:
+    if not MIN_TIME <= moment <= MAX_TIME:
         raise ValueError(f"not a time: {value!r:.40}")
     return moment.astimezone(UTC)
 

@@ -12,16 +12,16 @@ from bot.evaluation.metrics import best_hits, count_reaching
 from bot.evaluation.results import Replayed
 from bot.ranking.weights import RankingWeights
 
-USUAL_SHARE = 0.125
-"""The share of issues that get a hit, at most, when a repository learns its own cut."""
+MAX_HIT_SHARE = 0.125
+"""Maximum share of issues that get a hit when a repository learns its own cut."""
 
-LEAST_THREADS = 100
+MIN_THREADS = 100
 """Fewer replayed threads do not give a meaningful share."""
 
-LEAST_SPOKEN = 20
+MIN_COMMENTS = 20
 """Fewer comments do not give a meaningful precision."""
 
-STRENGTH = 20.0
+PRIOR_STRENGTH = 20.0
 """How strongly a repository's own confidences are drawn to the shipped ones, in units of each feature's spread."""
 
 
@@ -54,15 +54,15 @@ def refit_confidence(
         return model
     prior = (model.confidence, model.intercept)
     weights, intercept = fit_probability(
-        rows, labels, [*model.confidence], prior=prior, strength=STRENGTH, holds_intercept=True
+        rows, labels, [*model.confidence], prior=prior, strength=PRIOR_STRENGTH, holds_intercept=True
     )
     return replace(model, confidence=weights, intercept=intercept)
 
 
 def cut_by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) -> Calibration:
     """The cut at which this share of the threads has a hit to show."""
-    if len(replayed) < LEAST_THREADS:
-        return _keep_cut(model, f"only {len(replayed)} issues could be replayed, {LEAST_THREADS} are needed")
+    if len(replayed) < MIN_THREADS:
+        return _keep_cut(model, f"only {len(replayed)} issues could be replayed, {MIN_THREADS} are needed")
     best = sorted((_best_confidence(one) for one in replayed), reverse=True)
     cut = best[min(len(best) - 1, max(0, round(share * len(best)) - 1))]
     if cut <= 0:
@@ -78,10 +78,10 @@ def cut_by_precision(replayed: Sequence[Replayed], model: RankingWeights, precis
     best, related = best_hits(replayed, attrgetter("confidence"))
     for cut in sorted({*best, *related}):
         count, linked = count_reaching(best, cut), count_reaching(related, cut)
-        if count >= LEAST_SPOKEN and linked / count >= precision:
+        if count >= MIN_COMMENTS and linked / count >= precision:
             reason = f"{count} comments of {len(replayed)} issues at {precision:.0%}"
             return Calibration(model.with_cut(cut), reason, True)
-    return _keep_cut(model, f"no {LEAST_SPOKEN} comments reach a precision of {precision:.0%} by what people linked")
+    return _keep_cut(model, f"no {MIN_COMMENTS} comments reach a precision of {precision:.0%} by what people linked")
 
 
 def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:

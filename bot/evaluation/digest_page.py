@@ -17,8 +17,8 @@ from bot.questions.digest import DigestItem, DigestSection, EvidenceIssue, Maint
 from bot.questions.digest_views import period_of, quote_source
 from bot.questions.views import citation
 
-_LONGEST = 300
-_BAR, _GAP, _HIGH = 8, 2, 36
+_MAX_LINE_CHARS = 300
+_BAR_WIDTH, _BAR_GAP, _MAX_BAR_HEIGHT = 8, 2, 36
 """Width of a week's bar, the gap after it, and the height of the highest bar, in units of the drawing."""
 
 
@@ -89,14 +89,16 @@ def _thread_link(card: Card, home: str) -> dict[str, object]:
 
 def plot_weeks(weeks: Sequence[int], until: datetime) -> str:
     """A drawing of the number of reports per week, the last week on the right."""
-    width, most = len(weeks) * (_BAR + _GAP) - _GAP, max(weeks)
+    width, most = len(weeks) * (_BAR_WIDTH + _BAR_GAP) - _BAR_GAP, max(weeks)
     name = escape(weeks_in_words(weeks, until))
-    parts = [f'<svg class="weeks" viewBox="0 0 {width} {_HIGH + 1}" role="img" aria-label="{name}">']
+    parts = [f'<svg class="weeks" viewBox="0 0 {width} {_MAX_BAR_HEIGHT + 1}" role="img" aria-label="{name}">']
     for index, reports in enumerate(weeks):
         if reports:
-            height = _HIGH * reports / most
-            parts.append(bar(index * (_BAR + _GAP), _HIGH - height, (_BAR, height), "bar-full"))
-    return "".join([*parts, line((0, _HIGH + 0.5), (width, _HIGH + 0.5), "axis"), "</svg>"])
+            height = _MAX_BAR_HEIGHT * reports / most
+            parts.append(
+                bar(index * (_BAR_WIDTH + _BAR_GAP), _MAX_BAR_HEIGHT - height, (_BAR_WIDTH, height), "bar-full")
+            )
+    return "".join([*parts, line((0, _MAX_BAR_HEIGHT + 0.5), (width, _MAX_BAR_HEIGHT + 0.5), "axis"), "</svg>"])
 
 
 def weeks_in_words(weeks: Sequence[int], until: datetime) -> str:
@@ -112,4 +114,4 @@ def _join_parts(parts: Sequence[str]) -> str:
 
 
 def _short(text: str) -> str:
-    return truncate(one_line(text), _LONGEST)
+    return truncate(one_line(text), _MAX_LINE_CHARS)

@@ -14,13 +14,13 @@ from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, past_libra
 from bot.evaluation.results import Progress
 from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
 from bot.ranking.order import Candidate, RankedCandidates
-from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
+from bot.ranking.weights import ORDER_NAMES, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates
 
-ROUNDS = 2
-_PLAIN = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
-UNTRAINED = RankingModels(_PLAIN, _PLAIN, _PLAIN)
+FIT_ROUNDS = 2
+_EQUAL_WEIGHTS = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
+UNTRAINED = RankingModels(_EQUAL_WEIGHTS, _EQUAL_WEIGHTS, _EQUAL_WEIGHTS)
 """Picks candidates by similarity alone, with equal weights, where nothing may be learned from the queries."""
 
 
@@ -85,7 +85,7 @@ def duplicate_examples(
     history: ReplayHistory, links: LinkLabels, ranking: RankingModels, until: float
 ) -> Iterator[Example]:
     """Yield the examples that the marked duplicates give, newest first; stops at ``until`` (monotonic time)."""
-    marked = set(links.duplicates()[-2 * MOST_EXAMPLES :])
+    marked = set(links.duplicates()[-2 * MAX_EXAMPLES :])
     parts = epochs(history, [thread for thread in history.threads if thread.id in marked])
     for epoch, past in past_libraries(history, reversed(parts)):
         library = past.with_ranking(ranking)
@@ -101,12 +101,12 @@ def cross_validate(
     folds: int,
     window: timedelta | None,
     tick: Progress = lambda _: None,
-    names: Sequence[str] = ORDER,
+    names: Sequence[str] = ORDER_NAMES,
 ) -> list[EvaluationResult]:
     """Like `evaluate`, but rank each query with weights that were fitted, from zero, to the other folds only.
 
-    Folds are periods with equal numbers of queries. Weights are fitted ROUNDS times, each time to the candidates that
-    the previous weights pick. Only the features in ``names`` get a weight.
+    Folds are periods with equal numbers of queries. Weights are fitted FIT_ROUNDS times, each time to the candidates
+    that the previous weights pick. Only the features in ``names`` get a weight.
     """
     created = {thread.id: thread.created_at for thread in history.threads}
     ordered = sorted((query for query in queries if query.id in created), key=lambda query: created[query.id])
@@ -115,7 +115,7 @@ def cross_validate(
         fold_at.setdefault(created[query.id], number * folds // len(ordered))
     held_out = [frozenset(query.id for query in ordered if fold_at[created[query.id]] == fold) for fold in range(folds)]
     rankings = [UNTRAINED] * folds
-    for _ in range(ROUNDS):
+    for _ in range(FIT_ROUNDS):
         fold_examples = _fold_examples(history, ordered, rankings, held_out, window)
         rankings = [fit_ranking(examples, None, 1.0, names) for examples in fold_examples]
     trial = Trial({query.id: rankings[fold_at[created[query.id]]] for query in ordered}, window)
@@ -187,7 +187,7 @@ def _learnable(history: ReplayHistory, links: LinkLabels, queried: Sequence[Thre
     marked = [(at, key) for key in links.duplicates() if (at := links.first_duplicate_mark(key)) is not None]
     marked = sorted((mark for mark in marked if mark[0] < queried[-1].created_at), key=lambda mark: mark[0])
     early = sum(at < begin for at, _ in marked)
-    return {key for _, key in marked[max(0, early - MOST_EXAMPLES) :]}
+    return {key for _, key in marked[max(0, early - MAX_EXAMPLES) :]}
 
 
 def _duplicate_example(thread: Thread, past: PastLibrary, links: LinkLabels) -> list[Example]:
@@ -204,13 +204,13 @@ def _as_list(example: Example | None) -> list[Example]:
     return [example] if example else []
 
 
-LEAST_EXAMPLES = 100
+MIN_EXAMPLES = 100
 """Fewer marked duplicates give worse weights than the shipped ones."""
 
-MOST_EXAMPLES = 500
+MAX_EXAMPLES = 500
 """The newest examples are enough: the curve is flat from 250 on."""
 
-STRENGTH = 10.0
+PRIOR_STRENGTH = 10.0
 """How strongly a repository's own weights are drawn to the shipped ones, in units of each feature's spread."""
 
 
@@ -230,7 +230,10 @@ def make_example(ranked: RankedCandidates, right: frozenset[ThreadId], known_at:
 
 
 def fit_ranking(
-    examples: Sequence[Example], base: RankingModels | None, strength: float = STRENGTH, names: Sequence[str] = ORDER
+    examples: Sequence[Example],
+    base: RankingModels | None,
+    strength: float = PRIOR_STRENGTH,
+    names: Sequence[str] = ORDER_NAMES,
 ) -> RankingModels:
     """Fit a ranking to these examples, drawn to ``base`` (None: to zero). Keeps the confidences and cuts of ``base``.
 
@@ -253,7 +256,7 @@ def own_ranking(examples: Iterable[Example], base: RankingModels, moment: dateti
     usable = sorted(
         (example for example in examples if example.known_at < moment), key=lambda example: example.known_at
     )
-    return fit_ranking(usable[-MOST_EXAMPLES:], base) if len(usable) >= LEAST_EXAMPLES else base
+    return fit_ranking(usable[-MAX_EXAMPLES:], base) if len(usable) >= MIN_EXAMPLES else base
 
 
 def _fit_weights(

@@ -15,7 +15,7 @@ from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import statements
 from bot.reading.references import find_references, find_title_references
 
-_LATE = timedelta(minutes=2)
+_CLOSING_WINDOW = timedelta(minutes=2)
 """How long after a closing a comment may state the ending."""
 
 Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
@@ -102,7 +102,7 @@ def _ending_times(thread: Thread) -> list[datetime]:
     """The moments when the ending may have become known: the closings, and what followed within two minutes."""
     closings = thread.flips[::2]
     comment_times = (c.created_at for c in thread.comments)
-    late_times = [at for at in comment_times if any(at - _LATE <= closed <= at for closed in closings)]
+    late_times = [at for at in comment_times if any(at - _CLOSING_WINDOW <= closed <= at for closed in closings)]
     marked = [event.at for event in thread.events if event.name == "marked_as_duplicate" and closings]
     return sorted({*closings, *late_times, *(at for at in marked if at > closings[0])})
 

@@ -9,12 +9,19 @@ from time import monotonic
 
 from bot.domain.thread import Thread
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
-from bot.evaluation.calibrate import USUAL_SHARE, Calibration, cut_by_share, refit_confidence, rescore, vector_fields_of
-from bot.evaluation.evaluate import LEAST_EXAMPLES, MOST_EXAMPLES, Example, duplicate_examples, fit_ranking
+from bot.evaluation.calibrate import (
+    MAX_HIT_SHARE,
+    Calibration,
+    cut_by_share,
+    refit_confidence,
+    rescore,
+    vector_fields_of,
+)
+from bot.evaluation.evaluate import MAX_EXAMPLES, MIN_EXAMPLES, Example, duplicate_examples, fit_ranking
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
 from bot.evaluation.replay import ReplayHistory
-from bot.evaluation.results import REPLAYED, SECONDS, Backtest, Progress
+from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Progress
 from bot.memory.model_store import Embedder, ModelUpdate
 from bot.ranking.weights import RankingModels, shipped
 
@@ -28,7 +35,7 @@ class Learner:
     history: ReplayHistory
     links: LinkLabels
     watch: ReplayOptions
-    seconds: float = SECONDS
+    seconds: float = LEARNING_SECONDS
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
         """Learn everything, and replay the newest issues with the comments that would have been written."""
@@ -37,7 +44,7 @@ class Learner:
         texts = [(document.title, document.body) for document in self.history.documents]
         words = train_embeddings(texts, tick=tick)
         ranking = self.own_ranking(tick)
-        backtest = self.backtest(ranking, REPLAYED, self.seconds / 3, tick)
+        backtest = self.backtest(ranking, REPLAY_LIMIT, self.seconds / 3, tick)
         data = encode_words(words) if words else b""
         return ModelUpdate(data, ranking, len(self.history.threads), summary(backtest)), backtest
 
@@ -45,16 +52,16 @@ class Learner:
         """Learn the order and the cut, in two thirds of the time."""
         usual = partial(usual_cut, feedback=self.links.feedback)
         order = self.own_order(self.seconds / 3)
-        return self.own_cut(order, usual, REPLAYED, self.seconds / 3, tick)[0]
+        return self.own_cut(order, usual, REPLAY_LIMIT, self.seconds / 3, tick)[0]
 
     def own_order(self, seconds: float) -> RankingModels:
         """The ranking fitted to the newest marked duplicates; the shipped one if there are too few."""
         until, examples = monotonic() + seconds, list[Example]()
         for example in duplicate_examples(self.history, self.links, shipped(), until):
             examples.append(example)
-            if len(examples) == MOST_EXAMPLES:
+            if len(examples) == MAX_EXAMPLES:
                 break
-        return fit_ranking(examples, shipped()) if len(examples) >= LEAST_EXAMPLES else shipped()
+        return fit_ranking(examples, shipped()) if len(examples) >= MIN_EXAMPLES else shipped()
 
     def own_cut(
         self,
@@ -102,12 +109,12 @@ def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Fe
     model = ranking.model(vector_fields_of(seen))
     own = refit_confidence(seen, model, feedback)
     replayed = [rescore(hits, own, 0.0).replayed for hits in seen]
-    calibration = cut_by_share(replayed, own, USUAL_SHARE)
+    calibration = cut_by_share(replayed, own, MAX_HIT_SHARE)
     if calibration.model.cut < model.cut:
         return replace(
             calibration,
             model=calibration.model.with_cut(model.cut),
-            reason=f"the shipped one; at it fewer than {USUAL_SHARE:.1%} of {len(seen)} replayed issues have a hit",
+            reason=f"the shipped one; at it fewer than {MAX_HIT_SHARE:.1%} of {len(seen)} replayed issues have a hit",
             is_own=False,
         )
     return calibration
@@ -116,7 +123,7 @@ def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Fe
 def read_history(
     threads: Sequence[Thread],
     watch: ReplayOptions,
-    seconds: float = SECONDS,
+    seconds: float = LEARNING_SECONDS,
     embedder: Embedder | None = None,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:

@@ -18,8 +18,8 @@ from operator import attrgetter
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
 from bot.ranking.fit import mean_interval, paired_interval
 
-CUTS = (1, 5, 10, 20)
-BINS = 10
+RANK_CUTOFFS = (1, 5, 10, 20)
+BIN_COUNT = 10
 SEED = 20_150_125
 """Any number would do; a fixed one gives the same intervals in every run."""
 
@@ -120,7 +120,7 @@ def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> float 
     return total / true if true else None
 
 
-def calibration_bins(confidences: Sequence[float], labels: Sequence[bool], bins: int = BINS) -> tuple[Bin, ...]:
+def calibration_bins(confidences: Sequence[float], labels: Sequence[bool], bins: int = BIN_COUNT) -> tuple[Bin, ...]:
     """Cases by ascending confidence in at most ``bins`` parts of about the same size.
 
     Equal confidences stay together, so that the order of the cases does not matter.
@@ -238,7 +238,7 @@ def _confidence_figures(replayed: Sequence[Replayed]) -> dict[str, object]:
 
 
 def _rank_scores(ranks: Sequence[int | None]) -> dict[str, list[float]]:
-    scores = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in CUTS}
+    scores = {f"rr@{cut}": [float(rank is not None and rank <= cut) for rank in ranks] for cut in RANK_CUTOFFS}
     return scores | {"mrr": [reciprocal_rank(rank) for rank in ranks]}
 
 

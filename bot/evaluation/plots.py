@@ -13,7 +13,7 @@ from bot.evaluation.results import Grade
 
 WIDTH, HEIGHT = 360, 236
 LEFT, RIGHT, TOP, BOTTOM = 46, 18, 32, 40
-_TICKS = 5
+_TICK_COUNT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Frame:
 
 def axis(label: str, highest: float, suffix: str = "", scale: float = 1.0) -> Axis:
     """An axis to a round number, at least ``highest``; its numbers are values times ``scale``, 0 for whole numbers."""
-    step = _round_step(max(highest * (scale or 1.0), 1e-9) / _TICKS)
+    step = _round_step(max(highest * (scale or 1.0), 1e-9) / _TICK_COUNT)
     step, scale = (step, scale) if scale else (math.ceil(step), 1.0)
     steps = max(1, math.ceil(highest * scale / step - 1e-9))
     ticks = tuple((index * step / scale, number(index * step) + suffix) for index in range(steps + 1))
@@ -107,19 +107,19 @@ def _round_step(step: float) -> float:
     return next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times >= step * (1 - 1e-9))
 
 
-RANKS: tuple[tuple[str, int, int], ...] = (
+RANK_BARS: tuple[tuple[str, int, int], ...] = (
     *(("1", 1, 1), ("2–3", 2, 3), ("4–5", 4, 5), ("6–10", 6, 10), ("11–20", 11, 20)),
     ("> 20", 21, 10**9),
 )
 """The bars of the rank plot: name, first and last rank."""
 
-_BARS = 14
+_BAR_COUNT = 14
 """About as many bars as can be told apart on a phone."""
 
 _HEADROOM = 1.1
 """Height of a plot relative to its highest bar, to leave room for the number above it."""
 
-_STRIP = 46
+_STRIP_HEIGHT = 46
 """Height of the strip of counts below the calibration plot."""
 
 
@@ -181,7 +181,7 @@ def plot_calibration(bins: Sequence[Bin], confidences: Sequence[float]) -> Plot:
 
 def plot_ranks(ranks: Sequence[int | None]) -> Plot:
     """The number of issues by the rank of their first related thread."""
-    counts = {name: sum(1 for rank in ranks if rank and low <= rank <= high) for name, low, high in RANKS}
+    counts = {name: sum(1 for rank in ranks if rank and low <= rank <= high) for name, low, high in RANK_BARS}
     counts["not found"] = sum(1 for rank in ranks if not rank)
     words = "No issue was linked to an older one."
     if ranks:
@@ -204,8 +204,8 @@ def plot_times(times: Sequence[float]) -> Plot:
     """The number of issues by the time that an answer took."""
     half, most = percentile(times, 0.5), percentile(times, 0.95)
     if half is None or most is None:
-        return Plot("Time per issue", _TIMES, "No issue was answered.", "", ("Milliseconds", "Issues"), ())
-    step = axis("", max(min(max(times), 2 * most), 1e-3) * 5 / _BARS).ticks[1][0]
+        return Plot("Time per issue", _TIMES_CAPTION, "No issue was answered.", "", ("Milliseconds", "Issues"), ())
+    step = axis("", max(min(max(times), 2 * most), 1e-3) * 5 / _BAR_COUNT).ticks[1][0]
     counts = [0] * max(1, math.ceil(min(max(times), 2 * most) / step - 1e-9))
     for time in times:
         counts[min(int(time / step), len(counts) - 1)] += 1
@@ -215,7 +215,7 @@ def plot_times(times: Sequence[float]) -> Plot:
     names[-1] = f"{number((len(counts) - 1) * step)} and more" if has_longer else names[-1]
     return Plot(
         "Time per issue",
-        _TIMES + (" The last bar holds all longer times." if has_longer else ""),
+        _TIMES_CAPTION + (" The last bar holds all longer times." if has_longer else ""),
         words,
         _times_drawing(counts, step, (half, most), words),
         ("Milliseconds", "Issues"),
@@ -249,7 +249,7 @@ def milliseconds(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}\u00a0ms" if value >= 10 else f"{value:.1f}\u00a0ms"
 
 
-_TIMES = "From the text of an issue to the comment on it, without the network."
+_TIMES_CAPTION = "From the text of an issue to the comment on it, without the network."
 
 
 def _precision_drawing(cuts: Sequence[Cut], present: Cut | None, threshold: float, words: str) -> str:
@@ -290,14 +290,14 @@ def _calibration_drawing(bins: Sequence[Bin], confidences: Sequence[float], word
             line((x, frame.at_y(low)), (x, frame.at_y(high)), "whisker"),
             dot(x, frame.at_y(group.share), 4, "dot"),
         ]
-    return drawing(words, [*parts, *_count_strip(confidences, end)], HEIGHT + _STRIP)
+    return drawing(words, [*parts, *_count_strip(confidences, end)], HEIGHT + _STRIP_HEIGHT)
 
 
 def _count_strip(confidences: Sequence[float], end: float) -> list[str]:
     counts = [0] * 10
     for confidence in confidences:
         counts[min(9, int(confidence / end * 10))] += 1
-    width, floor = (WIDTH - LEFT - RIGHT) / 10, HEIGHT + _STRIP - 4
+    width, floor = (WIDTH - LEFT - RIGHT) / 10, HEIGHT + _STRIP_HEIGHT - 4
     parts = [text(LEFT - 6, floor, "Hits", "tick end")]
     for index, hits in enumerate(counts):
         height, x = 26 * hits / max(counts), LEFT + index * width

@@ -2,7 +2,7 @@
 
 A replay goes through history in epochs. At the start of each, the word vectors are trained on the threads before it and
 the product's own index is built with them. So the vectors of an epoch are as stale as in a repository that learns again
-whenever it has grown by GROWTH.
+whenever it has grown by RETRAINING_GROWTH.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from bot.ranking.word_vectors import WordVectors
 
 
-GROWTH = 1.3
+RETRAINING_GROWTH = 1.3
 """Growth of the number of threads after which the vectors are trained again."""
 
-FIRST = 50
+FIRST_TRAINING_SIZE = 50
 """Number of threads before the first training."""
 
 
@@ -133,10 +133,10 @@ class Epoch:
 
 def epochs(history: ReplayHistory, threads: Iterable[Thread]) -> list[Epoch]:
     """The threads by epoch, oldest first."""
-    starts, size = [0], float(FIRST)
+    starts, size = [0], float(FIRST_TRAINING_SIZE)
     while size < len(history.threads):
         starts.append(int(size))
-        size *= GROWTH
+        size *= RETRAINING_GROWTH
     by_start: dict[int, list[Thread]] = {}
     for thread in sorted(threads, key=lambda thread: (thread.created_at, str(thread.id))):
         index = bisect_left(starts, history.before(thread.created_at) + 1) - 1

@@ -10,7 +10,7 @@ from bot.comment.catalogue import count, day
 from bot.comment.render import render_page
 from bot.domain.thread import ThreadId
 from bot.evaluation import plots
-from bot.evaluation.calibrate import LEAST_SPOKEN
+from bot.evaluation.calibrate import MIN_COMMENTS
 from bot.evaluation.metrics import calibration_bins, hits_of, precision_coverage, share_interval, summary
 from bot.evaluation.plots import Plot, milliseconds, number, percent
 from bot.evaluation.results import Backtest, Grade, Replayed, ShownThread
@@ -27,20 +27,20 @@ GRADES = {
 }
 """The name of each grade on the page, and its meaning."""
 
-NOTE = (
+PRECISION_NOTE = (
     "Read every precision here as a lower bound. A thread counts as related only where people of this repository "
     "linked it later, and usually nobody does. So “not linked by anyone” does not mean wrong: only reading some of the "
     "threads tells what is really related."
 )
 
-LABELLED = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
+LABELLED_FIGURES = ("precision", "rr@1", "rr@10", "mrr", "auc", "ece")
 """Figures that are shares of what people linked."""
 
 TOO_FEW = "too few to tell"
-"""Replaces a share of fewer than LEAST_SPOKEN cases, which would depend more on chance than on the repository."""
+"""Replaces a share of fewer than MIN_COMMENTS cases, which would depend more on chance than on the repository."""
 
-_LONGEST = 300
-_UNSEEN = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
+_MAX_LINE_CHARS = 300
+_UNPRINTABLE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
 
 
 def render_report(backtest: Backtest) -> str:
@@ -55,7 +55,7 @@ def render_report(backtest: Backtest) -> str:
             "repo": backtest.repo,
             "subtitle": _subtitle(backtest),
             "sentences": _sentences(backtest, figures),
-            "note": NOTE,
+            "note": PRECISION_NOTE,
             "tiles": _tiles(figures),
             "grade_bar": plots.grade_bar(counts),
             "grades": [
@@ -73,7 +73,7 @@ def render_report(backtest: Backtest) -> str:
 
 def replace_invalid(page: str) -> str:
     """Replace control characters and lone surrogates."""
-    return page.translate(_UNSEEN).encode("utf-8", "replace").decode()
+    return page.translate(_UNPRINTABLE).encode("utf-8", "replace").decode()
 
 
 def summary_text(backtest: Backtest) -> str:
@@ -110,7 +110,7 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
             f"Of the {count(linked, 'issue')} that people linked to an older one, the search put the right thread "
             f"first for {first}, and among the first ten for {first_ten}."
         )
-    if commented < LEAST_SPOKEN or linked < LEAST_SPOKEN:
+    if commented < MIN_COMMENTS or linked < MIN_COMMENTS:
         sentences.append("That is too little to tell how good it is in this repository.")
     if total < backtest.wanted:
         sentences.append(f"Time ran out after {total:,} of {backtest.wanted:,} issues.")
@@ -120,14 +120,14 @@ def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
 def _linked_sentence(comments: int, linked: int) -> str:
     if comments == 1:
         return f"{'People' if linked else 'Nobody'} linked a thread that it showed to the issue later."
-    share = f" ({percent(linked / comments)})" if comments >= LEAST_SPOKEN else ""
+    share = f" ({percent(linked / comments)})" if comments >= MIN_COMMENTS else ""
     subject = f"{linked:,} of these comments{share}" if linked else "None of these comments"
     return f"{subject} {'show' if linked > 1 else 'shows'} a thread that people later linked to the issue themselves."
 
 
 def _share_text(share: float | None, total: int) -> str:
     """A share as a percentage, or as a count if there are few cases."""
-    return percent(share) if total >= LEAST_SPOKEN else f"{round((share or 0.0) * total):,}"
+    return percent(share) if total >= MIN_COMMENTS else f"{round((share or 0.0) * total):,}"
 
 
 def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
@@ -138,10 +138,12 @@ def _tiles(figures: Mapping[str, object]) -> list[dict[str, str]]:
         if comments
         else ""
     )
-    has_enough = {"precision": comments >= LEAST_SPOKEN}
-    reliable = {name for name in LABELLED if has_enough.get(name, _int(figures["with_relations"]) >= LEAST_SPOKEN)}
+    has_enough = {"precision": comments >= MIN_COMMENTS}
+    reliable = {
+        name for name in LABELLED_FIGURES if has_enough.get(name, _int(figures["with_relations"]) >= MIN_COMMENTS)
+    }
     too_few = f"{with_link:,} of {count(comments, 'comment')}; {TOO_FEW}" if comments else "no comment"
-    figures = {**figures, **{name: None for name in LABELLED if name not in reliable}}
+    figures = {**figures, **{name: None for name in LABELLED_FIGURES if name not in reliable}}
     tiles = [
         ("Similar ones shown", percent(_share(figures["commented_share"])), f"{comments:,} of {count(total, 'issue')}"),
         ("Precision", percent(_share(figures["precision"])), linked_share if "precision" in reliable else too_few),
@@ -230,7 +232,7 @@ def _display_name(key: ThreadId) -> str:
 
 
 def _truncate(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= _MAX_LINE_CHARS else f"{text[:_MAX_LINE_CHARS]}…"
 
 
 def _linked_count(figures: Mapping[str, object]) -> int:

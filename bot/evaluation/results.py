@@ -9,10 +9,10 @@ from enum import StrEnum
 
 from bot.domain.thread import ThreadId
 
-REPLAYED = 300
+REPLAY_LIMIT = 300
 """The number of newest issues that a rebuild replays."""
 
-SECONDS = 60.0
+LEARNING_SECONDS = 60.0
 """Time for learning in a rebuild, without the word vectors: a third each for the order, the cut, and the backtest with
 its comments."""
 

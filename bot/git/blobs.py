@@ -6,25 +6,25 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bot.git.process import PIPE, QUIET, finish, inherit, start
+from bot.git.process import PIPE, QUIET_ENVIRONMENT, finish, inherit, start
 
-MOST = 500
-"""Most files that are read at once: their names fit into a pipe."""
+MAX_FILES = 500
+"""Maximum number of files to read at once: their names fit into a pipe."""
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 
 
 def read_blobs(repository: Path, names: Sequence[str]) -> Iterator[bytes]:
-    """Yield the contents of those of the first `MOST` objects (``COMMIT:path``) that exist.
+    """Yield the contents of those of the first `MAX_FILES` objects (``COMMIT:path``) that exist.
 
     Unreadable objects are left out, and so are those after the first 16 MB. Nothing is fetched.
     """
-    environment = inherit(("PATH",)) | QUIET | {"GIT_NO_LAZY_FETCH": "1", "GIT_DIR": str(repository)}
+    environment = inherit(("PATH",)) | QUIET_ENVIRONMENT | {"GIT_NO_LAZY_FETCH": "1", "GIT_DIR": str(repository)}
     try:
         process = start(("cat-file", "--batch"), repository, environment, PIPE)
         assert process.stdin
-        os.write(process.stdin.fileno(), "".join(f"{name}\n" for name in names[:MOST]).encode())
-        output = finish(process, _PATIENCE).stdout
+        os.write(process.stdin.fileno(), "".join(f"{name}\n" for name in names[:MAX_FILES]).encode())
+        output = finish(process, _TIMEOUT).stdout
     except (OSError, ValueError):  # includes TimeoutError
         return
     yield from _contents(output)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from bot.git.process import GitAnswer
 
 
-PATIENCE = 5.0
-"""Most seconds that one git process may take."""
+TIMEOUT = 5.0
+"""Maximum seconds that one git process may take."""
 
-MOST_BYTES = 1 << 18
-"""Most bytes that are read of git's output."""
+MAX_OUTPUT_BYTES = 1 << 18
+"""Maximum bytes to read of git's output."""
 
-_MOST_FILTERS = 50
+_MAX_FILTERS = 50
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT")
 """The home folder brings the user's own settings, such as safe.directory."""
 
@@ -47,13 +47,13 @@ _SETTINGS = {
     "status.submoduleSummary": "false",
     "submodule.recurse": "false",
 }
-FIRST = ("upstream", "origin")
+PREFERRED_REMOTES = ("upstream", "origin")
 """Names of remotes, most important first: the issues of a fork are in the repository it was forked from."""
 
 _NO_FILTER = {"clean": "", "smudge": "", "process": "", "required": "false"}
-_WANTED = r"^(filter\..*|remote\..*\.url)$"
-_FILTER = r"(?s:(?P<driver>filter\..+)\.[a-z]+)"
-_REMOTE = re.compile(r"remote\.(.+)\.url", re.DOTALL)
+_WANTED_KEYS = r"^(filter\..*|remote\..*\.url)$"
+_FILTER_KEY = r"(?s:(?P<driver>filter\..+)\.[a-z]+)"
+_REMOTE_KEY = re.compile(r"remote\.(.+)\.url", re.DOTALL)
 
 
 class NoAnswer(WorldError):
@@ -78,24 +78,28 @@ def is_bare(folder: Path) -> bool:
 
 
 class CheckoutGit:
-    """Runs git in the checkout at ``top``; each call may take ``patience`` seconds.
+    """Runs git in the checkout at ``top``; each call may take ``timeout`` seconds.
 
     No program named in the checkout's settings is run, and git works in ``top`` even if they name another folder
     (core.worktree).
     """
 
-    def __init__(self, top: Path, patience: float = PATIENCE) -> None:
-        self._top, self._patience = top, patience
+    def __init__(self, top: Path, timeout: float = TIMEOUT) -> None:
+        self._top, self._timeout = top, timeout
 
     @property
     def remotes(self) -> Mapping[str, str]:
         """Name → address of the remotes, as configured. Every command uses the first one. Raises NoAnswer."""
         addresses: dict[str, str] = {}
         for key, address in self._config_items:
-            match = _REMOTE.fullmatch(key)
+            match = _REMOTE_KEY.fullmatch(key)
             if match and address:
                 addresses.setdefault(_printable(match[1]), _printable(address))
-        return {name: addresses[name] for name in (*FIRST, *sorted(addresses.keys() - {*FIRST})) if name in addresses}
+        return {
+            name: addresses[name]
+            for name in (*PREFERRED_REMOTES, *sorted(addresses.keys() - {*PREFERRED_REMOTES}))
+            if name in addresses
+        }
 
     def refusal(self) -> str:
         """Why git refuses this checkout, for example because another account owns it; "" if it does not."""
@@ -121,7 +125,7 @@ class CheckoutGit:
 
     @cached_property
     def _config_items(self) -> list[tuple[str, str]]:
-        answer = self._run_git(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED))
+        answer = self._run_git(_SETTINGS, ("config", "-z", "--get-regexp", _WANTED_KEYS))
         if answer.is_cut:  # the rest may name filters
             raise NoAnswer("the settings of the checkout are too long")
         if answer.returncode not in (0, 1):  # 1: no such setting
@@ -133,21 +137,23 @@ class CheckoutGit:
     @cached_property
     def _no_filters(self) -> dict[str, str]:
         """Settings that switch off each filter by name, as git has no switch for all of them."""
-        drivers = {match["driver"] for key, _ in self._config_items if (match := re.fullmatch(_FILTER, key))}
-        if any("=" in driver for driver in drivers) or len(drivers) > _MOST_FILTERS:
+        drivers = {match["driver"] for key, _ in self._config_items if (match := re.fullmatch(_FILTER_KEY, key))}
+        if any("=" in driver for driver in drivers) or len(drivers) > _MAX_FILTERS:
             raise NoAnswer("its settings name filters that cannot be switched off")
         return {f"{driver}.{name}": value for driver in drivers for name, value in _NO_FILTER.items()}
 
     def _run_git(self, settings: Mapping[str, str], args: tuple[str, ...]) -> GitAnswer:
-        from bot.git.process import QUIET, finish, inherit, start  # commands without git need not load it
+        from bot.git.process import QUIET_ENVIRONMENT, finish, inherit, start  # commands without git need not load it
 
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         own = {"GIT_WORK_TREE": str(self._top), "GIT_CEILING_DIRECTORIES": str(self._top.parent)}
-        environment = inherit(_INHERITED) | QUIET | _ENVIRONMENT | own
+        environment = inherit(_INHERITED) | QUIET_ENVIRONMENT | _ENVIRONMENT | own
         try:
-            return finish(start(("--no-pager", *options, *args), self._top, environment), self._patience, MOST_BYTES)
+            return finish(
+                start(("--no-pager", *options, *args), self._top, environment), self._timeout, MAX_OUTPUT_BYTES
+            )
         except TimeoutError:
-            raise NoAnswer(f"timed out after {self._patience:g} s") from None
+            raise NoAnswer(f"timed out after {self._timeout:g} s") from None
         except (OSError, ValueError) as error:
             if isinstance(error, FileNotFoundError) and error.filename == "git":
                 raise NoAnswer("git is not installed", "install it and put it on PATH") from error
@@ -165,18 +171,18 @@ def _complaint(stderr: bytes) -> str:
     return "".join(char if char.isprintable() else " " for char in first).strip()[:160] or "git failed"
 
 
-_MOST_FILES = 200
-_MOST_MESSAGE = 2_000
-_COMMITS = 5
+_MAX_FILES = 200
+_MAX_MESSAGE_CHARS = 2_000
+_MAX_COMMITS = 5
 _STATUS = ("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--ignore-submodules=dirty")
-_LOG = ("log", f"-{_COMMITS}", "--no-merges", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv")
-_FORMAT = ("--no-show-signature", "--encoding=UTF-8", "--format=%x00%H%x00%B")
-_MAIN = ("main", "master", "trunk")
-_ID = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
-_PLAIN_FIELDS = {b"1": 8, b"2": 9, b"u": 10}
+_LOG = ("log", f"-{_MAX_COMMITS}", "--no-merges", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv")
+_LOG_FORMAT = ("--no-show-signature", "--encoding=UTF-8", "--format=%x00%H%x00%B")
+_MAIN_BRANCHES = ("main", "master", "trunk")
+_OBJECT_ID = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_FIELDS_BEFORE_PATH = {b"1": 8, b"2": 9, b"u": 10}
 """Number of fields before the path: changed, renamed, unmerged (git-status, porcelain format version 2)."""
 
-_MARKERS = (
+_LANGUAGE_MARKERS = (
     *(("pyproject.toml", "python"), ("setup.py", "python"), ("Cargo.toml", "rust"), ("go.mod", "go")),
     *(("tsconfig.json", "typescript"), ("package.json", "javascript"), ("pom.xml", "java"), ("build.gradle", "java")),
     *(("build.gradle.kts", "kotlin"), ("Gemfile", "ruby"), ("composer.json", "php"), ("mix.exs", "elixir")),
@@ -193,7 +199,7 @@ class _Status(NamedTuple):
     staged: tuple[str, ...] = ()
 
 
-def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
+def read_worktree(folder: Path, *, timeout: float = TIMEOUT) -> Worktree:
     """Read the signals of the checkout around ``folder``. Never fails: ``unused`` lists what could not be read.
 
     The checkout may be a stranger's: programs that its settings name (filters, hooks, monitors, signers) are not run.
@@ -202,8 +208,8 @@ def read_worktree(folder: Path, *, patience: float = PATIENCE) -> Worktree:
     if top is None:
         return Worktree(unused=("git: not inside a checkout",))
     project = _one_line(top.name)
-    language = next((name for marker, name in _MARKERS if (top / marker).exists()), "")
-    git = CheckoutGit(top, patience)
+    language = next((name for marker, name in _LANGUAGE_MARKERS if (top / marker).exists()), "")
+    git = CheckoutGit(top, timeout)
     try:
         project = _project_name(git) or project
         default = git.recorded_default_branch()
@@ -257,15 +263,15 @@ def _read_status(output: bytes) -> _Status:
     for item in items:
         kind = item[:1]
         if item.startswith(b"# branch.oid "):
-            has_commit = bool(re.fullmatch(_ID, item[13:]))
+            has_commit = bool(re.fullmatch(_OBJECT_ID, item[13:]))
         elif item.startswith(b"# branch.head "):
             head = "" if item[14:] == b"(detached)" else _text(item[14:])
         elif kind == b"?":
             modified += [] if item.endswith(b"/") else [_text(item[2:])]
-        elif kind in _PLAIN_FIELDS:
-            fields = item.split(b" ", _PLAIN_FIELDS[kind])
+        elif kind in _FIELDS_BEFORE_PATH:
+            fields = item.split(b" ", _FIELDS_BEFORE_PATH[kind])
             before = next(items, b"") if kind == b"2" else b""
-            if len(fields) > _PLAIN_FIELDS[kind]:
+            if len(fields) > _FIELDS_BEFORE_PATH[kind]:
                 paths = [_text(path) for path in (fields[-1], before) if path]
                 staged += paths if fields[1][:1] != b"." else []
                 modified += paths[:1] if fields[1][1:] != b"." else []
@@ -273,7 +279,7 @@ def _read_status(output: bytes) -> _Status:
 
 
 def _is_main(head: str, default: str) -> bool:
-    return head in (*_MAIN, default)
+    return head in (*_MAIN_BRANCHES, default)
 
 
 def _exclusions(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
@@ -286,9 +292,9 @@ def _exclusions(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
     if _is_main(head, default):
         has_remote = git.line("for-each-ref", "--count=1", "--format=%(refname)", "refs/remotes/")
         return ("--remotes",) if has_remote else ()
-    mains = dict.fromkeys((*_MAIN, *([default] if re.fullmatch(r"[\w./-]+", default) else [])))
+    mains = dict.fromkeys((*_MAIN_BRANCHES, *([default] if re.fullmatch(r"[\w./-]+", default) else [])))
     exact = [f"{name[:-1]}[{name[-1]}]" for name in mains]  # git treats a name without brackets as a folder
-    places = ("branches=", *(f"remotes={remote}/" for remote in FIRST))
+    places = ("branches=", *(f"remotes={remote}/" for remote in PREFERRED_REMOTES))
     return tuple(f"--{where}{name}" for name in exact for where in places)
 
 
@@ -299,10 +305,10 @@ def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[
     """
     try:
         if others := _exclusions(git, head, default):
-            own = list(_read_log(_output(git, *_LOG, *_FORMAT, "HEAD", "--not", *others, "--")))
+            own = list(_read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--not", *others, "--")))
             if own:
                 return own, True
-        return list(_read_log(_output(git, *_LOG, *_FORMAT, "HEAD", "--"))), False
+        return list(_read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--"))), False
     except NoAnswer as error:
         unused.append(f"commits: {error.cause}")
         return [], False
@@ -311,14 +317,14 @@ def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[
 def _read_log(output: bytes) -> Iterator[tuple[str, list[str]]]:
     """Each commit is an empty field, its id, its message, and its files, the first after a line break."""
     items = output.split(b"\0")
-    starts = [at for at in range(len(items) - 2) if not items[at] and re.fullmatch(_ID, items[at + 1])]
+    starts = [at for at in range(len(items) - 2) if not items[at] and re.fullmatch(_OBJECT_ID, items[at + 1])]
     for start, end in pairwise([*starts, len(items)]):
-        files = [item.removeprefix(b"\n") for item in items[start + 3 : end][:_MOST_FILES]]
-        yield _text(items[start + 2].strip())[:_MOST_MESSAGE], [_text(name) for name in files if name]
+        files = [item.removeprefix(b"\n") for item in items[start + 3 : end][:_MAX_FILES]]
+        yield _text(items[start + 2].strip())[:_MAX_MESSAGE_CHARS], [_text(name) for name in files if name]
 
 
 def _first_unique(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for path in paths if path))[:_MOST_FILES]
+    return tuple(dict.fromkeys(path for path in paths if path))[:_MAX_FILES]
 
 
 def _text(data: bytes) -> str:
@@ -330,12 +336,12 @@ def _one_line(text: str) -> str:
 
 
 _OWNER_NAME = re.compile(r"(?:^|[/:])([^/:\s]{1,100}/[^/:\s]{1,100}?)(?:\.git)?/?$")
-_SSH = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
-_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
-_NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
+_SCP_ADDRESS = re.compile(r"(?:[^@/\s]+@)?([A-Za-z0-9_.-]+):(?!//)")
+_URL_USER = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/:@\s]*)(?::[^/\s]*)?@")
+_USER_NAME = re.compile(r"[A-Za-z0-9.-]{1,39}", re.ASCII)
 """A user name on a server. A token is longer, or contains other characters."""
 
-_SITES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
+_HOST_ALIASES = {"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
 
 
 class RemoteRepository(NamedTuple):
@@ -378,7 +384,7 @@ def tracked_files(top: Path, paths: Iterable[str]) -> set[str]:
 
 def _parse_address(address: str, top: Path) -> RemoteRepository:
     """Read the address of a remote of the checkout at ``top``, in any of git's forms; secrets are removed."""
-    scp = None if "://" in address else _SSH.match(address)
+    scp = None if "://" in address else _SCP_ADDRESS.match(address)
     if not scp and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|/", address):
         address = str((top / address).resolve())  # git reads paths from the checkout
     address = without_secret(address)
@@ -397,14 +403,14 @@ def _site(host: str, address: str) -> str:
         host = host or (parts.hostname or "" if parts.scheme == "ssh" else "")
     except ValueError:
         raise UserError("the address of the remote is not valid: check `git remote --verbose`") from None
-    host = _SITES.get(host, host)
+    host = _HOST_ALIASES.get(host, host)
     return f"https://{host}" if "." in host else ""
 
 
 def without_secret(address: str) -> str:
     """Remove anything that may be a password or a token from an address; git's own credentials are used instead."""
-    found = _USER.match(address)
+    found = _URL_USER.match(address)
     if not found:
         return address
-    user = found["user"] if _NAME.fullmatch(found["user"]) else ""
+    user = found["user"] if _USER_NAME.fullmatch(found["user"]) else ""
     return f"{found['scheme']}{user}{'@' if user else ''}{address[found.end() :]}"

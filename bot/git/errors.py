@@ -64,7 +64,7 @@ class FilterRefused(GitError):
 
 # In this order, since local faults are followed by "the remote end hung up", refusals of a protected branch also say
 # "remote rejected", and those of an archived repository also say "403".
-_PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] = (
+_ERROR_PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] = (
     (
         DiskFault,
         re.compile(
@@ -105,13 +105,13 @@ _PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] = (
     ),
 )
 # The most telling line comes first.
-_TELLING = (
+_REASON_PATTERNS = (
     re.compile(r"GH0\d\d|was archived|^ssh: |Permission denied \("),
     re.compile(r"^! "),
     re.compile(r"^(?:fatal|error):"),
     re.compile(""),
 )
-_LONGEST = 300
+_MAX_REASON_CHARS = 300
 
 
 def parse_error(verb: str, output: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskFault:
@@ -119,8 +119,8 @@ def parse_error(verb: str, output: str, no_access: str = AuthFailed.usual_remedy
 
     ``no_access`` is the remedy when the server refuses access.
     """
-    kind = next((kind for kind, marks in _PATTERNS if marks.search(output)), GitError)
+    kind = next((kind for kind, marks in _ERROR_PATTERNS if marks.search(output)), GitError)
     lines = [" ".join(line.split()) for line in output.replace("\r", "\n").splitlines() if line.strip()]
-    telling_line = next((line for sign in _TELLING for line in lines if sign.search(line)), "it gave no reason")
-    sentence = "".join(char for char in telling_line if char.isprintable())[:_LONGEST]
+    telling_line = next((line for sign in _REASON_PATTERNS for line in lines if sign.search(line)), "it gave no reason")
+    sentence = "".join(char for char in telling_line if char.isprintable())[:_MAX_REASON_CHARS]
     return kind(f"git {verb}: {sentence}", no_access if kind is AuthFailed else kind.usual_remedy)

@@ -15,15 +15,15 @@ from bot.errors import StoreError
 from bot.git.errors import GitError
 from bot.git.process import GitProcess, finish, kill
 
-LARGEST = 100_000_000
+MAX_OBJECT_BYTES = 100_000_000
 """Bytes of the largest object that is read; GitHub accepts no larger files."""
 
-LARGEST_COMMIT = 1_000_000
-_AT_ONCE = 256
+MAX_COMMIT_BYTES = 1_000_000
+_BATCH_SIZE = 256
 """Names that are sent before the answers are read: as many as certainly fit into a pipe."""
 
-_PIECE = 1 << 20
-_WRITTEN = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
+_CHUNK = 1 << 20
+_COMMITTER_TIME = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
 
 Start = Callable[[Sequence[str]], GitProcess]
 """Starts git with these arguments, and with a pipe to its standard input."""
@@ -61,7 +61,7 @@ class Objects:
         """Return the size in bytes of each named object that is here, without unpacking it."""
         return {name: int(row) for name, row in self._sizes.ask(list(names)) if row.strip().isdigit()}
 
-    def read(self, names: Iterable[str], limit: int = LARGEST) -> Iterator[tuple[str, bytes]]:
+    def read(self, names: Iterable[str], limit: int = MAX_OBJECT_BYTES) -> Iterator[tuple[str, bytes]]:
         """Yield (name, content) of each named object that is here, one in memory at a time.
 
         An object of more than ``limit`` bytes counts as absent and is not unpacked, as it may be tiny when compressed.
@@ -73,7 +73,7 @@ class Objects:
                 yield name, content[:-1]
 
     def commit(self, rev: str) -> Commit:
-        if self.sizes([rev]).get(rev, LARGEST) <= LARGEST_COMMIT:
+        if self.sizes([rev]).get(rev, MAX_OBJECT_BYTES) <= MAX_COMMIT_BYTES:
             for _, head in self._contents.ask([rev]):
                 oid, kind, size = head.split()
                 text = self._contents.take(int(size) + 1).decode("utf-8", "replace")
@@ -101,8 +101,8 @@ class _BatchProcess:
         assert not self._is_busy, "an answer is still being read"
         self._is_busy, is_done = True, False
         try:
-            for at in range(0, len(names), _AT_ONCE):
-                batch = names[at : at + _AT_ONCE]
+            for at in range(0, len(names), _BATCH_SIZE):
+                batch = names[at : at + _BATCH_SIZE]
                 self._send("".join(f"{name}\n" for name in batch).encode())
                 for name in batch:
                     yield name, self._read_line()
@@ -147,7 +147,7 @@ class _BatchProcess:
         waiting.register(source, select.POLLIN)
         if not waiting.poll(self._timeout * 1000):
             raise self._end_with_error(late=True)
-        piece = os.read(source, _PIECE)
+        piece = os.read(source, _CHUNK)
         if not piece:
             raise self._end_with_error(late=False)
         self._buffer += piece
@@ -163,7 +163,7 @@ class _BatchProcess:
 
 
 def _commit_time(headers: str) -> datetime | None:
-    match = _WRITTEN.search(headers)
+    match = _COMMITTER_TIME.search(headers)
     try:
         return datetime.fromtimestamp(int(match[1]), UTC) if match else None
     except (ValueError, OverflowError, OSError):

@@ -17,10 +17,10 @@ GitProcess = subprocess.Popen[bytes]
 
 PIPE = subprocess.PIPE
 
-MOST_BYTES = 1 << 24
-"""Most bytes read of a program's output; for its remarks, a quarter of that."""
+MAX_OUTPUT_BYTES = 1 << 24
+"""Maximum bytes to read of a program's output; for its error output, a quarter of that."""
 
-QUIET = {
+QUIET_ENVIRONMENT = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -29,8 +29,8 @@ QUIET = {
 }
 """Variables that make git ask for nothing, take no locks and write English."""
 
-_PIECE = 1 << 16
-_MOST = ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 4 << 30), (resource.RLIMIT_CORE, 0))
+_CHUNK = 1 << 16
+_RESOURCE_LIMITS = ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 4 << 30), (resource.RLIMIT_CORE, 0))
 """Limits in bytes of memory, of one file, and of a core dump, which would contain a token."""
 
 
@@ -65,7 +65,7 @@ def start(
     return process
 
 
-def finish(process: GitProcess, seconds: float, most: int = MOST_BYTES) -> GitAnswer:
+def finish(process: GitProcess, seconds: float, most: int = MAX_OUTPUT_BYTES) -> GitAnswer:
     """Wait for a process to end and return its output. Raises TimeoutError after this many seconds.
 
     Whatever happens, the process and everything it started have ended afterwards.
@@ -102,7 +102,7 @@ def _read(process: GitProcess, deadline: float, most: int) -> GitAnswer:
             if not ready:
                 raise TimeoutError
             for pipe, _ in ready:
-                piece = os.read(pipe.fd, _PIECE)
+                piece = os.read(pipe.fd, _CHUNK)
                 if not piece:
                     pipes.unregister(pipe.fileobj)
                 elif pipe.data is output or len(remarks) < most // 4:
@@ -116,8 +116,8 @@ def _read(process: GitProcess, deadline: float, most: int) -> GitAnswer:
 
 
 def _limit_resources(pid: int) -> None:
-    """Apply _MOST to a process that has just started, and its children. Only Linux can do that from outside."""
-    for kind, most in _MOST:
+    """Apply _RESOURCE_LIMITS to a process just started, and its children. Only Linux can set them from outside."""
+    for kind, most in _RESOURCE_LIMITS:
         with suppress(OSError, AttributeError):  # it ended already; another system
             hard_limit = resource.prlimit(pid, kind)[1]
             if hard_limit == resource.RLIM_INFINITY or hard_limit > most:

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 
 from bot.errors import UserError
 from bot.git.errors import AuthFailed
-from bot.git.process import QUIET, inherit
+from bot.git.process import QUIET_ENVIRONMENT, inherit
 
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _INHERITED = (
     "PATH",
     "TMPDIR",
@@ -23,8 +23,8 @@ _INHERITED = (
     "SSL_CERT_DIR",
     "GIT_SSL_CAINFO",
     "GIT_SSL_CAPATH",
-    *_PROXIES,
-    *(name.upper() for name in _PROXIES),
+    *_PROXY_VARIABLES,
+    *(name.upper() for name in _PROXY_VARIABLES),
 )
 _ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 _SETTINGS = {
@@ -86,7 +86,7 @@ class Remote:
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:
         """Git's environment: of this machine's settings, only those for network access."""
         variables = config_variables({**_SETTINGS, **_SERVER_SETTINGS, **settings})
-        return inherit(_INHERITED) | QUIET | _ENVIRONMENT | variables | {"HOME": str(home)}
+        return inherit(_INHERITED) | QUIET_ENVIRONMENT | _ENVIRONMENT | variables | {"HOME": str(home)}
 
     def redact(self, text: str) -> str:
         """Remove the token, plain or encoded, from ``text``."""
@@ -135,7 +135,7 @@ _OPTION = re.compile(r"(?:^|[@:\[\]])-|[\x00-\x20\x7f]")
 """Before the first slash: a user, host, port or path that ssh or git would mistake for an option, or a control
 character hidden by percent encoding."""
 
-_OF_A_CHECKOUT = re.compile(
+_CHECKOUT_VARIABLE = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|TRACE.*"
     r"|CONFIG_COUNT|CONFIG_KEY_\d+|CONFIG_VALUE_\d+|CONFIG_PARAMETERS)"
 )
@@ -165,7 +165,7 @@ class OwnRemote(Remote):
 
     def environment(self, settings: Mapping[str, str], home: Path) -> dict[str, str]:  # noqa: ARG002 - the user's stays
         """Our own environment, without variables that name a checkout, and with all prompts disabled."""
-        kept = {name: value for name, value in os.environ.items() if not _OF_A_CHECKOUT.fullmatch(name)}
+        kept = {name: value for name, value in os.environ.items() if not _CHECKOUT_VARIABLE.fullmatch(name)}
         # Git is started without a terminal, so ssh could only prompt through a program.
         no_prompts = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
         return kept | no_prompts | config_variables({**_SETTINGS, **_OWN_SETTINGS, **settings})

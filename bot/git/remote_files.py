@@ -13,12 +13,12 @@ from bot.errors import StoreError
 from bot.files import MAX_FILES, check_path, is_safe_path, on_disk
 from bot.git.errors import AuthFailed, RefMissing
 from bot.git.remote import Remote, as_remote
-from bot.git.repository import FOLDER, SUBMODULE, TIP, Git, TreeEntry, TreeTooLarge, walk
+from bot.git.repository import FOLDER_MODE, SUBMODULE_MODE, TIP_REF, Git, TreeEntry, TreeTooLarge, walk
 
 MAX_ENTRIES = 100_000
-"""Most names that are looked at in one commit: a small tree may expand to billions of files."""
+"""Maximum number of names to check in one commit: a small tree may expand to billions of files."""
 
-_FILES = ("100644", "100755")
+_FILE_MODES = ("100644", "100755")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,7 +45,7 @@ class Head:
         Returns its id and time, which is 1970 if it is not a valid date.
         """
         self._git.fetch_tip("HEAD", ["blob:none"])
-        commit = self._git.objects.commit(TIP)
+        commit = self._git.objects.commit(TIP_REF)
         return commit.oid, commit.at or _EPOCH
 
     def files(self, is_wanted: Callable[[str], bool], leads: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
@@ -57,12 +57,12 @@ class Head:
         oids: dict[str, str] = {}
         links, names, notes = [], 0, []
         try:
-            for path, entry in walk(self._git, self._git.objects.commit(TIP).tree, leads, MAX_ENTRIES):
-                if entry.mode == FOLDER or not is_wanted(path):
+            for path, entry in walk(self._git, self._git.objects.commit(TIP_REF).tree, leads, MAX_ENTRIES):
+                if entry.mode == FOLDER_MODE or not is_wanted(path):
                     continue
                 if not is_safe_path(path):
                     names += 1
-                elif entry.mode in _FILES:
+                elif entry.mode in _FILE_MODES:
                     oids[path] = entry.oid
                 else:
                     links.append(path)
@@ -108,7 +108,7 @@ def read_head(
         entries = _find_matching(git, patterns, limit)
         contents = dict(git.objects.read([entry.oid for entry in entries.values()], limit))
         files = {path: _check_size(limit, path, contents.get(entry.oid)) for path, entry in entries.items()}
-        return git.objects.commit(TIP).oid, files
+        return git.objects.commit(TIP_REF).oid, files
 
 
 @contextmanager
@@ -123,18 +123,20 @@ def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
 
 
 def _find_matching(git: Git, patterns: list[str], limit: int) -> dict[str, TreeEntry]:
-    root = git.objects.commit(TIP).tree
+    root = git.objects.commit(TIP_REF).tree
     lacks_trees = bool(git.objects.absent([root]))
     if lacks_trees:
         git.fetch_objects([root], "tree:0")
     tops = {
         name: entry for name, entry in walk(git, root, lambda _: False, MAX_FILES) if _leads_to_match(name, patterns)
     }
-    missing = git.objects.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE)
+    missing = git.objects.absent(entry.oid for entry in tops.values() if entry.mode != SUBMODULE_MODE)
     if missing:
         git.fetch_objects(missing, f"blob:limit={limit + 1}")
     entries = walk(git, root, lambda folder: _leads_to_match(folder, patterns), MAX_FILES)
-    candidates = {path: entry for path, entry in entries if entry.mode != FOLDER and _leads_to_match(path, patterns)}
+    candidates = {
+        path: entry for path, entry in entries if entry.mode != FOLDER_MODE and _leads_to_match(path, patterns)
+    }
     regular = {path: entry for path, entry in candidates.items() if _is_file(path, entry, patterns)}
     if not lacks_trees and (absent := git.objects.absent(entry.oid for entry in regular.values())):
         git.fetch_objects(absent, "blob:none")
@@ -151,7 +153,7 @@ def _leads_to_match(path: str, patterns: list[str]) -> bool:
 
 
 def _is_file(path: str, entry: TreeEntry, patterns: list[str]) -> bool:
-    if entry.mode not in _FILES:
+    if entry.mode not in _FILE_MODES:
         raise StoreError(f"{path} is a symlink or a submodule; put the file itself there")
     depth = path.count("/")
     return any(pattern.count("/") == depth and _leads_to_match(path, [pattern]) for pattern in patterns)

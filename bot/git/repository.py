@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from bot.errors import StoreError
-from bot.files import LONGEST, MAX_DEPTH, MAX_FILES, DiskFault, on_disk
+from bot.files import MAX_DEPTH, MAX_FILES, MAX_PATH_CHARS, DiskFault, on_disk
 from bot.git.errors import FilterRefused, GitError, RemoteUnreachable, parse_error
 from bot.git.objects import Commit, Objects
 from bot.git.process import PIPE, GitAnswer, GitProcess, finish, start
 from bot.git.remote import Remote
 
 FILE_MODE = "100644"
-TIP = "refs/tip"
-NEXT = "refs/next"
+TIP_REF = "refs/tip"
+NEXT_REF = "refs/next"
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules")
 
 
@@ -77,14 +77,14 @@ class Git:
         return (self._folder / "HEAD").exists()
 
     def fetch_tip(self, ref: str, filters: Iterable[str]) -> bool:
-        """Fetch the newest commit of ``ref`` to TIP, without its history, with the first filter the server accepts.
+        """Fetch the newest commit of ``ref`` to TIP_REF, without its history, with the first filter the server accepts.
 
         Returns whether the server left anything out; without a known filter it sends everything. Raises RefMissing.
         """
         for filter_spec in (*filters, ""):
             settings = self._remote.settings(filter_spec)
             try:
-                fetched = self._remotely(*_FETCH, "--depth=1", "origin", f"+{ref}:{TIP}", settings=settings)
+                fetched = self._remotely(*_FETCH, "--depth=1", "origin", f"+{ref}:{TIP_REF}", settings=settings)
                 return bool(filter_spec) and b"filtering not recognized" not in fetched.stderr
             except FilterRefused:
                 if not filter_spec:
@@ -216,7 +216,7 @@ def import_stream(draft: CommitDraft, changes: Changes, folder: Path) -> IO[byte
     text = draft.message.encode("utf-8", "replace")
     out.write(
         b"commit %s\nmark :1\ncommitter %s %d +0000\ndata %d\n%s\n"
-        % (NEXT.encode(), AUTHOR.encode(), draft.time, len(text), text)
+        % (NEXT_REF.encode(), AUTHOR.encode(), draft.time, len(text), text)
     )
     if draft.parent:
         out.write(b"from %s\n" % draft.parent.encode())
@@ -268,12 +268,12 @@ def _chunks(source: bytes | Path) -> Iterator[bytes]:
         raise StoreError(f"cannot read {source}: {error.strerror}") from error
 
 
-LARGEST_TREE = 16_000_000
+MAX_TREE_BYTES = 16_000_000
 """Bytes of one folder's list of names, about 400,000 names."""
 
-FOLDER = "040000"
-SUBMODULE = "160000"
-_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+FOLDER_MODE = "040000"
+SUBMODULE_MODE = "160000"
+_TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
 class TreeTooLarge(StoreError):
@@ -289,18 +289,18 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
     level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):
         below: dict[str, list[str]] = {}
-        for oid, data in git.objects.read(level, LARGEST_TREE):
+        for oid, data in git.objects.read(level, MAX_TREE_BYTES):
             folders = level.pop(oid)
-            for match in _ENTRY.finditer(data):
+            for match in _TREE_ENTRY.finditer(data):
                 bits, name, raw = match.groups()
-                count += len(folders) * (1 + len(name) // LONGEST)
+                count += len(folders) * (1 + len(name) // MAX_PATH_CHARS)
                 if count > most:
                     raise TreeTooLarge(f"there are more than {most:,} files")
                 entry = TreeEntry(_kind(bits), raw.hex())
                 for folder in folders:
                     path = folder + name.decode("utf-8", "surrogateescape")
                     yield path, entry
-                    if entry.mode == FOLDER and len(path) < LONGEST and leads(path):
+                    if entry.mode == FOLDER_MODE and len(path) < MAX_PATH_CHARS and leads(path):
                         below.setdefault(entry.oid, []).append(f"{path}/")
         for folder in chain.from_iterable(level.values()):
             raise TreeTooLarge(f"the folder {folder[:80]!r} is missing or too large to read")
@@ -311,7 +311,7 @@ def all_files(git: Git, tree: str) -> dict[str, TreeEntry]:
     """Return path → entry of all files, symlinks and submodules in ``tree``. Raises StoreError beyond MAX_FILES."""
     try:
         entries = walk(git, tree, lambda _: True, MAX_FILES)
-        return {path: entry for path, entry in entries if entry.mode != FOLDER}
+        return {path: entry for path, entry in entries if entry.mode != FOLDER_MODE}
     except TreeTooLarge as error:
         raise TreeTooLarge(
             f"{error}: this program did not write that branch; delete it, and run with `rebuild`"
@@ -326,7 +326,7 @@ def _kind(mode: bytes) -> str:
         case 0o100000:
             return "100755" if number & 0o100 else FILE_MODE
         case 0o040000:
-            return FOLDER
+            return FOLDER_MODE
         case 0o120000:
             return "120000"
-    return SUBMODULE
+    return SUBMODULE_MODE

@@ -42,17 +42,17 @@ from bot.github.transport import PER_PAGE
 PERMISSIONS = {"issues": "write", "contents": "write", "metadata": "read"}
 """Permissions of every token. The App needs no others."""
 
-OPTIONAL = {"discussions": "write", "pull_requests": "read"}
+OPTIONAL_PERMISSIONS = {"discussions": "write", "pull_requests": "read"}
 """Further permissions that a token gets if the installation has accepted them, at most these levels.
 
 Discussions are not remembered without `read`, nor answered without `write`. Without pull requests, those of a private
 repository are not read: fixes lack their files and their release, and open pull requests are not shown.
 """
 
-RANKS = ("none", "read", "write", "admin")
+PERMISSION_LEVELS = ("none", "read", "write", "admin")
 """Levels of a permission, the least first."""
 
-REREAD = 3600.0
+PERMISSIONS_TTL = 3600.0
 """Seconds until the permissions that an installation has accepted are read again."""
 
 EVENTS = ("issues", "issue_comment", "push", "gollum", "release", "repository")
@@ -63,14 +63,14 @@ TIMEOUT = 20.0
 
 NOT_INSTALLED = "the App is no longer installed there, or cannot see this repository"
 SUSPENDED = "the App's installation is suspended there"
-REFUSED = "GitHub rejected the App's key (401): check the App's ID, its private key and this machine's clock"
-LACKING = (
+KEY_REJECTED = "GitHub rejected the App's key (401): check the App's ID, its private key and this machine's clock"
+MISSING_PERMISSIONS = (
     "the App lacks permissions there: it needs "
     + ", ".join(f"{name}: {level}" for name, level in PERMISSIONS.items())
     + "; whoever installed it has to accept them"
 )
-NO_KEY = "the App's private key is not an RSA key in PEM format: use the file that GitHub generated"
-UNREADABLE = "GitHub sent an unexpected answer: this will be retried later"
+INVALID_KEY = "the App's private key is not an RSA key in PEM format: use the file that GitHub generated"
+UNEXPECTED_ANSWER = "GitHub sent an unexpected answer: this will be retried later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class _Session:
         try:
             AppAuth(self._github, app_id, key).get_jwt()
         except (PyJWTError, ValueError, TypeError):
-            raise UserError(NO_KEY) from None
+            raise UserError(INVALID_KEY) from None
         # githubkit keeps connections per context, and threads do not share a context by themselves.
         self._context = contextvars.Context()
         self._context.run(self._github.__enter__)
@@ -210,7 +210,7 @@ class App:
         data = object_in(_json(answer))
         slug, permissions, events = clean(data.get("slug")), object_in(data.get("permissions")), data.get("events")
         if not slug:
-            raise Unreachable(UNREADABLE)
+            raise Unreachable(UNEXPECTED_ANSWER)
         return AppInfo(
             id=_positive_int(data.get("id")),
             slug=slug,
@@ -231,7 +231,7 @@ class App:
         details = next(matches, None) or self._repository(token, repository)
         name = clean(details.get("full_name"))
         if not token or not expires_at or "/" not in name:
-            raise Unreachable(UNREADABLE)
+            raise Unreachable(UNEXPECTED_ANSWER)
         listed = _listed_repository(details)
         return InstallationToken(token, expires_at, name, listed.private, listed.visibility)
 
@@ -267,8 +267,8 @@ class App:
 
     def _create_widest_token(self, installation: int, repository: int) -> Mapping[str, Any]:
         scope = {"repository_ids": [repository]}
-        read_at, optional = self._accepted.get(installation, (-REREAD, {}))
-        if time.monotonic() - read_at >= REREAD:
+        read_at, optional = self._accepted.get(installation, (-PERMISSIONS_TTL, {}))
+        if time.monotonic() - read_at >= PERMISSIONS_TTL:
             optional = self._accepted_optional(installation)
             self._accepted[installation] = time.monotonic(), optional
         try:
@@ -280,7 +280,7 @@ class App:
         return self._token(installation, {**scope, "permissions": PERMISSIONS})
 
     def _accepted_optional(self, installation: int) -> dict[str, str]:
-        """The OPTIONAL permissions that this installation has accepted, at most at the levels given there."""
+        """The OPTIONAL_PERMISSIONS that this installation has accepted, at most at the levels given there."""
         try:
             data = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
         except Gone as error:
@@ -289,9 +289,9 @@ class App:
             return {}  # the request for the token will say why
         accepted = object_in(data.get("permissions"))
         return {
-            name: min(level, most, key=RANKS.index)
-            for name, most in OPTIONAL.items()
-            if (level := accepted.get(name)) in RANKS[1:]
+            name: min(level, most, key=PERMISSION_LEVELS.index)
+            for name, most in OPTIONAL_PERMISSIONS.items()
+            if (level := accepted.get(name)) in PERMISSION_LEVELS[1:]
         }
 
     def _token(self, installation: int, body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -300,9 +300,11 @@ class App:
         except Gone as error:
             raise NotInstalled(NOT_INSTALLED) from error
         except Invalid as error:
-            raise NotPermitted(LACKING) if "permissions" in str(error) else NotInstalled(NOT_INSTALLED) from error
+            raise (
+                NotPermitted(MISSING_PERMISSIONS) if "permissions" in str(error) else NotInstalled(NOT_INSTALLED)
+            ) from error
         except NotPermitted as error:
-            raise Suspended(SUSPENDED) if "suspended" in str(error) else NotPermitted(LACKING) from error
+            raise Suspended(SUSPENDED) if "suspended" in str(error) else NotPermitted(MISSING_PERMISSIONS) from error
 
     def _repository(self, token: str, repository: int) -> Mapping[str, Any]:
         try:
@@ -343,7 +345,7 @@ def _error_of(answer: Response[Any], path: str) -> ForgeError:
     error = error_for_status(answer.status_code, headers, data, path)
     if not isinstance(error, Unauthorised) or not path.startswith("/app"):
         return error
-    unauthorised = Unauthorised(REFUSED)
+    unauthorised = Unauthorised(KEY_REJECTED)
     unauthorised.ahead = seconds_ahead(headers.get("date", ""), time.time())
     return unauthorised
 
@@ -352,7 +354,7 @@ def _json(answer: Response[Any]) -> Any:
     try:
         return answer.json()
     except (ValueError, RecursionError) as error:
-        raise Unreachable(UNREADABLE) from error
+        raise Unreachable(UNEXPECTED_ANSWER) from error
 
 
 def _listed_repository(data: Mapping[str, Any]) -> ListedRepository:

@@ -11,20 +11,20 @@ from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, 
 WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
 
-RESERVE = 0.3
-"""The part of a limit that history leaves on a server: of 5,000 requests an hour 1,500, enough for some 300 events of
+RESERVE_SHARE = 0.3
+"""The share of a limit that history leaves on a server: 1,500 of 5,000 requests an hour, enough for some 300 events of
 five requests each. History still gets the larger part."""
 
-KEPT = 100
+MIN_RESERVE = 100
 """Requests per hour that history leaves for events even without a reserve."""
 
-REPORTED = 50
+ANSWERS_PER_REPORT = 50
 """Number of answers between two reports during a run."""
 
-SAME_WINDOW = timedelta(minutes=30)
+WINDOW_TOLERANCE = timedelta(minutes=30)
 """Windows that end closer together are the same: a window lasts an hour, and the header varies by a second or so."""
 
-LONGEST = timedelta(hours=2)
+MAX_WINDOW = timedelta(hours=2)
 """An end further away than this cannot be the end of an hour."""
 
 RESOURCES = (CORE, GRAPHQL)
@@ -66,11 +66,11 @@ class RequestBudget:
         rate, resource = _rate_of(headers), headers.get("x-ratelimit-resource", CORE)
         if rate is None or resource not in RESOURCES:
             return
-        if rate.ends and rate.ends > answered_at(headers) + LONGEST:
+        if rate.ends and rate.ends > answered_at(headers) + MAX_WINDOW:
             rate = rate._replace(ends=None)
         self.rates[resource] = merge_rates(self.rates.get(resource), rate)
         self._noted += 1
-        if self._noted % REPORTED == 0:
+        if self._noted % ANSWERS_PER_REPORT == 0:
             self._report(self.rates)
 
     def keep_reserve(self, resource: str, least: int = 0) -> None:
@@ -86,9 +86,9 @@ class RequestBudget:
 
 def merge_rates(old: Rate | None, new: Rate) -> Rate:
     """Return the rate to trust: that of the later window, or the lower one within the same window."""
-    if old is None or old.ends is None or new.ends is None or new.ends - old.ends > SAME_WINDOW:
+    if old is None or old.ends is None or new.ends is None or new.ends - old.ends > WINDOW_TOLERANCE:
         return new
-    if old.ends - new.ends > SAME_WINDOW:
+    if old.ends - new.ends > WINDOW_TOLERANCE:
         return old
     return Rate(min(old.left, new.left), new.limit, max(old.ends, new.ends))
 

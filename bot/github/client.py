@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from bot.domain.thread_json import parse_time
 from bot.github.budget import WRITE_GAP, Rate, RequestBudget
 from bot.github.errors import (
-    CATCHES_UP,
+    CATCH_UP_REMEDY,
     CORE,
     ForgeError,
     Gone,
@@ -26,17 +26,17 @@ from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
 
-HOPS = 4
-"""Most redirects that one request follows."""
+MAX_REDIRECTS = 4
+"""Maximum number of redirects that one request follows."""
 
 _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
 _LOGIN = re.compile(
     r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII
 )  # the name of an App has brackets; Apps have no such permission
-_NEXT = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
+_NEXT_LINK = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _REPO_PATH = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ETAG = re.compile(r'(W/)?"[!#-~]{1,200}"', re.ASCII)
-_ISSUE = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
+_ISSUE_PATH = re.compile(r"/issues/[0-9]{1,18}(?=/|\Z)", re.ASCII)
 
 
 class NewestChange(NamedTuple):
@@ -129,7 +129,7 @@ class GitHubClient:
         try:
             at = max((parse_time(issue.get("updated_at")) for issue in listed), default=None)
         except ValueError as error:
-            raise ForgeError("GitHub sent an unexpected answer", CATCHES_UP) from error
+            raise ForgeError("GitHub sent an unexpected answer", CATCH_UP_REMEDY) from error
         new_etag = str(answer.headers.get("etag") or "")
         return NewestChange(at, new_etag if _ETAG.fullmatch(new_etag) else "")
 
@@ -210,7 +210,7 @@ class GitHubClient:
         for _ in range(max_pages):
             answer = self._ask("GET", path, query)
             items += [item for item in _require_type(answer.data, list) if isinstance(item, dict)]
-            link = _NEXT.search(str(answer.headers.get("link") or ""))
+            link = _NEXT_LINK.search(str(answer.headers.get("link") or ""))
             if not link:
                 return items, True
             next_url = urlsplit(link[1])
@@ -273,25 +273,25 @@ class GitHubClient:
         A redirect means that nothing was done, so a write may follow it, but never to another repository.
         """
         suffix = path.removeprefix(self._repo)
-        for _ in range(HOPS):
+        for _ in range(MAX_REDIRECTS):
             target = path if suffix == path else (self._home or self._repo) + suffix  # the rate limit has no repository
             answer = self._transport.ask(verb, target, query, body, retry_gone=retry_gone, optional=optional)
             if not answer.redirect:
                 return answer
             self._home = self._new_home(suffix, answer.redirect)
-        raise Unreachable("GitHub redirected too many times", CATCHES_UP)
+        raise Unreachable("GitHub redirected too many times", CATCH_UP_REMEDY)
 
     def _new_home(self, suffix: str, target: str) -> str:
         home = _REPO_PATH.fullmatch(self._transport.path_below(target))
         if home is None:
-            raise Unreachable("GitHub redirected to another server", CATCHES_UP)
+            raise Unreachable("GitHub redirected to another server", CATCH_UP_REMEDY)
         if not suffix:
             return home[1]
         repository = _require_type(self._ask("GET", self._repo, {}).data, dict)
         ours = (f"/repositories/{repository.get('id')}", f"/repos/{repository.get('full_name')}".lower())
         if home[1].lower() in ours and (home[2] or "") == suffix:
             return home[1]
-        number = _ISSUE.match(home[2] or "")
+        number = _ISSUE_PATH.match(home[2] or "")
         moved = self._issue_name(home[1] + number[0]) if number else None
         raise Gone("it was moved to another repository", certain=True, moved_to=moved)
 
@@ -308,5 +308,5 @@ class GitHubClient:
 def _require_type(data: Any, kind: type) -> Any:
     """``data`` if it is of this kind. A proxy's answer must not count as an empty list."""
     if not isinstance(data, kind):
-        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP)
+        raise Unreachable("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
     return data

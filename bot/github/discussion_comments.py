@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bot.github.client import GitHubClient
-from bot.github.discussions import MAX_PAGES
-from bot.github.errors import CATCHES_UP, ForgeError, Gone
+from bot.github.discussions import MAX_COMMENT_PAGES
+from bot.github.errors import CATCH_UP_REMEDY, ForgeError, Gone
 from bot.github.graphql_queries import comment_json
 from bot.github.threads import OwnComment, object_in, objects_in
 
 Json = dict[str, Any]
 
-NEEDED = "discussions: write"
+PERMISSION = "discussions: write"
 
-COMMENTS = """
+COMMENTS_QUERY = """
 query Comments($owner: String!, $name: String!, $number: Int!, $further: String) {
   repository(owner: $owner, name: $name) {
     discussion(number: $number) {
@@ -30,24 +30,24 @@ query Comments($owner: String!, $name: String!, $number: Int!, $further: String)
   }
 }
 """
-ADD = """
+ADD_COMMENT = """
 mutation Add($input: AddDiscussionCommentInput!) {
   addDiscussionComment(input: $input) { comment { id databaseId url } }
 }
 """
-UPDATE = """
+UPDATE_COMMENT = """
 mutation Update($input: UpdateDiscussionCommentInput!) {
   updateDiscussionComment(input: $input) { comment { id databaseId url } }
 }
 """
-DELETE = """
+DELETE_COMMENT = """
 mutation Delete($input: DeleteDiscussionCommentInput!) {
   deleteDiscussionComment(input: $input) { comment { id } }
 }
 """
 
 
-COUNT = """
+COUNT_QUERY = """
 query Count($owner: String!, $name: String!) {
   repository(owner: $owner, name: $name) { discussions(first: 1) { totalCount } }
 }
@@ -58,7 +58,7 @@ def count_discussions(client: GitHubClient, repo: str) -> int | None:
     """How many discussions the repository has; None if the token may not see them or GitHub does not answer."""
     owner, _, name = repo.partition("/")
     try:
-        result = client.query(COUNT, {"owner": owner, "name": name}, "discussions: read")
+        result = client.query(COUNT_QUERY, {"owner": owner, "name": name}, "discussions: read")
     except ForgeError:
         return None
     count = object_in(object_in(result.get("repository")).get("discussions")).get("totalCount")
@@ -85,9 +85,11 @@ class DiscussionComments:
         """Raises Gone, never certain, if there is no discussion with this number."""
         comments: list[Json] = []
         cursor: str | None = None
-        for _ in range(MAX_PAGES):
+        for _ in range(MAX_COMMENT_PAGES):
             variables = {"owner": self._owner, "name": self._name, "number": number, "further": cursor}
-            discussion = object_in(self._client.query(COMMENTS, variables, NEEDED).get("repository")).get("discussion")
+            discussion = object_in(self._client.query(COMMENTS_QUERY, variables, PERMISSION).get("repository")).get(
+                "discussion"
+            )
             if discussion is None:
                 raise Gone(f"there is no discussion {number}", certain=False)
             self._discussions[number] = str(discussion["id"])
@@ -107,15 +109,15 @@ class DiscussionComments:
     def create_comment(self, number: int, text: str) -> OwnComment:
         if number not in self._discussions:
             self.comments(number)
-        result = self._client.mutate(ADD, {"discussionId": self._discussions[number], "body": text}, NEEDED)
+        result = self._client.mutate(ADD_COMMENT, {"discussionId": self._discussions[number], "body": text}, PERMISSION)
         return self._own_comment(result, "addDiscussionComment", text)
 
     def update_comment(self, comment_id: int, text: str) -> OwnComment:
-        result = self._client.mutate(UPDATE, {"commentId": self._node_id(comment_id), "body": text}, NEEDED)
+        result = self._client.mutate(UPDATE_COMMENT, {"commentId": self._node_id(comment_id), "body": text}, PERMISSION)
         return self._own_comment(result, "updateDiscussionComment", text)
 
     def delete_comment(self, comment_id: int) -> None:
-        self._client.mutate(DELETE, {"id": self._node_id(comment_id)}, NEEDED)
+        self._client.mutate(DELETE_COMMENT, {"id": self._node_id(comment_id)}, PERMISSION)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
         self._client.fold(node_id, folded=folded)
@@ -133,7 +135,7 @@ class DiscussionComments:
         comment = object_in(object_in(result.get(name)).get("comment"))
         key, node_id = comment.get("databaseId"), str(comment.get("id") or "")
         if not isinstance(key, int):
-            raise ForgeError("GitHub sent an unexpected answer", CATCHES_UP)
+            raise ForgeError("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
         self._nodes[key] = node_id
         return OwnComment(key, text, str(comment.get("url") or ""), node_id)
 

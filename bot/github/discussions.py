@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.domain.thread_json import ANSWERED, parse_time, thread_from_archive
-from bot.github.budget import KEPT, RequestBudget
-from bot.github.errors import CATCHES_UP, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
+from bot.github.budget import MIN_RESERVE, RequestBudget
+from bot.github.errors import CATCH_UP_REMEDY, GRAPHQL, ForgeError, Gone, NotPermitted, Unreachable, permission_remedy
 from bot.github.graphql_queries import comment_json, counts, user_json
 from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule, message_fields, split_own
 
 Json = dict[str, Any]
 
-SIZES = (20, 5)
+PAGE_SIZES = (20, 5)
 """Discussions per request: fewer if the server could not answer within its ten seconds. Twenty with thirty comments
 each, and their replies, cost seven points, out of 5,000 an hour.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
-MAX_PAGES = 20
+MAX_COMMENT_PAGES = 20
 """Pages of fifty comments, each with a hundred replies, that are read from one discussion. Later ones are left out."""
 
-_COMMENT = """
+_COMMENT_FIELDS = """
             databaseId body createdAt updatedAt deletedAt authorAssociation author { login __typename }
             reactionGroups { content reactors { totalCount } }"""
-_DISCUSSION = """
+_DISCUSSION_FIELDS = """
         number title body locked closed closedAt stateReason createdAt updatedAt authorAssociation
         author { login __typename } category { name } labels(first: 50) { nodes { name } }
         reactionGroups { content reactors { totalCount } }
@@ -36,9 +36,9 @@ _DISCUSSION = """
         comments(first: $comments, after: $further) {
           pageInfo { hasNextPage endCursor }
           nodes { COMMENT replies(first: $replies) { pageInfo { hasNextPage } nodes { COMMENT } } }
-        }""".replace("COMMENT", _COMMENT)
+        }""".replace("COMMENT", _COMMENT_FIELDS)
 
-LISTED = """
+LIST_QUERY = """
 query Discussions(
   $owner: String!, $name: String!, $first: Int!, $after: String, $direction: OrderDirection!,
   $comments: Int!, $replies: Int!, $further: String
@@ -51,9 +51,9 @@ query Discussions(
     }
   }
 }
-""".replace("DISCUSSION", _DISCUSSION)
+""".replace("DISCUSSION", _DISCUSSION_FIELDS)
 
-ONE = """
+DISCUSSION_QUERY = """
 query Discussion(
   $owner: String!, $name: String!, $number: Int!, $comments: Int!, $replies: Int!, $further: String
 ) {
@@ -61,10 +61,10 @@ query Discussion(
     discussion(number: $number) { DISCUSSION }
   }
 }
-""".replace("DISCUSSION", _DISCUSSION)
+""".replace("DISCUSSION", _DISCUSSION_FIELDS)
 
-_FEW = {"comments": 30, "replies": 10, "further": None}
-_MANY = {"comments": 50, "replies": 100}
+_LIST_VARIABLES = {"comments": 30, "replies": 10, "further": None}
+_SINGLE_VARIABLES = {"comments": 50, "replies": 100}
 
 
 class DiscussionPage(NamedTuple):
@@ -105,16 +105,16 @@ class DiscussionReader:
 
     def read_one(self, number: int) -> Thread:
         """Read one discussion. Raises ForgeError: for an unknown number Gone, never certain."""
-        node = self._fetch_node(number, {**_MANY, "further": None})
+        node = self._fetch_node(number, {**_SINGLE_VARIABLES, "further": None})
         return self._thread(self._with_all_comments(node) if _is_incomplete(node) else node)
 
     def _page(self, after: str, direction: str, since: datetime | None = None) -> DiscussionPage:
-        self._budget.keep_reserve(GRAPHQL, KEPT)
+        self._budget.keep_reserve(GRAPHQL, MIN_RESERVE)
         fault: ForgeError | None = None
-        for size in SIZES:
+        for size in PAGE_SIZES:
             try:
-                variables = {"first": size, "after": after or None, "direction": direction, **_FEW}
-                repository = self._query(LISTED, variables)
+                variables = {"first": size, "after": after or None, "direction": direction, **_LIST_VARIABLES}
+                repository = self._query(LIST_QUERY, variables)
             except Unreachable as error:  # too much for one answer
                 fault = error
                 continue
@@ -129,7 +129,7 @@ class DiscussionReader:
             return DiscussionPage(
                 tuple(map(self._thread, nodes)), after_this, bool(repository["hasDiscussionsEnabled"])
             )
-        raise fault or Unreachable("discussions could not be read", CATCHES_UP)
+        raise fault or Unreachable("discussions could not be read", CATCH_UP_REMEDY)
 
     def _query(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
         try:
@@ -139,7 +139,7 @@ class DiscussionReader:
         return repository
 
     def _fetch_node(self, number: int, variables: Json) -> Json:
-        node: Json | None = self._query(ONE, {"number": number, **variables}, is_list=False)["discussion"]
+        node: Json | None = self._query(DISCUSSION_QUERY, {"number": number, **variables}, is_list=False)["discussion"]
         if node is None:
             raise Gone(f"there is no discussion {number}", certain=False)
         return node
@@ -148,9 +148,9 @@ class DiscussionReader:
         """The discussion with the comments that the first answer left out."""
         comments: list[Json] = []
         cursor: str | None = None
-        for _ in range(MAX_PAGES):
+        for _ in range(MAX_COMMENT_PAGES):
             self._budget.keep_reserve(GRAPHQL)
-            page = self._fetch_node(node["number"], {**_MANY, "further": cursor})["comments"]
+            page = self._fetch_node(node["number"], {**_SINGLE_VARIABLES, "further": cursor})["comments"]
             comments += page["nodes"]
             cursor = page["pageInfo"]["endCursor"]
             if not page["pageInfo"]["hasNextPage"]:

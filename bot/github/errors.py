@@ -10,8 +10,8 @@ from typing import Any
 
 from bot.errors import WorldError
 
-CATCHES_UP = "the next run catches up"
-GOES_ON = "the next run continues from here"
+CATCH_UP_REMEDY = "the next run catches up"
+CONTINUE_REMEDY = "the next run continues from here"
 """Remedies of faults that resolve themselves."""
 
 
@@ -81,10 +81,10 @@ SECONDARY = "secondary"
 HISTORY = "history"
 """Our own limit on reading history, which leaves the rest of the hour for new issues."""
 
-OF_ALL = (CORE, SECONDARY)
+EVENT_LIMITS = (CORE, SECONDARY)
 """Limits that stop the handling of events."""
 
-OF_HISTORY = (GRAPHQL, HISTORY)
+HISTORY_LIMITS = (GRAPHQL, HISTORY)
 """Limits that stop only reading history."""
 
 
@@ -117,14 +117,14 @@ https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exc
 
 ISSUES_OFF = "issues are switched off in this repository: nothing can be remembered or posted until they are on"
 
-_LIMIT_WORDS = (
+_RATE_LIMIT_PHRASES = (
     "rate limit",
     "abuse detection",
     "submitted too quickly",
     "wait a few minutes before you try again",
     "retry your request again later",
 )
-_CLOSED = (
+_CLOSED_PHRASES = (
     "is locked",
     "archived",
     "read-only",
@@ -133,9 +133,9 @@ _CLOSED = (
     "limited the ability to comment",
     "interaction limit",
 )
-_NEEDS = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
+_PERMISSION = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
 _RESOURCE = re.compile(r"[a-z_]{1,40}")
-_READS_OF = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"), ("/commits", "contents: read"),
+_READ_PERMISSIONS = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"), ("/commits", "contents: read"),
              ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: s
         return rate_limit_error(headers, message, _resource(path))
     if status == 401:
         return Unauthorised("GitHub refused the token (401): it is wrong or has expired")
-    if status in (403, 422) and any(words in message.lower() for words in _CLOSED):
+    if status in (403, 422) and any(words in message.lower() for words in _CLOSED_PHRASES):
         return CannotComment(f"GitHub accepts no comment here: {message:.120}")
     if status == 403:
         return NotPermitted(
@@ -162,7 +162,7 @@ def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: s
     if status == 422:
         return Invalid(f"GitHub rejected the request (422: {message:.160})")
     if status >= 500:
-        return Unreachable(f"GitHub answered {status}", CATCHES_UP)
+        return Unreachable(f"GitHub answered {status}", CATCH_UP_REMEDY)
     return ForgeError(f"GitHub answered {status}: {message:.160}")
 
 
@@ -204,7 +204,7 @@ def rate_limit_error(
     cause = f"GitHub's {which} is exhausted until {until:%H:%M} UTC"
     header = headers.get("x-ratelimit-resource", "")
     limited = header if _RESOURCE.fullmatch(header) else resource
-    return RateLimited(cause, GOES_ON, until=until, resource=limited if is_primary else SECONDARY)
+    return RateLimited(cause, CONTINUE_REMEDY, until=until, resource=limited if is_primary else SECONDARY)
 
 
 def hour_ends(headers: Mapping[str, str]) -> datetime | None:
@@ -236,7 +236,7 @@ def answered_at(headers: Mapping[str, str]) -> datetime:
 
 def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
     spent = headers.get("x-ratelimit-remaining") == "0" and status == 403
-    return spent or "retry-after" in headers or any(words in message.lower() for words in _LIMIT_WORDS)
+    return spent or "retry-after" in headers or any(words in message.lower() for words in _RATE_LIMIT_PHRASES)
 
 
 def _resource(path: str) -> str:
@@ -245,10 +245,10 @@ def _resource(path: str) -> str:
 
 def _missing_permission(headers: Mapping[str, str], path: str) -> str:
     """The missing permission in the syntax of a workflow, from GitHub's header or by the path."""
-    match = _NEEDS.search(headers.get("x-accepted-github-permissions", ""))
+    match = _PERMISSION.search(headers.get("x-accepted-github-permissions", ""))
     if match:
         return f"{match[1].replace('_', '-')}: {match[2]}"
-    return next((need for part, need in _READS_OF if part in path), "issues: write")
+    return next((need for part, need in _READ_PERMISSIONS if part in path), "issues: write")
 
 
 def _message(data: Any) -> str:

@@ -70,27 +70,35 @@ def _object(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 MAX_PAYLOAD = 25 * 1024 * 1024
 """Bytes; GitHub delivers nothing larger."""
 
-ANSWERED = {
+ANSWERABLE_EVENTS = {
     ("issues", "opened"), ("issues", "edited"), ("issue_comment", "created"),
     ("discussion", "created"), ("discussion", "edited"),
 }  # fmt: skip
 """Events that may be answered; those of discussions only if a setting allows it. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
-FORGETTING = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
-CALM = frozenset({"schedule", "workflow_dispatch"})
+REMOVAL_EVENTS = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
+MAINTENANCE_EVENTS = frozenset({"schedule", "workflow_dispatch"})
 """Events for which nobody is waiting."""
 
-FOLLOW_UP = "catch-up"
+CATCH_UP_EVENT = "catch-up"
 """The server's own event for a repository whose changes it has missed."""
 
-UNAWAITED = CALM | {FOLLOW_UP}
+BACKGROUND_EVENTS = MAINTENANCE_EVENTS | {CATCH_UP_EVENT}
 """Events that nobody waits for, the server's own included."""
 
-OF_DISCUSSIONS = frozenset({"discussion", "discussion_comment"})
-ORGANISATION = "organisation"
+DISCUSSION_EVENTS = frozenset({"discussion", "discussion_comment"})
+ORGANISATION_EVENT = "organisation"
 """Our server's own event: another repository changed, and our comments on these threads show something from it."""
 
-KNOWN = OF_DISCUSSIONS | {"issues", "issue_comment", "workflow_dispatch", "schedule", "gollum", "push", "release"}
+KNOWN_EVENTS = DISCUSSION_EVENTS | {
+    "issues",
+    "issue_comment",
+    "workflow_dispatch",
+    "schedule",
+    "gollum",
+    "push",
+    "release",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Event:
     """The relevant parts of an event. They only say where to look: the facts are read from the API.
 
     ``earlier`` are slightly older comments on the same issue, if one event stands for several. ``numbers``: the threads
-    of an `ORGANISATION` event.
+    of an `ORGANISATION_EVENT` event.
     ``has_discussions``: whether the payload says that the repository has them switched on; None if it does not say.
     """
 
@@ -116,16 +124,16 @@ class Event:
 
     @property
     def is_of_discussion(self) -> bool:
-        return self.name in OF_DISCUSSIONS
+        return self.name in DISCUSSION_EVENTS
 
     @property
     def may_be_answered(self) -> bool:
-        return (self.name, self.action) in ANSWERED
+        return (self.name, self.action) in ANSWERABLE_EVENTS
 
     @property
     def forgets(self) -> bool:
         """Whether the thread is gone from this repository."""
-        return (self.name, self.action) in FORGETTING
+        return (self.name, self.action) in REMOVAL_EVENTS
 
     def input(self, name: str) -> str:
         """Return an input of workflow_dispatch, "" if it was not given."""
@@ -146,7 +154,7 @@ def parse_event(name: str, payload: bytes) -> Event:
 
 
 def event_of(name: str, data: Mapping[str, Any]) -> Event:
-    is_of_discussion = name in OF_DISCUSSIONS  # their comments have ids of their own, which we never need
+    is_of_discussion = name in DISCUSSION_EVENTS  # their comments have ids of their own, which we never need
     issue = _object(data, "discussion" if is_of_discussion else "issue")
     comment = {} if is_of_discussion else _object(data, "comment")
     has_discussions = _object(data, "repository").get("has_discussions")

@@ -111,26 +111,26 @@ MAX_COMPARES = 4
 MAX_TAGS = 63
 """Newest tags to search for a fix if there are no releases, in seven comparisons."""
 
-AGAIN = timedelta(hours=24)
+RECHECK_INTERVAL = timedelta(hours=24)
 """Time until an unreleased fix is looked up again."""
 
-FAILED_AGAIN = timedelta(hours=1)
+RETRY_INTERVAL = timedelta(hours=1)
 """Time until a fix is looked up again after GitHub did not answer. It is no shorter because a comparison that is too
 large for the server stays too large."""
 
-NOTHING_AGAIN = timedelta(days=30)
+NO_FIX_INTERVAL = timedelta(days=30)
 """Time until a reference that was not a fix (an issue, a missing commit) is looked up again."""
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
-_PAGES = 3
+_MAX_PAGES = 3
 _PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
-_GENERATED = re.compile(
+_GENERATED_FILE = re.compile(
     r"(?:^|/)(?:dist|vendor|node_modules|third_party|__snapshots__)/|\.min\.(?:js|css)$|\.(?:lock|snap|map|sum|pyc)$"
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$|[._](?:generated|pb|pb2|g)\.\w{1,5}$",
     re.ASCII | re.IGNORECASE,
 )
-_ABOUT_CODE = re.compile(
+_TEST_OR_DOC = re.compile(
     r"(?:^|/)(?:tests?|specs?|__tests__|docs?|\.github|examples?|changelogs?|changes)/|(?:^|/)(?:test_[^/]{1,80}"
     r"|[^/]{1,80}[._](?:test|spec)s?\.\w{1,5}|(?:changelog|changes|history|news|releases?)[^/]{0,20})$|\.(?:md|rst|txt)$",
     re.ASCII | re.IGNORECASE,
@@ -157,7 +157,7 @@ def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
         if version is None or not version.is_early:
             return False
     is_no_fix = known.commit is None and not known.is_pull
-    return known.looked_at <= now - (NOTHING_AGAIN if is_no_fix else AGAIN)
+    return known.looked_at <= now - (NO_FIX_INTERVAL if is_no_fix else RECHECK_INTERVAL)
 
 
 class FixFinder:
@@ -196,7 +196,7 @@ class FixFinder:
             return None
         except Unreachable as error:
             self.fault = error
-            return _unread_fix(key, ref, now - AGAIN + FAILED_AGAIN)
+            return _unread_fix(key, ref, now - RECHECK_INTERVAL + RETRY_INTERVAL)
         except ForgeError as error:
             return self._note_refusal(FixInfo(key, ref, now), error)
         return self._with_release(fix, now, is_new=fix is not known)
@@ -215,7 +215,7 @@ class FixFinder:
             return replace(unsure, looked_at=NEVER) if is_new else None
         except Unreachable as error:
             self.fault = error
-            return replace(unsure, looked_at=now - AGAIN + FAILED_AGAIN)
+            return replace(unsure, looked_at=now - RECHECK_INTERVAL + RETRY_INTERVAL)
         except ForgeError as error:
             return self._note_refusal(unsure, error)
 
@@ -305,7 +305,7 @@ class FixFinder:
 
     def _list_releases(self, moment: datetime) -> bool:
         """Whether all releases since then are listed, after reading more if necessary."""
-        while not self._are_all_listed and self._pages < _PAGES and not self._reaches(moment):
+        while not self._are_all_listed and self._pages < _MAX_PAGES and not self._reaches(moment):
             self._pages += 1
             page = objects_in(self._get("/releases", {"per_page": PER_PAGE, "page": self._pages}))
             self._releases += page
@@ -319,7 +319,7 @@ class FixFinder:
     def _read_tags(self) -> list[Release]:
         """All tags that are versions, in order of version; none if there are too many tags to read them all."""
         listed: list[dict[str, Any]] = []
-        for number in range(1, _PAGES):
+        for number in range(1, _MAX_PAGES):
             page = objects_in(self._get("/tags", {"per_page": PER_PAGE, "page": number}))
             listed += page
             if len(page) < PER_PAGE:
@@ -338,22 +338,22 @@ def _unread_fix(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
     """The entry of a change that could not be read. It is due a day after ``looked_at``, like any fix."""
     if _PULL.match(ref):
         return FixInfo(key, ref, looked_at, is_pull=True)
-    return FixInfo(key, ref, looked_at + AGAIN - NOTHING_AGAIN)
+    return FixInfo(key, ref, looked_at + RECHECK_INTERVAL - NO_FIX_INTERVAL)
 
 
 def files_of(listed: object) -> tuple[str, ...]:
     """Return at most MAX_FILES paths of changed files: code, then tests and documents; no generated files."""
     paths = [str(fields.get("filename") or "") for fields in objects_in(listed)]
-    kept = [path for path in paths if path and not _GENERATED.search(path)]
-    return tuple(sorted(kept, key=lambda path: bool(_ABOUT_CODE.search(path)))[:MAX_FILES])
+    kept = [path for path in paths if path and not _GENERATED_FILE.search(path)]
+    return tuple(sorted(kept, key=lambda path: bool(_TEST_OR_DOC.search(path)))[:MAX_FILES])
 
 
 MAX_COMMITS = 3
 """Later commits whose messages are read."""
 
-_REVERTS = re.compile(r"(?:revert\W{1,4}){1,20}", re.IGNORECASE)
+_REVERT_PREFIX = re.compile(r"(?:revert\W{1,4}){1,20}", re.IGNORECASE)
 _REVERT = re.compile(r"revert", re.IGNORECASE)
-_AGAIN = re.compile(r"re-?(?:appl|land)", re.IGNORECASE)
+_REAPPLY = re.compile(r"re-?(?:appl|land)", re.IGNORECASE)
 
 
 def was_reverted(timeline: Iterable[Mapping[str, Any]], since: datetime, forge: GitHubClient, commits: str) -> bool:
@@ -371,9 +371,9 @@ def was_reverted(timeline: Iterable[Mapping[str, Any]], since: datetime, forge: 
 
 def _is_revert(title: str) -> bool | None:
     """Whether a change with this title reverts another one; False if it reapplies one, None if it does neither."""
-    if reverts := _REVERTS.match(title):
+    if reverts := _REVERT_PREFIX.match(title):
         return len(_REVERT.findall(reverts[0])) % 2 == 1
-    return False if _AGAIN.match(title) else None
+    return False if _REAPPLY.match(title) else None
 
 
 def _pulls_since(items: Iterable[Mapping[str, Any]], since: datetime) -> Iterator[tuple[datetime, str]]:

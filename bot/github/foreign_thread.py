@@ -12,7 +12,7 @@ from bot.domain.organisation import Visibility
 from bot.domain.thread_json import MAX_TITLE, clean, parse_time
 from bot.github.app import visibility_of
 from bot.github.client import GitHubClient
-from bot.github.errors import CATCHES_UP, Gone, Unreachable
+from bot.github.errors import CATCH_UP_REMEDY, Gone, Unreachable
 from bot.github.threads import object_in
 
 Json = Mapping[str, Any]
@@ -22,9 +22,9 @@ query Foreign($owner: String!, $name: String!{number}) {{
   repository(owner: $owner, name: $name) {{ databaseId nameWithOwner isPrivate visibility {thread} }}
 }}
 """
-_THREAD = "number title createdAt closedAt repository { databaseId }"
-_ISSUE = f"thread: issue(number: $number) {{ {_THREAD} state stateReason(enableDuplicate: true) }}"
-_DISCUSSION = f"thread: discussion(number: $number) {{ {_THREAD} closed stateReason answerChosenAt }}"
+_THREAD_FIELDS = "number title createdAt closedAt repository { databaseId }"
+_ISSUE_SELECTION = f"thread: issue(number: $number) {{ {_THREAD_FIELDS} state stateReason(enableDuplicate: true) }}"
+_DISCUSSION_SELECTION = f"thread: discussion(number: $number) {{ {_THREAD_FIELDS} closed stateReason answerChosenAt }}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,11 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
     variables: dict[str, Any] = {"owner": owner, "name": short}
     needed, text = "metadata: read", _QUERY.format(number="", thread="")
     if number:
-        needed, thread = ("discussions: read", _DISCUSSION) if kind is Kind.DISCUSSION else ("issues: read", _ISSUE)
+        needed, thread = (
+            ("discussions: read", _DISCUSSION_SELECTION)
+            if kind is Kind.DISCUSSION
+            else ("issues: read", _ISSUE_SELECTION)
+        )
         variables["number"], text = number, _QUERY.format(number=", $number: Int!", thread=thread)
     repository = object_in(api.query(text, variables, needed).get("repository"))
     key, full_name, is_private = (
@@ -68,7 +72,7 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
     if not repository:
         raise Gone(f"the repository {name} is not visible", certain=False)
     if type(key) is not int or "/" not in full_name:
-        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP)
+        raise Unreachable("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
     visibility = visibility_of(str(repository.get("visibility")).lower(), private=is_private is not False)
     return ForeignRepository(key, full_name, visibility, _thread(object_in(repository.get("thread")), key, number))
 
@@ -90,4 +94,4 @@ def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
             parse_time(closed_at) if is_closed and closed_at else None,
         )
     except ValueError as error:
-        raise Unreachable("GitHub sent an unexpected answer", CATCHES_UP) from error
+        raise Unreachable("GitHub sent an unexpected answer", CATCH_UP_REMEDY) from error

@@ -10,12 +10,12 @@ from bot.domain.thread_json import parse_time
 
 Json = Mapping[str, Any]
 
-_LINKED = """
+_LINKED_PULLS = """
         closedByPullRequestsReferences(first: 3, includeClosedPrs: true) {
           nodes { number mergedAt repository { nameWithOwner } }
         }"""
 
-ISSUES = """
+ISSUES_QUERY = """
 query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
@@ -65,12 +65,12 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
   }
 }
 """
-WITHOUT_PULLS = ISSUES.replace("LINKED", "")
+ISSUES_WITHOUT_PULLS = ISSUES_QUERY.replace("LINKED", "")
 """For a token that may not read pull requests: GitHub refuses any query that asks for them."""
 
-ISSUES = ISSUES.replace("LINKED", _LINKED)
+ISSUES_QUERY = ISSUES_QUERY.replace("LINKED", _LINKED_PULLS)
 
-NUMBERS = """
+NUMBERS_QUERY = """
 query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
@@ -86,7 +86,7 @@ query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $si
 """
 """The same issues by number only, for when their texts are too large for one answer."""
 
-GLIMPSE = """
+GLIMPSE_QUERY = """
 query Glimpse($owner: String!, $name: String!, $since: DateTime) {
   rateLimit { limit remaining resetAt }
   repository(owner: $owner, name: $name) {
@@ -98,14 +98,14 @@ query Glimpse($owner: String!, $name: String!, $since: DateTime) {
 """
 """How much there is to read, at the cost of one point."""
 
-_MERGED_AFTER = timedelta(hours=1)
+_MAX_MERGE_DELAY = timedelta(hours=1)
 """How long after a manual close the linked pull request may be merged."""
 
-_REACTIONS = {
+_REACTION_NAMES = {
     "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "HOORAY": "hooray",
     "CONFUSED": "confused", "HEART": "heart", "ROCKET": "rocket", "EYES": "eyes",
 }  # fmt: skip
-_EVENTS = {
+_EVENT_NAMES = {
     "ClosedEvent": "closed",
     "ReopenedEvent": "reopened",
     "ReferencedEvent": "referenced",
@@ -153,7 +153,7 @@ def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict
     closed_at = parse_time(last["created_at"])
     reopened = [parse_time(event["created_at"]) for event in result if event["event"] == "reopened"]
     since = max((at for at in reopened if at <= closed_at), default=parse_time(node["createdAt"]))
-    candidates = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MERGED_AFTER]
+    candidates = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MAX_MERGE_DELAY]
     if candidates and not last.get("commit_id") and not last.get("source"):
         last["source"] = _source({"number": max(candidates)[1], "__typename": "PullRequest"}, f"/repos/{repo}")
     return result
@@ -192,7 +192,7 @@ def comment_json(node: Json) -> dict[str, Any]:
 
 def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     """An item of the timeline. A close by a pull request has it as its source, which REST does not show."""
-    name = _EVENTS.get(str(node.get("__typename")))
+    name = _EVENT_NAMES.get(str(node.get("__typename")))
     if name is None:
         return
     event: dict[str, Any] = {"event": name, "created_at": node["createdAt"], "actor": user_json(node.get("actor"))}
@@ -219,5 +219,5 @@ def user_json(actor: Json | None) -> dict[str, Any] | None:
 def counts(node: Json) -> dict[str, int]:
     """How many reactions there are, under the names of REST."""
     groups = node.get("reactionGroups") or ()
-    totals = {_REACTIONS.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
+    totals = {_REACTION_NAMES.get(group["content"], ""): int(group["reactors"]["totalCount"]) for group in groups}
     return {name: count for name, count in totals.items() if name and count}

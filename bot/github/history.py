@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Protocol
 
 from bot.domain.thread import Record, Thread
 from bot.domain.thread_json import parse_time, stamp
-from bot.github.budget import KEPT, Rate
+from bot.github.budget import MIN_RESERVE, Rate
 from bot.github.client import GitHubClient, Json
 from bot.github.errors import (
+    CONTINUE_REMEDY,
     CORE,
-    GOES_ON,
     GRAPHQL,
     ISSUES_OFF,
     ForgeError,
@@ -30,7 +30,14 @@ from bot.github.errors import (
     error_for_status,
     permission_remedy,
 )
-from bot.github.graphql_queries import GLIMPSE, ISSUES, NUMBERS, WITHOUT_PULLS, issue_json, with_linked_pull
+from bot.github.graphql_queries import (
+    GLIMPSE_QUERY,
+    ISSUES_QUERY,
+    ISSUES_WITHOUT_PULLS,
+    NUMBERS_QUERY,
+    issue_json,
+    with_linked_pull,
+)
 from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
 from bot.github.transport import GRAPHQL_PATH, HttpAnswer, HttpTransport
 from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, read_each, read_thread
@@ -38,21 +45,21 @@ from bot.github.updates import ListedIssue, Updates, comments_of, has_ended, rea
 PER_PAGE = 50
 """Issues per request: with a hundred comments and events each, far below the limit of 500,000 nodes."""
 
-POINTS = 2
+POINTS_PER_REQUEST = 2
 """Cost of such a request, out of 5,000 points per hour: 201 lists, one point per hundred.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
-SIZES = (PER_PAGE, 15, 5)
+PAGE_SIZES = (PER_PAGE, 15, 5)
 """Issues per request: fewer if the server could not answer within its ten seconds."""
 
-STEADY = 10
+ANSWERS_BEFORE_GROWTH = 10
 """Answers after which a larger size is tried again. Each failed attempt costs two requests of ten seconds."""
 
-RETRIES = 3
+MAX_RETRIES = 3
 """Repeats of a request after a 5xx, after 0.5, 1 and 2 seconds; only one if a smaller size is left to try."""
 
 _NAME = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
-_OUT_OF_SIGHT = "the token cannot see this repository's issues"
+_NOT_VISIBLE = "the token cannot see this repository's issues"
 
 
 class NoGraphQL(ForgeError):
@@ -84,9 +91,9 @@ class GraphQLHistory:
         self._transport = HttpTransport(api_url, token, write_gap=0.0, budget=reader.budget)
         self._repo, self._own = repo, own
         self._reader = reader
-        self._query = ISSUES
+        self._query = ISSUES_QUERY
         self._step = self._answered = 0
-        self._retries = RETRIES
+        self._retries = MAX_RETRIES
         self.requests = 0
         """Number of requests sent, including repeats."""
 
@@ -104,7 +111,7 @@ class GraphQLHistory:
 
     def glimpse(self, since: datetime | None) -> RepositoryPreview:
         """Describe how much there is to read. Raises ForgeError."""
-        data = self.query_repository(GLIMPSE, {"since": stamp(since)})
+        data = self.query_repository(GLIMPSE_QUERY, {"since": stamp(since)})
         repository, limit = data["repository"], data.get("rateLimit")
         rate = Rate(limit["remaining"], limit["limit"], parse_time(limit["resetAt"])) if limit else None
         total, changed = (repository[name]["totalCount"] for name in ("issues", "changed"))
@@ -114,32 +121,32 @@ class GraphQLHistory:
 
     def _batch(self, position: Json) -> tuple[Json, Updates]:
         """Read the next issues: as many in one answer as worked last time, else fewer, else a few one by one."""
-        for step in range(self._step, len(SIZES)):
-            self._retries = 1 if step < len(SIZES) - 1 else RETRIES
+        for step in range(self._step, len(PAGE_SIZES)):
+            self._retries = 1 if step < len(PAGE_SIZES) - 1 else MAX_RETRIES
             try:
-                page = self._permitted_page({**position, "first": SIZES[step]})
+                page = self._permitted_page({**position, "first": PAGE_SIZES[step]})
             except Unreachable:  # too much for one answer, or a missing part, which must not count as gone
                 continue
             self._adapt_size(step)
             return page, read_each(_listed(page), self._thread)
-        self._adapt_size(len(SIZES) - 1)
-        page = self._page(NUMBERS, {**position, "first": SIZES[-1]})
+        self._adapt_size(len(PAGE_SIZES) - 1)
+        page = self._page(NUMBERS_QUERY, {**position, "first": PAGE_SIZES[-1]})
         return page, read_each(_listed(page), self._read_by_rest)
 
     def _adapt_size(self, step: int) -> None:
         """Keep the size that the server had time for, and try more after a while."""
         self._answered = self._answered + 1 if step == self._step else 1
         self._step = step
-        if self._answered >= STEADY:
+        if self._answered >= ANSWERS_BEFORE_GROWTH:
             self._step, self._answered = max(0, step - 1), 0
 
     def _permitted_page(self, variables: Json) -> Json:
         try:
             return self._page(self._query, variables)
         except NotPermitted:
-            if self._query == WITHOUT_PULLS:
+            if self._query == ISSUES_WITHOUT_PULLS:
                 raise
-            self._query = WITHOUT_PULLS
+            self._query = ISSUES_WITHOUT_PULLS
             return self._page(self._query, variables)
 
     def _page(self, query: str, variables: Json) -> Json:
@@ -155,7 +162,7 @@ class GraphQLHistory:
         answer = self._send({"query": query, "variables": {"owner": owner, "name": name, **variables}})
         data = _data(answer, is_list=is_list)
         if not data.get("repository"):
-            raise RepositoryNotVisible(_OUT_OF_SIGHT, permission_remedy("issues: write"))
+            raise RepositoryNotVisible(_NOT_VISIBLE, permission_remedy("issues: write"))
         if data["repository"].get("hasIssuesEnabled") is False:  # the list is empty then, as if all were gone
             raise IssuesOff(ISSUES_OFF)
         return data
@@ -168,7 +175,7 @@ class GraphQLHistory:
                 answer = self._transport.send("POST", GRAPHQL_PATH, body=body)
             except Unreachable as error:
                 cause = type(error.__cause__).__name__
-                raise Unreachable(f"GitHub could not be reached ({cause})", GOES_ON) from error
+                raise Unreachable(f"GitHub could not be reached ({cause})", CONTINUE_REMEDY) from error
             if answer.status < 500 or attempt >= self._retries:
                 return answer
             time.sleep(2**attempt / 2)
@@ -212,7 +219,7 @@ def _data(answer: HttpAnswer, *, is_list: bool = True) -> Json:
     if answer.status in (404, 405, 410):
         raise NoGraphQL(f"this server has no GraphQL API ({answer.status})")
     if answer.status >= 500:
-        raise Unreachable(f"GitHub's GraphQL API answers {answer.status}", GOES_ON)
+        raise Unreachable(f"GitHub's GraphQL API answers {answer.status}", CONTINUE_REMEDY)
     if answer.status >= 300:
         raise _as_retryable(error_for_status(answer.status, answer.headers, answer.data, GRAPHQL_PATH))
     body = object_in(answer.data)
@@ -221,13 +228,13 @@ def _data(answer: HttpAnswer, *, is_list: bool = True) -> Json:
         return data
     error = error_for_graphql(errors, answer.headers)
     if isinstance(error, Gone) and not object_in(data).get("repository"):
-        raise RepositoryNotVisible(_OUT_OF_SIGHT, permission_remedy("issues: write"))
+        raise RepositoryNotVisible(_NOT_VISIBLE, permission_remedy("issues: write"))
     raise _as_retryable(error) if is_list else error
 
 
 def _as_retryable(error: ForgeError) -> ForgeError:
     """The error to raise: Unreachable, so that fewer issues are tried, unless it is a limit or a missing permission."""
-    return Unreachable(str(error), GOES_ON) if type(error) in (ForgeError, Gone, Invalid) else error
+    return Unreachable(str(error), CONTINUE_REMEDY) if type(error) in (ForgeError, Gone, Invalid) else error
 
 
 class HistorySource(Protocol):
@@ -287,7 +294,7 @@ class RestHistory:
 
 def keep_event_reserve(reader: GitHubClient) -> None:
     """Raise RateLimited before the hour's requests are used up, so that events can still be answered."""
-    reader.budget.keep_reserve(CORE, KEPT)
+    reader.budget.keep_reserve(CORE, MIN_RESERVE)
 
 
 def _issues(listed: list[dict[str, Any]]) -> dict[ListedIssue, dict[str, Any]]:

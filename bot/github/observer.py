@@ -47,7 +47,7 @@ _ROUTES = (
     "/installation/repositories",
     "/rate_limit",
 )
-_OF_REPOSITORY = (
+_REPOSITORY_ROUTES = (
     "",
     "/collaborators/{username}/permission",
     "/commits/{ref}",
@@ -66,11 +66,12 @@ _OF_REPOSITORY = (
 )
 """If a literal word and a parameter both fit, the word comes first."""
 
-_HOMES = ("/repos/{owner}/{repo}", "/repositories/{repository_id}")
+_REPOSITORY_PREFIXES = ("/repos/{owner}/{repo}", "/repositories/{repository_id}")
 """The second is where redirects lead."""
 
 _SPLIT_ROUTES = [
-    (route, route.split("/")) for route in (*_ROUTES, *(f"{home}{rest}" for home in _HOMES for rest in _OF_REPOSITORY))
+    (route, route.split("/"))
+    for route in (*_ROUTES, *(f"{home}{rest}" for home in _REPOSITORY_PREFIXES for rest in _REPOSITORY_ROUTES))
 ]
 
 

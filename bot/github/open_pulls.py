@@ -13,7 +13,7 @@ from bot.github.threads import object_in, objects_in
 
 Json = Mapping[str, Any]
 
-MAX_ASKED = 20
+MAX_ISSUES = 20
 """Issues in one request: about five points of 5,000 an hour.
 https://docs.github.com/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api"""
 
@@ -41,7 +41,7 @@ fragment Pull on PullRequest {
 
 
 def find_open_pulls(api: GitHubClient, repo: str, numbers: Sequence[int], now: datetime) -> list[OpenPull]:
-    """Look up the open pull requests of ``repo`` (``owner/name``) for these issues, at most MAX_ASKED, in one request.
+    """Look up the open pull requests of ``repo`` (``owner/name``) for these issues, at most MAX_ISSUES, in one request.
 
     Raises ForgeError. Pull requests of other repositories are left out: not everybody who reads here may read there.
     """

@@ -12,10 +12,10 @@ from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 
 Json = Mapping[str, Any]
 
-_NOTICE = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_NOTICE_KEY = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
-OPINIONS = ("+1", "-1", "laugh", "hooray", "heart")
+STORED_REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
 """Reactions to comments that are stored. The other three we give ourselves, to commands."""
 
 
@@ -58,7 +58,7 @@ class OwnCommentRule:
     def notice_key(self, comment: Json) -> str:
         """Return what identifies the fix that our release notice announces; "" for anything but our release notice."""
         key = self._marker_value(comment, "notice")
-        return key if _NOTICE.fullmatch(key) else ""
+        return key if _NOTICE_KEY.fullmatch(key) else ""
 
     def _marker_value(self, comment: Json, name: str) -> str:
         """The value of ``name`` in the marker of our comment, "" without one."""
@@ -137,7 +137,7 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "reactions": _reactions(comment, OPINIONS),
+        "reactions": _reactions(comment, STORED_REACTIONS),
     }
 
 

@@ -25,7 +25,7 @@ from urllib3.exceptions import HTTPError
 
 from bot.github.budget import RequestBudget
 from bot.github.errors import (
-    CATCHES_UP,
+    CATCH_UP_REMEDY,
     HISTORY,
     ForgeError,
     Gone,
@@ -42,32 +42,32 @@ from bot.github.errors import (
 from bot.github.observer import observe_request
 
 PER_PAGE = 100
-"""Most items in one answer to a read."""
+"""Maximum number of items in one answer to a read."""
 
 TIMEOUT = 20.0
 """Seconds for a connection, and between two parts of an answer; a whole answer may take twice as long."""
 
-PAUSES = (0.5, 1.0, 2.0)
+RETRY_DELAYS = (0.5, 1.0, 2.0)
 """Seconds before a read is repeated, times a random factor of .5 to 1.25. Only reads are repeated."""
 
-USUAL = 10.0
+NORMAL_SECONDS = 10.0
 """Seconds that a request may take; the time beyond counts as lost."""
 
 _NEEDED, _OPTIONAL = "", "spare"
-PATIENCE = {_NEEDED: 180.0, _OPTIONAL: 60.0}
+MAX_LOST_SECONDS = {_NEEDED: 180.0, _OPTIONAL: 60.0}
 """Seconds that a run may lose to a slow or failing GitHub before it stops asking; fewer for requests that it can do
 without."""
 
-STRIKES = 3
+MAX_FAILURES = 3
 """Requests in a row without an answer, not counting repeats, after which a run stops asking. Requests that it can do
 without are counted separately: a comparison of two distant commits may always fail."""
 
-MOST_BYTES = 100_000_000
+MAX_ANSWER_BYTES = 100_000_000
 """Bytes of one answer: a hundred issues of 262,144 bytes, escaped, are a quarter of it."""
 
 NOT_MODIFIED = 304
 _REDIRECTS = (301, 302, 307, 308)
-_LOCATION = "x-led-to"
+_LOCATION_HEADER = "x-led-to"
 GRAPHQL_PATH = "/graphql"
 
 
@@ -156,7 +156,7 @@ class HttpTransport:
         return None if answer.status == NOT_MODIFIED else answer
 
     def _ask_repeatedly(self, request: _Request, *, retry_gone: bool, need: str) -> HttpAnswer:
-        pauses, kind = PAUSES if request.verb == "GET" else (), _kind(request.path)
+        pauses, kind = RETRY_DELAYS if request.verb == "GET" else (), _kind(request.path)
         if stop := self._stop_reason(kind, need):
             raise RequestSkipped(stop.cause, stop.remedy) if isinstance(stop, Unreachable) else stop
         for attempt in range(len(pauses) + 1):
@@ -218,9 +218,9 @@ class HttpTransport:
         self._stop_reasons = {kind: error for kind, error in self._stop_reasons.items() if not _is_over(error, after)}
 
     def _stop_reason(self, kind: str, need: str) -> ForgeError | None:
-        if self._lost_seconds[need] > PATIENCE[need]:
+        if self._lost_seconds[need] > MAX_LOST_SECONDS[need]:
             cause = "GitHub is too slow today, so no more requests were sent"
-            self._stop_reasons.setdefault(need, Unreachable(cause, CATCHES_UP))
+            self._stop_reasons.setdefault(need, Unreachable(cause, CATCH_UP_REMEDY))
         return self._stop_reasons.get(_NEEDED) or self._stop_reasons.get(kind) or self._stop_reasons.get(need)
 
     def _try_once(self, request: _Request, need: str) -> HttpAnswer:
@@ -230,7 +230,7 @@ class HttpTransport:
         except Unreachable:
             self._lost_seconds[need] += time.monotonic() - started
             raise
-        self._lost_seconds[need] += max(0.0, time.monotonic() - started - USUAL)
+        self._lost_seconds[need] += max(0.0, time.monotonic() - started - NORMAL_SECONDS)
         if answer.status in _REDIRECTS:
             return answer
         is_unchanged = answer.status == NOT_MODIFIED and request.etag
@@ -255,10 +255,10 @@ class HttpTransport:
                 )
                 tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
-            raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCHES_UP) from error
+            raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCH_UP_REMEDY) from error
         self.budget.note(headers)
         if status in _REDIRECTS:
-            return HttpAnswer(status, headers, None, headers.get(_LOCATION, ""))
+            return HttpAnswer(status, headers, None, headers.get(_LOCATION_HEADER, ""))
         return HttpAnswer(status, headers, _json(text.replace(self._token, "***") if self._token else text, status))
 
     def _note_error(self, error: ForgeError, path: str) -> None:
@@ -273,7 +273,7 @@ class HttpTransport:
 
     def _count_strike(self, error: ForgeError, need: str) -> None:
         self._strikes[need] += isinstance(error, Unreachable)
-        if self._strikes[need] >= STRIKES:
+        if self._strikes[need] >= MAX_FAILURES:
             self._stop_reasons.setdefault(need, error)
 
 
@@ -308,7 +308,7 @@ class _WholeAnswer(RequestsResponse):
 
     def getheaders(self) -> ItemsView[str, str]:
         return {
-            _LOCATION if name.lower() == "location" else name: value for name, value in self.headers.items()
+            _LOCATION_HEADER if name.lower() == "location" else name: value for name, value in self.headers.items()
         }.items()
 
     def read(self) -> str:
@@ -321,7 +321,7 @@ def _read(answer: Response, until: float) -> str:
     while part := answer.raw.read1(1 << 16, decode_content=True):
         parts.append(part)
         size += len(part)
-        if time.monotonic() > until or size > MOST_BYTES:
+        if time.monotonic() > until or size > MAX_ANSWER_BYTES:
             raise TimeoutError("the answer has no end")
     return b"".join(parts).decode("utf-8", "replace")
 
@@ -333,7 +333,7 @@ def _json(text: str, status: int) -> Any:
     except (ValueError, RecursionError) as error:
         if status >= 400:
             return None
-        raise Unreachable("GitHub sent an unexpected answer (not JSON)", CATCHES_UP) from error
+        raise Unreachable("GitHub sent an unexpected answer (not JSON)", CATCH_UP_REMEDY) from error
 
 
 def _kind(path: str) -> str:

@@ -23,10 +23,10 @@ Json = Mapping[str, Any]
 OVERLAP = timedelta(minutes=5)
 """How far before the cursor a run reads again: clocks differ, and times are whole seconds."""
 
-PAGES = 3
+MAX_PAGES = 3
 """Pages of a hundred changed issues that a run reads; a longer backlog is read in bulk, as history."""
 
-STEP = timedelta(seconds=1)
+TOMBSTONE_OFFSET = timedelta(seconds=1)
 """How long after its last listed change a missing thread counts as gone; the true time is unknown."""
 
 
@@ -79,7 +79,7 @@ def read_each(listed: Mapping[ListedIssue, IssueFields], read: Callable[[IssueFi
             raise
         except Gone as error:
             if error.certain:  # since it was listed
-                records.append(tombstone(issue.number, error, issue.updated_at + STEP))
+                records.append(tombstone(issue.number, error, issue.updated_at + TOMBSTONE_OFFSET))
             else:
                 unread[issue.number] = issue.created_at
     cursor = max((issue.updated_at for issue in listed), default=None)
@@ -123,7 +123,7 @@ def catch_up(
             thread, own_comments = _read_changed(reader, own, issue, known, stream)
         except ForgeError as error:
             if isinstance(error, Gone) and error.certain:  # since it was listed
-                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + STEP))
+                records.append(tombstone(issue["number"], error, parse_time(issue["updated_at"]) + TOMBSTONE_OFFSET))
                 continue
             unread.append(issue)
             fault = fault if isinstance(error, Gone) else fault or error
@@ -176,7 +176,7 @@ def _read_stream(reader: GitHubClient, changed: Sequence[Json], since: datetime 
     pages = sum(math.ceil(int(issue.get("comments") or 0) / PER_PAGE) for issue in changed)
     if since is None or pages < 2:
         return None
-    comments, complete = reader.comments_since(since, PAGES)
+    comments, complete = reader.comments_since(since, MAX_PAGES)
     if not complete:
         return None
     stream: dict[int, list[Json]] = {issue["number"]: [] for issue in changed}

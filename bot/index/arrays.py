@@ -9,15 +9,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-BYTES = 8
-_NUMBER = np.dtype("<i8")
+NUMBER_BYTES = 8
+_NUMBER_DTYPE = np.dtype("<i8")
 
 Numbers = NDArray[np.int64]
 Levels = NDArray[np.uint8]
 Scores = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_GAPS: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_GAP_DTYPES: dict[int, np.dtype[np.unsignedinteger]] = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -27,13 +27,13 @@ def document_numbers(gaps: bytes | memoryview, width: int) -> Numbers:
 
     Raises KeyError for another width, ValueError when the bytes do not divide by it.
     """
-    documents: Numbers = np.cumsum(np.frombuffer(gaps, _GAPS[width]), dtype=np.int64)
+    documents: Numbers = np.cumsum(np.frombuffer(gaps, _GAP_DTYPES[width]), dtype=np.int64)
     return documents
 
 
 def numbers(packed: bytes | memoryview) -> Numbers:
     """Signed little-endian numbers of eight bytes. Raises ValueError when the bytes do not divide by eight."""
-    return np.frombuffer(packed, _NUMBER).astype(np.int64, copy=False)
+    return np.frombuffer(packed, _NUMBER_DTYPE).astype(np.int64, copy=False)
 
 
 def gains_for(documents: Numbers, levels: Levels, gains: Scores, wanted: Numbers) -> Scores:
@@ -124,14 +124,17 @@ def pack_planes(columns: Sequence[Numbers]) -> bytes:
 
 def unpack_planes(packed: bytes, columns: int, count: int) -> list[Numbers]:
     """The inverse of `pack_planes`. Raises ValueError for a wrong number of bytes."""
-    planes = np.frombuffer(packed, np.uint8).reshape(columns, BYTES, count)
-    return [np.ascontiguousarray(plane.T).view(_NUMBER).reshape(count).astype(np.int64, copy=False) for plane in planes]
+    planes = np.frombuffer(packed, np.uint8).reshape(columns, NUMBER_BYTES, count)
+    return [
+        np.ascontiguousarray(plane.T).view(_NUMBER_DTYPE).reshape(count).astype(np.int64, copy=False)
+        for plane in planes
+    ]
 
 
 def rows_of(column: Numbers) -> bytes:
     """The numbers in sequence, as signed little-endian numbers of eight bytes."""
-    return column.astype(_NUMBER, copy=False).tobytes()
+    return column.astype(_NUMBER_DTYPE, copy=False).tobytes()
 
 
 def _bytes_of(column: Numbers) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.ascontiguousarray(column, _NUMBER).view(np.uint8).reshape(len(column), BYTES)
+    return np.ascontiguousarray(column, _NUMBER_DTYPE).view(np.uint8).reshape(len(column), NUMBER_BYTES)

@@ -45,7 +45,7 @@ MAX_BODY_TERMS = 400
 MAX_NOTE_TERMS = 200
 """Most distinct terms of all notes that are indexed, in descending order of level."""
 
-_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
+_LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 def text_impacts(document: IndexDocument) -> dict[str, int]:
@@ -71,4 +71,4 @@ def _levels(parts: Iterable[tuple[WeightedField, Sequence[str], Mapping[str, int
         scale = section.weight / (1 - section.b + section.b * len(terms) / section.average)
         for term, frequency in frequencies.items():
             weights[term] = weights.get(term, 0.0) + scale * frequency
-    return {term: 1 + bisect_left(_BOUNDS, f / (K1 + f)) for term, f in weights.items()}
+    return {term: 1 + bisect_left(_LEVEL_BOUNDS, f / (K1 + f)) for term, f in weights.items()}

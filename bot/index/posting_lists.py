@@ -25,11 +25,11 @@ import numpy as np
 
 from bot.index import arrays
 from bot.index.arrays import Levels, Numbers
-from bot.index.segment_file import MAX_KEY, TYPES, little_endian, pack
+from bot.index.segment_file import MAX_KEY_BYTES, TYPE_CODES, little_endian, pack
 
 _MAGIC = b"PTF1"
 _HEADER = struct.Struct("<4sII")
-_BLOCK = 128
+_BLOCK_SIZE = 128
 
 
 class Postings(NamedTuple):
@@ -67,7 +67,7 @@ class PostingCollector:
         keys, lists = bytearray(b"\0"), bytearray()
         lengths, key_at, list_at = array("I"), array("I"), array("I")
         for number, key in enumerate(sorted(self._lists if only is None else only)):
-            if number % _BLOCK == 0:
+            if number % _BLOCK_SIZE == 0:
                 key_at.append(len(keys) - 1)
                 list_at.append(len(lists))
             keys += key + b"\0"
@@ -89,7 +89,7 @@ class TermFile:
         magic, self._count, keys_size = _HEADER.unpack(buffer[: _HEADER.size])
         if magic != _MAGIC:
             raise ValueError("not a file of terms")
-        blocks = -(-self._count // _BLOCK)
+        blocks = -(-self._count // _BLOCK_SIZE)
         at = _HEADER.size
         self._key_at, at = _read_numbers(buffer, at, blocks)
         self._list_at, at = _read_numbers(buffer, at, blocks)
@@ -100,7 +100,7 @@ class TermFile:
         if self._keys.count(0) != self._count + 1 or self._keys[:1] != b"\0" or self._keys[-1:] != b"\0":
             raise ValueError("the keys are damaged")
         self._key_at.append(len(self._keys) - 1)
-        if not all(0 < size <= _BLOCK * (MAX_KEY + 1) for size in map(sub, self._key_at[1:], self._key_at)):
+        if not all(0 < size <= _BLOCK_SIZE * (MAX_KEY_BYTES + 1) for size in map(sub, self._key_at[1:], self._key_at)):
             raise ValueError("the keys are damaged")
         self._first = [self._read_key(start + 1) for start in self._key_at[:-1]]
 
@@ -113,8 +113,8 @@ class TermFile:
         at = self._keys.find(b"\0" + key + b"\0", start, self._key_at[block + 1] + 1)
         if at < 0:
             return None
-        number = block * _BLOCK + self._keys.count(0, start, at)
-        offset = self._list_at[block] + sum(self._lengths[block * _BLOCK : number])
+        number = block * _BLOCK_SIZE + self._keys.count(0, start, at)
+        offset = self._list_at[block] + sum(self._lengths[block * _BLOCK_SIZE : number])
         width, gaps, levels = self._split_list(offset, self._lengths[number])
         documents = arrays.document_numbers(gaps, width)
         self._check_document(int(documents[-1]))
@@ -125,7 +125,7 @@ class TermFile:
         keys = self._keys[1:-1].split(b"\0") if self._count else []
         for key, end, length in zip(keys, accumulate(self._lengths), self._lengths, strict=True):
             width, gaps, levels = self._split_list(end - length, length)
-            documents = list(accumulate(little_endian(array(TYPES[width], gaps.tobytes()))))
+            documents = list(accumulate(little_endian(array(TYPE_CODES[width], gaps.tobytes()))))
             self._check_document(documents[-1])
             yield key, documents, levels.tobytes()
 
@@ -133,7 +133,7 @@ class TermFile:
         self._lists.release()
 
     def _read_key(self, start: int) -> bytes:
-        return self._keys[start : self._keys.index(0, start, start + MAX_KEY + 1)]
+        return self._keys[start : self._keys.index(0, start, start + MAX_KEY_BYTES + 1)]
 
     def _split_list(self, offset: int, length: int) -> tuple[int, memoryview, memoryview]:
         packed = self._lists[offset : offset + length]

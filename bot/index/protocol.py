@@ -20,7 +20,7 @@ VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
 """The vectors that a document may have: of its text and of its title, from the model trained on the repository and from
 an optional downloaded one."""
 
-FLOOD = 25
+FLOOD_THRESHOLD = 25
 """More unvouched threads of one account at one moment are a flood. In six archives, the peak was 20 for the busiest
 person, 28 for a bot with weekly digests, and 26 for all deleted accounts, which count as one."""
 
@@ -108,9 +108,10 @@ class Index(Protocol):
         before strings. Without a blend, only threads that share a term are found; a blend without ``before`` raises
         ValueError. With ``before``, later threads do not exist: they are neither found nor counted in term statistics,
         and duplicates that became known later are not counted. Unvouched threads (`IndexEntry.is_unvouched_at`) do not
-        exist either if they were closed then, or if their account had more than FLOOD of them; but if no issue has a
-        role (`IndexDocument.has_role`), none is unvouched. ``keep`` filters threads after scoring; it is called once
-        for each, best first. A vector that differs in length from its field has a cosine of 0. Raises IndexCorrupt.
+        exist either if they were closed then, or if their account had more than FLOOD_THRESHOLD of them; but if no
+        issue has a role (`IndexDocument.has_role`), none is unvouched. ``keep`` filters threads after scoring; it is
+        called once for each, best first. A vector that differs in length from its field has a cosine of 0. Raises
+        IndexCorrupt.
         """
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
@@ -156,7 +157,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT = 6
+LAYOUT_VERSION = 6
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 
@@ -181,4 +182,4 @@ class Sizes:
     heavy: int = 8_000
 
 
-USUAL = Sizes()
+DEFAULT_SIZES = Sizes()

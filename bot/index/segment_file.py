@@ -12,8 +12,8 @@ from array import array
 from itertools import accumulate
 from operator import sub
 
-MAX_KEY = 4096
-TYPES = {1: "B", 2: "H", 4: "I"}
+MAX_KEY_BYTES = 4096
+TYPE_CODES = {1: "B", 2: "H", 4: "I"}
 """Width of a number in bytes → type code of an array."""
 
 _SINGLE = struct.Struct("<BHB")
@@ -27,7 +27,7 @@ def encode_key(field: str, term: str) -> bytes:
     key = (field + term).encode("utf-8", "surrogatepass")
     if b"\0" in key or b"\\" in key:
         key = key.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
-    return key[:MAX_KEY]
+    return key[:MAX_KEY_BYTES]
 
 
 def pack(documents: array[int], levels: bytes | bytearray) -> bytes:
@@ -37,7 +37,7 @@ def pack(documents: array[int], levels: bytes | bytearray) -> bytes:
     gaps = [documents[0], *map(sub, documents[1:], documents)]
     largest = max(gaps)
     width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
-    return bytes((width,)) + little_endian(array(TYPES[width], gaps)).tobytes() + levels
+    return bytes((width,)) + little_endian(array(TYPE_CODES[width], gaps)).tobytes() + levels
 
 
 def unpack(packed: bytes) -> tuple[list[int], bytes]:
@@ -46,7 +46,7 @@ def unpack(packed: bytes) -> tuple[list[int], bytes]:
     count, rest = divmod(len(packed) - 1, width + 1)
     if rest or not count:
         raise ValueError("a list is damaged")
-    gaps = little_endian(array(TYPES[width], packed[1 : 1 + count * width]))
+    gaps = little_endian(array(TYPE_CODES[width], packed[1 : 1 + count * width]))
     return list(accumulate(gaps)), packed[1 + count * width :]
 
 

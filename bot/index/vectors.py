@@ -2,9 +2,9 @@
 
 A code is a byte that stands for three consecutive numbers: a third of the size, for a cosine that is off by .016.
 This is product quantisation (H. Jégou, M. Douze, C. Schmid, "Product quantization for nearest neighbor search", IEEE
-PAMI 33, 2011): the directions are cut into groups of WIDTH numbers, and each group has its own book of the SIZE points
-that are nearest to most values. The first point of each group is zero, so that a row of zeros stays one. Codes are
-stored by group: an array of groups x rows.
+PAMI 33, 2011): the directions are cut into groups of GROUP_WIDTH numbers, and each group has its own book of the
+BOOK_SIZE points that are nearest to most values. The first point of each group is zero, so that a row of zeros stays
+one. Codes are stored by group: an array of groups x rows.
 
 All sums over plain vectors are exact: no partial sum of at most 1,024 products of two bytes exceeds 2²⁴, up to which a
 float32 holds every whole number. So a cosine depends neither on the machine nor on the order of additions.
@@ -17,52 +17,52 @@ from numpy.typing import NDArray
 
 from bot.index.arrays import Scores
 
-WIDTH = 3
-SIZE = 256
+GROUP_WIDTH = 3
+BOOK_SIZE = 256
 
 Codes = NDArray[np.uint8]
 Book = NDArray[np.float32]
-"""Groups x SIZE x WIDTH numbers in -1..1."""
+"""Groups x BOOK_SIZE x GROUP_WIDTH numbers in -1..1."""
 
-_SAMPLE = 4_096
+_SAMPLE_ROWS = 4_096
 _ROUNDS = 8
-_CHUNK = 4_096
-_UNIT = 32_767
-_STORED = np.dtype("<i2")
+_CHUNK_ROWS = 4_096
+_BOOK_SCALE = 32_767
+_BOOK_DTYPE = np.dtype("<i2")
 
 
 def groups(length: int) -> int:
-    return -(-length // WIDTH)
+    return -(-length // GROUP_WIDTH)
 
 
 def train_codes(rows: Matrix) -> Book:
     """A code book for these rows, trained on a sample of them; the same rows give the same book."""
     nonzero = np.flatnonzero(rows.any(axis=1))
-    sample = _directions(rows[nonzero[:: max(1, len(nonzero) // _SAMPLE)]])
+    sample = _directions(rows[nonzero[:: max(1, len(nonzero) // _SAMPLE_ROWS)]])
     random = np.random.default_rng(0)
-    book = np.zeros((sample.shape[0], SIZE, WIDTH), np.float32)
+    book = np.zeros((sample.shape[0], BOOK_SIZE, GROUP_WIDTH), np.float32)
     for group, points in enumerate(sample if sample.shape[1] else ()):
-        book[group, 1:] = _centres(points, points[random.integers(0, len(points), SIZE - 1)])
+        book[group, 1:] = _centres(points, points[random.integers(0, len(points), BOOK_SIZE - 1)])
     return read_book(pack_book(book), rows.shape[1])
 
 
 def encode_vectors(rows: Matrix, book: Book) -> Codes:
     codes = np.empty((len(book), len(rows)), np.uint8)
-    for start in range(0, len(rows), _CHUNK):
-        for group, points in enumerate(_directions(rows[start : start + _CHUNK])):
-            codes[group, start : start + _CHUNK] = _nearest(points, book[group])
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        for group, points in enumerate(_directions(rows[start : start + _CHUNK_ROWS])):
+            codes[group, start : start + _CHUNK_ROWS] = _nearest(points, book[group])
     return codes
 
 
 def decode_vectors(codes: Codes, book: Book, length: int) -> Matrix:
     """Rows in these directions, scaled so that the largest number is ±127; zeros where all codes are zero."""
     rows = np.empty((codes.shape[1], length), np.int8)
-    for start in range(0, len(rows), _CHUNK):
-        part = codes[:, start : start + _CHUNK]
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        part = codes[:, start : start + _CHUNK_ROWS]
         wide = np.stack([points[group_codes] for points, group_codes in zip(book, part, strict=True)], axis=1)
         flat = wide.reshape(part.shape[1], -1)[:, :length]
         largest = np.abs(flat).max(axis=1, keepdims=True, initial=0.0)
-        rows[start : start + _CHUNK] = np.rint(flat / np.maximum(largest, 1e-9) * 127)
+        rows[start : start + _CHUNK_ROWS] = np.rint(flat / np.maximum(largest, 1e-9) * 127)
     return rows
 
 
@@ -73,9 +73,9 @@ def coded_squares(codes: Codes, book: Book) -> Squares:
 
 def coded_cosines(codes: Codes, book: Book, vector: bytes, squared: Squares) -> Scores:
     """The cosine (-1..1) of each coded row with ``vector``; 0 where either is all zeros."""
-    query = np.zeros(len(book) * WIDTH, np.float32)
+    query = np.zeros(len(book) * GROUP_WIDTH, np.float32)
     query[: len(vector)] = np.frombuffer(vector, np.int8)
-    dots = _sum_lookups(codes, np.einsum("gsw,gw->gs", book, query.reshape(-1, WIDTH)))
+    dots = _sum_lookups(codes, np.einsum("gsw,gw->gs", book, query.reshape(-1, GROUP_WIDTH)))
     lengths = np.sqrt(squared.astype(np.float64) * float(query @ query))
     result: Scores = np.divide(dots, lengths, out=np.zeros(len(dots)), where=lengths > 0)
     return np.clip(result, -1.0, 1.0, out=result)
@@ -83,12 +83,14 @@ def coded_cosines(codes: Codes, book: Book, vector: bytes, squared: Squares) -> 
 
 def pack_book(book: Book) -> bytes:
     """A code book as signed little-endian numbers of two bytes."""
-    return np.rint(np.clip(book, -1, 1) * _UNIT).astype(_STORED).tobytes()
+    return np.rint(np.clip(book, -1, 1) * _BOOK_SCALE).astype(_BOOK_DTYPE).tobytes()
 
 
 def read_book(packed: bytes, length: int) -> Book:
     """The code book for vectors of this length; the first point of each group is zero. Raises ValueError."""
-    book = np.frombuffer(packed, _STORED).reshape(groups(length), SIZE, WIDTH).astype(np.float32) / np.float32(_UNIT)
+    book = np.frombuffer(packed, _BOOK_DTYPE).reshape(groups(length), BOOK_SIZE, GROUP_WIDTH).astype(
+        np.float32
+    ) / np.float32(_BOOK_SCALE)
     book[:, 0] = 0
     return book
 
@@ -99,11 +101,11 @@ def read_codes(packed: bytes, length: int, count: int) -> Codes:
 
 
 def _directions(rows: Matrix) -> NDArray[np.float32]:
-    """The rows scaled to a length of 1, as groups x rows x WIDTH."""
-    wide = np.zeros((len(rows), groups(rows.shape[1]) * WIDTH), np.float32)
+    """The rows scaled to a length of 1, as groups x rows x GROUP_WIDTH."""
+    wide = np.zeros((len(rows), groups(rows.shape[1]) * GROUP_WIDTH), np.float32)
     wide[:, : rows.shape[1]] = rows
     wide /= np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), np.float32(1e-9))
-    return np.ascontiguousarray(wide.reshape(len(rows), groups(rows.shape[1]), WIDTH).transpose(1, 0, 2))
+    return np.ascontiguousarray(wide.reshape(len(rows), groups(rows.shape[1]), GROUP_WIDTH).transpose(1, 0, 2))
 
 
 def _centres(points: NDArray[np.float32], start: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -112,7 +114,7 @@ def _centres(points: NDArray[np.float32], start: NDArray[np.float32]) -> NDArray
     for _ in range(_ROUNDS):
         near = _nearest(points, centres)
         count = np.bincount(near, minlength=len(centres))
-        for part in range(WIDTH):
+        for part in range(GROUP_WIDTH):
             total = np.bincount(near, points[:, part], len(centres))
             centres[:, part] = np.where(count > 0, total / np.maximum(count, 1), centres[:, part])
     return centres
@@ -132,13 +134,13 @@ def _sum_lookups(codes: Codes, table: NDArray[np.float32]) -> Squares:
 
 # -- plain -------------------------------------------------------------------------------------------------------
 
-MAX_LENGTH = 1024
+MAX_DIMENSIONS = 1024
 """The most numbers that a vector may have."""
 
 Matrix = NDArray[np.int8]
 Squares = NDArray[np.float32]
 
-_WIDENED = 1 << 16
+_WIDENING_BATCH = 1 << 16
 """Numbers widened at a time: few enough to fit the processor's cache and to keep libraries from starting threads, which
 cost more than they save."""
 
@@ -171,5 +173,5 @@ def cosines(rows: Matrix, vector: bytes, squared: Squares | None = None) -> Scor
 
 
 def _parts(rows: Matrix) -> list[slice]:
-    step = max(1, _WIDENED // rows.shape[1])
+    step = max(1, _WIDENING_BATCH // rows.shape[1])
     return [slice(start, start + step) for start in range(0, len(rows), step)]

@@ -30,7 +30,7 @@ from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
 
-_BATCH = 500
+_BATCH_SIZE = 500
 """Names looked up in one query."""
 
 
@@ -156,14 +156,14 @@ class LocalCache:
     def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
         rows = self._database.execute("SELECT digest FROM threads ORDER BY updated DESC, id")
         found: list[Card] = []
-        while len(found) < limit and (lines := rows.fetchmany(_BATCH)):
+        while len(found) < limit and (lines := rows.fetchmany(_BATCH_SIZE)):
             found += filter(keep, self._parse_cards(line for (line,) in lines))
         return found[:limit]
 
     def all_cards(self) -> Iterator[Card]:
         """Return all threads, in no particular order."""
         rows = self._database.execute("SELECT digest FROM threads")
-        while lines := rows.fetchmany(_BATCH):
+        while lines := rows.fetchmany(_BATCH_SIZE):
             yield from self._parse_cards(line for (line,) in lines)
 
     def updated_since(self, moment: datetime) -> list[Card]:
@@ -198,8 +198,8 @@ class LocalCache:
 
     def _rows(self, sql: str, values: Sequence[object], *before: object) -> Iterator[tuple[Any, ...]]:
         """The rows for any of these values; the parameters ``before`` precede them in the query."""
-        for start in range(0, len(values), _BATCH):
-            part = values[start : start + _BATCH]
+        for start in range(0, len(values), _BATCH_SIZE):
+            part = values[start : start + _BATCH_SIZE]
             yield from self._database.execute(sql.format(", ".join("?" * len(part))), (*before, *part))
 
 
@@ -231,7 +231,7 @@ def _folders(path: str) -> list[str]:
     return [part for part in path.replace("\\", "/").casefold().split("/") if part not in ("", ".", "..")]
 
 
-_TEXT = "t"
+_TEXT_FIELD = "t"
 
 
 class RankedTables(NamedTuple):
@@ -242,10 +242,10 @@ class RankedTables(NamedTuple):
     fields: tuple[tuple[str, float], ...]
 
 
-_THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT, 1.0)))
+_THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT_FIELD, 1.0)))
 """Notes, and titles and texts, weighted as in `bot.recall.library.word_query`."""
 
-_MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT, 1.0),))
+_MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT_FIELD, 1.0),))
 
 
 class CachedSegment(NamedTuple):
@@ -344,7 +344,7 @@ class Ranker:
                     term_bits[document] = term_bits.get(document, 0) | bit
 
     def _rarity(self) -> list[float]:
-        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT}
+        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT_FIELD}
         rarities = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
         total = sum(rarities)
         return [rarity / total for rarity in rarities]

@@ -26,9 +26,9 @@ class SqliteSchema(NamedTuple):
     tables: str
 
 
-_FACTS_TABLE = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
+_FACTS_TABLE_SQL = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
 
-CARDS = SqliteSchema(
+CARDS_SCHEMA = SqliteSchema(
     "4",
     """
 CREATE TABLE segments (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, count INTEGER NOT NULL,
@@ -56,7 +56,7 @@ CREATE INDEX links_to ON links (target)
 )
 """The cards of a repository."""
 
-SESSIONS = SqliteSchema(
+SESSIONS_SCHEMA = SqliteSchema(
     f"5 {ANALYSER_VERSION}",
     """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
@@ -188,15 +188,15 @@ def _format(database: sqlite3.Connection) -> str:
 
 
 def _create_tables(database: sqlite3.Connection, schema: SqliteSchema) -> None:
-    while row := database.execute(_NEXT_TABLE).fetchone():
+    while row := database.execute(_NEXT_TABLE_SQL).fetchone():
         quoted = row[0].replace('"', '""')
         database.execute(f'DROP TABLE "{quoted}"')
-    for table in f"{_FACTS_TABLE}{schema.tables}".split(";\n"):
+    for table in f"{_FACTS_TABLE_SQL}{schema.tables}".split(";\n"):
         database.execute(table)
     note(database, "format", schema.format)
 
 
-_NEXT_TABLE = (
+_NEXT_TABLE_SQL = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%' LIMIT 1"
 )

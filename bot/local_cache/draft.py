@@ -17,7 +17,7 @@ from bot.memory.model_store import Embedder
 from bot.questions.comment import comment_on, draft_thread
 from bot.questions.issue import related_threads
 from bot.questions.requests import DraftRequest
-from bot.questions.views import RELATED, RELATED_PAGE, Row, row_of
+from bot.questions.views import PAGE_FIELDS, RELATED_FIELDS, Row, row_of
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
@@ -48,8 +48,8 @@ class DraftAnswer(NamedTuple):
         """The threads and pages that the comment names, and the comment."""
         return {
             "comment": self.comment,
-            "related": [row_of(RELATED, each) for each in related_threads(self.context)],
-            "pages": [row_of(RELATED_PAGE, each) for each in self.context.pages],
+            "related": [row_of(RELATED_FIELDS, each) for each in related_threads(self.context)],
+            "pages": [row_of(PAGE_FIELDS, each) for each in self.context.pages],
             "messages": self.messages,
         }
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from bot import __version__
 from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS
+from bot.local_cache.database import CARDS_SCHEMA
 from bot.reading.analyzer import ANALYSER_VERSION
 
 if TYPE_CHECKING:
     from bot.settings.schema import Settings
 
 
-_LONGEST_NAME = 150
+_MAX_NAME_CHARS = 150
 
 
 def cache_folder() -> Path:
@@ -35,14 +35,14 @@ def cache_folder() -> Path:
 def cache_name(text: str) -> str:
     """Return a name for a file or folder that is unique to this text."""
     plain = "".join(letter if letter.isascii() and letter.isalnum() else f"_{ord(letter):x}_" for letter in text)
-    if len(plain) <= _LONGEST_NAME:
+    if len(plain) <= _MAX_NAME_CHARS:
         return plain
     from hashlib import sha256  # slow to load
 
-    return f"{plain[-_LONGEST_NAME:]}.{sha256(plain.encode()).hexdigest()}"
+    return f"{plain[-_MAX_NAME_CHARS:]}.{sha256(plain.encode()).hexdigest()}"
 
 
-_CACHE_VERSION = f"{CARDS.format}-{ANALYSER_VERSION}"
+_CACHE_VERSION = f"{CARDS_SCHEMA.format}-{ANALYSER_VERSION}"
 CACHE_FILE, FETCHED_FILE = f"glance-{_CACHE_VERSION}.db", f"fetched-{_CACHE_VERSION}"
 """Names in the folder of a memory: its cache, and the note of the last fetch, whose file has the time of that fetch.
 Versions with other formats use other names, so that two versions on one machine do not disturb each other."""
@@ -111,7 +111,7 @@ class LocalMemory(NamedTuple):
         return self
 
 
-PATH = Path(".github/precedent.yml")
+SETTINGS_PATH = Path(".github/precedent.yml")
 _MAX_BYTES = 65_537
 """Bytes to read: one more than a settings file may have."""
 
@@ -139,7 +139,7 @@ def early_settings_at(top: Path | None) -> EarlySettings:
     if settings is None:
         from bot.settings.yaml_file import load_settings
 
-        loaded = load_settings(text, str(PATH))
+        loaded = load_settings(text, str(SETTINGS_PATH))
         sources = loaded.sources
         settings = EarlySettings(loaded.branch, sources.sessions, sources.default_sessions, loaded.ignore.people)
         _cache_settings(file, settings, text)
@@ -150,7 +150,7 @@ def settings_at(top: Path | None) -> Settings:
     """Return the settings of the checkout at ``top``, else the defaults. Raises UserError for wrong ones."""
     from bot.settings.yaml_file import load_settings
 
-    return load_settings(settings_bytes(top), str(PATH))
+    return load_settings(settings_bytes(top), str(SETTINGS_PATH))
 
 
 def settings_of(memory: LocalMemory) -> Settings:
@@ -165,14 +165,14 @@ def early_settings_of(memory: LocalMemory) -> EarlySettings:
 
 def templates_of(memory: LocalMemory) -> dict[str, str]:
     """Return the templates and words of the checkout whose memory this is, by their names."""
-    from bot.settings.yaml_file import TEMPLATES
+    from bot.settings.yaml_file import TEMPLATE_PATHS
 
     top = memory.top if memory.is_of_checkout else None
-    files = {Path(path).name: settings_bytes(top, Path(path)) for path in TEMPLATES}
+    files = {Path(path).name: settings_bytes(top, Path(path)) for path in TEMPLATE_PATHS}
     return {name: data.decode("utf-8", "replace") for name, data in files.items() if data}
 
 
-def settings_bytes(top: Path | None, path: Path = PATH) -> bytes:
+def settings_bytes(top: Path | None, path: Path = SETTINGS_PATH) -> bytes:
     """Return the start of a settings file; empty if it is not a regular file, since other kinds might never end.
 
     Links are not followed: they may lead out of the checkout, which may be a stranger's.

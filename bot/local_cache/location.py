@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.git.checkout import find_top, remote_of_checkout, remote_of_repository
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS, empty_database, open_database
+from bot.local_cache.database import CARDS_SCHEMA, empty_database, open_database
 from bot.local_cache.local_memory import (
     CACHE_FILE,
     FETCHED_FILE,
@@ -21,7 +21,7 @@ from bot.local_cache.local_memory import (
 )
 from bot.reading.analyzer import ANALYSER_VERSION
 
-FRESH = 60.0
+FETCH_INTERVAL = 60.0
 """Minimum seconds between fetches."""
 
 _MANIFEST = "manifest.json"
@@ -40,7 +40,7 @@ def open_memory(options: MemoryOptions) -> Iterator[LocalMemory]:
 
 def no_memory(missing: str, top: Path | None = None) -> LocalMemory:
     """Return an empty memory with the reason why there is none."""
-    return LocalMemory(LocalCache(empty_database(CARDS)), top=top, missing=missing)
+    return LocalMemory(LocalCache(empty_database(CARDS_SCHEMA)), top=top, missing=missing)
 
 
 def _open_store(options: MemoryOptions, store: Path) -> LocalMemory:
@@ -72,7 +72,7 @@ def _open_repository(options: MemoryOptions) -> LocalMemory:
     branch = options.branch or early_settings_at(None if options.repo else top).branch
     cache = cache_folder() / "repositories" / cache_name(f"{remote.url} {branch}")
     note = _last_fetch_note(cache)
-    if not options.offline and (options.refresh or _fetch_age(cache) > FRESH):
+    if not options.offline and (options.refresh or _fetch_age(cache) > FETCH_INTERVAL):
         from bot.local_cache.sync import fill_from_branch
 
         note = fill_from_branch(remote.url, branch, cache, options.progress)
@@ -89,7 +89,7 @@ def _existing_cache(path: Path, stamp: str = "") -> LocalCache | None:
     """The existing cache, or None if it is not of this version and state (any state if ``stamp`` is empty)."""
     if not path.exists():
         return None
-    cards = LocalCache(open_database(path, CARDS))
+    cards = LocalCache(open_database(path, CARDS_SCHEMA))
     if cards.fact("analyser") == ANALYSER_VERSION and cards.fact("stamp") and stamp in ("", cards.fact("stamp")):
         return cards
     cards.close()

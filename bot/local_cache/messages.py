@@ -16,13 +16,13 @@ from typing import Any
 from bot.domain.card import CardId, ThreadMessage
 from bot.errors import StoreError
 from bot.local_cache.local_memory import LocalMemory, early_settings_of
-from bot.memory.paths import CLONE, record_path
+from bot.memory.paths import CLONE_FOLDER, record_path
 
 GHOST = "ghost"
 """The value of `bot.domain.thread.GHOST`, which is slow to load."""
 
 _MAX_TEXT = 65_536
-_INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
+_RECORD_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
 
 
 class LocalMessages:
@@ -38,7 +38,7 @@ class LocalMessages:
         hidden_people = frozenset(login.casefold() for login in early_settings_of(self._memory).people)
         found: dict[CardId, Sequence[ThreadMessage]] = {}
         for content in self._contents([record_path(key) for key in dict.fromkeys(keys)]):
-            with suppress(*_INVALID):
+            with suppress(*_RECORD_ERRORS):
                 key, messages = _parse_record(json.loads(content))
                 found[key] = [
                     message._replace(text="") if message.author.casefold() in hidden_people else message
@@ -53,7 +53,7 @@ class LocalMessages:
         elif memory.cache and (revision := memory.local_cache.fact("stamp")):
             from bot.git.blobs import read_blobs
 
-            yield from read_blobs(memory.cache / CLONE, [f"{revision}:{path}" for path in paths])
+            yield from read_blobs(memory.cache / CLONE_FOLDER, [f"{revision}:{path}" for path in paths])
 
 
 def _read_folder(store: Path, paths: Iterable[str]) -> Iterator[bytes]:
@@ -67,7 +67,7 @@ def _read_folder(store: Path, paths: Iterable[str]) -> Iterator[bytes]:
 
 
 def _parse_record(fields: Mapping[str, Any]) -> tuple[CardId, list[ThreadMessage]]:
-    """The id and the messages of a record. Raises an error in _INVALID for a damaged record and for a tombstone."""
+    """The id and the messages of a record. Raises one of _RECORD_ERRORS for a damaged record and for a tombstone."""
     opening = _parse_message(fields, "author_association")._replace(comment_id=None)
     return fields["id"], [opening, *(_parse_message(each, "association") for each in fields.get("comments", ()))]
 

@@ -19,14 +19,14 @@ from bot.files import on_disk, read_regular, replace
 if TYPE_CHECKING:
     from bot.recall.candidates import Candidates
 
-EXTRA = "its engine is not installed: in the checkout that Precedent is installed from, run pip install '.[org]'"
+INSTALL_HINT = "its engine is not installed: in the checkout that Precedent is installed from, run pip install '.[org]'"
 LIBRARIES = frozenset({"lancedb", "pyarrow"})
 LIST_FILE, INDEX_FOLDER = "repositories.json", "index"
 FORMAT = 1
 TENANT = "here"
 MAX_SOURCES = 1_000
 MAX_TEXT = 4_096
-OLD_DAYS = 1
+STALE_DAYS = 1
 """Days after which a search says how old the index is."""
 
 
@@ -91,7 +91,7 @@ class SourceList(NamedTuple):
     def age_note(self, now: datetime) -> str:
         """The age of the oldest memory in the index, "" if all are fresh."""
         days = max(((now - at).days for one in self.sources if (at := one.updated_at)), default=0)
-        if days < OLD_DAYS:
+        if days < STALE_DAYS:
             return ""
         return f"updated {days} day{'s' * (days > 1)} ago: run precedent org update"
 
@@ -153,7 +153,7 @@ def require_sources(folder: Path) -> SourceList:
 @contextmanager
 def open_index(folder: Path) -> Iterator[Candidates]:
     """Open the index in this folder. Raises UserError if its engine is not installed."""
-    with require_libraries(LIBRARIES, EXTRA):
+    with require_libraries(LIBRARIES, INSTALL_HINT):
         from bot.organisation.lance import open_candidates
     if (folder / INDEX_FOLDER).is_symlink():
         raise UserError(f"{folder / INDEX_FOLDER} is a link: put a real folder in its place")

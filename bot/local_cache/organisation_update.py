@@ -35,7 +35,7 @@ from bot.memory.branch_store import lock_folder
 from bot.organisation.documents import DOCUMENT_VERSION, MemorySource, all_threads, changed_threads
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 
-BATCH = 500
+BATCH_SIZE = 500
 """Threads written to the index at once."""
 
 
@@ -231,7 +231,7 @@ def _write_threads(
     keys = [key_of(name) for name in names]
     with memory_of(local_memory) as memory, writer.progress(f"Reading {source.name}", len(keys)) as tick:
         threads = changed_threads(keys, memory, _memory_source(source, local_memory, writer.revision))
-        while batch := list(islice(threads, BATCH)):
+        while batch := list(islice(threads, BATCH_SIZE)):
             writer.engine.upsert(batch)
             tick(len(batch))
 

@@ -11,7 +11,7 @@ from bot.reading.analyzer import terms
 MAX_EXCERPT = 500
 """Characters."""
 
-_LEAD = 80
+_LEAD_CHARS = 80
 """Characters before the first word of the query."""
 
 _ELLIPSIS = "…"
@@ -60,13 +60,13 @@ def _find_hits(text: str, weights: Mapping[str, float]) -> list[_Match]:
 def _cut_window(text: str, hits: list[_Match], weights: Mapping[str, float], room: int) -> str:
     if len(text) <= room:
         return text
-    begin = max(0, min(_best_start(hits, weights, room - _LEAD - 2) - _LEAD, len(text) - room + 1))
+    begin = max(0, min(_best_start(hits, weights, room - _LEAD_CHARS - 2) - _LEAD_CHARS, len(text) - room + 1))
     if begin:
-        space = _BREAK.search(text, begin, begin + _LEAD // 2)
+        space = _BREAK.search(text, begin, begin + _LEAD_CHARS // 2)
         begin = space.end() if space else begin
     end = min(len(text), begin + room - 2)
     if end < len(text):
-        space_before = max(text.rfind(" ", end - _LEAD, end), text.rfind("\n", end - _LEAD, end))
+        space_before = max(text.rfind(" ", end - _LEAD_CHARS, end), text.rfind("\n", end - _LEAD_CHARS, end))
         end = space_before if space_before > begin else end
     return (_ELLIPSIS if begin else "") + text[begin:end].strip() + (_ELLIPSIS if end < len(text) else "")
 

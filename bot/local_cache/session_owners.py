@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.local_cache.database import writing
 from bot.sources.session_folders import is_within
-from bot.sources.session_head import MAX_HEAD, folder_in, head_of
+from bot.sources.session_head import MAX_HEAD_BYTES, folder_in, head_of
 
 if TYPE_CHECKING:
     from bot.local_cache.session_sources import SessionSources
@@ -39,7 +39,7 @@ def _working_folders(database: sqlite3.Connection, files: Iterable[SessionFile])
     for file in files:
         mark, folder = stored.get(file.path, ("", ""))
         if mark != file.mark:
-            folder = folder_in(head_of(file.path, MAX_HEAD))
+            folder = folder_in(head_of(file.path, MAX_HEAD_BYTES))
             changed[file.path] = (file.path, file.mark, folder)
         folders[file.path] = folder
     if changed or stored.keys() - folders.keys():

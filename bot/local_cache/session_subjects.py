@@ -15,7 +15,7 @@ MAX_SUBJECTS = 50
 """Branches and pull requests that are kept for one file of a session, from the first."""
 
 _BRANCH, _PULL_REQUEST, _PROMPT = "branch", "pull request", "prompt"
-_WHY = {
+_REASONS = {
     _BRANCH: "on the branch {}",
     _PULL_REQUEST: "its pull request is {}",
     _PROMPT: "its first prompt names {}",
@@ -47,7 +47,7 @@ def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
     """Note the issue that the first prompt of each of these sessions names, and forget sessions that are gone."""
     for session in sessions:
         database.execute("DELETE FROM subjects WHERE session = ? AND kind = ?", (session, _PROMPT))
-        prompt = database.execute(FIRST_PROMPT, (_PROMPT_CHARS, session)).fetchone()
+        prompt = database.execute(FIRST_PROMPT_SQL, (_PROMPT_CHARS, session)).fetchone()
         if prompt and ("#" in prompt[0] or "/" in prompt[0]):
             from bot.reading.prompt_subject import subject_of  # loads the Markdown reader
 
@@ -56,7 +56,7 @@ def note_prompts(database: sqlite3.Connection, sessions: Iterable[int]) -> None:
     database.execute("DELETE FROM subjects WHERE session NOT IN (SELECT number FROM sessions)")
 
 
-FIRST_PROMPT = (
+FIRST_PROMPT_SQL = (
     "SELECT substr(t.text, 1, ?) FROM passages p JOIN texts t ON t.number = p.number"
     " WHERE p.session = ? AND p.type = 'user' AND t.text != '' ORDER BY p.at IS NULL, p.at, p.number LIMIT 1"
 )
@@ -79,11 +79,11 @@ def _numbers(kind: str, name: str) -> list[tuple[int, str]]:
 
 _BY_NUMBER = "s.number = ? AND s.number > 0"
 _BY_BRANCH = "s.kind = 'branch' AND s.name = ?"
-_SUBJECTS = (
+_SUBJECTS_SQL = (
     "SELECT DISTINCT p.session, f.path, s.kind, s.name, s.repo FROM subjects s"
     " JOIN passages p ON p.session = s.session JOIN files f ON f.number = p.file WHERE "
 )
-_MAPPED = "SELECT DISTINCT p.session, f.path FROM files f JOIN passages p ON p.file = f.number WHERE f.issue = ?"
+_MAPPED_SQL = "SELECT DISTINCT p.session, f.path FROM files f JOIN passages p ON p.file = f.number WHERE f.issue = ?"
 
 
 def sessions_about(
@@ -91,14 +91,14 @@ def sessions_about(
 ) -> Iterator[Subject]:
     """The sessions that worked on these issues or pull requests of ``repo`` ("" if unknown), or on this branch."""
     for number in numbers:
-        yield from _query_subjects(database, _SUBJECTS + _BY_NUMBER, number, repo)
-        for session, path in database.execute(_MAPPED, (number,)).fetchall():
+        yield from _query_subjects(database, _SUBJECTS_SQL + _BY_NUMBER, number, repo)
+        for session, path in database.execute(_MAPPED_SQL, (number,)).fetchall():
             yield Subject(session, path, f"a mapping file names #{number}")
     if branch:
-        yield from _query_subjects(database, _SUBJECTS + _BY_BRANCH, branch, repo)
+        yield from _query_subjects(database, _SUBJECTS_SQL + _BY_BRANCH, branch, repo)
 
 
 def _query_subjects(database: sqlite3.Connection, sql: str, key: int | str, repo: str) -> Iterator[Subject]:
     for session, path, kind, name, owner in database.execute(sql, (key,)).fetchall():
         if not owner or not repo or owner.casefold() == repo.casefold():
-            yield Subject(session, path, _WHY[kind].format(name))
+            yield Subject(session, path, _REASONS[kind].format(name))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bot.sources.session import Utterance
     from bot.sources.session_reader import Cursor
 
-BATCH = 5_000
+BATCH_SIZE = 5_000
 """Messages written in one transaction: it takes a second or two, during which other writers wait."""
 
 MAX_FILES = 500
@@ -81,7 +81,7 @@ class SessionSync:
         self._touched.clear()
 
     def _read_changed(self, known_files: dict[str, KnownFile]) -> None:
-        room, count = BATCH, 0
+        room, count = BATCH_SIZE, 0
         for file in self._files.sessions:
             previous = known_files.get(file.path)
             if file.path in self.failed or (previous and previous.mark == file.mark):

@@ -18,15 +18,15 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from bot.domain.card import LEAST_PART, SessionHit, SessionOutline, SessionPassage
+from bot.domain.card import MIN_QUERY_SHARE, SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
 from bot.index.impacts import LEVELS, heaviest, idf
-from bot.local_cache.database import SESSIONS, is_damage, open_database, raise_unusable, remove
+from bot.local_cache.database import SESSIONS_SCHEMA, is_damage, open_database, raise_unusable, remove
 from bot.local_cache.local_memory import ProgressBar, Warn, cache_folder, cache_name, no_progress, no_warning
 from bot.local_cache.session_excerpts import excerpt
 from bot.local_cache.session_owners import own_sessions
 from bot.local_cache.session_sources import SessionSources, session_sources
-from bot.local_cache.session_subjects import FIRST_PROMPT, sessions_about
+from bot.local_cache.session_subjects import FIRST_PROMPT_SQL, sessions_about
 from bot.local_cache.session_sync import EPOCH, SessionSync, Tick, is_behind, is_unmapped, microseconds
 from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bot.sources.session import Utterance
 
 
-MAX_WORDS = 2_000
+MAX_QUERY_CHARS = 2_000
 """Characters of a query that are used."""
 
 MAX_MESSAGES = 20_000
@@ -48,20 +48,20 @@ MAX_MESSAGES = 20_000
 
 Result = TypeVar("Result")
 
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 MAX_SHOWN = 20
 """Sessions that are listed for an issue or a branch."""
 
 MAX_AFTER_THREADS = 5
 """Sessions that a search of all kinds shows after the threads."""
 
-_READ_FOR_SESSIONS = 50
-_TITLE = 200
+_MAX_PASSAGES = 50
+_MAX_TITLE_CHARS = 200
 _READ_AHEAD = 50
 """Extra hits to read, because a message may occur twice."""
 
 
-_OUTLINES = (
+_OUTLINES_SQL = (
     "SELECT s.number, s.id, min(p.at), max(p.at), count(*), min(p.file) FROM passages p"
     " JOIN sessions s ON s.number = p.session"
 )
@@ -72,7 +72,7 @@ class SessionIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._database = open_database(path, SESSIONS)
+        self._database = open_database(path, SESSIONS_SCHEMA)
 
     def close(self) -> None:
         self._database.close()
@@ -91,15 +91,15 @@ class SessionIndex:
         those without a time.
         """
         with self._replacing_damage():
-            ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
+            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]))
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
     def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
         """Return the best message of each of the best sessions, as found among the best messages of all."""
         best_by_session: dict[str, SessionPassage] = {}
         with self._replacing_damage():
-            ranking = rank_passages(self._database, terms(words[:MAX_WORDS]))
-            for passage in islice(self._passages(ranking, limit, since), _READ_FOR_SESSIONS):
+            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]))
+            for passage in islice(self._passages(ranking, limit, since), _MAX_PASSAGES):
                 best_by_session.setdefault(passage.session, passage)
                 if len(best_by_session) >= limit:
                     break
@@ -116,7 +116,7 @@ class SessionIndex:
         earliest = -1 if since is None else microseconds(since)
         with self._replacing_damage():
             rows = self._database.execute(
-                f"{_OUTLINES} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
+                f"{_OUTLINES_SQL} GROUP BY p.session HAVING coalesce(max(p.at), 0) > ?"
                 " ORDER BY coalesce(max(p.at), 0) DESC, s.id",
                 (earliest - 1,),
             )
@@ -125,7 +125,7 @@ class SessionIndex:
     def outline(self, id: str) -> SessionOutline | None:
         """Return a session without its messages; None if it is unknown."""
         with self._replacing_damage():
-            row = self._database.execute(f"{_OUTLINES} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
+            row = self._database.execute(f"{_OUTLINES_SQL} WHERE s.id = ? GROUP BY p.session", (id,)).fetchone()
             return self._outline(row) if row else None
 
     def find_by_subject(self, numbers: Sequence[int], repo: str, branch: str = "") -> list[SessionOutline]:
@@ -139,7 +139,7 @@ class SessionIndex:
                 paths.setdefault(subject.session, subject.path)
             outlines = []
             for session, why in reasons.items():
-                row = self._database.execute(f"{_OUTLINES} WHERE s.number = ?", (session,)).fetchone()
+                row = self._database.execute(f"{_OUTLINES_SQL} WHERE s.number = ?", (session,)).fetchone()
                 outlines.append(self._outline(row)._replace(path=paths[session], why=tuple(why)))
         return sorted(outlines, key=lambda outline: (outline.ended or EPOCH, outline.id), reverse=True)
 
@@ -209,7 +209,7 @@ class SessionIndex:
     def _start_over(self) -> None:
         self._database.close()
         remove(self._path)
-        self._database = open_database(self._path, SESSIONS)
+        self._database = open_database(self._path, SESSIONS_SCHEMA)
 
     @contextmanager
     def _replacing_damage(self) -> Iterator[None]:
@@ -247,7 +247,7 @@ class SessionIndex:
     def _outline(self, row: tuple[int, str, int | None, int | None, int, int]) -> SessionOutline:
         number, name, begun, ended, count, file = row
         path, issue = self._database.execute("SELECT path, issue FROM files WHERE number = ?", (file,)).fetchone()
-        prompt = self._database.execute(FIRST_PROMPT, (_TITLE, number)).fetchone()
+        prompt = self._database.execute(FIRST_PROMPT_SQL, (_MAX_TITLE_CHARS, number)).fetchone()
         files = self._database.execute(
             "SELECT DISTINCT t.files FROM passages p JOIN texts t ON t.number = p.number"
             " WHERE p.session = ? AND t.files != ''",
@@ -274,7 +274,7 @@ def _to_datetime(number: int | None) -> datetime | None:
 
 def _strip_html_comments(text: str) -> str:
     """Remove HTML comments, which are invisible, before the text is cut."""
-    return _HIDDEN.sub("", text) if "<!--" in text else text
+    return _HTML_COMMENT.sub("", text) if "<!--" in text else text
 
 
 # -- ranking ---------------------------------------------------------------------------------------------------------
@@ -282,10 +282,10 @@ def _strip_html_comments(text: str) -> str:
 K1, B = 1.2, 0.5
 """Saturation, and how much length counts: messages of sessions are short or long for no particular reason."""
 
-USUAL_LENGTH = 60
+TYPICAL_LENGTH = 60
 """Terms in a typical message."""
 
-_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
+_LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
 class PassageRanking(NamedTuple):
@@ -306,20 +306,20 @@ def rank_passages(database: sqlite3.Connection, query_terms: Sequence[str]) -> P
     parts: dict[int, float] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(query_terms, 1.0)):
-        found = database.execute(_OCCURRENCES, (term,)).fetchall()
+        found = database.execute(_OCCURRENCES_SQL, (term,)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
         for passage, count, length in found:
             gain = weight * _saturate(count, length) * (K1 + 1)
             scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
     total_weight = sum(rarity.values())
-    minimum = LEAST_PART * total_weight * (1 - 1e-9)
+    minimum = MIN_QUERY_SHARE * total_weight * (1 - 1e-9)
     kept = {passage: min(1.0, part / total_weight) for passage, part in parts.items() if part >= minimum}
     found = sorted(((passage, scores[passage]) for passage in kept), key=lambda one: (-one[1], one[0]))
     return PassageRanking(tuple(found), rarity, kept)
 
 
-_OCCURRENCES = (
+_OCCURRENCES_SQL = (
     "SELECT o.doc, count(*), p.length FROM occurrences o CROSS JOIN passages p ON p.number = o.doc"
     " WHERE o.term = ? GROUP BY o.doc"
 )
@@ -328,8 +328,8 @@ _OCCURRENCES = (
 @lru_cache(1 << 16)
 def _saturate(count: int, length: int) -> float:
     """The frequency component of BM25, rounded to the nearest level."""
-    frequency = count * (1 / (1 - B + B * length / USUAL_LENGTH))
-    return LEVELS[1 + bisect_left(_BOUNDS, frequency / (K1 + frequency))]
+    frequency = count * (1 / (1 - B + B * length / TYPICAL_LENGTH))
+    return LEVELS[1 + bisect_left(_LEVEL_BOUNDS, frequency / (K1 + frequency))]
 
 
 @contextmanager
@@ -359,7 +359,7 @@ def open_session_index(
     patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *typed]
     usual = ["the usual folders"] if sources.folders else []
     name = cache_name("\n".join([str(folder), *patterns, *usual, local_key()]))  # stored times depend on the zone
-    version = SESSIONS.format.replace(" ", "-")  # other versions use other files
+    version = SESSIONS_SCHEMA.format.replace(" ", "-")  # other versions use other files
     logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
         files = find_sessions(patterns, str(folder))

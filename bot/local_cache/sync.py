@@ -26,7 +26,7 @@ from bot.index.impacts import LEVELS
 from bot.index.protocol import IndexSegment
 from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS, fact, note, open_database, remove, writing
+from bot.local_cache.database import CARDS_SCHEMA, fact, note, open_database, remove, writing
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, LocalMemory, ProgressBar, no_progress
 from bot.memory.branch_store import CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
@@ -78,23 +78,23 @@ def _fetch(url: str, branch: str, cache: Path, progress: ProgressBar) -> str:
                 f"there is no branch {branch!r} at {url}: the Action creates it on its first run"
                 " (docs/getting-started.md); to use a folder instead, give --store"
             )
-        database = open_database(cache / CACHE_FILE, CARDS)
+        database = open_database(cache / CACHE_FILE, CARDS_SCHEMA)
         is_current = fact(database, "stamp") == snapshot.revision and fact(database, "analyser") == ANALYSER_VERSION
         database.close()
         if not is_current:
             memory = Memory(ReadOnlyStore(store)).open()
             _fill(cache / CACHE_FILE, memory, snapshot.revision, progress).close()
-    with closing(open_database(cache / CACHE_FILE, CARDS)) as database:
+    with closing(open_database(cache / CACHE_FILE, CARDS_SCHEMA)) as database:
         note(database, "fetched", datetime.now(UTC).isoformat())
     return ""
 
 
 def _fill(path: Path, memory: Memory, stamp: str, progress: ProgressBar) -> LocalCache:
-    database = open_database(path, CARDS)
+    database = open_database(path, CARDS_SCHEMA)
     if fact(database, "analyser") not in ("", ANALYSER_VERSION):
         database.close()
         remove(path)
-        database = open_database(path, CARDS)
+        database = open_database(path, CARDS_SCHEMA)
     try:
         with progress("Reading the memory", steps(memory)) as tick:
             fill_cache(database, memory, stamp, tick)

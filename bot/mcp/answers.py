@@ -32,11 +32,11 @@ from bot.questions.requests import (
     WorkRequest,
 )
 from bot.questions.search import search_memory
-from bot.questions.thread import INDENT, MAX_ANSWER, author_label, indent, limit_size, read_thread, visible_data
+from bot.questions.thread import INDENT, MAX_ANSWER_CHARS, author_label, indent, limit_size, read_thread, visible_data
 from bot.questions.views import (
-    RELATED,
-    RELATED_PAGE,
-    WORK,
+    PAGE_FIELDS,
+    RELATED_FIELDS,
+    WORK_SECTIONS,
     Row,
     citation,
     linked_rows,
@@ -50,14 +50,14 @@ from bot.questions.views import (
     work_rows,
 )
 
-SEARCHED = "issues, pull requests and pages"
-TITLE, SENTENCE, SUMMARY = 160, 240, 300
-DECISIONS, FILES, REASONS = 3, 6, 4
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+SEARCHED_KINDS = "issues, pull requests and pages"
+MAX_TITLE, MAX_SENTENCE, MAX_SUMMARY = 160, 240, 300
+MAX_DECISIONS, MAX_FILES, MAX_REASONS = 3, 6, 4
+_TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 
 def answer_to(tools: ToolContext, request: object) -> ToolAnswer:
-    return _ANSWERS[type(request)](tools, request)
+    return _HANDLERS[type(request)](tools, request)
 
 
 def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
@@ -131,7 +131,7 @@ def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 def _session_passages_text(passages: Sequence[Row]) -> str:
     lines = "".join(
         f"\nsession {_short_line(each['session_id'])} ({_short_line(each['type'])}, {each['timestamp'][:10]})\n"
-        f"{INDENT}{quote(each['content'], SUMMARY)}\n"
+        f"{INDENT}{quote(each['content'], MAX_SUMMARY)}\n"
         for each in passages
     )
     return f"\nSaid in sessions on this machine:\n{lines}" if lines else ""
@@ -164,7 +164,7 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
 
 
 def _hits_answer(data: Row, about: str, limit: int) -> ToolAnswer:
-    searched, signals = f"{data['searched']} {SEARCHED}", _signals_text(data)
+    searched, signals = f"{data['searched']} {SEARCHED_KINDS}", _signals_text(data)
     if data["nothing_relevant"]:
         messages = f"{data['searched_messages']} of their messages"
         return _answer(f"Nothing relevant {about}: {searched} and {messages} searched.{signals}", data)
@@ -194,12 +194,12 @@ def _answer_work(tools: ToolContext, request: WorkRequest) -> ToolAnswer:
         results = find_for_work(request, memory.local_cache, sessions_about_work(memory, request.worktree))
         fields = work_rows(results, memory.home) | {"used": list(results.used), "unused": list(results.unused)}
         data = _memory_data(tools, memory, fields, found=results.is_relevant)
-    sections = ((section.title_for_agents, data[name]) for name, section in WORK.items())
+    sections = ((section.title_for_agents, data[name]) for name, section in WORK_SECTIONS.items())
     body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows) + _sessions_text(data)
     line = (
         "What the memory has on the work at hand." if results.is_relevant else "Nothing relevant to the work at hand."
     )
-    return _answer(f"{line} {data['searched']} {SEARCHED} searched.{_signals_text(data)}", data, body)
+    return _answer(f"{line} {data['searched']} {SEARCHED_KINDS} searched.{_signals_text(data)}", data, body)
 
 
 def _signals_text(data: Mapping[str, Any]) -> str:
@@ -234,7 +234,7 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
 
 def _sessions_text(data: Row) -> str:
     lines = "".join(
-        f"session {_short_line(each['id'])} ({_short_line(session_facts(each))}) {quote(each['title'], TITLE)}\n"
+        f"session {_short_line(each['id'])} ({_short_line(session_facts(each))}) {quote(each['title'], MAX_TITLE)}\n"
         for each in data["sessions"]
     )
     return f"\nSessions that worked on it:\n{lines}" if lines else ""
@@ -256,8 +256,8 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
             answer = issue_context(request, thread, threads_of(memory, sessions, number), service)
         fields = _thread_fields(memory, thread) | {
             "sessions": session_rows(sessions),
-            "related": [row_of(RELATED, each) for each in answer.related],
-            "pages": [row_of(RELATED_PAGE, each) for each in answer.context.pages],
+            "related": [row_of(RELATED_FIELDS, each) for each in answer.related],
+            "pages": [row_of(PAGE_FIELDS, each) for each in answer.context.pages],
             "elsewhere": list(answer.context.elsewhere),
             "quoted": answer.quoted,
             "omitted": answer.omitted,
@@ -265,7 +265,7 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
         data = _memory_data(tools, memory, fields, found=bool(answer.quoted or sessions))
     head, decided = _title_line(data["thread"]), _decisions_text(data["thread"]) + _sessions_text(data)
     if data["nothing_relevant"]:
-        return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED} searched.", data, decided)
+        return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED_KINDS} searched.", data, decided)
     return _answer(head, data, f"{decided}\n{data['quoted']}")
 
 
@@ -281,7 +281,7 @@ def _answer_draft(tools: ToolContext, request: DraftRequest) -> ToolAnswer:
     return _answer("The bot would write this comment:", data, f"\n{indent(draft.comment)}")
 
 
-_ANSWERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
+_HANDLERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
     WordSearch: _search,
     OrganisationRequest: _search_organisation,
     SmartSearch: _smart_search,
@@ -296,7 +296,7 @@ def _no_such_thread(tools: ToolContext, memory: LocalMemory, name: str, **fields
     """The thread is unknown: an answer, not an error, as the memory may be older than the thread."""
     unknown = {"found": False, "thread": {}, "sessions": [], "omitted": 0}
     data = _memory_data(tools, memory, unknown | fields, found=False)
-    return _answer(f"No record of {name} among {data['searched']} {SEARCHED}.", data)
+    return _answer(f"No record of {name} among {data['searched']} {SEARCHED_KINDS}.", data)
 
 
 def _thread_fields(memory: LocalMemory, thread: Thread) -> Row:
@@ -322,7 +322,7 @@ def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ())
 
 def ago(seconds: float) -> str:
     """An age in the largest unit that fits: ``3 hours ago``."""
-    for size, name in _UNITS:
+    for size, name in _TIME_UNITS:
         if seconds >= size:
             return f"{count(int(seconds // size), name)} ago"
     return "less than a minute ago"
@@ -331,16 +331,16 @@ def ago(seconds: float) -> str:
 def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
     notes = "".join(f"Note: {_short_line(note)}\n" for note in data["notes"])
     text = f"{line}\n{notes}{DATA_NOTICE if body else ''}\n{body}".rstrip() + "\n"
-    return ToolAnswer(data, truncate(text, MAX_ANSWER))
+    return ToolAnswer(data, truncate(text, MAX_ANSWER_CHARS))
 
 
-def quote(text: str, most: int = SENTENCE) -> str:
+def quote(text: str, most: int = MAX_SENTENCE) -> str:
     """The text on one line in quotation marks, with inner ones escaped."""
     return json.dumps(truncate(one_line(visible(text)), most), ensure_ascii=False)
 
 
 def _short_line(text: str) -> str:
-    return truncate(one_line(visible(text)), SUMMARY)
+    return truncate(one_line(visible(text)), MAX_SUMMARY)
 
 
 def _rows_text(rows: Sequence[Row]) -> str:
@@ -350,15 +350,15 @@ def _rows_text(rows: Sequence[Row]) -> str:
 def _row_lines(row: Row) -> Iterator[str]:
     yield _title_line(row)
     if row.get("why"):
-        yield f"{INDENT}found because: {_short_line('; '.join(row['why'][:REASONS]))}"
+        yield f"{INDENT}found because: {_short_line('; '.join(row['why'][:MAX_REASONS]))}"
     if ending := _ending_text(row):
         yield f"{INDENT}ended: {ending}"
     elif row["summary"]:
-        yield f"{INDENT}summary: {quote(row['summary'], SUMMARY)}"
-    yield from (f"{INDENT}{_decision_line(entry)}" for entry in row["decisions"][:DECISIONS])
+        yield f"{INDENT}summary: {quote(row['summary'], MAX_SUMMARY)}"
+    yield from (f"{INDENT}{_decision_line(entry)}" for entry in row["decisions"][:MAX_DECISIONS])
     yield from (f"{INDENT}{line}" for entry in row.get("passages", ()) for line in _passage_lines(entry))
     if row["files"]:
-        yield f"{INDENT}files: {_short_line(', '.join(row['files'][:FILES]))}"
+        yield f"{INDENT}files: {_short_line(', '.join(row['files'][:MAX_FILES]))}"
     if row["url"]:
         yield f"{INDENT}{row['url']}"
 
@@ -367,7 +367,7 @@ def _title_line(row: Row) -> str:
     """The first line of a thread: how to cite it, what it is, its title."""
     kind = Kind(row["kind"])
     state = f"{row['state']} {kind.traits.noun}" if kind.is_on_github else kind.traits.noun
-    return f"{_short_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], TITLE)}"
+    return f"{_short_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], MAX_TITLE)}"
 
 
 def _ending_text(row: Row) -> str:

@@ -19,28 +19,38 @@ from mcp.shared.exceptions import MCPError
 from bot import __version__
 from bot.comment.clean_text import one_line, truncate
 from bot.errors import PrecedentError, UserError, bug_report
-from bot.mcp.tools import ANSWERS, CITING, INSTRUCTIONS, MAX_QUOTED, TITLES, TOOLS, ToolAnswer, ToolContext, refusal
+from bot.mcp.tools import (
+    ANSWER_SCHEMAS,
+    CITATION_RULE,
+    INSTRUCTIONS,
+    MAX_QUOTED,
+    TOOL_TITLES,
+    TOOLS,
+    ToolAnswer,
+    ToolContext,
+    refusal,
+)
 
-AT_ONCE = 4
+MAX_CONCURRENT_CALLS = 4
 """Calls answered at the same time; others wait."""
 
 MAX_ERROR = 500
 """Characters of an error."""
 
-_READS_ONLY = types.ToolAnnotations(
+_READ_ONLY = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 
 
 def _make_tool(run: Any) -> Tool:
-    description = " ".join([*run.__doc__.split(), CITING])
+    description = " ".join([*run.__doc__.split(), CITATION_RULE])
     return Tool.from_function(
-        run, title=TITLES[run.__name__], description=description, context_kwarg="tools",
-        annotations=_READS_ONLY, structured_output=False,
+        run, title=TOOL_TITLES[run.__name__], description=description, context_kwarg="tools",
+        annotations=_READ_ONLY, structured_output=False,
     )  # fmt: skip
 
 
-OFFERED = {run.__name__: _make_tool(run) for run in TOOLS}
+TOOLS_BY_NAME = {run.__name__: _make_tool(run) for run in TOOLS}
 
 
 def serve(context: ToolContext, wire: BinaryIO) -> None:
@@ -57,14 +67,16 @@ async def _serve(context: ToolContext, wire: BinaryIO) -> None:
 
 def server_of(context: ToolContext) -> Server[Any]:
     """The server with its tools. Calls run in threads, so that the server stays responsive."""
-    limiter = anyio.CapacityLimiter(AT_ONCE)
+    limiter = anyio.CapacityLimiter(MAX_CONCURRENT_CALLS)
 
     async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[describe_tool(tool) for tool in OFFERED.values()])
+        return types.ListToolsResult(tools=[describe_tool(tool) for tool in TOOLS_BY_NAME.values()])
 
     async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if params.name not in OFFERED:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool of this name: the tools are {', '.join(OFFERED)}")
+        if params.name not in TOOLS_BY_NAME:
+            raise MCPError(
+                types.INVALID_PARAMS, f"there is no tool of this name: the tools are {', '.join(TOOLS_BY_NAME)}"
+            )
         call = partial(answer, context, params.name, params.arguments or {})
         return _call_result(await run_sync(call, abandon_on_cancel=True, limiter=limiter))
 
@@ -86,14 +98,14 @@ def describe_tool(tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.parameters | {"additionalProperties": False},
-        output_schema=ANSWERS[tool.name],
+        output_schema=ANSWER_SCHEMAS[tool.name],
         annotations=tool.annotations,
     )
 
 
 def answer(context: ToolContext, name: str, arguments: Mapping[str, object]) -> ToolAnswer:
     """Run a tool. Never raises: any error becomes a failed answer."""
-    tool = OFFERED[name]
+    tool = TOOLS_BY_NAME[name]
     try:
         request = tool.fn(context, **checked_arguments(tool, arguments))
         from bot.mcp.answers import answer_to  # loaded on the first call, so that a session starts faster

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
-from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGE_PARTS, MESSAGES, PARTS, Manifest, decode_manifest
+from bot.memory.manifest import (
+    INDEX_FOLDER,
+    INDEX_PARTS_FOLDER,
+    MANIFEST_PATH,
+    MESSAGE_FOLDER,
+    MESSAGE_PARTS_FOLDER,
+    Manifest,
+    decode_manifest,
+)
 from bot.memory.model_store import MODEL_FOLDER
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
@@ -31,12 +39,12 @@ Value = TypeVar("Value")
 _DAMAGED = b"\0"
 """Stands for a file that cannot be read. None of our files has this content."""
 
-CHUNK = 1_000
+CHUNK_SIZE = 1_000
 """Files read at a time when all are read."""
 
-_STORED: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
-_INDEXES = (INDEX, PARTS, MESSAGES, MESSAGE_PARTS)
-_OURS = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
+_STORED_SHARDS: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
+_INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
+_OWN_NAMES = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:
@@ -119,8 +127,8 @@ class BaseState:
     def all_values(self, schema: StoredShard[Value]) -> dict[ThreadId, Value]:
         paths = schema.select_paths(self.snapshot.paths(schema.folder))
         result: dict[ThreadId, Value] = {}
-        for start in range(0, len(paths), CHUNK):
-            for path, data in self.read(paths[start : start + CHUNK]).items():
+        for start in range(0, len(paths), CHUNK_SIZE):
+            for path, data in self.read(paths[start : start + CHUNK_SIZE]).items():
                 result |= self._parse(schema, path, data)
         return result
 
@@ -130,15 +138,15 @@ class BaseState:
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
         """All shards of digests with their paths, as stored."""
         paths = self.digest_paths()
-        for start in range(0, len(paths), CHUNK):
-            yield from sorted(self.contents(paths[start : start + CHUNK]).items())
+        for start in range(0, len(paths), CHUNK_SIZE):
+            yield from sorted(self.contents(paths[start : start + CHUNK_SIZE]).items())
 
     def recheck(self, damaged_paths: Iterable[str]) -> None:
         """Read files that were damaged in an earlier state, and note those that still are."""
         for path, data in self.read(damaged_paths).items():
             if sorted_record_paths([path]):
                 self.decode(path, data)
-            for schema in _STORED:
+            for schema in _STORED_SHARDS:
                 if schema.select_paths([path]):
                     self._parse(schema, path, data)
 
@@ -208,7 +216,7 @@ class BaseState:
 
     def _refuse_other_branch(self) -> None:
         """Never write to or squash a branch that contains something else."""
-        foreign = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OURS), "")
+        foreign = next((path for path in self.snapshot.paths("") if path.partition("/")[0] not in _OWN_NAMES), "")
         if foreign:
             raise StoreError(
                 f"the place for the memory has {foreign[:80]!r} but no memory: choose another branch or folder"

@@ -19,8 +19,8 @@ from typing import Self
 
 from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
-    MAX_CHECKOUT,
-    MAX_FILE,
+    MAX_CHECKOUT_BYTES,
+    MAX_FILE_BYTES,
     check_folder,
     check_path,
     check_paths,
@@ -35,7 +35,7 @@ from bot.git.objects import Commit
 from bot.git.remote import OwnRemote, Remote, as_remote, checked_branch
 from bot.git.repository import (
     FILE_MODE,
-    TIP,
+    TIP_REF,
     Blob,
     Changes,
     CommitDraft,
@@ -46,18 +46,18 @@ from bot.git.repository import (
     drop_unchanged,
     import_stream,
 )
-from bot.memory.paths import CLONE
+from bot.memory.paths import CLONE_FOLDER
 from bot.memory.store import Edits, Snapshot, check_flat, relative_to
 
 _LOG = logging.getLogger(__name__)
-_FILTER = "blob:none"
-_TEMPORARY = "precedent-"
+_BLOB_FILTER = "blob:none"
+_TEMP_PREFIX = "precedent-"
 
-_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
+_REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """Errors that a fresh clone would not fix."""
 
-_COUNTS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
-_PAST = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
+_COUNT_TRAILERS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
+_EPOCH_TRAILER = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Growth:
     @classmethod
     def of(cls, message: str) -> Growth:
         """Parse the trailers of a commit's message; all zero if it has none."""
-        counts = {name: int(number) for name, number in _COUNTS.findall(message)}
-        past = _PAST.search(message)
+        counts = {name: int(number) for name, number in _COUNT_TRAILERS.findall(message)}
+        past = _EPOCH_TRAILER.search(message)
         return cls(counts.get("Commits", 0), counts.get("Bytes", 0), past[1] if past else "")
 
     def with_trailers(self, message: str) -> str:
@@ -102,7 +102,9 @@ class BranchSnapshot:
             raise UnreadableFile(_describe_odd(irregular[0], wanted[irregular[0]]), irregular)
         contents = dict(self._store.contents(entry.oid for entry in wanted.values()))
         if large := [path for path, entry in wanted.items() if entry.oid not in contents]:
-            raise UnreadableFile(f"{large[0]} on the branch has more than {MAX_FILE:,} bytes; remove it there", large)
+            raise UnreadableFile(
+                f"{large[0]} on the branch has more than {MAX_FILE_BYTES:,} bytes; remove it there", large
+            )
         return {path: contents[entry.oid] for path, entry in wanted.items()}
 
     def paths(self, prefix: str) -> list[str]:
@@ -148,7 +150,7 @@ class BranchStore:
         self._limit = Growth(squash_after, squash_bytes)
         self._keep = keep
         self._folder = _make_temporary_folder(keep)
-        self._git = Git((keep or self._folder) / CLONE, as_remote(url, token))
+        self._git = Git((keep or self._folder) / CLONE_FOLDER, as_remote(url, token))
         if keep and self._git.exists():
             self._git.tidy()
         self._newest: BranchSnapshot | None = None
@@ -199,18 +201,18 @@ class BranchStore:
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these blobs, except those of more than MAX_FILE bytes. Missing ones are fetched together."""
+        """The contents of these blobs, except those of more than MAX_FILE_BYTES. Missing ones are fetched together."""
         distinct = list(dict.fromkeys(oids))
         self._fetch_missing(distinct)
-        return dict(self._git.objects.read(distinct, MAX_FILE)) if distinct else {}
+        return dict(self._git.objects.read(distinct, MAX_FILE_BYTES)) if distinct else {}
 
     def write_checkout(self, names: dict[str, list[str]]) -> Path:
         """Write these blobs (id → file names) to a new folder; missing ones are fetched together.
 
-        Files that do not fit into MAX_CHECKOUT bytes are left out and count as damaged: ours are never that large.
+        Files that do not fit into MAX_CHECKOUT_BYTES are left out and count as damaged: ours are never that large.
         """
         self._fetch_missing(names)
-        remaining = MAX_CHECKOUT
+        remaining = MAX_CHECKOUT_BYTES
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
             for oid, content in self._git.objects.read(names):
@@ -240,7 +242,7 @@ class BranchStore:
 
     def _may_be_damage(self, error: GitError) -> bool:
         """Whether cloning again may help."""
-        is_damage = self._keep is not None and not isinstance(error, _REMOTE)
+        is_damage = self._keep is not None and not isinstance(error, _REMOTE_ERRORS)
         if is_damage:
             _LOG.warning("a kept clone was damaged; cloning it again: %s", error)
         return is_damage
@@ -252,7 +254,7 @@ class BranchStore:
         if not self._git.exists():
             self._git.init()
         try:
-            if not self._git.fetch_tip(self._ref, [_FILTER]):
+            if not self._git.fetch_tip(self._ref, [_BLOB_FILTER]):
                 _LOG.warning("the server does not support partial clones: the whole tip of the branch was fetched")
         except RefMissing:
             if self._keep:
@@ -262,7 +264,7 @@ class BranchStore:
         return self._at_tip()
 
     def _at_tip(self) -> BranchSnapshot:
-        commit = self._git.objects.commit(TIP)
+        commit = self._git.objects.commit(TIP_REF)
         return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
 
     def _clone_past(self) -> str | None:
@@ -270,20 +272,20 @@ class BranchStore:
         if self._keep is None or not self._git.exists():
             return None
         try:
-            return Growth.of(self._git.objects.commit(TIP).message).epoch
+            return Growth.of(self._git.objects.commit(TIP_REF).message).epoch
         except GitError:
             return None
 
     def _remove_clone(self) -> None:
         self._git.close()
         if self._keep:
-            shutil.rmtree(self._keep / CLONE, ignore_errors=True)
+            shutil.rmtree(self._keep / CLONE_FOLDER, ignore_errors=True)
 
     def _fetch_missing(self, oids: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(oids))
         absent = self._git.objects.absent(distinct) if distinct else []
         if absent:
-            self._git.fetch_objects(absent, _FILTER)
+            self._git.fetch_objects(absent, _BLOB_FILTER)
 
     def _push_changes(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
         """Push a commit and return it. A squash that the server's rules forbid is postponed until the limits are
@@ -309,7 +311,7 @@ class BranchStore:
         try:
             self._git.push(made.oid, self._ref, lease=lease)
         except GitError as error:
-            if isinstance(error, _REMOTE):
+            if isinstance(error, _REMOTE_ERRORS):
                 raise
             self._check_tip(error, lease or draft.parent, made.oid)
         self._has_squashed |= bool(lease)
@@ -331,9 +333,9 @@ def _make_temporary_folder(keep: Path | None) -> Path:
     with on_disk("make a temporary folder"):
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
-            for leftover in keep.glob(f"{_TEMPORARY}*"):
+            for leftover in keep.glob(f"{_TEMP_PREFIX}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=keep))
+        return Path(tempfile.mkdtemp(prefix=_TEMP_PREFIX, dir=keep))
 
 
 def _describe_odd(path: str, entry: TreeEntry) -> str:
@@ -348,11 +350,11 @@ def _is_foreign(path: str, entry: TreeEntry, folder: str) -> bool:
 
 # -- a clone that is kept ----------------------------------------------------------------------------------------------
 
-_MOST_PACKS = 40
+_MAX_PACKS = 40
 """Fetches after which the branch is cloned again, as each leaves a pack. A clone is one commit, and small."""
 
-_PATIENCE = 60.0
-_FRESH = "fresh.git"
+_LOCK_TIMEOUT = 60.0
+_FRESH_CLONE = "fresh.git"
 
 
 class CachedBranch(BranchStore):
@@ -362,10 +364,10 @@ class CachedBranch(BranchStore):
     """
 
     def __init__(self, remote: OwnRemote, branch: str, keep: Path, *, fetches: bool) -> None:
-        if fetches and len(list((keep / CLONE / "objects" / "pack").glob("*.pack"))) > _MOST_PACKS:
-            shutil.rmtree(keep / CLONE, ignore_errors=True)
+        if fetches and len(list((keep / CLONE_FOLDER / "objects" / "pack").glob("*.pack"))) > _MAX_PACKS:
+            shutil.rmtree(keep / CLONE_FOLDER, ignore_errors=True)
         super().__init__(remote, branch, keep=keep)
-        self._fetches, self._remote, self._clone = fetches, remote, keep / CLONE
+        self._fetches, self._remote, self._clone = fetches, remote, keep / CLONE_FOLDER
 
     def _may_be_damage(self, _: GitError) -> bool:
         """Assume damage: only another clone shows whether this one was damaged or the remote failed."""
@@ -373,7 +375,7 @@ class CachedBranch(BranchStore):
 
     def _clone_again(self) -> None:
         """Keep the old clone until the new one has been fetched."""
-        fresh = self._clone.with_name(_FRESH)
+        fresh = self._clone.with_name(_FRESH_CLONE)
         shutil.rmtree(fresh, ignore_errors=True)
         with Git(fresh, self._remote) as git:
             git.init()
@@ -407,7 +409,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         ) from error
     try:
         try:
-            is_ours = lock_within(descriptor, fcntl.LOCK_EX, _PATIENCE)
+            is_ours = lock_within(descriptor, fcntl.LOCK_EX, _LOCK_TIMEOUT)
         except OSError as error:
             trouble = f"{folder} cannot be locked: {error.strerror}"
             raise StoreError(trouble, "set XDG_CACHE_HOME to a folder on this machine") from error
@@ -440,5 +442,5 @@ def read_tip(url: str | Remote, branch: str) -> Tip | None:
                 git.fetch_tip(ref, ["tree:0", "blob:none"])
             except RefMissing:
                 return None
-            commit = git.objects.commit(TIP)
+            commit = git.objects.commit(TIP_REF)
         return Tip(commit.oid, commit.at, Growth.of(commit.message))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
-    MAX_CHECKOUT,
+    MAX_CHECKOUT_BYTES,
     MAX_DEPTH,
     MAX_FILES,
     check_folder,
@@ -37,23 +37,23 @@ from bot.files import (
 from bot.git.checkout import CheckoutGit, NoAnswer, find_top
 from bot.memory.store import Edits, Snapshot, check_flat, relative_to
 
-FOLDER = ".store"
-_LOCK = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+STORE_FOLDER = ".store"
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,14}", re.ASCII)
-_MOST_REVISION = 15
-_MOST_PLAN = 32_000_000
-"""Most bytes in a plan of MAX_FILES files."""
+_MAX_REVISION_BYTES = 15
+_MAX_PLAN_BYTES = 32_000_000
+"""Maximum size of a plan of MAX_FILES files."""
 
-_HIDDEN = frozenset({FOLDER, ".git"})
-_KEPT = 32
-_PATIENCE = 60.0
+_HIDDEN = frozenset({STORE_FOLDER, ".git"})
+_KEPT_REVISIONS = 32
+_LOCK_TIMEOUT = 60.0
 
 
 class Journal:
     """The journal of the store in ``root``. Callers hold `lock` around everything else."""
 
     def __init__(self, root: Path, *, leaves_traces: bool = True) -> None:
-        self._root, self._folder = root, root / FOLDER
+        self._root, self._folder = root, root / STORE_FOLDER
         self._changes = self._folder / "changes"
         self._leaves_traces = leaves_traces
 
@@ -70,7 +70,7 @@ class Journal:
             return
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._folder / "lock", _LOCK, 0o666)
+            descriptor = os.open(self._folder / "lock", _LOCK_FLAGS, 0o666)
         except OSError:
             if exclusive:
                 with on_disk(f"write in {self._root}"):
@@ -78,7 +78,7 @@ class Journal:
             yield
             return
         try:
-            if not lock_within(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, _PATIENCE):
+            if not lock_within(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, _LOCK_TIMEOUT):
                 raise StoreError(f"another program keeps {self._root} locked; let it finish, then try again")
             yield
         finally:
@@ -86,9 +86,11 @@ class Journal:
 
     def revision(self) -> int | None:
         """The number of the newest state: 0 for files that this store never wrote, None if there are no files."""
-        stored = read_regular(self._folder / "revision", _MOST_REVISION)
+        stored = read_regular(self._folder / "revision", _MAX_REVISION_BYTES)
         if stored is None:
-            return 0 if self._root.is_dir() and any(entry.name != FOLDER for entry in self._root.iterdir()) else None
+            return (
+                0 if self._root.is_dir() and any(entry.name != STORE_FOLDER for entry in self._root.iterdir()) else None
+            )
         if not _NUMBER.fullmatch(os.fsdecode(stored)):
             raise StoreError(f"cannot tell the revision of {self._root}; remove {self._folder}")
         return int(stored)
@@ -167,7 +169,7 @@ class Journal:
                 self._prune(target.parent)
         replace(self._folder / "revision", b"%d" % number)
         for old_number in self._numbers():
-            if old_number <= number - _KEPT:
+            if old_number <= number - _KEPT_REVISIONS:
                 _remove(self._changes / str(old_number))
 
     def _prune(self, folder: Path) -> None:
@@ -182,7 +184,7 @@ class Journal:
         for folder in (write_folder, write_folder / "new", write_folder / "old"):
             self._refuse_unless(folder, stat.S_IFDIR)
         try:
-            plan = json.loads(read_regular(write_folder / "plan.json", _MOST_PLAN) or b"")
+            plan = json.loads(read_regular(write_folder / "plan.json", _MAX_PLAN_BYTES) or b"")
             steps = {check_path(path): brings is True for path, brings in plan}
         except (ValueError, TypeError, AttributeError, RecursionError, StoreError) as error:
             raise StoreError(f"{write_folder / 'plan.json'} is damaged ({error!s:.120}); {self._remedy}") from error
@@ -215,7 +217,7 @@ class Journal:
         if top is None:
             return False
         try:
-            return bool(CheckoutGit(top).run("ls-files", "-z", "--", str(self._root.resolve() / FOLDER)).stdout)
+            return bool(CheckoutGit(top).run("ls-files", "-z", "--", str(self._root.resolve() / STORE_FOLDER)).stdout)
         except NoAnswer:
             return False
 
@@ -287,7 +289,7 @@ class FolderSnapshot:
         return sorted(path for path, is_file in entries if not is_file or "/" in relative_to(path, folder))
 
     def checkout(self, prefix: str) -> Path:
-        """A folder with copies of the files of ``prefix`` that fit into MAX_CHECKOUT bytes.
+        """A folder with copies of the files of ``prefix`` that fit into MAX_CHECKOUT_BYTES.
 
         Copies, not hard links: a program that writes to a linked file would silently change the store, and copying
         30 MB takes about 15 ms.
@@ -299,7 +301,7 @@ class FolderSnapshot:
             self._checkouts.append(target)
             with self._journal.lock(exclusive=False):
                 self._refuse_foreign(folder)
-                remaining = MAX_CHECKOUT
+                remaining = MAX_CHECKOUT_BYTES
                 for path, file in self._file_paths(names).items():
                     remaining -= copy_regular(file, target / relative_to(path, folder), remaining)
         return target

@@ -9,8 +9,8 @@ from typing import TypeVar
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.index.document import document_of
-from bot.index.protocol import LAYOUT, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
-from bot.memory.manifest import INDEX, PARTS, Manifest
+from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
+from bot.memory.manifest import INDEX_FOLDER, INDEX_PARTS_FOLDER, Manifest
 from bot.memory.model_store import Embedder, Encoder
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits
@@ -27,10 +27,10 @@ class IndexSlot:
     are separate files.
     """
 
-    def __init__(self, state: MemoryState, embedder: Embedder | None = None, sizes: Sizes = USUAL) -> None:
+    def __init__(self, state: MemoryState, embedder: Embedder | None = None, sizes: Sizes = DEFAULT_SIZES) -> None:
         self.state, self._embedder = state, embedder
         self._encoder: Encoder | None = None
-        self._stored = StoredIndex(state.base, INDEX, PARTS, sizes)
+        self._stored = StoredIndex(state.base, INDEX_FOLDER, INDEX_PARTS_FOLDER, sizes)
         self._behind: dict[ThreadId, Record] = {}
         self.was_rebuilt = False
         """Whether this run rebuilt the index from the records."""
@@ -97,7 +97,7 @@ class IndexSlot:
         if not self._stored.has_changed:
             return {}, known
         file_edits, hashes = self._stored.edits(known.index)
-        return file_edits, replace(known, index=hashes, analyser=ANALYSER_VERSION, layout=LAYOUT)
+        return file_edits, replace(known, index=hashes, analyser=ANALYSER_VERSION, layout=LAYOUT_VERSION)
 
     def _document(self, thread: Thread, digest: Digest) -> IndexDocument:
         return document_of(thread, digest, self.encoder.vectors(thread))

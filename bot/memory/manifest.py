@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from bot.domain.changes import (
     FORGET,
-    LARGEST,
-    NOBODY,
+    NOTICES_OFF,
+    TRACKED_NUMBER_LIMIT,
     AnswerRecord,
     DiscussionProgress,
     HistoryProgress,
@@ -40,10 +40,12 @@ FORMATS = {1: "records, digests, answers; and requests, fixes, pages and a layou
 FORMAT = max(FORMATS)
 """What this version writes."""
 
-REMEDY = "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
-NO_FORMAT = "set the branch back to an older commit, or delete it and run a rebuild"
+UPGRADE_HINT = (
+    "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
+)
+RESET_HINT = "set the branch back to an older commit, or delete it and run a rebuild"
 
-_LONGEST = 20
+_MAX_SHOWN_CHARS = 20
 
 
 class ForeignFormat(StoreError):
@@ -58,13 +60,13 @@ def check_format(number: object) -> int:
         if number in FORMATS:
             return number
         if number > FORMAT:
-            raise ForeignFormat(_cause(number, "a newer Precedent wrote"), REMEDY)
-    raise ForeignFormat(_cause(number, "no version of Precedent writes"), NO_FORMAT)
+            raise ForeignFormat(_cause(number, "a newer Precedent wrote"), UPGRADE_HINT)
+    raise ForeignFormat(_cause(number, "no version of Precedent writes"), RESET_HINT)
 
 
 def parse_bounded_int(digits: str) -> int | float:
     """Parse a whole number in JSON. One with too many digits becomes infinite instead of an error."""
-    return int(digits) if len(digits) <= _LONGEST else float("-inf" if digits.startswith("-") else "inf")
+    return int(digits) if len(digits) <= _MAX_SHOWN_CHARS else float("-inf" if digits.startswith("-") else "inf")
 
 
 def _cause(number: object, by: str) -> str:
@@ -73,41 +75,41 @@ def _cause(number: object, by: str) -> str:
 
 def _short(number: object) -> str:
     text = f"{number!a}"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 3]}..."
 
 
 MANIFEST_PATH = "manifest.json"
-INDEX, MESSAGES = "index", "messages"
-PARTS, MESSAGE_PARTS = "index-parts", "messages-parts"
+INDEX_FOLDER, MESSAGE_FOLDER = "index", "messages"
+INDEX_PARTS_FOLDER, MESSAGE_PARTS_FOLDER = "index-parts", "messages-parts"
 """Next to their index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
 
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 MAX_PENDING = 200
-"""Most promised comments that may wait: at five a run they take forty runs."""
+"""Maximum number of promised comments that wait: at five a run they take forty runs."""
 
-WRITTEN_WITHIN = timedelta(hours=24)
+WRITTEN_WINDOW = timedelta(hours=24)
 MAX_WRITTEN = 500
-"""Most moments that are kept: as many comments as the settings may allow in 24 hours."""
+"""Maximum number of moments kept: as many as the settings allow comments in 24 hours."""
 
 MAX_OWED = 2_000
-"""Most comments that wait to be renewed, counted once for each changed thread; the oldest are kept."""
+"""Maximum number of comments that wait to be renewed, counted once for each changed thread; the oldest are kept."""
 
 MAX_UNSEEN = 1_000
-"""Most threads listed as not shown by GitHub; those found last are kept."""
+"""Maximum number of threads listed as not shown by GitHub; those found last are kept."""
 
-MAX_BEHIND = 1_000_000
-"""Most messages in all threads together that the index of messages is behind on."""
+MAX_MESSAGES_BEHIND = 1_000_000
+"""Maximum number of messages, in all threads together, that the index of messages is behind on."""
 
 MAX_UNLINKED = 2_000
-"""Most changed threads that wait to be compared for clusters. Beyond that, all threads are compared again."""
+"""Maximum number of changed threads waiting to be compared for clusters; beyond it, all threads are compared again."""
 
 MAX_SOURCES = 16
-MAX_STATE = 200
-"""Most sources of pages, and most characters in the state of one."""
+MAX_STATE_CHARS = 200
+"""Maximum number of sources of pages, and maximum length of the state of one."""
 
 
-_ALWAYS = frozenset(
+_ALWAYS_STORED = frozenset(
     ("analyser", "cursor", "threads", "tombstones", "pending", "index", "model", "learned_from", "embedder")
 )
 
@@ -162,7 +164,7 @@ class Manifest:
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
     - ``learned_from``: the number of threads from which the word vectors and the ranking were learned; 0 for none.
     - ``embedder``: fingerprint of the downloaded model whose vectors are in the index, empty for none.
-    - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT`).
+    - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT_VERSION`).
     - ``pages``: the state of each source of pages that was read, such as a commit.
     - ``recent``: what people asked for lately on any thread.
     - ``reading``: an unfinished reading of the whole history; ``read_whole``: when the last finished one began.
@@ -202,7 +204,7 @@ class Manifest:
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
-        return sum(moment > now - WRITTEN_WITHIN for moment in self.written)
+        return sum(moment > now - WRITTEN_WINDOW for moment in self.written)
 
     def requests_since(self, moment: datetime) -> tuple[Request, ...]:
         """The requests on any thread since then, oldest first; read from ``recent``, so no file is opened.
@@ -257,9 +259,9 @@ class Manifest:
         return replace(self, pages=pages)
 
     def with_notified(self, until: datetime | None) -> Manifest:
-        """The manifest with reporters notified of releases until then (None: unchanged); NOBODY ends notification."""
+        """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices."""
         latest = max(filter(None, (self.told_until, until)), default=None)
-        return replace(self, told_until=None if until == NOBODY else latest)
+        return replace(self, told_until=None if until == NOTICES_OFF else latest)
 
     def is_behind(self, earlier: Manifest) -> bool:
         """Whether this state did not follow ``earlier``, so that some of what was read until then is missing."""
@@ -288,14 +290,14 @@ class Manifest:
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
         """The manifest with these moments at which comments were promised, up to a day before the newest."""
         written = sorted([*self.written, *moments])
-        kept = [moment for moment in written if moment > max(written) - WRITTEN_WITHIN]
+        kept = [moment for moment in written if moment > max(written) - WRITTEN_WINDOW]
         return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """The canonical bytes of the manifest. Fields added after _ALWAYS are left out while they are empty."""
+    """The canonical bytes of the manifest. Fields added after _ALWAYS_STORED are left out while they are empty."""
     values = {item.name: _plain(getattr(manifest, item.name)) for item in fields(manifest)}
-    kept = {name: value for name, value in values.items() if value or name in _ALWAYS}
+    kept = {name: value for name, value in values.items() if value or name in _ALWAYS_STORED}
     return canonical({"format": FORMAT} | kept)
 
 
@@ -363,7 +365,7 @@ def _parse_pages(value: object) -> dict[str, str]:
     """The states of sources, as far as they can be read. The source of a lost one is read again; the cursor is kept."""
     if not isinstance(value, dict):
         return {}
-    states = [(clean(source)[:MAX_STATE], clean(state)[:MAX_STATE]) for source, state in value.items()]
+    states = [(clean(source)[:MAX_STATE_CHARS], clean(state)[:MAX_STATE_CHARS]) for source, state in value.items()]
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 
@@ -382,7 +384,7 @@ def _parse_request(line: Any) -> Request:
 
 def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
     """``seen`` is a bit for each number from 0, lowest bit first, in base64."""
-    kept = [number for number in reading.seen if number < LARGEST]
+    kept = [number for number in reading.seen if number < TRACKED_NUMBER_LIMIT]
     bits = bytearray(max(kept, default=0) // 8 + 1)
     for number in kept:
         bits[number // 8] |= 1 << number % 8
@@ -393,7 +395,7 @@ def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
 def _parse_reading(value: Any) -> HistoryProgress | None:
     """The unfinished reading; None, so that it starts again, if this cannot be read."""
     try:
-        bits = base64.b64decode(value["seen"], validate=True)[: LARGEST // 8]
+        bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
         return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -408,7 +410,7 @@ def _parse_discussions(value: Any) -> DiscussionProgress | None:
     """How far discussions were read; None, so that they are read again, if this cannot be read."""
     try:
         after = clean(value["after"])
-        if len(after) > MAX_STATE:
+        if len(after) > MAX_STATE_CHARS:
             return None
         return DiscussionProgress(
             parse_time(value["began"]), time_or_none(value.get("upto")), after, value["done"] is True
@@ -422,7 +424,7 @@ def _parse_messages(value: Any) -> MessageFiles | None:
     try:
         behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
         files = {str(name): str(digest) for name, digest in value["files"].items()}
-        if sum(behind.values()) > MAX_BEHIND:
+        if sum(behind.values()) > MAX_MESSAGES_BEHIND:
             return None
         return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -23,10 +23,10 @@ from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
 from bot.errors import PathClash, StoreError, TipMoved
-from bot.index.protocol import USUAL, Query, SearchOptions, Sizes
+from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
-from bot.memory.manifest import INDEX, MANIFEST_PATH, Manifest, encode_manifest
+from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
@@ -36,13 +36,13 @@ from bot.ranking.weights import RankingModels
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
-PATIENCE = 120.0
+WRITE_TIMEOUT = 120.0
 """Seconds for which a write is retried: enough for twenty writers at once, ten times each."""
 
-WENT_BACK = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
+BRANCH_RESET = "The memory branch was deleted or set back meanwhile: the next runs read what is missing."
 
-SHORTEST_WAIT, LONGEST_WAIT = 0.1, 8.0
-"""Seconds: the limits of the random delay between two attempts, which doubles each time."""
+MIN_BACKOFF, MAX_BACKOFF = 0.1, 8.0
+"""Seconds: the limits of the random delay between two attempts. The delay doubles each time."""
 
 
 class Memory:
@@ -57,11 +57,11 @@ class Memory:
         self,
         store: Store,
         *,
-        patience: float = PATIENCE,
+        patience: float = WRITE_TIMEOUT,
         sleep: Callable[[float], None] = time.sleep,
         embedder: Embedder | None = None,
         repo: str | None = None,
-        sizes: Sizes = USUAL,
+        sizes: Sizes = DEFAULT_SIZES,
     ) -> None:
         self._store, self._repo, self._sizes = store, repo, sizes
         self._patience, self._sleep = patience, sleep
@@ -96,7 +96,7 @@ class Memory:
         """
         self._went_back = False
         paths = files_of(want)
-        self._adopt(self._store.open([MANIFEST_PATH, INDEX, MODEL_FOLDER, *paths]), paths)
+        self._adopt(self._store.open([MANIFEST_PATH, INDEX_FOLDER, MODEL_FOLDER, *paths]), paths)
         return self
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class Memory:
         """
         deadline = time.monotonic() + self._patience
         self.is_outdated = self.has_moved = False
-        wait, read = SHORTEST_WAIT, dict[ThreadId, Record]()
+        wait, read = MIN_BACKOFF, dict[ThreadId, Record]()
         while True:
             try:
                 edits = self.edits()
@@ -252,7 +252,7 @@ class Memory:
                 if time.monotonic() > deadline:
                     raise StoreError("others keep writing to the memory branch: the next run will catch up") from None
                 self._sleep(random.uniform(0, wait))
-                wait = min(LONGEST_WAIT, wait * 2)
+                wait = min(MAX_BACKOFF, wait * 2)
                 self._reapply(read)
                 continue
             self._adopt(written)
@@ -302,7 +302,7 @@ class Memory:
         self.is_outdated |= manifest.forgotten != previous.forgotten
         self._went_back = went_back or manifest.is_behind(previous)
         if self._went_back:
-            self.notes.add(WENT_BACK)
+            self.notes.add(BRANCH_RESET)
         promised = {answer.id: answer for changes in staged for answer in changes.answers if answer.state == "pending"}
         self.taken |= {
             key for key, answer in after.answers.items() if _is_taken(promised[key], before.answers.get(key), answer)

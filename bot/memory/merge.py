@@ -7,29 +7,29 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from bot.domain.changes import JUDGING, AnswerRecord, FixInfo, ReleaseNotice, Request
+from bot.domain.changes import JUDGEMENT_REQUESTS, AnswerRecord, FixInfo, ReleaseNotice, Request
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import ThreadId
 
 MAX_REQUESTS = 200
-"""Most requests that are kept for one thread, and in the manifest for the last hour."""
+"""Maximum number of requests kept for one thread, and in the manifest for the last hour."""
 
-RECENT = timedelta(hours=1)
+RECENT_WINDOW = timedelta(hours=1)
 """How long before the newest request others count as recent. An account's limits apply within this time."""
 
-WAITING = timedelta(days=7)
+PENDING_WINDOW = timedelta(days=7)
 """How long a request without a reply stays recent: a repository's settings may delay the next run that long."""
 
-STANDING = frozenset({"wrong", "off", "on"}) | JUDGING
+STANDING_REQUESTS = frozenset({"wrong", "off", "on"}) | JUDGEMENT_REQUESTS
 """Requests that hold until they are revoked. They are kept in preference to all others."""
 
 REQUEST_STATES = ("pending", "refused", "done")
 """In the order in which a request goes through them."""
 
-_SETTLED = {"pending": 0, "said": 1, "silent": 1, "withdrawn": 1, "removed": 2}
+_STATE_RANKS = {"pending": 0, "said": 1, "silent": 1, "withdrawn": 1, "removed": 2}
 
 MAX_NOTICES = 20
-"""Most release notices kept for one thread. It gets another one only if it is reopened and fixed again."""
+"""Maximum number of release notices kept for one thread. It gets another one only if it is reopened and fixed again."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -49,7 +49,7 @@ def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
         return replace(new, ups=old.ups, downs=old.downs) if uncounted else new
     if new.state == old.state or (new.text_hash, new.question) != (old.text_hash, old.question):
         return new
-    last = max(new, old, key=lambda answer: _SETTLED[answer.state])
+    last = max(new, old, key=lambda answer: _STATE_RANKS[answer.state])
     return replace(last, ups=max(new.ups, old.ups), downs=max(new.downs, old.downs))
 
 
@@ -59,7 +59,7 @@ def later_notice(new: ReleaseNotice, old: ReleaseNotice | None) -> ReleaseNotice
 
 
 def _notice_progress(notice: ReleaseNotice) -> tuple[int, datetime, str]:
-    return _SETTLED[notice.state], notice.trying_since or _NEVER, repr(notice)
+    return _STATE_RANKS[notice.state], notice.trying_since or _NEVER, repr(notice)
 
 
 def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...]:
@@ -107,12 +107,12 @@ def recent(*requests: Iterable[Request]) -> tuple[Request, ...]:
     """
     found = union(*requests)
     newest = max((request.at for request in found), default=_NEVER)
-    lately = (one for one in found if newest - one.at <= (WAITING if one.state == "pending" else RECENT))
+    lately = (one for one in found if newest - one.at <= (PENDING_WINDOW if one.state == "pending" else RECENT_WINDOW))
     return limit_requests(lately, MAX_REQUESTS, standing=frozenset())
 
 
 def limit_requests(
-    requests: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING
+    requests: Iterable[Request], most: int, *, standing: frozenset[str] = STANDING_REQUESTS
 ) -> tuple[Request, ...]:
     """At most ``most`` of these requests, oldest first: those in ``standing``, then the newest of each account in turn.
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.index.document import message_documents, message_id
-from bot.index.protocol import LAYOUT, USUAL, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
-from bot.memory.manifest import MESSAGE_PARTS, MESSAGES, MessageFiles
+from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
+from bot.memory.manifest import MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, MessageFiles
 from bot.memory.records import sort_key
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits
@@ -22,11 +22,11 @@ from bot.reading.analyzer import ANALYSER_VERSION
 
 Answer = TypeVar("Answer")
 
-MOST_BEHIND = 100
-"""Most threads that the index may be behind on: a search reads as many more records, and the manifest lists them."""
+MAX_THREADS_BEHIND = 100
+"""Threads that the index may be behind on: a search reads that many more records, and the manifest lists them."""
 
 _DAMAGED_COUNT = 10_000
-"""Most messages that a damaged record may have had: more than GitHub shows of any issue."""
+"""Messages that a damaged record may have had at most: more than GitHub shows of any issue."""
 
 
 class MessageIndex:
@@ -35,9 +35,9 @@ class MessageIndex:
     ``sizes`` decides which parts of the index are separate files.
     """
 
-    def __init__(self, state: MemoryState, sizes: Sizes = USUAL) -> None:
+    def __init__(self, state: MemoryState, sizes: Sizes = DEFAULT_SIZES) -> None:
         self._state = state
-        self._stored = StoredIndex(state.base, MESSAGES, MESSAGE_PARTS, sizes)
+        self._stored = StoredIndex(state.base, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, sizes)
         if state.manifest.messages is None and not state.manifest.threads:
             state.manifest = replace(state.manifest, messages=MessageFiles())
         self._has_gone = False
@@ -85,7 +85,7 @@ class MessageIndex:
     def edits(self) -> tuple[Edits, MessageFiles | None]:
         """The index files to write, and the manifest's new entry for the index."""
         stored = self._state.manifest.messages
-        is_due = stored and len(stored.behind) > (0 if self._has_gone and stored.files else MOST_BEHIND)
+        is_due = stored and len(stored.behind) > (0 if self._has_gone and stored.files else MAX_THREADS_BEHIND)
         if is_due:
             self.ask(lambda _: None, None)
         stored = self._state.manifest.messages
@@ -94,7 +94,7 @@ class MessageIndex:
         if not self._stored.has_changed:
             return {}, stored
         file_edits, files = self._stored.edits(stored.files)
-        return file_edits, MessageFiles(files, LAYOUT, ANALYSER_VERSION, stored.behind)
+        return file_edits, MessageFiles(files, LAYOUT_VERSION, ANALYSER_VERSION, stored.behind)
 
     def _open_current(self) -> Index:
         stored = self._state.manifest.messages

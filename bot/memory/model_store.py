@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 MODEL_FOLDER = "model"
-WORDS = f"{MODEL_FOLDER}/words.bin"
-RANKING = f"{MODEL_FOLDER}/ranking.json"
-BACKTEST = f"{MODEL_FOLDER}/backtest.json"
+WORDS_PATH = f"{MODEL_FOLDER}/words.bin"
+RANKING_PATH = f"{MODEL_FOLDER}/ranking.json"
+BACKTEST_PATH = f"{MODEL_FOLDER}/backtest.json"
 
-MAX_EMBEDDED = 4_000
+MAX_EMBEDDED_CHARS = 4_000
 """Characters of an opening text passed to a text model, more than it reads."""
 
 
@@ -101,7 +101,7 @@ class CachingEmbedder:
 
 def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     """The thread's vectors by a downloaded model. Raises WorldError when that fails."""
-    body = thread.body[:MAX_EMBEDDED]
+    body = thread.body[:MAX_EMBEDDED_CHARS]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body
     try:
@@ -127,11 +127,11 @@ class ModelUpdate:
 
     def files(self) -> dict[str, bytes]:
         """Its files in the store, by path; empty content deletes a file."""
-        contents = {RANKING: canonical(ranking_fields(self.ranking))}
+        contents = {RANKING_PATH: canonical(ranking_fields(self.ranking))}
         if self.words is not None:
-            contents[WORDS] = self.words
+            contents[WORDS_PATH] = self.words
         if self.backtest:
-            contents[BACKTEST] = canonical(dict(self.backtest))
+            contents[BACKTEST_PATH] = canonical(dict(self.backtest))
         return contents
 
 

@@ -9,7 +9,7 @@ import re
 
 from bot.domain.card import CardId
 
-CLONE = "clone.git"
+CLONE_FOLDER = "clone.git"
 RECORD_FOLDER = "records"
 FOLDER_SIZE = 100
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", re.ASCII)  # shorter than a hash: no key looks like one

@@ -23,7 +23,7 @@ from bot.domain.changes import (
     StandingComment,
     ThreadComments,
 )
-from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
+from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
@@ -46,7 +46,7 @@ Item = TypeVar("Item")
 Line = Mapping[str, Any]
 """A line of a shard as JSON; its ``id`` is the thread's."""
 
-_UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+_PARSE_ERRORS = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
 _NAME = re.compile(r"(\d{4,}|x[0-9a-f]{2})\.jsonl", re.ASCII)
 
@@ -82,7 +82,7 @@ class StoredShard(ShardSchema[Value]):
     """Shards that are read again.
 
     ``parse`` returns the value of a line and whether that is all of it; for an unreadable line it raises one of
-    _UNREADABLE. ``loss`` tells a maintainer what is lost in that case.
+    _PARSE_ERRORS. ``loss`` tells a maintainer what is lost in that case.
     """
 
     parse: Callable[[Line], tuple[Value, bool]]
@@ -98,7 +98,7 @@ class StoredShard(ShardSchema[Value]):
             if key in lines and self.path(key) == path:
                 try:
                     values[key], is_all = self.parse(lines[key])
-                except _UNREADABLE:
+                except _PARSE_ERRORS:
                     is_all = False
                 is_whole = is_whole and is_all
         return values, is_whole
@@ -110,7 +110,7 @@ def parse_each(lines: Iterable[Any], parse: Callable[[Any], Item]) -> tuple[list
     for line in lines:
         try:
             items.append(parse(line))
-        except _UNREADABLE:
+        except _PARSE_ERRORS:
             is_whole = False
     return items, is_whole
 
@@ -323,7 +323,7 @@ def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
 def _parse_cluster_link(line: Line) -> ClusterLink:
     if not _REQUEST_NAME.fullmatch(line["sign"]):
         raise ValueError("not a sign")
-    return ClusterLink(parse_key(line["to"]), line["sign"], clean(line.get("words"))[:MAX_WORDS])
+    return ClusterLink(parse_key(line["to"]), line["sign"], clean(line.get("words"))[:MAX_LINK_CHARS])
 
 
 def parse_renewal(line: Line) -> Renewal:

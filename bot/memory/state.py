@@ -10,21 +10,12 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from bot.domain.card import Card, card_of
-from bot.domain.changes import (
-    FORGET,
-    AnswerRecord,
-    Changes,
-    FixInfo,
-    Renewal,
-    Request,
-    StandingComment,
-    ThreadComments,
-)
+from bot.domain.changes import FORGET, AnswerRecord, Changes, FixInfo, Renewal, Request, StandingComment, ThreadComments
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
-from bot.memory.base_state import CHUNK, BaseState, files_of
+from bot.memory.base_state import CHUNK_SIZE, BaseState, files_of
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
@@ -35,7 +26,15 @@ from bot.memory.manifest import (
     promised_replies,
 )
 from bot.memory.merge import later_answer, later_fix, later_links, merge_requests, recent, without_links
-from bot.memory.model_store import BACKTEST, RANKING, WORDS, LearnedModel, ModelUpdate, read_ranking, read_words
+from bot.memory.model_store import (
+    BACKTEST_PATH,
+    RANKING_PATH,
+    WORDS_PATH,
+    LearnedModel,
+    ModelUpdate,
+    read_ranking,
+    read_words,
+)
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
 from bot.memory.shards import (
@@ -165,8 +164,8 @@ class MemoryState:
         """All records in the order of their ids, read a thousand at a time; damaged ones are left out."""
         written = {record_path(key): record for key, record in self._written.items()}
         paths = self._record_paths()
-        for start in range(0, len(paths), CHUNK):
-            chunk = paths[start : start + CHUNK]
+        for start in range(0, len(paths), CHUNK_SIZE):
+            chunk = paths[start : start + CHUNK_SIZE]
             stored = self.base.contents(path for path in chunk if path not in written)
             for path in chunk:
                 record = written.get(path) or self.base.decode(path, stored.get(path, b""))
@@ -208,9 +207,9 @@ class MemoryState:
 
     def learned(self) -> LearnedModel:
         """The learned models, as far as they can be read; the shipped ranking if none was learned."""
-        files = self.base.read(sorted({WORDS, RANKING} & self.manifest.model.keys())) | self._model_files
-        words = self._read_model(WORDS, files, read_words)
-        return LearnedModel(self._read_model(RANKING, files, read_ranking) or shipped(), words)
+        files = self.base.read(sorted({WORDS_PATH, RANKING_PATH} & self.manifest.model.keys())) | self._model_files
+        words = self._read_model(WORDS_PATH, files, read_words)
+        return LearnedModel(self._read_model(RANKING_PATH, files, read_ranking) or shipped(), words)
 
     def digest(self, thread: Thread) -> Digest:
         return self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
@@ -354,7 +353,7 @@ class MemoryState:
         """
         if gone:
             self._answers = {key: answer for key, answer in self._answers.items() if key not in gone}
-            self._model_files = dict.fromkeys((WORDS, RANKING, BACKTEST), b"")
+            self._model_files = dict.fromkeys((WORDS_PATH, RANKING_PATH, BACKTEST_PATH), b"")
             self._links |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 

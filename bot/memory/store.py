@@ -30,7 +30,7 @@ class Snapshot(Protocol):
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """The contents of these files, fetched together; missing ones are left out.
 
-        Raises UnreadableFile for anything but a regular file of at most MAX_FILE bytes.
+        Raises UnreadableFile for anything but a regular file of at most MAX_FILE_BYTES.
         """
 
     def paths(self, prefix: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
-from bot.index.protocol import LAYOUT, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
+from bot.index.protocol import LAYOUT_VERSION, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
 from bot.memory.base_state import BaseState
 from bot.memory.store import Edits
 from bot.reading.analyzer import ANALYSER_VERSION
@@ -35,8 +35,8 @@ def damaged_files(hashes: Mapping[str, str], folder: Path) -> list[str]:
 
 def other_maker(layout: int, analyser: str) -> str:
     """The program that made an index of this layout with this analyser; empty if it was this version."""
-    if layout != LAYOUT:
-        return "an older version" if layout < LAYOUT else "a newer version"
+    if layout != LAYOUT_VERSION:
+        return "an older version" if layout < LAYOUT_VERSION else "a newer version"
     return "" if analyser == ANALYSER_VERSION else "another analyser"
 
 

@@ -30,7 +30,7 @@ MAX_TERMS = 400
 MAX_REPEATS = 5
 """Most repetitions of one term of an opening text; more hardly change its score."""
 
-BATCH = 200
+BATCH_SIZE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationTh
 def changed_threads(ids: Collection[ThreadId], library: Library, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of the threads with these ids; those that memory does not have, or does not show, are gone."""
     remaining = iter(ids)
-    while batch := list(islice(remaining, BATCH)):
+    while batch := list(islice(remaining, BATCH_SIZE)):
         records = library.records(batch)
         yield from organisation_threads(records.values(), library, source)
         yield from (_gone_thread(key, source) for key in batch if key not in records)
@@ -70,7 +70,7 @@ def organisation_threads(
     """The documents of those records that other repositories may show; ``library`` knows the fixes."""
     kept = (record for record in records if isinstance(record, Tombstone) or record.kind.traits.is_suggested)
     redact = RedactedLibrary(library, source.people).redact if source.people else None
-    while batch := list(islice(kept, BATCH)):
+    while batch := list(islice(kept, BATCH_SIZE)):
         records = [redact(record) if redact else record for record in batch]
         threads = [record for record in records if isinstance(record, Thread)]
         endings = {thread.id: read_digest(thread, repo=source.name).outcome for thread in threads}

@@ -30,43 +30,43 @@ from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
-from bot.index.impacts import MAX_LOOKED_UP, idf
+from bot.index.impacts import MAX_QUERY_TERMS, idf
 from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_key, row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable
 
-LAYOUT = 1
-CATALOGUE, THREADS, COUNTS = "catalogue", "threads-", "counts-"
-REBUILD = "run: precedent org rebuild"
+LAYOUT_VERSION = 1
+CATALOGUE, THREADS_PREFIX, COUNTS_PREFIX = "catalogue", "threads-", "counts-"
+REBUILD_REMEDY = "run: precedent org rebuild"
 
 SEARCH_SECONDS = 2.0
 WRITE_SECONDS = 60.0
-"""For one batch."""
+"""Timeout for one batch."""
 
 BUILD_SECONDS = 3_600.0
-"""For an index."""
+"""Timeout for building an index."""
 
 COMPACT_SECONDS = 600.0
-"""A worker of the server that is silent for longer counts as hung."""
+"""Timeout for compaction. A worker of the server that is silent for longer counts as hung."""
 
 SMALL_BATCH, LARGE_BATCH = 500, 10_000
-TRIES = 10
-READERS_LEAVE = timedelta(minutes=10)
-"""Files that a search may still read stay this long after they were replaced."""
+MAX_TRIES = 10
+FILE_RETENTION = timedelta(minutes=10)
+"""How long replaced files stay, since a search may still read them."""
 
-LARGE_FILE = 1 << 20
-"""Rows of a file that Lance merges with no other."""
+LARGE_FILE_ROWS = 1 << 20
+"""A file with this many rows is no longer merged with others by Lance."""
 
-GROWTH = 1.2
+RECOUNT_RATIO = 1.2
 """Terms are counted again once there are this many times as many threads, or as many times fewer."""
 
-INDEX_CACHE, METADATA_CACHE = 512 << 20, 64 << 20
+INDEX_CACHE_BYTES, METADATA_CACHE_BYTES = 512 << 20, 64 << 20
 """Bytes, for all tenants of this process."""
 
 INDEX_MEGABYTES = 1_024
 """Memory for building an index."""
 
-_THREADS = pa.schema(
+_THREADS_SCHEMA = pa.schema(
     [
         # Lance compares the keys that two writers insert at once only in a column marked so.
         pa.field("key", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
@@ -77,11 +77,11 @@ _THREADS = pa.schema(
         pa.field("document", pa.string()),
     ]
 )
-_COUNTS = pa.schema([pa.field("term", pa.string()), pa.field("threads", pa.int64())])
-_ALL = ""
-"""The row of the counts that has the number of all threads."""
+_COUNTS_SCHEMA = pa.schema([pa.field("term", pa.string()), pa.field("threads", pa.int64())])
+_TOTAL_TERM = ""
+"""The term under which the counts store the number of all threads."""
 
-_WORDS = FTS(
+_INDEX_CONFIG = FTS(
     base_tokenizer="whitespace",
     with_position=False,
     lower_case=False,
@@ -96,7 +96,7 @@ _TENANT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _BUSY = re.compile("conflict|concurrent|contention", re.IGNORECASE)
 _NOT_FOUND, _EXISTS = "was not found", "already exists"
 
-_FAILURES = (RuntimeError, ValueError, OSError)
+_ENGINE_ERRORS = (RuntimeError, ValueError, OSError)
 """What the engine raises, except for panics."""
 
 MAX_TABLES = 1_000
@@ -145,7 +145,7 @@ class LanceCandidates:
     def search(
         self, terms: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
-        words = plain_terms(terms)[:MAX_LOOKED_UP]
+        words = plain_terms(terms)[:MAX_QUERY_TERMS]
         if not words or not scope or limit < 1:
             return []
         condition = f"repository IN ({', '.join(str(int(number)) for number in sorted(scope))})"
@@ -164,9 +164,9 @@ class LanceCandidates:
 
     def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
         """As of the last rebuild, or the last compaction after which the number of threads has changed much."""
-        unique = list(dict.fromkeys(islice(terms, MAX_LOOKED_UP)))
-        counts = self._wait(self._read_counts([_ALL, *map(literal, unique)]), SEARCH_SECONDS) if unique else {}
-        total = max(1, counts.get(_ALL, 1))
+        unique = list(dict.fromkeys(islice(terms, MAX_QUERY_TERMS)))
+        counts = self._wait(self._read_counts([_TOTAL_TERM, *map(literal, unique)]), SEARCH_SECONDS) if unique else {}
+        total = max(1, counts.get(_TOTAL_TERM, 1))
         return {term: idf(min(total, counts.get(literal(term), 1)), total) for term in unique}
 
     def upsert(self, threads: Sequence[OrganisationThread]) -> None:
@@ -188,12 +188,14 @@ class LanceCandidates:
     def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
         """As `Candidates.rebuild`. Of two at once, the one that began later stays."""
         generation = self._wait(self._next_generation(), WRITE_SECONDS)
-        table = self._wait(self._database.create_table(THREADS + generation, schema=_THREADS), WRITE_SECONDS)
+        table = self._wait(
+            self._database.create_table(THREADS_PREFIX + generation, schema=_THREADS_SCHEMA), WRITE_SECONDS
+        )
         counts = TermCounts()
         for rows in _batches(map(row_of, threads), LARGE_BATCH):
             for row in rows:
                 counts.add(row["terms"].split())
-            self._wait(table.add(pa.Table.from_pylist(rows, schema=_THREADS)), WRITE_SECONDS)
+            self._wait(table.add(pa.Table.from_pylist(rows, schema=_THREADS_SCHEMA)), WRITE_SECONDS)
         self._wait(table.optimize(), BUILD_SECONDS)
         self._wait(_create_indexes(table), BUILD_SECONDS)
         self._store_counts(generation, counts)
@@ -204,7 +206,7 @@ class LanceCandidates:
         generation = self._wait(self._current_generation(), WRITE_SECONDS)
         if not generation:
             return
-        table = self._wait(self._database.open_table(THREADS + generation), WRITE_SECONDS)
+        table = self._wait(self._database.open_table(THREADS_PREFIX + generation), WRITE_SECONDS)
         try:
             self._wait(self._optimize(generation, table, purges=purges), COMPACT_SECONDS)
         except OrganisationUnavailable as error:
@@ -222,16 +224,16 @@ class LanceCandidates:
         merged, so a ninth of its rows is written elsewhere: other rows each time, as those of the last time are
         together in one file.
         """
-        if purges and await table.count_rows() >= LARGE_FILE:
+        if purges and await table.count_rows() >= LARGE_FILE_ROWS:
             ninth = f"md5(key || '{random.getrandbits(32):x}') < '1d'"  # of 256 beginnings the first 29
             await _retry_when_busy(partial(table.update, where=ninth, updates_sql={"revision": "revision"}))
         if purges:
             row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
             await _retry_when_busy(partial(_merge, [row], table))
         for _ in range(2):
-            await table.optimize(cleanup_older_than=READERS_LEAVE)
+            await table.optimize(cleanup_older_than=FILE_RETENTION)
         if counts := await self._counts_table(generation):
-            await counts.optimize(cleanup_older_than=READERS_LEAVE)
+            await counts.optimize(cleanup_older_than=FILE_RETENTION)
 
     def _count_terms(self, table: AsyncTable) -> TermCounts:
         """Count in the caller's thread, as the loop serves everybody's searches."""
@@ -243,9 +245,9 @@ class LanceCandidates:
         return counts
 
     def _store_counts(self, generation: str, counts: TermCounts) -> None:
-        rows = {_ALL: counts.threads} | {literal(term): count for term, count in counts.frequent.items()}
-        content = pa.table([list(rows), list(rows.values())], schema=_COUNTS)
-        self._wait(self._write_counts(COUNTS + generation, content), BUILD_SECONDS)
+        rows = {_TOTAL_TERM: counts.threads} | {literal(term): count for term, count in counts.frequent.items()}
+        content = pa.table([list(rows), list(rows.values())], schema=_COUNTS_SCHEMA)
+        self._wait(self._write_counts(COUNTS_PREFIX + generation, content), BUILD_SECONDS)
 
     async def _write_counts(self, name: str, content: pa.Table) -> None:
         try:
@@ -257,12 +259,15 @@ class LanceCandidates:
         await table.create_index("term", config=BTree())
 
     async def _is_miscounted(self, generation: str, table: AsyncTable) -> bool:
-        stored, actual = (await self._counts_in(generation, [_ALL])).get(_ALL, 0), await table.count_rows()
-        return bool(actual > GROWTH * stored or stored > GROWTH * actual)
+        stored, actual = (
+            (await self._counts_in(generation, [_TOTAL_TERM])).get(_TOTAL_TERM, 0),
+            await table.count_rows(),
+        )
+        return bool(actual > RECOUNT_RATIO * stored or stored > RECOUNT_RATIO * actual)
 
     async def _find_rows(self, words: str, condition: str, limit: int) -> list[dict[str, Any]]:
         async def find(generation: str) -> list[dict[str, Any]]:
-            table = await self._database.open_table(THREADS + generation)
+            table = await self._database.open_table(THREADS_PREFIX + generation)
             query = table.query().nearest_to_text(MatchQuery(words, "terms")).where(condition).limit(limit)
             columns = query.select(["repository", "revision", "terms", "document", "_score"])
             rows: list[dict[str, Any]] = (await columns.to_arrow()).to_pylist()
@@ -283,7 +288,7 @@ class LanceCandidates:
 
     async def _counts_table(self, generation: str) -> AsyncTable | None:
         try:
-            return await self._database.open_table(COUNTS + generation)
+            return await self._database.open_table(COUNTS_PREFIX + generation)
         except ValueError as error:
             if _NOT_FOUND in str(error):
                 return None
@@ -306,7 +311,7 @@ class LanceCandidates:
         """Make a change in the current generation, and in the next one as well if that came meanwhile."""
         generation = await self._current_generation() or await self._create_first_generation()
         while True:
-            table = await self._database.open_table(THREADS + generation)
+            table = await self._database.open_table(THREADS_PREFIX + generation)
             await _retry_when_busy(partial(change, table))
             latest = await self._current_generation()
             if latest == generation:
@@ -327,8 +332,10 @@ class LanceCandidates:
                 return ""
             raise
         layout, generation = (_metadata_text(metadata, name) for name in (b"layout", b"generation"))
-        if layout != str(LAYOUT) or not _TENANT.fullmatch(generation):
-            raise OrganisationUnavailable(f"the index of the organisation has another layout: {layout[:20]}", REBUILD)
+        if layout != str(LAYOUT_VERSION) or not _TENANT.fullmatch(generation):
+            raise OrganisationUnavailable(
+                f"the index of the organisation has another layout: {layout[:20]}", REBUILD_REMEDY
+            )
         return generation
 
     async def _next_generation(self) -> str:
@@ -346,15 +353,15 @@ class LanceCandidates:
     async def _create_first_generation(self) -> str:
         """Make the first generation, unless another process is faster, and return the current one."""
         generation = await self._next_generation()
-        await _create_indexes(await self._database.create_table(THREADS + generation, schema=_THREADS))
+        await _create_indexes(await self._database.create_table(THREADS_PREFIX + generation, schema=_THREADS_SCHEMA))
         try:
             await self._database.create_table(CATALOGUE, schema=_catalogue_schema(generation))
-        except _FAILURES as error:
+        except _ENGINE_ERRORS as error:
             if _EXISTS not in str(error) and not _BUSY.search(str(error)):
                 raise
         current = await self._current_generation()
         if current != generation:
-            await self._database.drop_table(THREADS + generation, ignore_missing=True)
+            await self._database.drop_table(THREADS_PREFIX + generation, ignore_missing=True)
         return current
 
     async def _swap(self, generation: str) -> None:
@@ -377,11 +384,11 @@ class LanceCandidates:
         catalogue = await self._database.open_table(CATALOGUE)
         metadata = (await catalogue.schema()).metadata or {}
         current, since = _metadata_text(metadata, b"generation"), int(_metadata_text(metadata, b"since") or 0)
-        if time() - since < READERS_LEAVE.total_seconds():
+        if time() - since < FILE_RETENTION.total_seconds():
             return
         for name in (await self._database.list_tables(limit=MAX_TABLES)).tables:
             kind, _, generation = name.partition("-")
-            if f"{kind}-" in (THREADS, COUNTS) and generation < current:
+            if f"{kind}-" in (THREADS_PREFIX, COUNTS_PREFIX) and generation < current:
                 await self._database.drop_table(name, ignore_missing=True)
 
     def _wait(self, work: Awaitable[T], seconds: float) -> T:
@@ -400,7 +407,7 @@ class LanceCandidates:
 
 @cache
 def _session() -> lancedb.Session:
-    return lancedb.Session(INDEX_CACHE, METADATA_CACHE)
+    return lancedb.Session(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES)
 
 
 @cache
@@ -419,17 +426,19 @@ async def _translate_errors(work: Awaitable[T]) -> T:
         raise
     except Exception as error:
         message = f"the index of the organisation failed: {_first_line(error)}"
-        raise OrganisationUnavailable(message, f"if this persists, {REBUILD}") from error
+        raise OrganisationUnavailable(message, f"if this persists, {REBUILD_REMEDY}") from error
 
 
 async def _merge(rows: Sequence[ThreadRow], table: AsyncTable) -> None:
     """Without an index of the keys: with one, Lance would let two writers insert the same key."""
     merge = table.merge_insert("key").when_matched_update_all(where="target.revision <= source.revision")
-    await merge.when_not_matched_insert_all().use_index(False).execute(pa.Table.from_pylist(rows, schema=_THREADS))
+    await (
+        merge.when_not_matched_insert_all().use_index(False).execute(pa.Table.from_pylist(rows, schema=_THREADS_SCHEMA))
+    )
 
 
 async def _create_indexes(table: AsyncTable) -> None:
-    await table.create_index("terms", config=_WORDS)
+    await table.create_index("terms", config=_INDEX_CONFIG)
     await table.create_index("repository", config=BTree())
 
 
@@ -439,18 +448,18 @@ async def _stream_terms(table: AsyncTable) -> Any:
 
 async def _retry_when_busy(work: Callable[[], Awaitable[object]]) -> None:
     """Retry work that lost to other writers, after a random delay."""
-    for attempt in range(TRIES):
+    for attempt in range(MAX_TRIES):
         try:
             await work()
             return
-        except _FAILURES as error:
-            if attempt == TRIES - 1 or not _BUSY.search(str(error)):
+        except _ENGINE_ERRORS as error:
+            if attempt == MAX_TRIES - 1 or not _BUSY.search(str(error)):
                 raise
         await asyncio.sleep(random.uniform(0, min(2.0, 0.05 * 2**attempt)))
 
 
 def _catalogue_schema(generation: str) -> pa.Schema:
-    metadata = {"layout": str(LAYOUT), "generation": generation, "since": str(int(time()))}
+    metadata = {"layout": str(LAYOUT_VERSION), "generation": generation, "since": str(int(time()))}
     return pa.schema([pa.field("nothing", pa.int8())], metadata=metadata)
 
 

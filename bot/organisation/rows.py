@@ -16,15 +16,15 @@ from bot.domain.thread import Outcome
 from bot.domain.thread_json import MAX_NAME, MAX_TITLE, clean, parse_key, stamp, time_or_none
 
 MAX_TERMS = 4_000
-"""Terms kept of one thread."""
+"""Most terms kept of one thread."""
 
-MAX_TERM = 200
-"""Characters of a term; the analyser's are shorter."""
+MAX_TERM_CHARS = 200
+"""Longer terms are dropped; the analyser's are shorter."""
 
 MAX_SIGNALS = 200
-MAX_TEXT = 4_000
+MAX_TEXT_CHARS = 4_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LARGEST = 2**53
+_MAX_INTEGER = 2**53
 
 
 class ThreadRow(TypedDict):
@@ -69,7 +69,9 @@ def literal(text: str) -> str:
 
 def plain_terms(terms: Iterable[str]) -> list[str]:
     """The terms that a whitespace tokenizer keeps as they are."""
-    return [term for term in terms if 0 < len(term) <= MAX_TERM and term.split() == [term] and clean(term) == term]
+    return [
+        term for term in terms if 0 < len(term) <= MAX_TERM_CHARS and term.split() == [term] and clean(term) == term
+    ]
 
 
 def milliseconds(at: datetime) -> int:
@@ -100,7 +102,7 @@ def _outcome_fields(outcome: Outcome) -> dict[str, object]:
         "kind": outcome.kind.value if outcome.kind is not OutcomeKind.UNKNOWN else "",
         "comment": outcome.comment,
         "comment_id": outcome.comment_id,
-        "quote": outcome.quote[:MAX_TEXT],
+        "quote": outcome.quote[:MAX_TEXT_CHARS],
         "author": outcome.author,
         "role": outcome.role,
         "at": stamp(outcome.at),
@@ -131,7 +133,7 @@ def _thread(row: Mapping[str, Any], fields: Mapping[str, Any]) -> OrganisationTh
         files=_texts(fields, "files"),
         names=_texts(fields, "names"),
         outcome=_outcome(fields.get("outcome") or {}),
-        url=_text(fields, "url", MAX_TEXT),
+        url=_text(fields, "url", MAX_TEXT_CHARS),
     )
 
 
@@ -142,7 +144,7 @@ def _outcome(fields: Mapping[str, Any]) -> Outcome:
         kind=OutcomeKind(kind) if kind else OutcomeKind.UNKNOWN,
         comment=_number(fields.get("comment")),
         comment_id=_number(fields.get("comment_id")),
-        quote=_text(fields, "quote", MAX_TEXT),
+        quote=_text(fields, "quote", MAX_TEXT_CHARS),
         author=_text(fields, "author", MAX_NAME) or None,
         role=_text(fields, "role", MAX_NAME) or None,
         at=time_or_none(fields.get("at")),
@@ -160,8 +162,8 @@ def _text(fields: Mapping[str, Any], name: str, most: int) -> str:
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(clean(each)[:MAX_TEXT] for each in fields.get(name) or () if isinstance(each, str))[:MAX_SIGNALS]
+    return tuple(clean(each)[:MAX_TEXT_CHARS] for each in fields.get(name) or () if isinstance(each, str))[:MAX_SIGNALS]
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and 0 <= value < _LARGEST else None
+    return value if isinstance(value, int) and 0 <= value < _MAX_INTEGER else None

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-MOST = 500_000
-"""Terms counted at once. Beyond it the rarest are dropped: they are rare, whatever their number."""
+MAX_TERMS = 500_000
+"""Most terms counted at once. Beyond it, the rarest are dropped: they are rare, whatever their exact count."""
 
-LEAST = 2
-"""A count worth keeping. A term without one counts as if one thread had it."""
+MIN_COUNT = 2
+"""The smallest count worth keeping. A term without one counts as if one thread had it."""
 
 
 class TermCounts:
     """Lossy counting: a term that was dropped and came again is counted too low, by at most the number of drops."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_TERMS) -> None:
         self.threads = 0
         self._counts: Counter[str] = Counter()
         self._most, self._floor = most, 0
@@ -30,4 +30,4 @@ class TermCounts:
 
     @property
     def frequent(self) -> Mapping[str, int]:
-        return {term: count for term, count in self._counts.items() if count >= LEAST}
+        return {term: count for term, count in self._counts.items() if count >= MIN_COUNT}

@@ -15,15 +15,15 @@ from bot.memory.memory import Memory
 
 CHECKPOINT_THREADS = 1_000
 CHECKPOINT_SECONDS = 60.0
-FIRST_SECONDS = 300.0
+HISTORY_SECONDS = 300.0
 """How long a run reads history if it was not started to do so: an event's run without a memory, or a scheduled run
 while a rebuild is unfinished."""
 
-LONGEST_WAIT = timedelta(seconds=90)
-"""How long a reading started by hand waits for a limit to end, such as a secondary one; for longer limits it stops."""
+MAX_PAUSE = timedelta(seconds=90)
+"""How long bulk reading that was started by hand waits for a rate limit to end. If a limit lasts longer, it stops."""
 
-MAX_WAITS = 10
-PROGRESS_SECONDS = 5.0
+MAX_ATTEMPTS = 10
+PROGRESS_INTERVAL = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class Deadline:
         return is_due
 
     def show_progress(self, done: int) -> None:
-        """Show the progress, at most every PROGRESS_SECONDS."""
-        if self.clock.seconds() - self._shown_at < PROGRESS_SECONDS:
+        """Show the progress, at most every PROGRESS_INTERVAL seconds."""
+        if self.clock.seconds() - self._shown_at < PROGRESS_INTERVAL:
             return
         self._shown_at = self.clock.seconds()
         line = f"{done:,} threads read, {self.elapsed:.0f} s"
@@ -107,7 +107,7 @@ class Deadline:
         """Wait for the limit to end, if that is soon. Returns whether it waited."""
         pause = (limit.until or datetime.max.replace(tzinfo=self.now.tzinfo)) - self.now
         pause -= timedelta(seconds=self.elapsed)
-        if self.limit is not None or not -LONGEST_WAIT <= pause <= LONGEST_WAIT:
+        if self.limit is not None or not -MAX_PAUSE <= pause <= MAX_PAUSE:
             return False
         seconds = max(0.0, pause.total_seconds()) + 1
         self.clock.tell(f"GitHub asks for a pause of {seconds:.0f} s")
@@ -175,7 +175,7 @@ def _promised_answers(updates: Updates, memory: Memory, deadline: Deadline) -> t
 def _batches(
     history: HistorySource, deadline: Deadline, since: datetime | None, save: Callable[[], None]
 ) -> Iterator[Updates]:
-    for _ in range(MAX_WAITS):
+    for _ in range(MAX_ATTEMPTS):
         try:
             for updates in history.since(since):
                 yield updates

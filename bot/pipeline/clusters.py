@@ -11,13 +11,13 @@ from bot.domain.thread import Thread, ThreadId
 from bot.memory.memory import Memory
 from bot.recall.cluster_links import find_links
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Earlier than the links of any thread, so that stored links stay."""
 
 LINK_SECONDS = 20.0
 """How long a run compares threads. The next run continues."""
 
-BATCH = 100
+BATCH_SIZE = 100
 """Threads whose records are read together."""
 
 
@@ -31,7 +31,7 @@ def link_threads(
     until, count = clock() + seconds, 0
     waiting = [] if memory.state.manifest.reading else list(memory.state.uncompared())
     while count < len(waiting) and clock() < until:
-        batch = waiting[count : count + BATCH]
+        batch = waiting[count : count + BATCH_SIZE]
         links = _find_batch([key for key, _ in batch], memory, lambda: clock() >= until)
         count += len(links)
         reached = [key for key, is_next in batch[: len(links)] if is_next]
@@ -52,5 +52,5 @@ def _find_batch(keys: list[ThreadId], memory: Memory, is_late: Callable[[], bool
         if isinstance(record, Thread):
             links.append(find_links(record, memory, memory.state.repo))
         else:
-            links.append(ClusterLinks(key, record.revised_at if record else LONG_AGO))
+            links.append(ClusterLinks(key, record.revised_at if record else EPOCH))
     return links

@@ -14,12 +14,12 @@ from bot.domain.changes import Changes, DiscussionProgress
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.github.discussions import DiscussionReader, changed_since
 from bot.github.errors import ForgeError, Gone, RateLimited
-from bot.github.events import UNAWAITED, Event
+from bot.github.events import BACKGROUND_EVENTS, Event
 from bot.github.updates import OVERLAP
 from bot.pipeline.backfill import Deadline
 from bot.pipeline.run_context import RunContext, RunState
 
-PAGES = 10
+MAX_PAGES = 10
 """Pages of the list, twenty discussions each, that a run checks for changes. If more changed, all are read again."""
 
 MAX_LOOKUPS = 100
@@ -32,7 +32,7 @@ EVENT_SECONDS = 60.0
 def with_discussions(state: RunState, run: RunContext) -> RunState:
     """The state with the discussions that changed since the last run, if this event is about them or nobody waits."""
     event, progress = state.event, run.memory.state.manifest.discussions
-    is_due = event.is_of_discussion or (event.name in UNAWAITED and progress is not None and progress.is_done)
+    is_due = event.is_of_discussion or (event.name in BACKGROUND_EVENTS and progress is not None and progress.is_done)
     if run.discussions is None or state.limit or run.forge.troubles or event.forgets or not is_due:
         return state
     fetched: dict[int, Record] = {}
@@ -64,7 +64,7 @@ def _fetch_changed(
         changed += newer
         if len(newer) < len(page.threads) or not page.after:
             return changed, replace(progress, upto=_latest_revision(changed, progress.upto))
-        if count == PAGES:
+        if count == MAX_PAGES:
             break
     run.note("Many discussions changed since the last run, so all of them are read again.")
     return changed, DiscussionProgress(run.now)
@@ -80,7 +80,7 @@ def read_discussions(event: Event, run: RunContext) -> None:
     A run for an issue never starts it: if the token may not read discussions, every such run would be refused.
     """
     progress = run.memory.state.manifest.discussions
-    is_calm = event.name in UNAWAITED
+    is_calm = event.name in BACKGROUND_EVENTS
     if run.forge.troubles or (progress and progress.is_done) or event.has_discussions is False:
         return
     if progress or is_calm or event.is_of_discussion:

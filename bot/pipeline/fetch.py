@@ -14,7 +14,7 @@ from bot.domain.thread_json import parse_time
 from bot.errors import UserError
 from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.github.updates import OVERLAP, PAGES, KnownIssues, Updates, catch_up, read_thread, tombstone
+from bot.github.updates import MAX_PAGES, OVERLAP, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
 from bot.pipeline.discussions import fetch_discussion
 from bot.pipeline.eligibility import answers_kind
@@ -124,7 +124,7 @@ def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tupl
     """The threads that changed since then, and whether the list is complete. If it cannot be read, a thread that the
     event says is gone is still remembered as gone, as no later list has it."""
     try:
-        return run.forge.issues_since(since, PAGES) if since else ([], True)
+        return run.forge.issues_since(since, MAX_PAGES) if since else ([], True)
     except ForgeError:
         number = event.number
         if event.forgets and number:

@@ -18,18 +18,18 @@ from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
-from bot.memory.merge import WAITING
+from bot.memory.merge import PENDING_WINDOW
 from bot.memory.shards import read_lines
 from bot.pipeline.publish import CommentResult, publish_replies
-from bot.pipeline.replies import SEARCHES, ReplyPlan, may_administer, react
+from bot.pipeline.replies import SEARCH_REQUESTS, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
-from bot.reading.requests import BREAK, Command
+from bot.reading.requests import ZERO_WIDTH_SPACE, Command
 
-BUSY = "another run was writing at that moment; a later run looks for its comments"
-SHOWN = "it showed an issue that was forgotten: the comment was deleted"
+OTHER_RUN_WRITING = "another run was writing at that moment; a later run looks for its comments"
+SHOWED_FORGOTTEN = "it showed an issue that was forgotten: the comment was deleted"
 
-UNREACHED = (
+REMAINING_COPIES = (
     "Not reached: email already sent; the edit history that GitHub keeps; forks and clones of the branch, and a"
     " developer's copy until the next fetch; old commits on GitHub's servers until it removes them;"
     " logs, summaries and files of earlier jobs; the artefacts of releases."
@@ -84,7 +84,9 @@ def forget_on_request(
 
 
 def _unfinished(run: RunContext) -> list[Request]:
-    begun = (stored for stored in run.memory.state.manifest.requests_since(run.now - WAITING) if stored.name == FORGET)
+    begun = (
+        stored for stored in run.memory.state.manifest.requests_since(run.now - PENDING_WINDOW) if stored.name == FORGET
+    )
     return [
         stored for stored in begun if stored.state == "pending" and not is_in_progress(stored.trying_since, run.now)
     ]
@@ -161,7 +163,7 @@ def _delete_comments(stored: Request, before: AnswerRecord | None, run: RunConte
         left, is_busy = error.cause, is_busy or isinstance(error, (RateLimited, Unreachable))
     memory.stage(_changes_after(deleted, stored.id, run))
     keys = (*(key for key, _ in deleted), *notified)
-    return ForgetResult(keys, tuple(pointing), left=left or (BUSY if is_busy else ""), waits=is_busy)
+    return ForgetResult(keys, tuple(pointing), left=left or (OTHER_RUN_WRITING if is_busy else ""), waits=is_busy)
 
 
 def _find_referring(key: ThreadId, run: RunContext) -> list[ThreadId]:
@@ -197,7 +199,7 @@ def _older_threads(key: ThreadId, pointing: Iterable[ThreadId], run: RunContext)
     searches = (
         stored
         for stored in memory.state.every_request()
-        if stored.name in SEARCHES and (stored.reply_id or stored.trying_since)
+        if stored.name in SEARCH_REQUESTS and (stored.reply_id or stored.trying_since)
     )
     may_show += [(stored.id, stored.comment_id) for stored in searches]
     linked = memory.state.thread_comments(thread for thread, _ in may_show).values()
@@ -277,7 +279,7 @@ def _comments(key: ThreadId, run: RunContext) -> list[Json]:
 
 def _mentions(text: str, key: ThreadId) -> bool:
     pattern = rf"(?:/issues/|/pull/|#|issue |pull request ){re.escape(str(key))}(?![0-9])"
-    return re.search(pattern, text.replace(BREAK, ""), re.IGNORECASE) is not None
+    return re.search(pattern, text.replace(ZERO_WIDTH_SPACE, ""), re.IGNORECASE) is not None
 
 
 def _delete(key: ThreadId, comment_id: int, run: RunContext) -> None:
@@ -302,7 +304,13 @@ def _changes_after(deleted: Sequence[CommentKey], key: ThreadId, run: RunContext
 def _without_match(answer: AnswerRecord, key: ThreadId) -> AnswerRecord:
     matches = tuple(match for match in answer.matches if match[0] != key)
     return replace(
-        answer, state="silent", reason=SHOWN, text_hash="", comment_id=None, matches=matches, trying_since=None
+        answer,
+        state="silent",
+        reason=SHOWED_FORGOTTEN,
+        text_hash="",
+        comment_id=None,
+        matches=matches,
+        trying_since=None,
     )
 
 
@@ -338,7 +346,7 @@ def _note_result(stored: Request, result: ForgetResult, run: RunContext) -> None
         run.note(f"Not all comments that may show it were checked: {result.left}.")
     if result.pointing:
         run.note(f"These issues refer to it, may quote it, and stay in memory: {_list_keys(result.pointing)}.")
-    run.note(UNREACHED)
+    run.note(REMAINING_COPIES)
 
 
 def _list_keys(keys: Sequence[ThreadId]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bot.domain.changes import Changes, Request, StandingComment, threads_to_redo
 from bot.domain.thread import Kind, Thread
-from bot.github.events import CALM, Event
+from bot.github.events import MAINTENANCE_EVENTS, Event
 from bot.github.updates import tombstone
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import with_discussions
@@ -18,7 +18,7 @@ from bot.pipeline.eligibility import answers_kind, due_threads
 from bot.pipeline.feedback import collect_feedback
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
-from bot.pipeline.learn import EVENT_SECONDS, is_due, learn_from_memory
+from bot.pipeline.learn import LEARN_SECONDS, is_due, learn_from_memory
 from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
@@ -35,7 +35,7 @@ from bot.pipeline.renewal import (
 from bot.pipeline.replies import prepare_replies, without_idle
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
-from bot.sources.pages import EVENTS, refresh_pages
+from bot.sources.pages import PAGE_EVENTS, refresh_pages
 
 
 def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
@@ -84,18 +84,18 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
 
 
 def _remember(state: RunState, run: RunContext) -> None:
-    """Stage what changed, and readers' feedback in a run that nobody waits for (`CALM`). Then learn, if due; a calm run
-    also looks for clusters."""
+    """Stage what changed, and readers' feedback in a run that nobody waits for (`MAINTENANCE_EVENTS`). Then learn, if
+    due; a calm run also looks for clusters."""
     memory, event, updates = run.memory, state.event, state.updates
     settled = tuple(state.updated_answers.values())
     memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
-    if event.name in CALM:
+    if event.name in MAINTENANCE_EVENTS:
         memory.stage(Changes(answers=collect_feedback(memory, run.forge, run.now)))
-    if event.name in EVENTS or not memory.state.manifest.pages:
+    if event.name in PAGE_EVENTS or not memory.state.manifest.pages:
         memory.stage(refresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
-    if is_due(memory, calm=event.name in CALM):
-        learn_from_memory(run, EVENT_SECONDS)
-    if event.name in CALM:
+    if is_due(memory, calm=event.name in MAINTENANCE_EVENTS):
+        learn_from_memory(run, LEARN_SECONDS)
+    if event.name in MAINTENANCE_EVENTS:
         link_threads(memory, run.clock.seconds, LINK_SECONDS)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bot.comment.render import Renderer
 from bot.domain.answer import Context
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.results import REPLAYED, SECONDS, Backtest
+from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest
 from bot.memory.memory import Memory
 from bot.pipeline.run_context import RunContext
 from bot.settings.schema import Settings
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from bot.evaluation.learn import Learner
 
 
-LEAST_THREADS = 50
+MIN_THREADS = 50
 """With fewer threads there is nothing to learn."""
 
-MOST_THREADS = 20_000
+MAX_THREADS = 20_000
 """The newest threads that it learns from; they are all held in RAM meanwhile."""
 
-EVENT_SECONDS = 20.0
-"""How long an event's run learns, not counting word vectors."""
+LEARN_SECONDS = 20.0
+"""How long an event's run or an import learns, not counting word vectors."""
 
-CALM_GROWTH, GROWTH = 1.3, 2.0
+CALM_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
 """How much a memory grows until it learns again: in a run that nobody waits for, and in any run."""
 
 
 def is_due(memory: Memory, *, calm: bool) -> bool:
     """Whether the memory has grown so much that it should learn again. ``calm``: nobody waits for this run."""
-    growth, manifest = CALM_GROWTH if calm else GROWTH, memory.state.manifest
-    return manifest.threads >= LEAST_THREADS and manifest.threads >= growth * manifest.learned_from
+    growth, manifest = CALM_GROWTH_FACTOR if calm else GROWTH_FACTOR, memory.state.manifest
+    return manifest.threads >= MIN_THREADS and manifest.threads >= growth * manifest.learned_from
 
 
 def learn(
@@ -44,12 +44,12 @@ def learn(
     renderer: Renderer,
     place: RepositoryAddress,
     *,
-    seconds: float = SECONDS,
+    seconds: float = LEARNING_SECONDS,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Backtest:
     """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
 
-    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most STEPS steps.
+    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most PROGRESS_STEPS steps.
     Returns a backtest: how the newest issues would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
@@ -63,11 +63,11 @@ def learner(
     settings: Settings,
     renderer: Renderer,
     place: RepositoryAddress,
-    seconds: float = SECONDS,
+    seconds: float = LEARNING_SECONDS,
     *,
     trains: bool = True,
 ) -> Learner:
-    """The newest MOST_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
+    """The newest MAX_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
     from bot.evaluation.backtest import ReplayOptions  # few runs learn
     from bot.evaluation.labels import feedback_of
     from bot.evaluation.learn import read_history
@@ -76,7 +76,7 @@ def learner(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
-    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MOST_THREADS)
+    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_THREADS)
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = ReplayOptions(memory.ranking, settings, place, render, trains)
@@ -87,7 +87,7 @@ def backtest_memory(run: RunContext) -> Backtest:
     """How the newest issues would have been answered with the current model; nothing is written."""
     memory = run.memory.open()
     replay = learner(memory, run.settings, run.renderer, run.address)
-    return _note_backtest(replay.backtest(memory.ranking, REPLAYED, SECONDS), run)
+    return _note_backtest(replay.backtest(memory.ranking, REPLAY_LIMIT, LEARNING_SECONDS), run)
 
 
 def learn_from_memory(run: RunContext, seconds: float) -> Backtest:

@@ -11,7 +11,7 @@ from bot.domain.changes import OpenPull, wrong_matches_for
 from bot.domain.thread import Thread
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import LimitedHistory
-from bot.github.open_pulls import MAX_ASKED, find_open_pulls
+from bot.github.open_pulls import MAX_ISSUES, find_open_pulls
 from bot.pipeline.outbox import CommentPlan
 from bot.pipeline.run_context import RunContext
 from bot.questions.comment import comment_on
@@ -24,7 +24,7 @@ def add_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[Commen
     Issues for which memory has an open pull request are not looked up. Without an answer the line is left out.
     """
     issues = dict.fromkeys(number for plan in plans if _will_be_posted(plan) for number in _issues_to_look_up(plan))
-    numbers = list(issues)[:MAX_ASKED]
+    numbers = list(issues)[:MAX_ISSUES]
     if not (numbers and run.address.repo) or run.forge.troubles or isinstance(run.history, LimitedHistory):
         return list(plans)
     try:

@@ -17,16 +17,16 @@ from bot.github.errors import ForgeError, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, split_own
 from bot.github.updates import comments_of
 
-NOTHING = "0" * 16
+WITHDRAWN_FINGERPRINT = "0" * 16
 """The fingerprint of a withdrawn comment."""
 
-SKEW = timedelta(minutes=1)
+MAX_CLOCK_SKEW = timedelta(minutes=1)
 """How far the runner's clock, which dates promises, may be ahead of GitHub's."""
 
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"
-TAKEN_BACK = "it quotes words that their author edited or deleted"
-UNSEEN = "it is not visible now"
+QUOTE_CHANGED = "it quotes words that their author edited or deleted"
+NOT_VISIBLE = "it is not visible now"
 DELETED = "a person deleted the comment: it is not posted again"
 
 
@@ -68,7 +68,7 @@ class CommentPlan:
     @property
     def content(self) -> str:
         """The fingerprint of the planned comment."""
-        return fingerprint(self.context) if self.text else NOTHING
+        return fingerprint(self.context) if self.text else WITHDRAWN_FINGERPRINT
 
     @property
     def reason(self) -> str:
@@ -149,7 +149,7 @@ def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) ->
     The timeline does not say whose comment was deleted, so any counts as ours: silence is the smaller mistake.
     """
     gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
-    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - SKEW for item in gone)
+    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - MAX_CLOCK_SKEW for item in gone)
 
 
 def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
@@ -243,7 +243,7 @@ def _standing_state(own: OwnComment, content: str) -> str:
         return "said"
     if standing.content != content:
         return ""
-    return "withdrawn" if content == NOTHING else "said"
+    return "withdrawn" if content == WITHDRAWN_FINGERPRINT else "said"
 
 
 def is_unedited(own: OwnComment) -> bool:

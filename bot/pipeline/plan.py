@@ -16,15 +16,23 @@ from bot.github.updates import tombstone
 from bot.pipeline.eligibility import question_hash, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.open_pulls import add_open_pulls, visible_pulls
-from bot.pipeline.outbox import SWITCHED_OFF, TAKEN_BACK, UNSEEN, CommentPlan, find_own, find_promised, is_unedited
-from bot.pipeline.run_context import FULL_DAY, RunContext, RunState, is_being_posted
+from bot.pipeline.outbox import (
+    NOT_VISIBLE,
+    QUOTE_CHANGED,
+    SWITCHED_OFF,
+    CommentPlan,
+    find_own,
+    find_promised,
+    is_unedited,
+)
+from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext, RunState, is_being_posted
 from bot.questions.comment import comment_on
 from bot.recall.answer import fix_refs, recall, with_endings
 from bot.recall.mentions import referenced_numbers
 from bot.recall.open_pulls import with_pulls
 
-BUSY = "another run is writing the comment"
-FULL = "the limit of answers for one run is reached; the next run continues"
+OTHER_RUN_POSTING = "another run is writing the comment"
+RUN_LIMIT_REACHED = "the limit of answers for one run is reached; the next run continues"
 
 MAX_ANSWERS = 5
 """Maximum number of issues that one run answers. The next run takes the others."""
@@ -36,12 +44,12 @@ def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> li
     plans: list[CommentPlan] = []
     for thread in threads:
         is_full = sum(not other.is_skipped for other in plans) >= MAX_ANSWERS
-        planned = plan(thread, state, run, waits=state.limit or run.muted or (FULL if is_full else ""))
+        planned = plan(thread, state, run, waits=state.limit or run.muted or (RUN_LIMIT_REACHED if is_full else ""))
         if planned.is_new and not planned.is_counted:
             if run.may_write(new):
                 new += 1
             else:
-                planned = replace(planned, waits=FULL_DAY)
+                planned = replace(planned, waits=DAILY_LIMIT_REACHED)
         plans.append(planned)
     return add_open_pulls(plans, run)
 
@@ -59,7 +67,7 @@ def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> C
     try:
         planned = _add_own_comment(_add_answer(base, run), state, run)
         if planned.is_new and answer and is_being_posted(answer, state.now) and not _was_deleted(answer, run):
-            return replace(base, before=answer, waits=BUSY)
+            return replace(base, before=answer, waits=OTHER_RUN_POSTING)
     except Gone as error:  # this thread is gone; gone ones in the comment are just left out
         return _without_thread(base, error, run)
     except ForgeError as error:
@@ -69,7 +77,7 @@ def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> C
 
 def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPlan:
     if not gone.certain:
-        return replace(base, waits=UNSEEN)
+        return replace(base, waits=NOT_VISIBLE)
     if isinstance(base.thread.id, int):
         run.memory.stage(Changes(records=(tombstone(base.thread.id, gone, run.now),)))
     return replace(base, answer=Silent("it is not there any more"), is_skipped=True)
@@ -104,7 +112,7 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, ru
     if before:
         base = replace(base, question=before.question)
     if before and is_being_posted(before, state.now):
-        return replace(base, waits=BUSY)
+        return replace(base, waits=OTHER_RUN_POSTING)
     stood = base.standing or StandingComment(thread.id, run.now)
     try:
         planned = _add_answer(base, run, frozenset(stood.shows) - changed)
@@ -186,7 +194,7 @@ def _add_own_comment(planned: CommentPlan, state: RunState, run: RunContext) -> 
     own, removed = _find_own(planned, planned.text, state, run)
     result = replace(planned, own=own, removed=removed)
     if planned.is_false and own and not is_unedited(own):
-        return replace(result, answer=Silent(TAKEN_BACK), text="")
+        return replace(result, answer=Silent(QUOTE_CHANGED), text="")
     return result
 
 

@@ -17,9 +17,9 @@ from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.pipeline.outbox import (
     DELETED,
     EDITED,
-    NOTHING,
+    NOT_VISIBLE,
     SWITCHED_OFF,
-    UNSEEN,
+    WITHDRAWN_FINGERPRINT,
     CommentPlan,
     create_once,
     find_own,
@@ -194,7 +194,7 @@ def _create(result: CommentResult, number: int, forge: CommentClient, own: OwnCo
     except Gone as error:
         if error.certain:
             return replace(result, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
-        return replace(result, reason=f"{UNSEEN}: a later run tries again ({error})", is_owed=True)
+        return replace(result, reason=f"{NOT_VISIBLE}: a later run tries again ({error})", is_owed=True)
 
 
 def _why_unchanged(mine: OwnComment, text: str, must_match: bool) -> str:
@@ -218,21 +218,23 @@ def update(result: CommentResult, mine: OwnComment, forge: CommentClient, *, mus
         result = replace(result, action="updated", comment=forge.update_comment(mine.id, result.text))
     except Gone:
         return replace(result, reason=DELETED)
-    return _fold(result, mine, forge, folded=False) if standing and standing.content == NOTHING else result
+    return (
+        _fold(result, mine, forge, folded=False) if standing and standing.content == WITHDRAWN_FINGERPRINT else result
+    )
 
 
 def withdraw(
     result: CommentResult, mine: OwnComment, forge: CommentClient, words: Words | None, *, is_false: bool = False
 ) -> CommentResult:
     """Shrink our comment to one line and fold it. One that a person edited stays, unless it ``is_false``."""
-    if (standing := read_seal(mine.text)) and standing.untouched and standing.content == NOTHING:
+    if (standing := read_seal(mine.text)) and standing.untouched and standing.content == WITHDRAWN_FINGERPRINT:
         return result
     if not is_unedited(mine) and not is_false:
         return replace(result, reason=EDITED) if result.renews else result
     first_line = mine.text.lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()
     text = withdrawal_text(first_line, words, off=result.reason == SWITCHED_OFF)
     try:
-        changed = forge.update_comment(mine.id, seal(text, NOTHING))
+        changed = forge.update_comment(mine.id, seal(text, WITHDRAWN_FINGERPRINT))
     except Gone:
         return result
     return _fold(replace(result, action="withdrawn", comment=changed), mine, forge, folded=True)

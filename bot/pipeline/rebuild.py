@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 
-from bot.domain.changes import LARGEST, Changes, HistoryProgress
+from bot.domain.changes import TRACKED_NUMBER_LIMIT, Changes, HistoryProgress
 from bot.domain.thread import Record, Thread, Tombstone
-from bot.evaluation.results import SECONDS, Backtest
+from bot.evaluation.results import LEARNING_SECONDS, Backtest
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unreachable
 from bot.github.history import keep_event_reserve
 from bot.github.updates import read_thread, tombstone
@@ -25,7 +25,7 @@ from bot.sources.pages import refresh_pages
 MAX_LOOKUPS = 300
 """Missing threads that one run asks GitHub about. Later runs take the others."""
 
-PROGRESS_EVERY = 50
+PROGRESS_THREADS = 50
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def _missing_threads(run: RunContext, progress: HistoryProgress) -> dict[int, da
         and isinstance(record.id, int)
         and record.kind.traits.is_listed
         and record.id not in progress.seen
-        and record.id < LARGEST
+        and record.id < TRACKED_NUMBER_LIMIT
         and record.revised_at < progress.began
     }
 
@@ -87,7 +87,7 @@ def _missing_threads(run: RunContext, progress: HistoryProgress) -> dict[int, da
 def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunContext) -> None:
     total = min(MAX_LOOKUPS, len(missing))
     for number, revised_at in islice(missing.items(), MAX_LOOKUPS):
-        if len(result.done) % PROGRESS_EVERY == 0:
+        if len(result.done) % PROGRESS_THREADS == 0:
             run.clock.tell(f"{len(result.done):,} of {total:,} missing threads checked")
         try:
             keep_event_reserve(run.forge)
@@ -106,7 +106,7 @@ def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunCo
         result.done.add(number)
 
 
-EVENT_READING = 60.0
+EVENT_SECONDS = 60.0
 """How long an event's run continues an unfinished rebuild once it has answered."""
 
 
@@ -129,7 +129,7 @@ def continue_rebuild(run: RunContext, *, calm: bool) -> None:
     if reading and calm:
         rebuild(run, run.reading_seconds)
     elif reading:
-        _read_next_part(run, reading, EVENT_READING)
+        _read_next_part(run, reading, EVENT_SECONDS)
 
 
 def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
@@ -186,7 +186,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     reread_discussions(run, progress.began if progress else run.now, limit)
     memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
     is_current = memory.has_learned and not is_due(memory, calm=True)
-    backtest = None if is_current else learn_from_memory(run, SECONDS)
+    backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
     memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
     link_threads(memory, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")

@@ -15,12 +15,12 @@ from bot.pipeline.run_context import RunContext
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of
 from bot.reading.versions import Version, read_version
-from bot.sources.pages import PRE_RELEASE
+from bot.sources.pages import PRE_RELEASE_LABEL
 
-LOOKS_BACK = timedelta(days=365)
+LOOKBACK = timedelta(days=365)
 """How long before a release an issue may have been closed. Older ones are found only if the fix is already known."""
 
-MORE_READS = 100
+EXTRA_READS = 100
 """Extra requests to GitHub that a run may use to look up fixes: enough for about thirty."""
 
 MAX_CHAIN = 5
@@ -63,7 +63,7 @@ def project_releases(run: RunContext) -> list[Release]:
         tag = str(key).partition(":")[2]
         version = read_version(tag)
         if version and not version.day:
-            is_early = version.is_early or PRE_RELEASE in entry.labels
+            is_early = version.is_early or PRE_RELEASE_LABEL in entry.labels
             releases.append(Release(tag, version, entry.created_at, is_early))
     own = main_releases(releases, (run.address.repo or "").rpartition("/")[2].lower())
     return sorted(own, key=lambda release: (release.at or run.now, release.version))
@@ -115,7 +115,7 @@ def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: RunContex
 
     If GitHub fails for a fix, it is not kept, and stays due.
     """
-    run.fixes.allow(MORE_READS)
+    run.fixes.allow(EXTRA_READS)
     is_all = True
     for card in due:
         fix = run.fixes.find(card.id, _fix_ref(card), fixes.get(card.id), run.now)

@@ -10,22 +10,22 @@ from typing import Any
 from bot.comment.marker import notice_mark
 from bot.comment.outcome_text import ReleaseFacts
 from bot.domain.card import number_of
-from bot.domain.changes import NOBODY, Changes, ReleaseNotice, is_off
+from bot.domain.changes import NOTICES_OFF, Changes, ReleaseNotice, is_off
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
-from bot.github.events import CALM, Event
+from bot.github.events import MAINTENANCE_EVENTS, Event
 from bot.github.fixes import Release, was_reverted
 from bot.github.threads import OwnComment, own_comment
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.outbox import create_once, was_deleted
 from bot.pipeline.publish import CommentResult, with_write_error
-from bot.pipeline.release_fixes import LOOKS_BACK, ReleasedFix, find_released, project_releases, release_page
+from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, project_releases, release_page
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
-from bot.sources.pages import PRE_RELEASE
+from bot.sources.pages import PRE_RELEASE_LABEL
 
 MAX_POSTED = 20
 """Notices that one run posts. Later runs post the others."""
@@ -36,11 +36,13 @@ MAX_FAILED = 20
 MAX_RELEASE_AGE = timedelta(days=30)
 """The maximum age of a release to notify people of."""
 
-SHARE = 2
-"""Notices use at most this part of the daily limit, one half; the rest is left to answers."""
+DAILY_LIMIT_DIVISOR = 2
+"""Notices use at most the daily limit divided by this; the rest is left to answers."""
 
 FIX_RELEASED = "its fix is released"
-LATER = "Some reporters are not notified yet, because of the limits for one run and one day; the next runs continue."
+NOTICES_POSTPONED = (
+    "Some reporters are not notified yet, because of the limits for one run and one day; the next runs continue."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,9 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     if run.muted or (until is None and not is_on):
         return []
     if until is None or not is_on:
-        run.memory.stage(Changes(told_until=run.now if is_on else NOBODY))
+        run.memory.stage(Changes(told_until=run.now if is_on else NOTICES_OFF))
         return []
-    if state.limit or (event.name not in CALM and event.name != "release"):
+    if state.limit or (event.name not in MAINTENANCE_EVENTS and event.name != "release"):
         return []
     releases = project_releases(run)
     new = {
@@ -76,7 +78,7 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
         return []
     newest = max(release.at for release in new.values() if release.at)
     full = (release.at for release in releases if release.at and release.tag not in new and not release.is_early)
-    planning = _Planning(run, new, max([*full, newest - LOOKS_BACK]))
+    planning = _Planning(run, new, max([*full, newest - LOOKBACK]))
     plans = _mark_started(planning.plans(), run)
     run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
     if planning.is_all and not plans:
@@ -110,7 +112,7 @@ class _Planning:
             is_new = notice.trying_since is None
             if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
                 self.is_all = False
-                self.run.note(LATER)
+                self.run.note(NOTICES_POSTPONED)
                 break
             try:
                 plan = self._plan(thread, notice, fix)
@@ -131,7 +133,7 @@ class _Planning:
 
     def _may_notify(self, more: int) -> bool:
         promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
-        return promised + more < max(1, self.run.settings.comment.daily_limit // SHARE)
+        return promised + more < max(1, self.run.settings.comment.daily_limit // DAILY_LIMIT_DIVISOR)
 
     def _outstanding(self) -> Iterator[tuple[Thread, ReleaseNotice, ReleasedFix]]:
         """The notices still to be posted, on threads that may get one."""
@@ -230,7 +232,7 @@ def _release_facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
         return ReleaseFacts(notice.release, is_early, notice.original)
     people = {name.casefold() for name in run.settings.ignore.people}
     note = "" if page.author.casefold() in people else upgrade_note(page.body)
-    return ReleaseFacts(notice.release, is_early or PRE_RELEASE in page.labels, notice.original, note)
+    return ReleaseFacts(notice.release, is_early or PRE_RELEASE_LABEL in page.labels, notice.original, note)
 
 
 def _find_notice(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:

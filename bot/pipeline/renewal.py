@@ -10,13 +10,21 @@ from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
 from bot.domain.thread import Kind, Record, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
-from bot.github.events import CALM, Event
+from bot.github.events import MAINTENANCE_EVENTS, Event
 from bot.github.fixes import due_fixes
 from bot.github.threads import OwnComment, own_comment
-from bot.pipeline.outbox import DELETED, EDITED, NOTHING, CommentPlan, is_unedited, promise, standing_comment
+from bot.pipeline.outbox import (
+    DELETED,
+    EDITED,
+    WITHDRAWN_FINGERPRINT,
+    CommentPlan,
+    is_unedited,
+    promise,
+    standing_comment,
+)
 from bot.pipeline.plan import plan_again
 from bot.pipeline.publish import CommentResult, update, with_write_error, withdraw
-from bot.pipeline.replies import SEARCHES, ReplyPlan, plan_search
+from bot.pipeline.replies import SEARCH_REQUESTS, ReplyPlan, plan_search
 from bot.pipeline.requests import request_of
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 
@@ -67,7 +75,7 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
         renewals.owed.setdefault(renewal.comment_key, []).append(renewal)
     own = renewals.owed.keys() & {(number, 0) for number in (event.number, *event.numbers) if number}
     if not run.may_post:
-        looked_at = renewals.owed.keys() if run.checks_others or event.name in CALM else own
+        looked_at = renewals.owed.keys() if run.checks_others or event.name in MAINTENANCE_EVENTS else own
         shown = run.memory.state.thread_comments({key for key, _ in looked_at})
         others = {comment.comment_key for linked in shown.values() for comment in linked.comments if comment.others}
         renewals.owed = {key: owed for key, owed in renewals.owed.items() if key in looked_at and key in others}
@@ -163,7 +171,11 @@ def look_for_releases(event: Event, run: RunContext) -> None:
     """Look again for the release of each fix shown without one: every day, and when a release is published."""
     if run.settings.releases.notify == "off":
         return
-    if run.settings.mode != "comment" or run.muted or (event.name not in CALM and event.name != "release"):
+    if (
+        run.settings.mode != "comment"
+        or run.muted
+        or (event.name not in MAINTENANCE_EVENTS and event.name != "release")
+    ):
         return
     unreleased = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}
     due = (
@@ -193,7 +205,7 @@ class RenewedReply:
 
     @property
     def content(self) -> str:
-        return fingerprint(self.context) if self.text else NOTHING
+        return fingerprint(self.context) if self.text else WITHDRAWN_FINGERPRINT
 
 
 def is_reply_in_progress(stored: Request, thread: Record | None, run: RunContext) -> bool:
@@ -213,7 +225,7 @@ def recompute_reply(thread: Thread, stored: Request, stood: StandingComment, run
     """
     renewed = RenewedReply(thread, stored, stood, has_false_quotes(stood, run.memory.records(stood.shows)))
     request = request_of(thread, stored.comment_id, run)
-    if request and stored.name not in SEARCHES:
+    if request and stored.name not in SEARCH_REQUESTS:
         return None
     if request and request.name == stored.name:
         plan = plan_search(request, run, frozenset(stood.shows))

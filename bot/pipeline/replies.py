@@ -8,26 +8,34 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
 
-from bot.comment.catalogue import COMMANDS, Words
+from bot.comment.catalogue import COMMAND_SYNTAX, Words
 from bot.comment.defang import inline
 from bot.comment.marker import fingerprint, seal
 from bot.domain.answer import Context
-from bot.domain.changes import CHANGING, FORGET, JUDGING, Request, is_off, judgements, wrong_matches_for
+from bot.domain.changes import (
+    CHANGE_REQUESTS,
+    FORGET,
+    JUDGEMENT_REQUESTS,
+    Request,
+    is_off,
+    judgements,
+    wrong_matches_for,
+)
 from bot.domain.thread import GHOST, ThreadId
 from bot.github.errors import ForgeError
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.outbox import SWITCHED_OFF
 from bot.pipeline.requests import WAITING, ParsedRequest
-from bot.pipeline.run_context import FULL_DAY, RunContext
+from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
-from bot.reading.requests import NAMES, Command, recall_question
+from bot.reading.requests import COMMAND_NAMES, Command, recall_question
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
 """Maximum number of replies that one run writes. The next run takes the others."""
 
 HOUR = timedelta(hours=1)
-WRITERS = frozenset({"admin", "maintain", "write"})
+WRITE_PERMISSIONS = frozenset({"admin", "maintain", "write"})
 """Permissions that include write access: https://docs.github.com/rest/collaborators/collaborators"""
 
 DONE_REASONS = {
@@ -49,12 +57,12 @@ DONE_REASONS = {
 MAX_CONFIRMED = 3
 """Commands per account and hour that change something and get a reply; any further ones get only a reaction."""
 
-LIMIT_REACHED = "the account has used up its questions for this hour"
+HOURLY_LIMIT_REACHED = "the account has used up its questions for this hour"
 
-ABOUT_ISSUES = JUDGING | {"wrong"}
+ABOUT_ISSUES = JUDGEMENT_REQUESTS | {"wrong"}
 """Changes that are about other issues."""
 
-SEARCHES = frozenset({"search", "context", "recall"})
+SEARCH_REQUESTS = frozenset({"search", "context", "recall"})
 """Requests that search memory."""
 
 
@@ -104,8 +112,8 @@ class LastHour:
             stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in repeated
         ]
         return cls(
-            Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGING),
-            Counter(stored.by.casefold() for stored in recent if stored.name in CHANGING),
+            Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGE_REQUESTS),
+            Counter(stored.by.casefold() for stored in recent if stored.name in CHANGE_REQUESTS),
             {
                 stored.by.casefold()
                 for stored in recent
@@ -116,7 +124,7 @@ class LastHour:
     def note(self, plan: ReplyPlan) -> None:
         account = plan.request.by.casefold()
         name = plan.request.name if plan.name == WAITING else plan.name
-        (self.changed if name in CHANGING else self.used)[account] += 1
+        (self.changed if name in CHANGE_REQUESTS else self.used)[account] += 1
         if plan.name == "limited" and plan.text:
             self.warned.add(account)
 
@@ -144,8 +152,8 @@ def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan
 def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: RunContext) -> str:
     if sum(bool(plan.text) for plan in earlier) >= MAX_REPLIES:
         return "the limit of replies for one run is reached; the next run continues"
-    has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGING
-    return FULL_DAY if has_waited and not _is_within_limit(earlier, run) else ""
+    has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGE_REQUESTS
+    return DAILY_LIMIT_REACHED if has_waited and not _is_within_limit(earlier, run) else ""
 
 
 def _is_within_limit(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
@@ -156,8 +164,8 @@ def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunCo
     """Apply the daily limit: beyond it an answer waits, and everything else gets only a reaction."""
     if not plan.text or plan.request.was_promised or _is_within_limit(earlier, run):
         return plan
-    if plan.name in SEARCHES or plan.name == "help":
-        return ReplyPlan(plan.request, WAITING, waits=FULL_DAY)
+    if plan.name in SEARCH_REQUESTS or plan.name == "help":
+        return ReplyPlan(plan.request, WAITING, waits=DAILY_LIMIT_REACHED)
     return replace(plan, text="")
 
 
@@ -180,7 +188,7 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
         sentences = ["admins"] if used < limit else []
         why = "only an administrator of the repository may ask for that"
         return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)
-    if name in CHANGING:
+    if name in CHANGE_REQUESTS:
         if not _may_change(request, run):
             sentences = ["refused"] if used < limit else []
             why = "only its author or people with write access may ask for that"
@@ -189,7 +197,7 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
         return _with_text(ReplyPlan(request, name), [name] if is_confirmed else [], run, is_silent and name != "on")
     if used >= limit or is_silent:
         sentences = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
-        why = SWITCHED_OFF if is_silent else f"{LIMIT_REACHED} (commands.searches_per_hour: {limit})"
+        why = SWITCHED_OFF if is_silent else f"{HOURLY_LIMIT_REACHED} (commands.searches_per_hour: {limit})"
         return _with_text(ReplyPlan(request, "limited", good=False, why=why), sentences, run, is_silent)
     return _plan_help(request, run) if name == "help" else plan_search(request, run)
 
@@ -224,7 +232,7 @@ def _plan_help(request: ParsedRequest, run: RunContext) -> ReplyPlan:
     is_clear = request.command is not None and request.command.clear
     why = "" if is_clear else "the request was not understood"
     sentences = [*([] if is_clear else ["unclear"]), "help"]
-    if recall_question(QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
+    if recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
         sentences.append("ask")
     return _with_text(ReplyPlan(request, "help", good=is_clear, why=why), sentences, run, is_silent=False)
 
@@ -244,7 +252,7 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
         asked="" if is_unquoted else request.text,
         reply_to=request.key,
         now=request.at,
-        searched=run.memory.issues if SEARCHES & {plan.name} else 0,
+        searched=run.memory.issues if SEARCH_REQUESTS & {plan.name} else 0,
         answer="\n\n".join(lines),
     )
     if rendered.problem:
@@ -272,7 +280,7 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
     """
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
-    return request.by != GHOST and run.forge.permission(request.by) in WRITERS
+    return request.by != GHOST and run.forge.permission(request.by) in WRITE_PERMISSIONS
 
 
 def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
@@ -320,11 +328,11 @@ def react(request: ParsedRequest, content: str, run: RunContext) -> None:
         run.note(f"The command on issue {request.thread.id} got no reaction: {error}")
 
 
-WORDS_SHOWN = 80
-LONGEST_NAME = 20
+MAX_SHOWN_CHARS = 80
+MAX_NAME_CHARS = 20
 """Characters of the typed text compared with the names of commands."""
 
-QUESTION = "What did we decide about …?"
+EXAMPLE_QUESTION = "What did we decide about …?"
 """The example question in the help reply."""
 
 
@@ -337,11 +345,11 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
         case "help":
             return _help_text(words)
         case "ask":
-            return words.say("reply_ask", question=f"`{QUESTION}`")
+            return words.say("reply_ask", question=f"`{EXAMPLE_QUESTION}`")
         case "limited":
             return words.count("reply_limited", per_hour)
         case "off":
-            return words.say("reply_off", command=COMMANDS["on"])
+            return words.say("reply_off", command=COMMAND_SYNTAX["on"])
         case "unclear":
             return " ".join([words.say("reply_unclear"), *_suggest_command(command, words)])
         case "wrong" | "same" | "different":
@@ -349,19 +357,19 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
         case "original":
             return words.say("reply_original", number=str((command.about if command else ())[0]))
         case "nothing":
-            return words.say("reply_nothing", words=inline(command.words if command else "", WORDS_SHOWN))
+            return words.say("reply_nothing", words=inline(command.words if command else "", MAX_SHOWN_CHARS))
     return words.say(f"reply_{name}")
 
 
 def _help_text(words: Words) -> str:
-    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMANDS.items())
+    lines = (f"- {command}: {words.say(f'reply_help_{name}')}" for name, command in COMMAND_SYNTAX.items())
     return "\n".join([words.say("reply_help"), "", *lines])
 
 
 def _suggest_command(command: Command | None, words: Words) -> Iterator[str]:
     typed = command.line.split()[1:2] if command else []
-    for name in get_close_matches("".join(typed).lower()[:LONGEST_NAME], NAMES, n=1):
-        yield words.say("reply_meant", command=COMMANDS.get(name, f"`/precedent {name}`"))
+    for name in get_close_matches("".join(typed).lower()[:MAX_NAME_CHARS], COMMAND_NAMES, n=1):
+        yield words.say("reply_meant", command=COMMAND_SYNTAX.get(name, f"`/precedent {name}`"))
 
 
 def _sentence_about(name: str, about: tuple[int, ...], words: Words) -> str:

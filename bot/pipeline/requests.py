@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.domain.changes import CHANGING, Changes, Request
+from bot.domain.changes import CHANGE_REQUESTS, Changes, Request
 from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
@@ -250,4 +250,4 @@ def _find_settled(thread: Thread, stored_requests: Sequence[Request], run: RunCo
 
 def close_request(stored: Request) -> Request:
     """The request, closed without a reply; the change that it asked for stays."""
-    return replace(stored, state="done" if stored.name in CHANGING else "refused", trying_since=None)
+    return replace(stored, state="done" if stored.name in CHANGE_REQUESTS else "refused", trying_since=None)

@@ -19,12 +19,12 @@ from bot.github.history import HistorySource
 from bot.github.threads import OwnCommentRule
 from bot.github.updates import Updates
 from bot.memory.memory import Memory
-from bot.pipeline.backfill import FIRST_SECONDS, Clock, HistoryRead
+from bot.pipeline.backfill import HISTORY_SECONDS, Clock, HistoryRead
 from bot.pipeline.organisation import OrganisationSearch
 from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
-FULL_DAY = "the daily limit of comments is reached"
+DAILY_LIMIT_REACHED = "the daily limit of comments is reached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RunContext:
     report_fault: Callable[[PrecedentError], None] = lambda _: None
     is_dry: bool = False
     on_stage: Callable[[str], None] = lambda _: None
-    reading_seconds: float = FIRST_SECONDS
+    reading_seconds: float = HISTORY_SECONDS
     on_history: Callable[[HistoryRead], None] = lambda _: None
     discussions: DiscussionReader | None = None
     discussion_comments: DiscussionComments | None = None
@@ -95,7 +95,7 @@ class RunContext:
         )
 
 
-ANSWER_AGE = timedelta(hours=24)
+MAX_ISSUE_AGE = timedelta(hours=24)
 """The maximum age of an unanswered issue for a later run to answer it."""
 
 POSTING_WINDOW = timedelta(minutes=2)
@@ -121,7 +121,7 @@ class RunState:
     from_history: tuple[ThreadId, ...] = ()
     requested: tuple[Request, ...] = ()
     is_first: bool = False
-    within: timedelta = ANSWER_AGE
+    within: timedelta = MAX_ISSUE_AGE
     limit: str = ""
     discussions: DiscussionProgress | None = None
 

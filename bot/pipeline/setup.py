@@ -32,10 +32,10 @@ from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import PageSettings, Settings, SettingsError
-from bot.settings.yaml_file import CONFIG_PATH, TEMPLATES, load_settings
+from bot.settings.yaml_file import CONFIG_PATH, TEMPLATE_PATHS, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
-MUTED = "the settings cannot be used: comments wait until they are corrected"
+INVALID_SETTINGS = "the settings cannot be used: comments wait until they are corrected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,16 @@ def read_settings(
     With bad settings the run still remembers everything; its comments are promised for when the settings are fixed.
     """
     config, head, files = fetched
-    templates = {Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATES}
+    templates = {
+        Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATE_PATHS
+    }
     settings, muted = Settings(), ""
     if config not in files and config != CONFIG_PATH:
         listener.note(f"There is no {config} on the default branch: the default settings apply.")
     try:
         settings = load_settings(files.get(config), config)
     except SettingsError as error:
-        muted = MUTED
+        muted = INVALID_SETTINGS
         listener.fail(str(error), error.exit_code)
     return RepositorySettings(change(settings), templates, muted, head=head)
 

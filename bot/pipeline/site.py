@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bot.git.remote_files import read_head
 from bot.github.budget import WRITE_GAP
-from bot.settings.yaml_file import TEMPLATES
+from bot.settings.yaml_file import TEMPLATE_PATHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +46,4 @@ class SettingsFiles(NamedTuple):
 
 def fetch_settings(site: RepositorySite, config: str) -> SettingsFiles:
     """Fetch the settings file and the templates from the default branch. Raises StoreError."""
-    return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATES]))
+    return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATE_PATHS]))

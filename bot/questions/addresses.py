@@ -7,8 +7,8 @@ import re
 from bot.domain.card import Card, Passage, Ruling, number_of
 from bot.domain.kinds import Kind
 
-_COMMENT = re.compile(r"#(?:issue|discussion)comment-\d{1,20}", re.ASCII)
-_MAX_REFERENCE = 300
+_COMMENT_ANCHOR = re.compile(r"#(?:issue|discussion)comment-\d{1,20}", re.ASCII)
+_MAX_REFERENCE_CHARS = 300
 
 
 def url_of(card: Card, home: str) -> str:
@@ -31,4 +31,4 @@ def superseding_url(card: Card, ruling: Ruling, home: str) -> str:
     ref, page = ruling.superseded_by, url_of(card, home)
     if home and (number := number_of(ref)):
         return f"{home}/{Kind.ISSUE.traits.path}/{number}"
-    return f"{page}{ref}" if page and _COMMENT.fullmatch(ref) else ref[:_MAX_REFERENCE]
+    return f"{page}{ref}" if page and _COMMENT_ANCHOR.fullmatch(ref) else ref[:_MAX_REFERENCE_CHARS]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bot.domain.thread import Thread, ThreadId
 from bot.questions.requests import DAYS, MAX_CHARS, MAX_DAYS, MIN_CHARS, HistoryRequest
 from bot.reading.conversations import (
-    GAP,
+    CONVERSATION_GAP,
     Conversation,
     ConversationHistory,
     HistoryFormat,
@@ -19,7 +19,7 @@ from bot.reading.conversations import (
     Turn,
     conversations,
 )
-from bot.reading.markdown import LEFT_OUT, tail
+from bot.reading.markdown import OMISSION_MARK, tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ def _writers(thread: Thread) -> Iterator[str]:
     yield from (message.author for message in thread.comments)
 
 
-FULL = timedelta(hours=24)
-"""Conversations are shown in full for so long after their end."""
+FULL_TEXT_PERIOD = timedelta(hours=24)
+"""Conversations are shown in full for this long after their end."""
 
-RECENT = timedelta(hours=4)
-_WEEK = 7
+RECENT_PERIOD = timedelta(hours=4)
+_WEEK_DAYS = 7
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -154,7 +154,7 @@ def history_of(past: RecentConversations, form: HistoryFormat, chars: int = MAX_
     the newest message alone is too long, its end is shown.
     """
     recent = past.conversations
-    is_continuation = bool(recent) and past.since(recent[0].end) < GAP
+    is_continuation = bool(recent) and past.since(recent[0].end) < CONVERSATION_GAP
     tiers = tiers_of(past)
     frame = form.frame(is_continuation, len(recent))
     room = min(MAX_CHARS, max(MIN_CHARS, chars)) - sum(map(len, frame))
@@ -179,7 +179,7 @@ def tiers_of(past: RecentConversations) -> list[Tier]:
 
 
 def _tier_of(past: RecentConversations, end: datetime) -> Tier:
-    if past.since(end) <= FULL:
+    if past.since(end) <= FULL_TEXT_PERIOD:
         return Tier.LAST_DAY
     return Tier.YESTERDAY if past.days_since(end) <= 1 else Tier.EARLIER
 
@@ -189,7 +189,7 @@ def _active_count(newest_first: tuple[Conversation, ...]) -> int:
         return 0
     earliest = newest_first[0].start
     for index, conversation in enumerate(newest_first):
-        if earliest - conversation.end >= GAP:
+        if earliest - conversation.end >= CONVERSATION_GAP:
             return index
         earliest = min(earliest, conversation.start)
     return len(newest_first)
@@ -210,14 +210,14 @@ def _pieces(past: RecentConversations, tiers: list[Tier]) -> Iterator[_Piece]:
 
 
 def _take_end(selection: _Selection, index: int, turn: Turn) -> None:
-    low, high = len(LEFT_OUT), len(turn.text)
+    low, high = len(OMISSION_MARK), len(turn.text)
     while low < high:
         middle = (low + high + 1) // 2
         if selection.fits(_Piece(index, replace(turn, text=tail(turn.text, middle)))):
             low = middle
         else:
             high = middle - 1
-    if low > len(LEFT_OUT):
+    if low > len(OMISSION_MARK):
         selection.take(_Piece(index, replace(turn, text=tail(turn.text, low))))
 
 
@@ -226,7 +226,7 @@ def _label(past: RecentConversations, conversation: Conversation, tier: Tier) ->
     ago."""
     days, day = past.days_since(conversation.end), conversation.end.astimezone(past.zone)
     name = "today" if days <= 0 else "yesterday" if days == 1 else _WEEKDAYS[day.weekday()]
-    if days > _WEEK:
+    if days > _WEEK_DAYS:
         name = f"{name} {day:%Y-%m-%d}"
-    is_recent = tier is Tier.LAST_DAY and past.since(conversation.end) <= RECENT
+    is_recent = tier is Tier.LAST_DAY and past.since(conversation.end) <= RECENT_PERIOD
     return f"{name}, recent" if is_recent else name

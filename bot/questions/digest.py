@@ -23,31 +23,31 @@ from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
 from bot.recall.library import Library, RedactedLibrary, threads
-from bot.recall.pages import LEAST_TERMS, PageQuery, find_pages
+from bot.recall.pages import MIN_SHARED_TERMS, PageQuery, find_pages
 from bot.recall.similar import Limits, find_similar
 from bot.settings.schema import Settings
 
-SHOWN = 10
+SECTION_LIMIT = 10
 """Items shown in a section."""
 
-EVIDENCE = 6
+MAX_EVIDENCE = 6
 """Issues shown below an item."""
 
-HIGHLIGHTS = 3
-WEEKS = 26
+MAX_HIGHLIGHTS = 3
+COUNTED_WEEKS = 26
 """Weeks in which the reports of a cluster are counted."""
 
-COMPARED = 300
+MAX_COMPARED = 300
 """Newest reports with a version that are compared with older issues. Each takes some hundredths of a second."""
 
-LOOKED_UP = 100
+MAX_LOOKUPS = 100
 """Clusters of questions that are looked up in the pages, the largest ones."""
 
-SEVERAL = 3
+MIN_REPORTS = 3
 """Minimum reports of one thing to count as many, and minimum issues for a question asked often."""
 
 _WEEK = timedelta(weeks=1)
-_ANSWERS = (OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND)
+_ANSWER_KINDS = (OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND)
 
 
 class DigestRequest(NamedTuple):
@@ -55,7 +55,7 @@ class DigestRequest(NamedTuple):
 
     since: datetime
     until: datetime
-    limit: int = SHOWN
+    limit: int = SECTION_LIMIT
 
 
 class EvidenceIssue(NamedTuple):
@@ -91,14 +91,14 @@ class SectionName(NamedTuple):
     about: str
 
 
-BACK = SectionName(
+POSSIBLY_BACK = SectionName(
     "possibly_back",
     "Possibly back",
     "fix may not hold",
     "fixes may not hold",
     "Reports on a version that has the fix already, each similar to the fixed issue.",
 )
-MANY = SectionName(
+MANY_REPORTS = SectionName(
     "many_reports",
     "Many reports of one thing",
     "thing was reported again",
@@ -134,7 +134,7 @@ DUPLICATES = SectionName(
     "Open issues that are marked as duplicates of a closed one, or said to be.",
 )
 
-URGENCY = (BACK, MANY, DUPLICATES, UNDOCUMENTED, UNRELEASED, DECIDED)
+HIGHLIGHT_ORDER = (POSSIBLY_BACK, MANY_REPORTS, DUPLICATES, UNDOCUMENTED, UNRELEASED, DECIDED)
 """The order in which sections contribute to the highlights."""
 
 
@@ -169,11 +169,11 @@ class MaintainerReport(NamedTuple):
     def highlights(self) -> list[tuple[SectionName, DigestItem]]:
         """What to look at first: the first item of each section, then the second ones; each issue once."""
         items_by_section = {section.name: section.items for section in self.sections}
-        rows = zip_longest(*([(name, item) for item in items_by_section.get(name, ())] for name in URGENCY))
+        rows = zip_longest(*([(name, item) for item in items_by_section.get(name, ())] for name in HIGHLIGHT_ORDER))
         seen: dict[CardId, tuple[SectionName, DigestItem]] = {}
         for highlight in (highlight for row in rows for highlight in row if highlight):
             seen.setdefault(highlight[1].card.id, highlight)
-        return list(islice(seen.values(), HIGHLIGHTS))
+        return list(islice(seen.values(), MAX_HIGHLIGHTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +261,7 @@ def _possibly_back(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     releases, first_fixed = _releases(source)
     recent = [card for card in source.issues() if source.is_recent(card.created_at)]
     candidates = [card for card in recent if card.state == "open" or card.ending.kind in undecided]
-    for card in islice(_newest(candidates, lambda card: card.created_at), COMPARED):
+    for card in islice(_newest(candidates, lambda card: card.created_at), MAX_COMPARED):
         tick(1)
         thread = threads(source.library, [card.id], None).get(card.id)
         version = reported_version(thread, source.address.repo) if thread else ""
@@ -291,7 +291,7 @@ def _find_fixed_matches(thread: Thread, source: DigestSource) -> list[Match]:
     """The similar issues whose fix is in this issue's version, the most similar first."""
     library, troubleshooting = source.library, source.settings.troubleshooting
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()))
-    limits = Limits(troubleshooting.similarity_threshold, EVIDENCE, 0, troubleshooting.total_budget_chars)
+    limits = Limits(troubleshooting.similarity_threshold, MAX_EVIDENCE, 0, troubleshooting.total_budget_chars)
     similar = find_similar(thread, library, None, wrong, limits, source.address.repo)
     context = with_endings(Context(seen_before=similar.seen), thread, library, source.address)
     matches = [match for match in context.seen_before if match.may_be_back and match.id in source.cards]
@@ -310,7 +310,7 @@ def _fix_item(card: Card, version: str, matches: list[Match], source: DigestSour
 def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     active = (cluster for cluster in source.clusters if source.is_recent(cluster.last))
     for cluster in _largest(active):
-        if cluster.canonical in source.cards and len(source.members(cluster)) >= SEVERAL:
+        if cluster.canonical in source.cards and len(source.members(cluster)) >= MIN_REPORTS:
             new = sum(map(source.is_recent, cluster.times))
             facts = (_size(cluster), f"{new:,} of them in this period", f"since {cluster.first:%Y-%m-%d}")
             yield _cluster_item(cluster, facts, source)
@@ -319,19 +319,19 @@ def _many_reports(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
 def _cluster_item(cluster: Cluster, facts: tuple[str, ...], source: DigestSource) -> DigestItem:
     card = source.cards[cluster.canonical]
     others = [member for member in source.members(cluster) if member.id != cluster.canonical]
-    evidence = tuple(EvidenceIssue(source.cards[member.id], member.why) for member in others[:EVIDENCE])
+    evidence = tuple(EvidenceIssue(source.cards[member.id], member.why) for member in others[:MAX_EVIDENCE])
     left = len(others) - len(evidence) + cluster.total - len(cluster.members)
     weeks = count_by_week(cluster.times, source.request.until)
     return DigestItem(card, cluster.last, facts, evidence, left, _ending_quote(card), weeks)
 
 
 def count_by_week(moments: Iterable[datetime], until: datetime) -> tuple[int, ...]:
-    """How many of these times fall in each of the `WEEKS` weeks before ``until``, the oldest week first."""
-    counts = [0] * WEEKS
+    """How many of these times fall in each of the `COUNTED_WEEKS` weeks before ``until``, the oldest week first."""
+    counts = [0] * COUNTED_WEEKS
     for moment in moments:
         ago = (until - moment) // _WEEK
-        if 0 <= ago < WEEKS:
-            counts[WEEKS - 1 - ago] += 1
+        if 0 <= ago < COUNTED_WEEKS:
+            counts[COUNTED_WEEKS - 1 - ago] += 1
     return tuple(counts)
 
 
@@ -370,10 +370,12 @@ def _not_documented(source: DigestSource, tick: Tick) -> Iterator[DigestItem]:
     if not _has_pages(source):
         return
     frequent = [one for one in source.clusters if source.is_recent(one.last) and _is_question(one, source)]
-    for cluster in islice(_largest(frequent), LOOKED_UP):
+    for cluster in islice(_largest(frequent), MAX_LOOKUPS):
         tick(1)
         if not _is_documented(cluster, source):
-            answered = [member for member in source.members(cluster) if source.cards[member.id].ending.kind in _ANSWERS]
+            answered = [
+                member for member in source.members(cluster) if source.cards[member.id].ending.kind in _ANSWER_KINDS
+            ]
             scope = "them" if cluster.total == len(cluster.members) else f"the newest {len(cluster.members):,}"
             facts = (_size(cluster), f"{len(answered):,} of {scope} answered")
             quote = next(filter(None, (_ending_quote(source.cards[member.id]) for member in answered)), None)
@@ -385,17 +387,17 @@ def _is_question(cluster: Cluster, source: DigestSource) -> bool:
     members = source.members(cluster)
     kinds = [source.cards[member.id].ending.kind for member in members]
     ended = [kind for kind in kinds if kind not in (OutcomeKind.UNKNOWN, OutcomeKind.DUPLICATE, OutcomeKind.STALE)]
-    answered = sum(kind in _ANSWERS for kind in ended)
-    return cluster.canonical in source.cards and len(members) >= SEVERAL and 2 * answered > len(ended)
+    answered = sum(kind in _ANSWER_KINDS for kind in ended)
+    return cluster.canonical in source.cards and len(members) >= MIN_REPORTS and 2 * answered > len(ended)
 
 
 def _is_documented(cluster: Cluster, source: DigestSource) -> bool:
     """Whether a page answers the canonical issue or one of the newest. Questions of a few words count as answered,
     because no page can be found for them."""
     page_settings = replace(source.settings.pages, max_results=1)
-    ids = dict.fromkeys([cluster.canonical, *(one.id for one in source.members(cluster)[:EVIDENCE])])
+    ids = dict.fromkeys([cluster.canonical, *(one.id for one in source.members(cluster)[:MAX_EVIDENCE])])
     questions = [
-        one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= LEAST_TERMS
+        one for one in threads(source.library, ids, None).values() if len(PageQuery.of(one).terms) >= MIN_SHARED_TERMS
     ]
     return not questions or any(
         find_pages(thread, source.library, page_settings, source.address) for thread in questions
@@ -410,7 +412,7 @@ def _duplicates_of_closed(source: DigestSource, tick: Tick) -> Iterator[DigestIt
     """Duplicates named by people of the project come first: a stranger may say anything."""
     open_cards = [card for card in source.issues() if card.state == "open" and card.id in source.repeats]
     found: list[tuple[bool, DigestItem]] = []
-    for card in islice(_newest(open_cards, lambda card: card.created_at), COMPARED):
+    for card in islice(_newest(open_cards, lambda card: card.created_at), MAX_COMPARED):
         tick(1)
         original = _original_of(source.repeats[card.id], source.cards)
         if original is None or original.id == card.id or original.state != "closed":
@@ -488,8 +490,8 @@ def _hide_words_of(card: Card, people: frozenset[str]) -> Card:
 
 
 _SECTIONS: Mapping[SectionName, Callable[[DigestSource, Tick], Iterator[DigestItem]]] = {
-    BACK: _possibly_back,
-    MANY: _many_reports,
+    POSSIBLY_BACK: _possibly_back,
+    MANY_REPORTS: _many_reports,
     UNRELEASED: _fixed_not_released,
     DECIDED: _decided_since,
     UNDOCUMENTED: _not_documented,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from bot.comment.prompt import Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
-from bot.domain.card import LEAST_PART, MessageHit, Passage, ThreadMessage
-from bot.domain.digest import LATE, Hit, IndexEntry
+from bot.domain.card import MIN_QUERY_SHARE, MessageHit, Passage, ThreadMessage
+from bot.domain.digest import FAR_FUTURE, Hit, IndexEntry
 from bot.domain.thread import Decision, RepositoryAddress, Thread, ThreadId
 from bot.index.document import message_of
 from bot.questions.context import history_of, recent_conversations
@@ -31,23 +31,23 @@ from bot.settings.schema import Settings
 MAX_THREADS = 5
 """Threads in an answer."""
 
-READ = 25
+MAX_READ = 25
 """Threads that are read, of those that the index finds."""
 
-LEAST_ABOUT = 0.6
+MIN_TOPIC_SHARE = 0.6
 """Minimum part of a topic that a thread's title, or one of its decisions together with the title, must name."""
 
-CHARS = 1_500
+CONVERSATION_CHARS = 1_500
 """Characters of each conversation in an answer of several threads."""
 
-MAX_TEXT = 100_000
+MAX_SEARCHED_CHARS = 100_000
 """Characters of a thread that are searched for the words."""
 
-HISTORY_SHARE = 0.5
+MAX_HISTORY_SHARE = 0.5
 """Largest share of an agent's answer that recent conversation may fill."""
 
-_REFERENCE = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
-_ASKING = "asking"
+_REFERENCE_MARK = re.compile(r"[#/]|\bgh-", re.IGNORECASE)
+_QUERY_NAME = "asking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class QuestionService:
     place: RepositoryAddress
     skip: tuple[ThreadId, ...] = ()
     only: frozenset[ThreadId] = frozenset()
-    now: datetime = LATE
+    now: datetime = FAR_FUTURE
 
     @property
     def quiet_library(self) -> Library:
@@ -108,10 +108,10 @@ def decisions_about(topic: str, service: QuestionService) -> Context:
         shares = (
             (decision, _text_share(weights, f"{mention.title}\n{decision.text}")) for decision in mention.decisions
         )
-        decisions_on_topic = tuple(decision for decision, part in shares if part >= LEAST_ABOUT)
+        decisions_on_topic = tuple(decision for decision, part in shares if part >= MIN_TOPIC_SHARE)
         if decisions_on_topic:
             deciding[mention.id] = decisions_on_topic
-        elif _text_share(weights, mention.title) >= LEAST_ABOUT or _is_about(mention, weights):
+        elif _text_share(weights, mention.title) >= MIN_TOPIC_SHARE or _is_about(mention, weights):
             related.append(mention.id)
     by_id = {mention.id: mention for mention in mentions}
     best = [
@@ -175,7 +175,7 @@ def _limit_budgets(chars: int, settings: Settings) -> Settings:
 
 def _history(request: IssueRequest, conversation_threads: Sequence[Thread], settings: Settings) -> str:
     """What was said on the issue in the last days, as XML; "" if that is only its opening text."""
-    room = int(request.chars * HISTORY_SHARE)
+    room = int(request.chars * MAX_HISTORY_SHARE)
     recent = recent_conversations(conversation_threads, request.me or (settings.comment.author,), request.now)
     if room < MIN_CHARS or sum(len(one.turns) for one in recent.conversations) < 2:
         return ""
@@ -245,7 +245,7 @@ def _find_candidates(query: SearchQuery, service: QuestionService) -> _Candidate
         for key, evidence in ranked
         if key in records
         and query.matches_thread(records[key])
-        and max(evidence.part, _text_share(weights, _thread_text(records[key]))) >= LEAST_PART
+        and max(evidence.part, _text_share(weights, _thread_text(records[key]))) >= MIN_QUERY_SHARE
     ]
     quotes = passages_of(
         ((thread.id, thread.kind, evidence.message) for thread, evidence in matches),
@@ -270,7 +270,7 @@ def _search_threads(
         is_wanted = query.matches_message(entry.author, None, entry.created_at)
         return is_wanted and _may_be_shown(entry, entry.id, query, service)
 
-    hits = service.library.search(word_query(query.words), limit=READ, keep=keep)
+    hits = service.library.search(word_query(query.words), limit=MAX_READ, keep=keep)
     return {hit.entry.id: ThreadEvidence(hit.score, _matched_share(weights, hit.terms), hit.terms) for hit in hits}
 
 
@@ -281,7 +281,7 @@ def _search_messages(query: SearchQuery, weights: Mapping[str, float], service: 
         is_wanted = query.matches_message(entry.author, entry.role, entry.created_at)
         return is_wanted and _may_be_shown(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
 
-    hits = service.quiet_library.search_messages(word_query(query.words), limit=READ, keep=keep)
+    hits = service.quiet_library.search_messages(word_query(query.words), limit=MAX_READ, keep=keep)
     return [_message_hit(hit, _matched_share(weights, hit.terms)) for hit in hits]
 
 
@@ -303,20 +303,20 @@ def _matched_share(weights: Mapping[str, float], matched_terms: Iterable[str]) -
 
 def _thread_text(thread: Thread) -> str:
     text = "\n".join([thread.title, thread.body, *(comment.text for comment in thread.comments if not comment.is_bot)])
-    return text[:MAX_TEXT]
+    return text[:MAX_SEARCHED_CHARS]
 
 
 def _is_about(mention: Mention, weights: Mapping[str, float]) -> bool:
     """Whether a passage and the title name most of the topic."""
     quote = mention.passage
-    return quote is not None and _text_share(weights, f"{mention.title}\n{quote.text}") >= LEAST_ABOUT
+    return quote is not None and _text_share(weights, f"{mention.title}\n{quote.text}") >= MIN_TOPIC_SHARE
 
 
 def _cited_mentions(
     numbers: Iterable[ThreadId], query: SearchQuery, service: QuestionService, passages: Mapping[ThreadId, Passage]
 ) -> list[Mention]:
     """Each of these issues or its original, once, with what was said about the words."""
-    mentions = _find_mentions(numbers, query.words, CHARS, service)
+    mentions = _find_mentions(numbers, query.words, CONVERSATION_CHARS, service)
     by_original = {
         key: passages[one] for mention in mentions for one in mention.chain if one in passages for key in [mention.id]
     }
@@ -327,10 +327,10 @@ def _find_mentions(numbers: Iterable[ThreadId], words: str, chars: int, service:
     """Each of these issues or its original, once, with conversations close to the words."""
     ids = list(numbers)
     query_thread = Thread(
-        _ASKING,
-        _REFERENCE.sub(" ", words),
+        _QUERY_NAME,
+        _REFERENCE_MARK.sub(" ", words),
         " ".join(f"#{number}" for number in ids),
-        _ASKING,
+        _QUERY_NAME,
         datetime.max.replace(tzinfo=UTC),
     )
     mentions, _ = find_mentions(query_thread, service.place, service.quiet_library, None, (len(ids), chars))

@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bot.domain.card import LEAST_PART, Card, Ending
+from bot.domain.card import MIN_QUERY_SHARE, Card, Ending
 from bot.domain.kinds import Kind
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
 from bot.questions.requests import OrganisationRequest
-from bot.questions.views import COMMIT, Item, Row, Shape, full_row, match_reasons
+from bot.questions.views import COMMIT_ID, Item, Row, Shape, full_row, match_reasons
 from bot.reading.analyzer import terms
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 
-LIMITS = (200, 2_000, 20_000)
+CANDIDATE_LIMITS = (200, 2_000, 20_000)
 """How many threads the engine is asked for: more if filters leave too few."""
 
 TITLES_NOTE = "Phrases are matched in titles only: the index of an organisation has no texts."
 
 
-CUT_NOTE = "Only the best {:,} threads were searched: try rarer words."
+INCOMPLETE_NOTE = "Only the best {:,} threads were searched: try rarer words."
 
 
 class OrganisationHit(NamedTuple):
@@ -54,7 +54,7 @@ def search_organisation(request: OrganisationRequest, index: Candidates, names: 
     weights = _weights(request, index)
     hits: list[OrganisationHit] = []
     searched, is_complete = 0, False
-    for minimum in LIMITS:
+    for minimum in CANDIDATE_LIMITS:
         limit = max(minimum, request.limit)
         try:
             candidates = index.search([*weights], [*names], before=request.parsed_query.before, limit=limit)
@@ -64,12 +64,14 @@ def search_organisation(request: OrganisationRequest, index: Candidates, names: 
             break
         searched, is_complete = len(candidates), len(candidates) < limit
         hits = [
-            hit for hit in _to_hits(candidates, weights, names) if hit.part >= LEAST_PART and request.matches(hit.card)
+            hit
+            for hit in _to_hits(candidates, weights, names)
+            if hit.part >= MIN_QUERY_SHARE and request.matches(hit.card)
         ]
         if len(hits) >= request.limit or is_complete:
             break
     is_incomplete = len(hits) < request.limit and not is_complete
-    notes = (TITLES_NOTE,) * bool(request.parsed_query.phrases) + (CUT_NOTE.format(searched),) * is_incomplete
+    notes = (TITLES_NOTE,) * bool(request.parsed_query.phrases) + (INCOMPLETE_NOTE.format(searched),) * is_incomplete
     return OrganisationHits(tuple(hits[: request.limit]), notes)
 
 
@@ -129,7 +131,7 @@ def _full_reference(fix: str, name: str) -> str:
     """A reference (``#12``, a commit) as written in another repository."""
     if fix.startswith("#"):
         return f"{name}{fix}"
-    return f"{name}@{fix}" if COMMIT.fullmatch(fix) else fix
+    return f"{name}@{fix}" if COMMIT_ID.fullmatch(fix) else fix
 
 
 def organisation_row(hit: OrganisationHit, words: str, shape: Shape = full_row, **fields: Any) -> Row:

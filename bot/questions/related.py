@@ -13,9 +13,9 @@ from bot.questions.requests import Cards, FilesRequest
 from bot.questions.smart_search import RankedThread, files_reason, recency
 from bot.questions.worktree_query import MAX_FILES, is_telling
 
-PER_HIT = 5
+MAX_PER_HIT = 5
 MAX_NEIGHBOURS = 20
-_KINDS = ("fix", "duplicate", "reference")
+_LINK_KINDS = ("fix", "duplicate", "reference")
 """Kinds of links, strongest first."""
 
 
@@ -53,12 +53,12 @@ def expand(ids: Iterable[CardId], cards: Cards) -> tuple[Neighbour, ...]:
         best: dict[CardId, Neighbour] = {}
         for neighbour in sorted(neighbours, key=_strongest_first):
             best.setdefault(neighbour.card.id, neighbour)
-        found |= dict(list(best.items())[:PER_HIT])
+        found |= dict(list(best.items())[:MAX_PER_HIT])
     return tuple(found.values())[:MAX_NEIGHBOURS]
 
 
 def _strongest_first(neighbour: Neighbour) -> tuple[int, float, bool, CardId, str]:
-    kind = _KINDS.index(neighbour.kind) if neighbour.kind in _KINDS else len(_KINDS)
+    kind = _LINK_KINDS.index(neighbour.kind) if neighbour.kind in _LINK_KINDS else len(_LINK_KINDS)
     return (
         kind,
         -neighbour.card.updated_at.timestamp(),
@@ -68,10 +68,10 @@ def _strongest_first(neighbour: Neighbour) -> tuple[int, float, bool, CardId, st
     )
 
 
-NEAR = 10
+SECTION_LIMIT = 10
 """Threads in a section of `related`."""
 
-_DAYS = 30
+_RELATIVE_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
         for card, files in mentions.values()
     ]
     threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_id_order(one.card.id)))
-    shown = threads[:NEAR]
+    shown = threads[:SECTION_LIMIT]
     pulls = open_pulls(mentions, [one.card for one in shown], cards)
-    return RelatedAnswer(tuple(shown), decisions_of(mentions, now)[:NEAR], pulls[:NEAR])
+    return RelatedAnswer(tuple(shown), decisions_of(mentions, now)[:SECTION_LIMIT], pulls[:SECTION_LIMIT])
 
 
 def open_pulls(
@@ -162,7 +162,7 @@ def decided_when(ruling: Ruling, now: datetime) -> str:
     days = (now - ruling.at).days
     if days <= 0:
         return "decided in the last day"
-    if days < _DAYS:
+    if days < _RELATIVE_DAYS:
         return f"decided {days} day{'s' * (days > 1)} ago"
     return f"decided on {ruling.at.date().isoformat()}"
 

@@ -270,7 +270,7 @@ MAX_NAME = 200
 SLUG = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}"
 
 _ISSUE = rf"(?P<repo>{SLUG})?#(?P<number>[1-9][0-9]{{0,14}})|(?P<digits>[1-9][0-9]{{0,14}})"
-_ADDRESS = (
+_ISSUE_URL = (
     rf"(?:https?://[A-Za-z0-9.:-]{{1,260}}|[A-Za-z0-9-]{{1,63}}\.[A-Za-z0-9.:-]{{1,200}})/(?P<repo>{SLUG})/(?:-/)?(?:issues|pull|merge_requests)/"
     r"(?P<number>[1-9][0-9]{0,14})(?:[/?#]\S*)?"
 )
@@ -298,7 +298,7 @@ class Issue(NamedTuple):
 def parse_issue(text: str) -> Issue | None:
     """Parse ``42``, ``#42``, ``OWNER/NAME#42`` or the address of an issue's page; None for anything else."""
     text = text.strip()
-    if match := re.fullmatch(_ADDRESS, text, re.ASCII | re.IGNORECASE):
+    if match := re.fullmatch(_ISSUE_URL, text, re.ASCII | re.IGNORECASE):
         return Issue(int(match["number"]), match["repo"])
     match = re.fullmatch(_ISSUE, text, re.ASCII)
     return Issue(int(match["number"] or match["digits"]), match["repo"] or "") if match else None

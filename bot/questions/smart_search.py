@@ -18,18 +18,18 @@ from bot.questions.thread_search import find_threads
 from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
 
-CANDIDATES = 50
-SHOWN = 20
+MAX_CANDIDATES = 50
+SEARCH_LIMIT = 20
 FILE_BONUS = 0.2
 NAMED_FACTOR = 1.3
-_AGES = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
+_RECENCY_FACTORS = ((timedelta(hours=1), 1.5), (timedelta(days=1), 1.3), (timedelta(days=7), 1.1))
 _CHECKOUT_WEIGHT = 0.3
 """Weight of the checkout's query next to typed words."""
 
-_NUMBER_SHARE = 2.0
-"""The share of a thread whose number is in the words: it comes first."""
+_NUMBER_SCORE = 2.0
+"""Text score of a thread whose number is among the words, so that it comes first."""
 
-_MIN_BRANCH_PART = 0.4
+_MIN_BRANCH_SHARE = 0.4
 _MIN_BRANCH_TERMS = 2
 """How much of a branch's name a thread must hold, by rarity and in words, if there is no other evidence. On made-up
 branches of three projects, 0.4 finds more than 0.5 and is no more often wrong where there is no issue; a single word
@@ -37,9 +37,9 @@ would be."""
 
 _MAX_REASONS = 4
 _MAX_WORDS = 4
-_MAX_TEXT = 60
+_MAX_LINE_CHARS = 60
 _MAX_CHAIN = 10
-_MIN_BRANCH_NAME = 6
+_MIN_BRANCH_CHARS = 6
 
 
 class RankedThread(NamedTuple):
@@ -129,13 +129,13 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
 
 def recency(updated: datetime, now: datetime) -> float:
     """1.5 for a change in the last hour, 1.3 in the last day, 1.1 in the last week, else 1."""
-    return next((factor for age, factor in _AGES if now - updated <= age), 1.0)
+    return next((factor for age, factor in _RECENCY_FACTORS if now - updated <= age), 1.0)
 
 
 def short_line(text: str) -> str:
     """A path or name on one line, cut to the length of a reason."""
     line = "".join(char if char.isprintable() else "?" for char in text)
-    return line if len(line) <= _MAX_TEXT else f"…{line[1 - _MAX_TEXT :]}"
+    return line if len(line) <= _MAX_LINE_CHARS else f"…{line[1 - _MAX_LINE_CHARS :]}"
 
 
 def thread_reference(key: CardId) -> str:
@@ -162,14 +162,14 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
     query = request.parsed_query
     named = {*signals.tickets, *signals.mentioned}
     files_by_thread = _files_by_thread(signals.files, pool.cards)
-    hits = find_threads(query, pool.cards, read, limit=CANDIDATES, keep=request.keep)
+    hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.keep)
     if named or files_by_thread:
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
         def is_missing(card: Card) -> bool:
             return card.id in missing and pool.keep(card)
 
-        hits += find_threads(query, pool.cards, read, limit=CANDIDATES, keep=is_missing)
+        hits += find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
     shares = _score_shares(hits)
     checkout_shares = _score_shares(_search(signals.weights, pool)) if signals.weights else {}
     total = {
@@ -184,7 +184,7 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
             candidate.message = hit.message
     for numbered in pool.prefetch(query.numbers):
         numbered.text_score, numbered.has_evidence, numbered.named = (
-            _NUMBER_SHARE,
+            _NUMBER_SCORE,
             True,
             (f"you name {thread_reference(numbered.card.id)}",),
         )
@@ -199,7 +199,9 @@ def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
             if candidate is not None:
                 candidate.text_score, candidate.terms = shares[hit.card.id], hit.terms
     if len(signals.distinctive) >= _MIN_BRANCH_TERMS:
-        for hit in pool.cards.search(signals.distinctive, limit=CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_PART):
+        for hit in pool.cards.search(
+            signals.distinctive, limit=MAX_CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_SHARE
+        ):
             candidate = pool.get(hit.card)
             if candidate is not None and len(hit.terms) >= _MIN_BRANCH_TERMS:
                 candidate.has_evidence = True
@@ -214,7 +216,7 @@ def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
 
 
 def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
-    return pool.cards.search(weights, limit=CANDIDATES, keep=pool.keep)
+    return pool.cards.search(weights, limit=MAX_CANDIDATES, keep=pool.keep)
 
 
 def _score_shares(hits: list[CardHit]) -> dict[CardId, float]:
@@ -245,7 +247,7 @@ def _add_name_reasons(pool: _Pool, signals: WorktreeQuery, branch: str) -> None:
 
 def _contains_branch_name(card: Card, branch: str) -> bool:
     """Whether the thread's text contains the branch's name. Short names are ignored: many threads contain them."""
-    if len(branch) < _MIN_BRANCH_NAME or branch.isalpha():
+    if len(branch) < _MIN_BRANCH_CHARS or branch.isalpha():
         return False
     texts = (
         card.title,

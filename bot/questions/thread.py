@@ -11,24 +11,24 @@ from bot.comment.prompt import visible
 from bot.domain.card import Card
 from bot.domain.thread import Message, Thread
 from bot.questions.requests import Cards, ThreadRequest
-from bot.questions.views import MESSAGE, Row, row_of
+from bot.questions.views import MESSAGE_FIELDS, Row, row_of
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 
 if TYPE_CHECKING:
     from bot.questions.related import Neighbour
 
-OPENING_SHARE, LONGEST_SHARE = 0.35, 0.4
+OPENING_SHARE, COMMENT_SHARE = 0.35, 0.4
 """Shares of the budget for the opening text and for any one comment, if not everything fits."""
 
-_OVERHEAD = 120
-"""At most so many characters of JSON surround a message's text."""
+_JSON_OVERHEAD = 120
+"""Maximum characters of JSON around a message's text."""
 
 _MIN_CHARS = 100
 
 
 class ConversationPart(NamedTuple):
-    """Messages in order of time (`bot.questions.views.MESSAGE`), and how many were left out."""
+    """Messages in order of time (`bot.questions.views.MESSAGE_FIELDS`), and how many were left out."""
 
     messages: list[Row]
     omitted: int
@@ -67,19 +67,19 @@ def conversation(thread: Thread, chars: int) -> ConversationPart:
 
 
 def _message(message: Message) -> Row:
-    row: Row = visible_data(row_of(MESSAGE, message))
+    row: Row = visible_data(row_of(MESSAGE_FIELDS, message))
     return row | {"text": row["text"].strip()}
 
 
 def _cost(message: Row) -> int:
-    return len(json.dumps(message["text"], ensure_ascii=False)) + _OVERHEAD
+    return len(json.dumps(message["text"], ensure_ascii=False)) + _JSON_OVERHEAD
 
 
 def _choose(thread: Thread, rows: Sequence[Row], chars: int) -> Iterator[tuple[int, Row]]:
     room = chars
     for position in _by_importance(thread, len(rows)):
-        share = OPENING_SHARE if position == 0 else LONGEST_SHARE
-        shortened = _shorten(rows[position], min(room, int(chars * share)) - _OVERHEAD)
+        share = OPENING_SHARE if position == 0 else COMMENT_SHARE
+        shortened = _shorten(rows[position], min(room, int(chars * share)) - _JSON_OVERHEAD)
         if shortened is None:
             return
         room -= _cost(shortened)
@@ -100,7 +100,7 @@ def _shorten(message: Row, room: int) -> Row | None:
     return message | {"text": truncate(message["text"], room), "cut": True} if room >= _MIN_CHARS else None
 
 
-MAX_ANSWER = 100_000
+MAX_ANSWER_CHARS = 100_000
 """Characters of an answer: of its data, and of its text."""
 
 INDENT = "    "
@@ -112,7 +112,7 @@ def author_label(author: str, role: str) -> str:
     return account(author) + (f", {role.lower()}" if role not in ("", "NONE") else "")
 
 
-_LEFT_OUT = "left out because the answer would be too long: narrow the search, or ask for fewer"
+_LEFT_OUT_NOTE = "left out because the answer would be too long: narrow the search, or ask for fewer"
 
 
 def visible_data(value: Any) -> Any:
@@ -129,12 +129,12 @@ def indent(text: str) -> str:
     return "".join(f"{INDENT}{line}\n" if line else "\n" for line in lines)
 
 
-def limit_size(data: dict[str, Any], limit: int = MAX_ANSWER) -> dict[str, Any]:
+def limit_size(data: dict[str, Any], limit: int = MAX_ANSWER_CHARS) -> dict[str, Any]:
     """The data within so many characters of JSON: the longest list loses its last items, and a note says so."""
     dropped = 0
     lists = {name: value for name, value in data.items() if isinstance(value, list) and name != "notes"}
     sizes = {name: [_size(item) for item in value] for name, value in lists.items()}
-    room = limit - _size(data) - len(_LEFT_OUT) - 20
+    room = limit - _size(data) - len(_LEFT_OUT_NOTE) - 20
     kept = {name: list(value) for name, value in lists.items()}
     while room < 0 and any(sizes.values()):
         longest = max(sizes, key=lambda name: sum(sizes[name]))
@@ -143,7 +143,7 @@ def limit_size(data: dict[str, Any], limit: int = MAX_ANSWER) -> dict[str, Any]:
         dropped += 1
     if not dropped:
         return data
-    return data | kept | {"notes": [*data.get("notes", []), f"{dropped} {_LEFT_OUT}"]}
+    return data | kept | {"notes": [*data.get("notes", []), f"{dropped} {_LEFT_OUT_NOTE}"]}
 
 
 def _size(value: object) -> int:

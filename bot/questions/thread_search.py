@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from bot.domain.card import LEAST_PART, Card, CardHit, CardId, MessageHit
+from bot.domain.card import MIN_QUERY_SHARE, Card, CardHit, CardId, MessageHit
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import Cards, Keep, ReadMessages
 from bot.reading.analyzer import terms
 from bot.reading.search_query import SearchQuery
 
-CANDIDATES, MESSAGES = 50, 100
+MIN_CANDIDATES, MIN_MESSAGES = 50, 100
 """Minimum numbers of threads and of messages that are compared; a larger ``limit`` raises them."""
 
-CHECKED = 300
+MAX_PHRASE_CHECKS = 300
 """Maximum number of threads whose texts are searched for a phrase."""
 
 
@@ -31,15 +31,17 @@ def find_threads(
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
         return [CardHit(card, 0.0, 1.0, ()) for card in _newest(query, cards, limit, keep)]
-    enough = CHECKED if query.phrases else limit
-    hits = cards.search(weights, limit=max(CANDIDATES, 2 * enough), keep=_opening_filter(query, keep), floor=LEAST_PART)
+    enough = MAX_PHRASE_CHECKS if query.phrases else limit
+    hits = cards.search(
+        weights, limit=max(MIN_CANDIDATES, 2 * enough), keep=_opening_filter(query, keep), floor=MIN_QUERY_SHARE
+    )
     messages = cards.search_messages(
-        weights, limit=max(MESSAGES, 2 * enough), keep=_message_filter(query, cards, keep), floor=LEAST_PART
+        weights, limit=max(MIN_MESSAGES, 2 * enough), keep=_message_filter(query, cards, keep), floor=MIN_QUERY_SHARE
     )
     cards_by_id = {one.card.id: one.card for one in hits}
     ranked = rank_by_evidence({one.card.id: ThreadEvidence(one.score, one.part, one.terms) for one in hits}, messages)
     if query.phrases:
-        ranked = filter_by_phrases(ranked[:CHECKED], query, _titles(ranked[:CHECKED], cards), read)
+        ranked = filter_by_phrases(ranked[:MAX_PHRASE_CHECKS], query, _titles(ranked[:MAX_PHRASE_CHECKS], cards), read)
     ranked = ranked[:limit]
     cards_by_id |= cards.cards([key for key, _ in ranked if key not in cards_by_id])
     return [CardHit(cards_by_id[key], *evidence) for key, evidence in ranked if key in cards_by_id]

@@ -30,8 +30,8 @@ MAX_WORDS = 6
 COMMIT_LENGTH = 10
 """Characters of a commit's id that identify it."""
 
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-COMMIT = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMMIT_ID = re.compile(r"[0-9a-f]{7,64}", re.ASCII | re.IGNORECASE)
 
 
 def ending(card: Card) -> str:
@@ -57,7 +57,7 @@ def outcome_phrase(kind: str, fix: str | None, release: str | None) -> str:
 def _short_fix(fix: str) -> str:
     """A commit with a short id, also one of another repository (``owner/name@SHA``); any other reference unchanged."""
     repository, separator, sha = fix.rpartition("@")
-    return f"{repository}{separator}{sha[:COMMIT_LENGTH]}" if COMMIT.fullmatch(sha) else fix
+    return f"{repository}{separator}{sha[:COMMIT_LENGTH]}" if COMMIT_ID.fullmatch(sha) else fix
 
 
 def gist(card: Card) -> str:
@@ -94,7 +94,7 @@ def quote_line(passage: Passage | None) -> str:
 
 def quote_rows(passage: Passage | None, home: str) -> list[Row]:
     """The passages of a hit: one at most."""
-    return [row_of(SAID, passage, home)] if passage else []
+    return [row_of(PASSAGE_FIELDS, passage, home)] if passage else []
 
 
 def search_scope(cards: Cards) -> str:
@@ -159,14 +159,14 @@ FLAG: Schema = {"type": "boolean"}
 KEY: Schema = {"type": ["integer", "string"]}
 TIME = describe("ISO 8601, empty if unknown", TEXT)
 
-DECISION = (
+DECISION_FIELDS = (
     Field("text", TEXT, lambda ruling, _: ruling.text[:MAX_TEXT]),
     Field("author", TEXT),
     Field("role", TEXT),
     Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
     Field("superseded_by", describe("the address of what supersedes it, empty if nothing does", TEXT)),
 )
-OUTCOME = (
+OUTCOME_FIELDS = (
     Field(
         "kind",
         describe(one_of(OutcomeKind), TEXT),
@@ -184,7 +184,7 @@ OUTCOME = (
     Field("role", TEXT, lambda card, _: card.ending.role),
     Field("at", TIME, lambda card, _: row_stamp(card.ending.at)),
 )
-THREAD = (
+THREAD_FIELDS = (
     Field("id", describe("a number, or the name of a page or session", KEY)),
     Field("cite", describe("how to cite it", TEXT), lambda card, _: citation(card.id)),
     Field("kind", {"enum": [kind.value for kind in Kind]}),
@@ -201,15 +201,15 @@ THREAD = (
     Field("summary", TEXT, lambda card, _: card.summary[:MAX_TEXT]),
     Field(
         "decisions",
-        list_of(schema_of(DECISION)),
+        list_of(schema_of(DECISION_FIELDS)),
         lambda card, home: [_decision_row(card, each, home) for each in card.decisions[:MAX_LIST]],
     ),
     Field("files", TEXTS, lambda card, _: _truncate_all(card.files)),
-    Field("outcome", schema_of(OUTCOME), lambda card, _: row_of(OUTCOME, card)),
+    Field("outcome", schema_of(OUTCOME_FIELDS), lambda card, _: row_of(OUTCOME_FIELDS, card)),
 )
 """A thread without its conversation, read from its `Card`."""
 
-PASSAGE = (
+SESSION_PASSAGE_FIELDS = (
     Field("score", SCORE, lambda one, _: round(one.score, 2)),
     Field("type", {"enum": ["user", "assistant"]}),
     Field("content", TEXT, lambda one, _: one.text),
@@ -219,7 +219,7 @@ PASSAGE = (
 )
 """A message of a session, read from its `SessionPassage`."""
 
-SESSION = (
+SESSION_FIELDS = (
     Field("id", describe("read it with get_conversation", TEXT)),
     Field("title", describe("the first line of the first prompt", TEXT), lambda one, _: one.title[:MAX_TITLE]),
     Field("begun_at", TIME, lambda one, _: row_stamp(one.begun)),
@@ -230,7 +230,7 @@ SESSION = (
 )
 """A session without its messages, read from its `SessionOutline`."""
 
-SAID = (
+PASSAGE_FIELDS = (
     Field("author", TEXT),
     Field("role", describe("of the author, as GitHub reports it", TEXT)),
     Field("at", TIME, lambda one, _: row_stamp(one.at)),
@@ -243,7 +243,7 @@ SAID = (
 )
 """What was said about the words of a search, read from its `Passage`."""
 
-MESSAGE = (
+MESSAGE_FIELDS = (
     Field("author", TEXT),
     Field("role", TEXT),
     Field("at", TIME, lambda one, _: row_stamp(one.created_at)),
@@ -252,7 +252,7 @@ MESSAGE = (
 )
 """A message of a thread, read from its `bot.domain.thread.Message`."""
 
-RELATED = (
+RELATED_FIELDS = (
     Field("id", KEY, lambda each, _: each.match.id),
     Field("cite", TEXT, lambda each, _: citation(each.match.id)),
     Field("how", {"enum": ["mentioned", "seen before", "open now"]}),
@@ -265,12 +265,12 @@ RELATED = (
 )
 """A thread in an answer about an issue, read from its `bot.questions.issue.RelatedThread`."""
 
-RELATED_PAGE = (Field("title", TEXT), Field("url", TEXT), Field("similarity", SCORE))
+PAGE_FIELDS = (Field("title", TEXT), Field("url", TEXT), Field("similarity", SCORE))
 """A page that answers an issue, read from its `bot.domain.answer.PageHit`."""
 
 
 def _decision_row(card: Card, ruling: Ruling, home: str) -> Row:
-    return row_of(DECISION, ruling) | {"superseded_by": superseding_url(card, ruling, home)}
+    return row_of(DECISION_FIELDS, ruling) | {"superseded_by": superseding_url(card, ruling, home)}
 
 
 def _truncate_all(texts: Sequence[str]) -> list[str]:
@@ -281,7 +281,7 @@ Shape = Callable[..., Row]
 """`short_row` or `full_row`."""
 
 
-_LINKS = {
+_LINK_PHRASES = {
     ("reference", "to"): "{0} refers to it",
     ("reference", "from"): "it refers to {0}",
     ("duplicate", "to"): "{0} is a duplicate of it",
@@ -293,12 +293,12 @@ _LINKS = {
 
 def link_sentence(neighbour: Neighbour) -> str:
     """How a thread is linked to its hit."""
-    return _LINKS[neighbour.kind, neighbour.direction].format(citation(neighbour.hit))
+    return _LINK_PHRASES[neighbour.kind, neighbour.direction].format(citation(neighbour.hit))
 
 
 def short_row(card: Card, home: str, **fields: Any) -> Row:
     """A thread without its conversation, after the given ``fields``. ``home``: its repository's address or ""."""
-    return fields | row_of(THREAD, card, home)
+    return fields | row_of(THREAD_FIELDS, card, home)
 
 
 def full_row(card: Card, home: str, **fields: Any) -> Row:
@@ -319,8 +319,8 @@ def ranked_rows(ranked: Iterable[RankedThread], home: str, shape: Shape = short_
 
 def work_rows(work: WorkAnswer, home: str, shape: Shape = short_row) -> dict[str, list[Row]]:
     """The threads that matter for the work at hand, by section, and the sessions on it."""
-    rows = {name: ranked_rows(getattr(work, name), home, shape) for name in WORK}
-    return rows | {SESSIONS: session_rows(work.sessions)}
+    rows = {name: ranked_rows(getattr(work, name), home, shape) for name in WORK_SECTIONS}
+    return rows | {SESSIONS_SECTION: session_rows(work.sessions)}
 
 
 def linked_rows(neighbours: Iterable[Neighbour], home: str, shape: Shape = short_row) -> list[Row]:
@@ -329,11 +329,11 @@ def linked_rows(neighbours: Iterable[Neighbour], home: str, shape: Shape = short
 
 
 def passage_row(one: SessionPassage) -> Row:
-    return row_of(PASSAGE, one)
+    return row_of(SESSION_PASSAGE_FIELDS, one)
 
 
 def session_rows(sessions: Iterable[SessionOutline]) -> list[Row]:
-    return [row_of(SESSION, session) for session in sessions]
+    return [row_of(SESSION_FIELDS, session) for session in sessions]
 
 
 def session_facts(row: Row) -> str:
@@ -344,7 +344,7 @@ def session_facts(row: Row) -> str:
 
 def session_card(session: SessionOutline) -> Card:
     """A session as a thread in a list."""
-    begun, ended = session.begun or _LONG_AGO, session.ended or _LONG_AGO
+    begun, ended = session.begun or _EPOCH, session.ended or _EPOCH
     return Card(
         id=session.id, kind=Kind.SESSION, title=session.title, state="open", author="human",
         created_at=begun, updated_at=ended, turn_count=session.turn_count, files=session.files,
@@ -439,7 +439,7 @@ class WorkSection(NamedTuple):
     item: Callable[[RankedThread, str], Item] = ranked_item
 
 
-WORK = {
+WORK_SECTIONS = {
     "related": WorkSection(
         "related", "Related to this branch", "Related to the branch", "threads related to the branch"
     ),
@@ -458,7 +458,7 @@ WORK = {
 }
 
 
-SESSIONS, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
+SESSIONS_SECTION, SESSIONS_TITLE = "sessions", "Agents' sessions on it"
 """The section of a `WorkAnswer` with sessions, and its title."""
 
 
@@ -468,7 +468,7 @@ def work_items(work: WorkAnswer, home: str) -> list[ItemSection]:
     return [
         *(
             ItemSection(section.name, section.title, [section.item(one, home) for one in getattr(work, field)])
-            for field, section in WORK.items()
+            for field, section in WORK_SECTIONS.items()
         ),
         ItemSection("session", SESSIONS_TITLE, sessions),
     ]
@@ -484,7 +484,7 @@ def related_items(answer: RelatedAnswer, home: str) -> list[ItemSection]:
     return [
         ItemSection("thread", "Threads that name them", [ranked_item(thread, home) for thread in answer.threads]),
         ItemSection("decision", "Decided there", [decision_item(thread, home) for thread in answer.decisions]),
-        ItemSection("pull", WORK["pulls"].title, [ranked_item(thread, home) for thread in answer.pulls]),
+        ItemSection("pull", WORK_SECTIONS["pulls"].title, [ranked_item(thread, home) for thread in answer.pulls]),
     ]
 
 

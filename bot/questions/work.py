@@ -16,11 +16,11 @@ from bot.questions.related import (
     with_newest,
 )
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
-from bot.questions.smart_search import SHOWN, RankedThread, smart, spellings, thread_reference
+from bot.questions.smart_search import SEARCH_LIMIT, RankedThread, smart, spellings, thread_reference
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms
 
-EACH = 3
+SECTION_LIMIT = 3
 """Threads in a section of `what`."""
 
 
@@ -54,19 +54,21 @@ def find_for_work(request: WorkRequest, cards: Cards, sessions: Sequence[Session
     ``sessions`` are those on this work, the most recent first.
     """
     now, query = request.now, worktree_query(request.worktree)
-    found = smart(SmartSearch("", request.worktree, now, SHOWN), cards)
+    found = smart(SmartSearch("", request.worktree, now, SEARCH_LIMIT), cards)
     mentions = threads_naming(query.files, cards)
-    decisions = decisions_of(mentions, now)[:EACH]
+    decisions = decisions_of(mentions, now)[:SECTION_LIMIT]
     tasks = _tasks(query, found.hits, cards)
     shown = {one.card.id for one in decisions}
-    newest = (card for card in cards.recently_decided(EACH + len(shown)) if card.id not in shown and card.decisions)
+    newest = (
+        card for card in cards.recently_decided(SECTION_LIMIT + len(shown)) if card.id not in shown and card.decisions
+    )
     return WorkAnswer(
-        related=found.hits[:EACH],
+        related=found.hits[:SECTION_LIMIT],
         decisions=decisions,
         tasks=tasks,
-        pulls=open_pulls(mentions, [one.card for one in (*found.hits[:EACH], *tasks)], cards)[:EACH],
-        recent=tuple(with_newest(card, decided_when(newest_decision(card), now)) for card in newest)[:EACH],
-        sessions=tuple(sessions)[:EACH],
+        pulls=open_pulls(mentions, [one.card for one in (*found.hits[:SECTION_LIMIT], *tasks)], cards)[:SECTION_LIMIT],
+        recent=tuple(with_newest(card, decided_when(newest_decision(card), now)) for card in newest)[:SECTION_LIMIT],
+        sessions=tuple(sessions)[:SECTION_LIMIT],
         used=found.used,
         unused=found.unused,
     )
@@ -77,14 +79,14 @@ def _tasks(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -
     found = {thread.card.id: thread for thread in hits if _is_task(thread.card)}
     for thread in _with_branch_words(query, hits, cards):
         found.setdefault(thread.card.id, thread)
-    near = [thread.card.id for thread in hits[:EACH]]
+    near = [thread.card.id for thread in hits[:SECTION_LIMIT]]
     for neighbour in expand(dict.fromkeys((*query.tickets, *near)), cards):
         if _is_task(neighbour.card):
             verb = "names" if neighbour.direction == "from" else "is named by"
             found.setdefault(
                 neighbour.card.id, RankedThread(neighbour.card, 0.0, (f"{verb} {thread_reference(neighbour.hit)}",))
             )
-    return tuple(found.values())[:EACH]
+    return tuple(found.values())[:SECTION_LIMIT]
 
 
 def _with_branch_words(query: WorktreeQuery, hits: tuple[RankedThread, ...], cards: Cards) -> list[RankedThread]:
@@ -92,7 +94,7 @@ def _with_branch_words(query: WorktreeQuery, hits: tuple[RankedThread, ...], car
     shared_terms = {term for one in hits for term in terms(one.card.title)} & query.distinctive.keys()
     if not shared_terms:
         return []
-    found = cards.search(dict.fromkeys(shared_terms, 1.0), limit=SHOWN, keep=_is_task)
+    found = cards.search(dict.fromkeys(shared_terms, 1.0), limit=SEARCH_LIMIT, keep=_is_task)
     titles = {one.card.id: shared_terms.intersection(terms(one.card.title)) for one in found}
     return [
         RankedThread(one.card, 0.0, (f"its title has {', '.join(spellings(query.text, sorted(titles[one.card.id])))}",))

@@ -37,21 +37,21 @@ IMAGE_FOLDER = Path("/models")
 MAX_TOKENS = 128
 """The length that all-MiniLM-L6-v2 was trained on. Twice as many take more than twice the time and find no more."""
 
-MAX_CHARACTERS = 8192
+MAX_CHARS = 8192
 """Maximum characters read of a text: 128 tokens are 750 characters of prose, or a few thousand hexadecimal digits."""
 
 MAX_DIMENSIONS = 1024
 MAX_MODEL_BYTES = 512 * 1024 * 1024
 MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
 MAX_MANIFEST_BYTES = 64 * 1024
-THREADS = 2
+CPU_THREADS = 2
 
-_RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
+_ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
 """Part of the fingerprint; change it whenever the same model would give a thread different vectors."""
 
-_LEAVE_OUT = "or leave the setting semantic.model empty"
+_OPT_OUT_HINT = "or leave the setting semantic.model empty"
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
-_PROBE = "why does the build fail"
+_PROBE_TEXT = "why does the build fail"
 
 Run = Callable[[list[int]], NDArray[np.float32]]
 
@@ -90,7 +90,7 @@ class OnnxEmbedder:
             return bytes(self.dimensions)
         mean = _mean(self._run(tokens))
         if len(mean) != self.dimensions:
-            raise EmbeddingsUnavailable(f"the model's vectors vary in length; use another model, {_LEAVE_OUT}")
+            raise EmbeddingsUnavailable(f"the model's vectors vary in length; use another model, {_OPT_OUT_HINT}")
         return quantised(mean)
 
 
@@ -121,12 +121,12 @@ def open_embedder(folder: Path) -> OnnxEmbedder:
         import tokenizers
     except ImportError:
         raise EmbeddingsUnavailable(
-            f"embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, {_LEAVE_OUT}"
+            f"embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, {_OPT_OUT_HINT}"
         ) from None
     model_path, model, tokenizer = _read_folder(folder)
     opened = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
     run = _open_model(onnxruntime, model, model_path)
-    dimensions = len(_mean(run(_token_ids(opened, _PROBE) or [0])))
+    dimensions = len(_mean(run(_token_ids(opened, _PROBE_TEXT) or [0])))
     if not 1 <= dimensions <= MAX_DIMENSIONS:
         raise EmbeddingsUnavailable(
             f"{model_path}: vectors of {dimensions} numbers, at most {MAX_DIMENSIONS} can be used; use a smaller model"
@@ -149,23 +149,23 @@ def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
     if not np.isfinite(mean).all():
-        raise EmbeddingsUnavailable(f"the model returns numbers that are not finite; fetch it again, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"the model returns numbers that are not finite; fetch it again, {_OPT_OUT_HINT}")
     return mean
 
 
 def _fingerprint(model: bytes, tokenizer: bytes) -> str:
-    parts = b"".join(hashlib.sha256(part).digest() for part in (_RECIPE, model, tokenizer))
+    parts = b"".join(hashlib.sha256(part).digest() for part in (_ENCODING_RECIPE, model, tokenizer))
     return hashlib.sha256(parts).hexdigest()[:16]
 
 
 def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
     if not folder.is_dir():
-        raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_OPT_OUT_HINT}")
     models = [folder / name for name in MODEL_FILES if (folder / name).exists()]
     if not models:
-        raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_OPT_OUT_HINT}")
     if not (folder / TOKENIZER_FILE).exists():
-        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put the model's there, {_LEAVE_OUT}")
+        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put the model's there, {_OPT_OUT_HINT}")
     model = _read(models[0], MAX_MODEL_BYTES)
     tokenizer = _read(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES)
     _check_manifest(folder, {models[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
@@ -175,12 +175,12 @@ def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
 def _read(path: Path, limit: int) -> bytes:
     try:
         if not path.is_file():
-            raise EmbeddingsUnavailable(f"{path}: not a file; put the model's there, {_LEAVE_OUT}")
+            raise EmbeddingsUnavailable(f"{path}: not a file; put the model's there, {_OPT_OUT_HINT}")
         if path.stat().st_size > limit:
             raise EmbeddingsUnavailable(f"{path}: larger than {limit >> 10:,} KB; use a smaller model")
         return path.read_bytes()
     except OSError as error:
-        raise EmbeddingsUnavailable(f"{path}: cannot be read ({error.strerror}); fix that, {_LEAVE_OUT}") from None
+        raise EmbeddingsUnavailable(f"{path}: cannot be read ({error.strerror}); fix that, {_OPT_OUT_HINT}") from None
 
 
 def _check_manifest(folder: Path, contents: dict[str, bytes]) -> None:
@@ -210,12 +210,12 @@ def _open_tokenizer(tokenizers: Any, content: bytes, path: Path) -> Any:
 
 def _token_ids(tokenizer: Any, text: str) -> list[int]:
     """At most `MAX_TOKENS` ids, including control tokens; none if the text itself has no token."""
-    clean = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode("utf-8")
+    clean = text[:MAX_CHARS].encode("utf-8", "ignore").decode("utf-8")
     try:
         encoding = tokenizer.encode(clean)
     except Exception as error:
         raise EmbeddingsUnavailable(
-            f"the model's {TOKENIZER_FILE} fails ({_first_line(error)}); use another model, {_LEAVE_OUT}"
+            f"the model's {TOKENIZER_FILE} fails ({_first_line(error)}); use another model, {_OPT_OUT_HINT}"
         ) from error
     return list(encoding.ids) if 0 in encoding.special_tokens_mask else []
 
@@ -225,7 +225,7 @@ def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = THREADS, 1
+    options.intra_op_num_threads, options.inter_op_num_threads = CPU_THREADS, 1
     options.use_deterministic_compute = True
     options.enable_mem_pattern = False  # each text length would get its own plan
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

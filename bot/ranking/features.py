@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
     Numbers = NDArray[np.int64]
 
-DAY = 86_400.0
-USUAL_RARITY = 0.6
+DAY_SECONDS = 86_400.0
+DEFAULT_RARITY = 0.6
 """Assumed rarity of a word missing from the question, as a share of the rarest's: about the mean over titles."""
 
-FEW = 12
-WIDE = 0.1
+RARE_WORD_THREADS = 12
+MAX_DISTINCTIVE_SHARE = 0.1
 """A word shared by two threads says nothing about their topic if more than this share of all threads contains it."""
 
-NARROW = 0.025
+MAX_SPECIFIC_SHARE = 0.025
 """A word is specific, whatever it means elsewhere, if at most this share of all threads contains it."""
 
-LEAST_FEW, FEW_SHARE = 5, 0.01
+SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_SHARE = 5, 0.01
 """An error, path, name or line is still informative if at most this many threads, or this share of them, have it."""
 
-LEAST_SHARE = 1e-4
+MIN_SHARE = 1e-4
 """Lower bound of a share before its logarithm is taken; threads found by vectors alone share no term."""
 
-_REMEMBERED = 1 << 14
+_CACHE_SIZE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class RankingQuery:
     @property
     def few(self) -> float:
         """How many threads may contain something that still counts as specific to two of them."""
-        return max(LEAST_FEW, FEW_SHARE * self.threads) + self.repeats
+        return max(SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_SHARE * self.threads) + self.repeats
 
     def is_rare(self, rarity: float, share: float) -> bool:
-        """Whether a rarity reaches this share of the rarest, or the rarity of a word in FEW threads besides repeats."""
-        holders = FEW + self.repeats
+        """Whether a rarity reaches this share of the rarest, or that of a word in RARE_WORD_THREADS besides repeats."""
+        holders = RARE_WORD_THREADS + self.repeats
         few = log1p(max(0.0, self.threads - holders + 0.5) / (holders + 0.5))
         return rarity >= min(share * self.rarest, few)
 
@@ -97,12 +97,12 @@ def query_for(thread: Thread, rarity: Mapping[str, float], rarest: float) -> Ran
 
 def is_distinctive(term: str, query: RankingQuery) -> bool:
     """Whether few enough threads contain this term for it to connect two of them."""
-    return query.is_rare(query.rarity.get(term, 0.0), -log(WIDE) / query.rarest)
+    return query.is_rare(query.rarity.get(term, 0.0), -log(MAX_DISTINCTIVE_SHARE) / query.rarest)
 
 
 def is_specific(term: str, query: RankingQuery) -> bool:
     """Whether hardly any thread contains this term."""
-    return query.is_rare(query.rarity.get(term, 0.0), -log(NARROW) / query.rarest)
+    return query.is_rare(query.rarity.get(term, 0.0), -log(MAX_SPECIFIC_SHARE) / query.rarest)
 
 
 def rare_terms(hit: Hit, query: RankingQuery) -> float:
@@ -186,7 +186,7 @@ def order_features(hit: Hit, query: RankingQuery, best: float) -> dict[str, floa
     return measure(ORDER_FEATURES, RankedHit(hit, query, best))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def title_terms(title: str) -> frozenset[str]:
     # Cached, because the titles of a history recur with every question.
     return frozenset(terms(title))
@@ -213,7 +213,7 @@ def _title_covered(ranked: RankedHit) -> float:
     words = title_terms(ranked.hit.entry.title)
     shared = (words & ranked.query.title) | (words & ranked.query.body)
     known = _weight(shared, ranked.query)
-    unknown = USUAL_RARITY * ranked.query.rarest * (len(words) - len(shared))
+    unknown = DEFAULT_RARITY * ranked.query.rarest * (len(words) - len(shared))
     return known / (known + unknown) if known > 0 else 0.0
 
 
@@ -237,7 +237,7 @@ def _weight(words: frozenset[str], query: RankingQuery) -> float:
 
 
 def _days(since: datetime, until: datetime) -> float:
-    return log1p(max(0.0, (until - since).total_seconds()) / DAY)
+    return log1p(max(0.0, (until - since).total_seconds()) / DAY_SECONDS)
 
 
 def _log1p(values: NDArray[Any]) -> Values:
@@ -272,7 +272,7 @@ ORDER_FEATURES = (
         "ln(1 + days) since it was created",
         ENTRY,
         _age,
-        lambda docs: _log1p((docs.now - docs.created) / DAY),
+        lambda docs: _log1p((docs.now - docs.created) / DAY_SECONDS),
         is_circumstance=True,
     ),
     Feature(
@@ -280,7 +280,7 @@ ORDER_FEATURES = (
         "ln(1 + days) since it was closed, 0 while open",
         ENTRY,
         _closed,
-        lambda docs: _log1p((docs.now - docs.closed) / DAY) * (docs.closed != 0),
+        lambda docs: _log1p((docs.now - docs.closed) / DAY_SECONDS) * (docs.closed != 0),
         is_circumstance=True,
     ),
     Feature(
@@ -321,7 +321,7 @@ CONFIDENCE_FEATURES = (
         "share",
         "logarithm of the score as a share of the most that any text could score",
         TERMS,
-        lambda one: log(max(LEAST_SHARE, one.hit.share)),
+        lambda one: log(max(MIN_SHARE, one.hit.share)),
     ),
     Feature("place", "1/n for the n-th highest score", TERMS, lambda one: 1 / one.rank),
     Feature(

@@ -12,8 +12,8 @@ Weights = dict[str, float]
 Choice = tuple[Sequence[Mapping[str, float]], Sequence[bool]]
 """The features of one question's candidates, and which candidates are right."""
 
-_ROUNDS = 25
-_STEPS = 12
+_MAX_ITERATIONS = 25
+_MAX_HALVINGS = 12
 _TOLERANCE = 1e-5
 
 
@@ -79,9 +79,9 @@ def _newton(loss: Callable[[Floats], Loss], start: Floats, penalty: Floats) -> F
 
     point = start.copy()
     value, gradient, hessian = penalised(point)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ITERATIONS):
         step = np.linalg.solve(hessian, gradient)
-        for _ in range(_STEPS):
+        for _ in range(_MAX_HALVINGS):
             trial = penalised(point - step)
             if trial[0] <= value:
                 break
@@ -137,7 +137,7 @@ def _spread(rows: Floats) -> Floats:
 RESAMPLES = 2_000
 """50 of 2,000 resampled means lie beyond each end of the interval, enough for stable ends."""
 
-_BOUNDS = (2.5, 97.5)
+_PERCENTILES = (2.5, 97.5)
 _BATCH_SIZE = 1 << 20
 """Numbers drawn at a time, to bound the memory."""
 
@@ -150,7 +150,7 @@ def mean_interval(values: Sequence[float], seed: int) -> tuple[float, float]:
     if not len(values):
         raise ValueError("there is no mean of no values")
     means = _resampled_means(np.asarray(values, np.float64), np.random.default_rng(seed))
-    low, high = np.percentile(means, _BOUNDS).tolist()
+    low, high = np.percentile(means, _PERCENTILES).tolist()
     return float(low), float(high)
 
 

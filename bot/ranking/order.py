@@ -28,15 +28,15 @@ from bot.ranking.features import (
 )
 from bot.ranking.weights import RankingWeights
 
-COPY_LENGTH = 0.1
+MAX_COPY_LENGTH_GAP = 0.1
 """A copy has the question's words in its title, and the logarithm of its length differs by at most this."""
 
-COPY_SCORE = 0.9
+MIN_COPY_SCORE = 0.9
 """A copy has at least this share of the best score of all hits."""
 
-OUTAGE = timedelta(days=2)
-OUTAGE_SCORE = 0.5
-OUTAGE_WRITERS = 2
+OUTAGE_PERIOD = timedelta(days=2)
+MIN_OUTAGE_SCORE = 0.5
+MIN_OUTAGE_AUTHORS = 2
 """Reports of an outage are open issues of the last two days with at least half of the best score, by several people. On
 1,653 issues of the development data they change almost nothing: outages are rare."""
 
@@ -44,26 +44,26 @@ OUTAGE_WRITERS = 2
 def near_duplicates(hits: Sequence[Hit], query: RankingQuery) -> frozenset[ThreadId]:
     """The copies of the question among the hits, and other reports of an ongoing outage."""
     best = max((hit.score for hit in hits), default=0.0)
-    copies = [hit for hit in hits if hit.score >= COPY_SCORE * best and _is_copy(hit.entry, query)]
-    reports = [hit for hit in hits if hit.score >= OUTAGE_SCORE * best and _is_recent_open(hit.entry, query)]
+    copies = [hit for hit in hits if hit.score >= MIN_COPY_SCORE * best and _is_copy(hit.entry, query)]
+    reports = [hit for hit in hits if hit.score >= MIN_OUTAGE_SCORE * best and _is_recent_open(hit.entry, query)]
     writers = {hit.entry.author for hit in reports} - {query.author}
-    similar = [*copies, *reports] if len(writers) >= OUTAGE_WRITERS else copies
+    similar = [*copies, *reports] if len(writers) >= MIN_OUTAGE_AUTHORS else copies
     return frozenset(hit.entry.id for hit in similar)
 
 
 def _is_copy(entry: IndexEntry, query: RankingQuery) -> bool:
-    is_same_length = abs(log1p(entry.length) - log1p(query.length)) <= COPY_LENGTH
+    is_same_length = abs(log1p(entry.length) - log1p(query.length)) <= MAX_COPY_LENGTH_GAP
     return is_same_length and title_terms(entry.title) == query.title
 
 
 def _is_recent_open(entry: IndexEntry, query: RankingQuery) -> bool:
-    return entry.closed_since(query.at) is None and query.at - entry.created_at <= OUTAGE
+    return entry.closed_since(query.at) is None and query.at - entry.created_at <= OUTAGE_PERIOD
 
 
-LEAST_TERMS = 3
+MIN_SHARED_TERMS = 3
 """Fewer shared terms are a coincidence, however rare: such a hit is never shown."""
 
-CIRCUMSTANCES = frozenset(each.name for each in ORDER_FEATURES if each.is_circumstance)
+CIRCUMSTANCE_FEATURES = frozenset(each.name for each in ORDER_FEATURES if each.is_circumstance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def rank_candidates(
     for hit in hits:
         features = order_features(hit, query, best)
         contributions = {name: weight * features[name] for name, weight in model.order.items() if name in features}
-        likeness = sum([part for name, part in contributions.items() if name not in CIRCUMSTANCES])
+        likeness = sum([part for name, part in contributions.items() if name not in CIRCUMSTANCE_FEATURES])
         entry = canonical.get(hit.entry.id, hit.entry)
         candidate = Candidate(entry, hit, sum(contributions.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(candidate)
@@ -164,7 +164,7 @@ def _merge(group: Sequence[Candidate]) -> Candidate:
     return replace(most_similar, score=max(one.score for one in group), folded=tuple(one.found_as for one in group))
 
 
-AMONG_CANDIDATES, READ_UNVOUCHED = 5, 1
+MAX_UNVOUCHED_CANDIDATES, MAX_UNVOUCHED_READ = 5, 1
 """How many unvouched issues per account become candidates, and how many are read."""
 
 

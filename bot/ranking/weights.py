@@ -16,17 +16,17 @@ from typing import Any
 
 from bot.ranking.features import CONFIDENCE_FEATURES, ORDER_FEATURES
 
-FORMAT = 2
-LARGEST = 1_000.0
+FORMAT_VERSION = 2
+MAX_WEIGHT = 1_000.0
 """The largest weight."""
 
-TINY = 1e-9
-_STEP = 1e-4
-SHOWN_FROM = 0.65
+MIN_PROBABILITY = 1e-9
+_MIN_CUT = 1e-4
+CUT_SIMILARITY = 0.65
 """The similarity to which the cut is mapped, in every repository."""
 
-ORDER = tuple(each.name for each in ORDER_FEATURES)
-CONFIDENCE = tuple(each.name for each in CONFIDENCE_FEATURES)
+ORDER_NAMES = tuple(each.name for each in ORDER_FEATURES)
+CONFIDENCE_NAMES = tuple(each.name for each in CONFIDENCE_FEATURES)
 
 MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
 """The models of a ranking."""
@@ -52,7 +52,7 @@ class RankingWeights:
 
     def similarity(self, confidence: float) -> float:
         """The similarity for a confidence, both in 0..1; their log-odds differ by a constant."""
-        return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(SHOWN_FROM))
+        return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(CUT_SIMILARITY))
 
     def with_cut(self, cut: float) -> RankingWeights:
         """A copy with the cut at this confidence, limited to 0.001..0.999."""
@@ -90,7 +90,7 @@ def parse(fields: Any) -> RankingModels:
 
     Of the first format only the orders are used: its confidence, that people would link a hit, no longer exists.
     """
-    if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT):
+    if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT_VERSION):
         raise ValueError("not a ranking of this format")
     provenance = fields.get("provenance", {})
     if not isinstance(provenance, dict):
@@ -101,7 +101,7 @@ def parse(fields: Any) -> RankingModels:
 
 
 def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]) -> RankingModels:
-    vectors, words = (_weights(_section(fields, kind), "order", ORDER) for kind in ("with_vectors", "by_words"))
+    vectors, words = (_weights(_section(fields, kind), "order", ORDER_NAMES) for kind in ("with_vectors", "by_words"))
     ours, learned = shipped(), {key: value for key, value in provenance.items() if key == "order"}
     return RankingModels(
         with_vectors=replace(ours.with_vectors, order=vectors),
@@ -114,7 +114,7 @@ def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]
 def ranking_fields(ranking: RankingModels) -> dict[str, object]:
     """The inverse of `parse`: weights rounded to 4 digits and limited to its bounds, zeros left out."""
     return {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "provenance": dict(ranking.provenance),
         **{kind: _model_fields(getattr(ranking, kind)) for kind in MODEL_NAMES},
     }
@@ -139,8 +139,8 @@ def _model(fields: Mapping[str, Any], name: str) -> RankingWeights:
     if not 0 < cut < 1:
         raise ValueError(f"{name}.cut: {cut} is not between 0 and 1")
     return RankingWeights(
-        order=_weights(section, "order", ORDER),
-        confidence=_weights(section, "confidence", CONFIDENCE),
+        order=_weights(section, "order", ORDER_NAMES),
+        confidence=_weights(section, "confidence", CONFIDENCE_NAMES),
         intercept=_number(section.get("intercept"), f"{name}.intercept"),
         cut=cut,
     )
@@ -158,7 +158,7 @@ def _model_fields(model: RankingWeights) -> dict[str, object]:
         "order": _without_zeros(model.order),
         "confidence": _without_zeros(model.confidence),
         "intercept": _round(model.intercept),
-        "cut": min(1 - _STEP, max(_STEP, _round(model.cut))),
+        "cut": min(1 - _MIN_CUT, max(_MIN_CUT, _round(model.cut))),
     }
 
 
@@ -172,8 +172,8 @@ def _weights(fields: Mapping[str, Any], section: str, names: tuple[str, ...]) ->
 
 def _number(value: object, name: str) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not abs(value) <= LARGEST:  # type: ignore[arg-type]  # nor is NaN
-        raise ValueError(f"{name}: not a number from -{LARGEST:,.0f} to {LARGEST:,.0f}")
+    if not is_number or not abs(value) <= MAX_WEIGHT:  # type: ignore[arg-type]  # nor is NaN
+        raise ValueError(f"{name}: not a number from -{MAX_WEIGHT:,.0f} to {MAX_WEIGHT:,.0f}")
     return float(value)  # type: ignore[arg-type]
 
 
@@ -182,13 +182,13 @@ def _without_zeros(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _round(value: float) -> float:
-    return round(max(-LARGEST, min(LARGEST, value)), 4)
+    return round(max(-MAX_WEIGHT, min(MAX_WEIGHT, value)), 4)
 
 
 def _log_odds(probability: float) -> float:
-    clamped = min(1 - TINY, max(TINY, probability))
+    clamped = min(1 - MIN_PROBABILITY, max(MIN_PROBABILITY, probability))
     return log(clamped / (1 - clamped))
 
 
 def _probability(log_odds: float) -> float:
-    return 1 / (1 + exp(-max(-LARGEST / 2, min(LARGEST / 2, log_odds))))
+    return 1 / (1 + exp(-max(-MAX_WEIGHT / 2, min(MAX_WEIGHT / 2, log_odds))))

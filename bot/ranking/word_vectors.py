@@ -29,26 +29,26 @@ from numpy.typing import NDArray
 DIMENSIONS = 96
 """128 and 256 find no more on 692 queries, 64 finds a little less."""
 
-ROUNDS = 14
-BATCH = 256
+TRAINING_ROUNDS = 14
+BATCH_SIZE = 256
 TEMPERATURE = 0.1
-RATE = 0.02
+LEARNING_RATE = 0.02
 """Adam's initial learning rate; it decays to a tenth."""
 
-WHITENING = 0.5
+WHITENING_POWER = 0.5
 """The initial vectors are divided by this power of the singular values."""
 
-LEAST_TEXTS = 50
+MIN_TEXTS = 50
 """Minimum number of threads to train on."""
 
-LEAST_FREQUENCY = 2
-LEAST_BODY = 3
+MIN_FREQUENCY = 2
+MIN_BODY_WORDS = 3
 """Minimum number of known words in an opening text to learn from it."""
 
-_CHUNK = 512
-_SPARE = 16
-_POWER_ROUNDS = 2
-_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.999, 1e-8
+_CHUNK_TEXTS = 512
+_OVERSAMPLING = 16
+_POWER_ITERATIONS = 2
+_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8
 
 Text = tuple[Sequence[str], Sequence[str]]
 """The analysed terms of a title and its text."""
@@ -59,20 +59,20 @@ def train_embeddings(
 ) -> WordVectors | None:
     """Train vectors for the words of these texts; None if there are too few.
 
-    The same texts and seed give the same vectors. ``tick`` is called with 1 after each of ROUNDS rounds. Takes about
-    6 s for 11,000 texts on two cores.
+    The same texts and seed give the same vectors. ``tick`` is called with 1 after each of TRAINING_ROUNDS. Takes
+    about 6 s for 11,000 texts on two cores.
     """
-    words, rarity = rarities(((*title, *body) for title, body in texts), LEAST_FREQUENCY)
-    if len(texts) < LEAST_TEXTS or not words:
+    words, rarity = rarities(((*title, *body) for title, body in texts), MIN_FREQUENCY)
+    if len(texts) < MIN_TEXTS or not words:
         return None
     random = np.random.default_rng(seed)
     bags = [bag(text_counts(title, body), words, rarity) for title, body in texts]
     start = _latent(bags, len(words), min(DIMENSIONS, len(words)), random)
     pairs = [(bag(Counter(title), words, rarity), bag(Counter(body), words, rarity)) for title, body in texts]
-    trainable = [pair for pair in pairs if len(pair[0][0]) and len(pair[1][0]) >= LEAST_BODY]
+    trainable = [pair for pair in pairs if len(pair[0][0]) and len(pair[1][0]) >= MIN_BODY_WORDS]
     trainer = _Adam(start)
-    for round_number in range(ROUNDS):
-        _train_round(trainable, trainer, random, RATE * (1 - 0.9 * round_number / ROUNDS))
+    for round_number in range(TRAINING_ROUNDS):
+        _train_round(trainable, trainer, random, LEARNING_RATE * (1 - 0.9 * round_number / TRAINING_ROUNDS))
         tick(1)
     return WordVectors(words, rarity, trainer.matrix, len(texts))
 
@@ -104,12 +104,12 @@ class _Adam:
         square = _SQUARE_DECAY * self._square[rows] + (1 - _SQUARE_DECAY) * gradient * gradient
         self._mean[rows], self._square[rows] = mean, square
         step = mean / (1 - _DECAY**self._steps)
-        self.matrix[rows] -= rate * step / (np.sqrt(square / (1 - _SQUARE_DECAY**self._steps)) + _TINY)
+        self.matrix[rows] -= rate * step / (np.sqrt(square / (1 - _SQUARE_DECAY**self._steps)) + _EPSILON)
 
 
 def _train_round(pairs: Sequence[tuple[Bag, Bag]], trainer: _Adam, random: np.random.Generator, rate: float) -> None:
     order = random.permutation(len(pairs))
-    for part in np.array_split(order, max(1, round(len(pairs) / BATCH))):
+    for part in np.array_split(order, max(1, round(len(pairs) / BATCH_SIZE))):
         if len(part) > 1:
             _train_batch([pairs[number] for number in part], trainer, rate)
 
@@ -149,9 +149,9 @@ def _softmax(values: Floats, axis: int) -> Floats:
 
 def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.Generator) -> Floats:
     """Word vectors by latent semantic analysis (words x dimensions), scaled to a mean length of 1."""
-    width = min(words, dimensions + _SPARE)
+    width = min(words, dimensions + _OVERSAMPLING)
     basis = random.standard_normal((words, width)).astype(np.float32)
-    for _ in range(_POWER_ROUNDS + 1):
+    for _ in range(_POWER_ITERATIONS + 1):
         spread = np.zeros((words, width), dtype=np.float32)
         for numbers, rows in _chunks(bags):
             spread[numbers] += rows.T @ (rows @ basis[numbers])
@@ -162,7 +162,7 @@ def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.
         gram += projected.T @ projected
     eigenvalues, eigenvectors = np.linalg.eigh(gram)
     best = np.argsort(-eigenvalues)[:dimensions]
-    scale = np.maximum(eigenvalues[best], 1e-12) ** (-WHITENING / 2)
+    scale = np.maximum(eigenvalues[best], 1e-12) ** (-WHITENING_POWER / 2)
     vectors: Floats = (basis @ eigenvectors[:, best] * scale).astype(np.float32)
     vectors /= max(float(np.linalg.norm(vectors, axis=1).mean()), 1e-9)
     return vectors
@@ -170,7 +170,7 @@ def _latent(bags: Sequence[Bag], words: int, dimensions: int, random: np.random.
 
 def _chunks(bags: Sequence[Bag]) -> Iterator[tuple[NDArray[np.int32], Floats]]:
     """Dense chunks, one at a time: all together would take gigabytes."""
-    parts = (bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK))
+    parts = (bags[start : start + _CHUNK_TEXTS] for start in range(0, len(bags), _CHUNK_TEXTS))
     return (dense(part) for part in parts)
 
 
@@ -186,7 +186,7 @@ TITLE_WEIGHT = 2
 
 _MAGIC = b"PWV1"
 _HEADER = struct.Struct("<4sIIII")
-_LARGEST = 1e6
+_MAX_NUMBER = 1e6
 Floats = NDArray[np.float32]
 Bag = tuple[NDArray[np.int32], Floats]
 """The numbers of a text's words, and their weights: (1 + ln frequency) x rarity, scaled to unit length."""
@@ -281,7 +281,7 @@ def decode_words(data: bytes) -> WordVectors:
     words = str(data[_HEADER.size : at], "utf-8", "surrogatepass").split("\0")
     numbers = np.frombuffer(data, dtype="<f4", count=2 * count, offset=at).astype(np.float32)
     directions = np.frombuffer(data, dtype=np.int8, offset=at + 8 * count).reshape(count, dimensions)
-    if len(set(words)) != count or not ((numbers >= 0) & (numbers <= _LARGEST)).all():  # nor any NaN
+    if len(set(words)) != count or not ((numbers >= 0) & (numbers <= _MAX_NUMBER)).all():  # nor any NaN
         raise ValueError("the file of word vectors is damaged")
     matrix = directions.astype(np.float32) * (numbers[count:, None] / np.float32(127))
     return WordVectors({word: number for number, word in enumerate(words)}, numbers[:count], matrix, trained_on)

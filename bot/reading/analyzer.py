@@ -10,9 +10,9 @@ from itertools import chain
 
 import Stemmer
 
-from bot.reading.word_lists import ALSO_ENGLISH, FUNCTION_WORDS, RUSSIAN_STOP_WORDS, STOP_PAIRS, STOP_WORDS
+from bot.reading.word_lists import ENGLISH_HOMOGRAPHS, FUNCTION_WORDS, RUSSIAN_STOP_WORDS, STOP_PAIRS, STOP_WORDS
 
-_LEAST_FOREIGN = 2
+_MIN_FOREIGN_WORDS = 2
 _ENGLISH_PER_FOREIGN = 2
 
 # Combining marks are dropped after Latin and Greek letters, where people leave them out when they type. In other
@@ -28,7 +28,7 @@ _SPECIAL_LETTERS = str.maketrans(
     | {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "TH"}
 )
 _FOREIGN_LETTER = re.compile(r"[\u00c0-\u024f\u1e00-\u1eff]")
-_PARTICLES = frozenset("이가을를은는에의로도와과만")
+_KOREAN_PARTICLES = frozenset("이가을를은는에의로도와과만")
 
 
 @cache
@@ -63,11 +63,11 @@ def is_english(words: Sequence[str], *, ascii_only: bool) -> bool:
     Counts distinct words: common function words of other languages and words with letters that English lacks, against
     the stop words of English. A text in another language is still recognised when it contains an English log.
     """
-    if ascii_only and _FOREIGN.isdisjoint(words):
+    if ascii_only and _FOREIGN_WORDS.isdisjoint(words):
         return True
     marked = () if ascii_only else (word for word in words if not word.isascii() and _FOREIGN_LETTER.search(word))
-    evidence = len(_FOREIGN.intersection(words)) + len(set(marked))
-    return evidence < _LEAST_FOREIGN or _ENGLISH_PER_FOREIGN * evidence <= len(_ENGLISH.intersection(words))
+    evidence = len(_FOREIGN_WORDS.intersection(words)) + len(set(marked))
+    return evidence < _MIN_FOREIGN_WORDS or _ENGLISH_PER_FOREIGN * evidence <= len(_ENGLISH_WORDS.intersection(words))
 
 
 def bigrams(run: str) -> Iterator[str]:
@@ -75,7 +75,7 @@ def bigrams(run: str) -> Iterator[str]:
 
     A single character is a term of its own, and so is a Korean syllable before a particle.
     """
-    if len(run) == 1 or (len(run) == 2 and run[1] in _PARTICLES):
+    if len(run) == 1 or (len(run) == 2 and run[1] in _KOREAN_PARTICLES):
         yield run[0]
     for at in range(len(run) - 1):
         pair = run[at : at + 2]
@@ -106,46 +106,48 @@ def _case_variants(words: Iterable[str]) -> Iterator[str]:
         yield from (word, word.capitalize())
 
 
-OTHER_STOP_WORDS = frozenset(map(fold_word, FUNCTION_WORDS))
+FOREIGN_STOP_WORDS = frozenset(map(fold_word, FUNCTION_WORDS))
 """Folded words in Latin script that carry no meaning outside English; in English they may."""
 
 ALL_STOP_WORDS = STOP_WORDS.union(map(fold_word, RUSSIAN_STOP_WORDS))
 """Folded words that carry no meaning in any text."""
 
-_FOREIGN = frozenset(_case_variants((FUNCTION_WORDS | OTHER_STOP_WORDS) - STOP_WORDS - ALSO_ENGLISH))
-_ENGLISH = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(OTHER_STOP_WORDS))
+_FOREIGN_WORDS = frozenset(_case_variants((FUNCTION_WORDS | FOREIGN_STOP_WORDS) - STOP_WORDS - ENGLISH_HOMOGRAPHS))
+_ENGLISH_WORDS = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(FOREIGN_STOP_WORDS))
 
 
 ANALYSER_VERSION = f"3+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
-MAX_TERM = 40
+MAX_TERM_CHARS = 40
 """Longest term, in characters. Longer ones are machine-made: mangled symbols, keys, encoded data."""
 
 _CACHE_TOKENS = 1 << 16
 _CACHE_TOKEN_LENGTH = 64
-_SLICE = 4096
-_MAX_WORD = 4 * MAX_TERM
-_ENCODED = 20
-_ENCODED_PIECE = 3.5
+_SLICE_CHARS = 4096
+_MAX_WORD_CHARS = 4 * MAX_TERM_CHARS
+_MIN_ENCODED_CHARS = 20
+_ENCODED_PIECE_CHARS = 3.5
 
 # A token is a run of word characters with single connectors inside (``std::vec``, ``file.py``, ``well-known``,
 # ``don't``) and the line and column that compilers append. Each repetition begins with a character that the
 # previous one cannot match, so a scan never backtracks more than one step.
-_SHAPE = r"[Ll]ine \d+|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+)*"
-_ASCII_TOKEN = re.compile(_SHAPE.format(w=r"\w"), re.ASCII)
-_MARKS = r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u109f\u1780-\u17d3"
+_WORD_SHAPE = r"[Ll]ine \d+|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+)*"
+_ASCII_TOKEN = re.compile(_WORD_SHAPE.format(w=r"\w"), re.ASCII)
+_COMBINING_MARKS = (
+    r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u109f\u1780-\u17d3"
+)
 
 _COMPONENT = re.compile(r"::|[.'-]")
 _PIECE = re.compile(r"[A-Z]+s(?![A-Za-z0-9])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z][a-z0-9]*|[A-Z]+[0-9]*|[0-9]+[a-z]*")
 _VERSION = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?:$|[-.]?(?=[a-z-]))", re.ASCII | re.IGNORECASE)
-_FILE_END = re.compile(r"\.[A-Za-z]\w{0,4}$", re.ASCII)
+_FILE_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,4}$", re.ASCII)
 _DATE_OR_TIME = re.compile(r"\d+(?:[-:]\d+)+", re.ASCII)
 _STATUS_CODE = re.compile(r"0x(?:[0-9a-f]{1,4}|(?:c0|80)[0-9a-f]{6})", re.ASCII)
 _HASH = re.compile(r"h?(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}", re.ASCII)
 
 _CYRILLIC = re.compile(r"[\u0430-\u044f]+")
-_ELIDED = frozenset(("c", "d", "j", "l", "m", "n", "qu", "s", "t"))
+_ELISIONS = frozenset(("c", "d", "j", "l", "m", "n", "qu", "s", "t"))
 
 _english_stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
 _russian_stem: Callable[[str], str] = Stemmer.Stemmer("russian", 0).stemWord
@@ -167,7 +169,7 @@ def terms(text: str) -> list[str]:
     short to tell its language.
     """
     words = tokens(text)
-    table = _TERMS if is_english(words, ascii_only=text.isascii()) else _OTHER_TERMS
+    table = _ENGLISH_TERMS if is_english(words, ascii_only=text.isascii()) else _FOREIGN_TERMS
     return list(chain.from_iterable(map(table.__getitem__, words)))
 
 
@@ -190,7 +192,7 @@ def tokens(text: str) -> list[str]:
 def _any_token_pattern() -> re.Pattern[str]:
     """Like `_ASCII_TOKEN`, plus the combining vowel signs that ``\\w`` leaves out: without them, words of Indic and
     South-East Asian scripts would fall apart."""
-    return re.compile(_SHAPE.format(w=rf"[\w{_MARKS}]"))
+    return re.compile(_WORD_SHAPE.format(w=rf"[\w{_COMBINING_MARKS}]"))
 
 
 @cache
@@ -200,13 +202,13 @@ def _invisible_pattern() -> re.Pattern[str]:
 
 def token_terms(token: str) -> tuple[str, ...]:
     """The terms of one element of ``tokens(text)``, the term for the whole first; empty for stop words and noise."""
-    return _TERMS[token]
+    return _ENGLISH_TERMS[token]
 
 
 def _normalise(text: str) -> str:
     # The library sorts each run of combining marks, in time that grows with the square of its length: slices bound it.
     unify = partial(unicodedata.normalize, "NFKC")
-    unified = "".join(unify(text[at : at + _SLICE]) for at in range(0, len(text), _SLICE))
+    unified = "".join(unify(text[at : at + _SLICE_CHARS]) for at in range(0, len(text), _SLICE_CHARS))
     return _invisible_pattern().sub("", unified.replace("\u2019", "'"))
 
 
@@ -256,9 +258,9 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
 def _pieces(component: str) -> list[str]:
     """The words inside an identifier; none if they are so short that the identifier must be encoded data."""
     if not component.isascii():
-        return [piece for part in component.split("_") if len(part) <= _MAX_WORD for piece in _plain_pieces(part)]
+        return [piece for part in component.split("_") if len(part) <= _MAX_WORD_CHARS for piece in _plain_pieces(part)]
     pieces = _PIECE.findall(component)
-    if len(component) >= _ENCODED and len(component) < _ENCODED_PIECE * len(pieces):
+    if len(component) >= _MIN_ENCODED_CHARS and len(component) < _ENCODED_PIECE_CHARS * len(pieces):
         return []
     return pieces
 
@@ -273,7 +275,7 @@ def _without_position(token: str) -> str:
     if token[4:5] == " ":
         return ""
     head, colon, number = token.partition(":")
-    at_file = colon and not number.startswith(":") and _FILE_END.search(head)
+    at_file = colon and not number.startswith(":") and _FILE_EXTENSION.search(head)
     return head if at_file else token
 
 
@@ -284,7 +286,7 @@ def _without_contraction(token: str) -> str:
         return token
     if tail.lower() in ("s", "t", "d", "m", "re", "ve", "ll"):
         return head
-    return tail if head.lower() in _ELIDED else token
+    return tail if head.lower() in _ELISIONS else token
 
 
 def _is_noise(token: str) -> bool:
@@ -297,13 +299,13 @@ def _is_noise(token: str) -> bool:
 
 
 def _joined_terms(pieces: list[str], word_terms: _WordTerms) -> Iterator[str]:
-    if sum(map(len, pieces)) <= MAX_TERM and len(pieces) > 1:
+    if sum(map(len, pieces)) <= MAX_TERM_CHARS and len(pieces) > 1:
         yield from word_terms("".join(pieces))
 
 
 def _word_terms(piece: str) -> Iterator[str]:
     word = piece.lower() if piece.isascii() else fold_word(piece)
-    if not 2 <= len(word) <= MAX_TERM:
+    if not 2 <= len(word) <= MAX_TERM_CHARS:
         return
     if word.isalpha():
         if word not in ALL_STOP_WORDS:
@@ -318,7 +320,7 @@ def _word_terms(piece: str) -> Iterator[str]:
 def _foreign_word_terms(piece: str) -> Iterator[str]:
     """The stem, and the word itself where the script does not identify the language."""
     word = fold_word(piece)
-    if word not in OTHER_STOP_WORDS:
+    if word not in FOREIGN_STOP_WORDS:
         for term in _word_terms(word):
             yield term
             if term != word and word.isascii():
@@ -329,5 +331,5 @@ def _other_stem(word: str) -> str:
     return _russian_stem(word) if _CYRILLIC.fullmatch(word) else word
 
 
-_TERMS = _Terms(_word_terms)
-_OTHER_TERMS = _Terms(_foreign_word_terms)
+_ENGLISH_TERMS = _Terms(_word_terms)
+_FOREIGN_TERMS = _Terms(_foreign_word_terms)

@@ -13,7 +13,7 @@ from bot.reading.endings.outcome import CLOSING_PULL, outcome
 
 Speaker = Literal["you", "human"]
 
-GAP = timedelta(minutes=30)
+CONVERSATION_GAP = timedelta(minutes=30)
 """A message this long or longer after the previous one starts a new conversation."""
 
 
@@ -126,7 +126,7 @@ def _turn(message: Message, kind: Kind, me: Collection[str]) -> Turn:
 def _split(turns: list[Turn]) -> list[list[Turn]]:
     parts: list[list[Turn]] = []
     for turn in turns:
-        if parts and turn.at - parts[-1][-1].at < GAP:
+        if parts and turn.at - parts[-1][-1].at < CONVERSATION_GAP:
             parts[-1].append(turn)
         else:
             parts.append([turn])

@@ -10,43 +10,51 @@ from math import log1p
 
 from bot.domain.digest import Digest
 from bot.domain.thread import Record, Reference, Thread
-from bot.reading.analyzer import OTHER_STOP_WORDS, bigrams, fold_word, is_english, token_terms, tokens, unspaced_pattern
+from bot.reading.analyzer import (
+    FOREIGN_STOP_WORDS,
+    bigrams,
+    fold_word,
+    is_english,
+    token_terms,
+    tokens,
+    unspaced_pattern,
+)
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph
 from bot.reading.references import find_references, merge_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
-from bot.reading.word_lists import ALSO_ENGLISH, COMMON_WORDS
+from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
-MAX_SUMMARY = 500
+MAX_SUMMARY_CHARS = 500
 MAX_KEYWORDS = 20
 
 # A digest should take 500 bytes to 2 KB, so lists keep only their first entries and long lines are cut.
 _MAX_ERRORS = 4
-_MAX_ERROR = 120
+_MAX_ERROR_CHARS = 120
 _MAX_FILES = 8
 _MAX_VERSIONS = 4
 _MAX_REFERENCES = 12
-_MAX_KEYWORD = 40
-_MAX_COMMENTS = 20_000
+_MAX_KEYWORD_CHARS = 40
+_MAX_COMMENT_CHARS = 20_000
 
 _TITLE_WEIGHT = 4.0
 _BODY_WEIGHT = 1.0
 _COMMENT_WEIGHT = 0.5
 _CODE_WEIGHT = 1.5
 
-_LEAST_WORDS = 3
+_MIN_WORDS = 3
 """A reply with fewer distinct words, not counting stop words, is no summary."""
 
-_UNSPACED_WORD = 3
+_UNSPACED_WORD_CHARS = 3
 """This many characters of a script without spaces count as a word."""
 
-_POINTER = re.compile(r"(?<!\w)@[\w./-]{1,140}|(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d+|\bGH-\d+", re.ASCII)
+_MENTION_OR_REF = re.compile(r"(?<!\w)@[\w./-]{1,140}|(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d+|\bGH-\d+", re.ASCII)
 _QUOTED_LINE = re.compile(r"^[ \t]{0,3}>[^\n]*\n?", re.MULTILINE)
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
-_GENERATED = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
+_GENERATED_PART = re.compile(r"\d{4}|::h[0-9a-f]", re.ASCII)
 _HOST = re.compile(r"www\.|[\w.-]+\.(?:com|org|edu|gov)(?:'s)?$", re.ASCII)
-_ONLY_FOREIGN = OTHER_STOP_WORDS - frozenset(map(fold_word, ALSO_ENGLISH))
+_NON_ENGLISH_STOP_WORDS = FOREIGN_STOP_WORDS - frozenset(map(fold_word, ENGLISH_HOMOGRAPHS))
 
 
 def digest(thread: Thread, *, repo: str | None = None) -> Digest:
@@ -87,9 +95,9 @@ def _summary(thread: Thread, opening: str) -> str:
     """The first informative reply by another person, maintainers first; otherwise the thread's first paragraph."""
     replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
     replies.sort(key=lambda reply: not reply.by_maintainer)
-    candidates = (_own_words(reply.text)[:MAX_SUMMARY].strip() for reply in replies)
-    summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY].strip()
-    return summary or (_own_words(replies[0].text)[:MAX_SUMMARY].strip() if replies else "")
+    candidates = (_own_words(reply.text)[:MAX_SUMMARY_CHARS].strip() for reply in replies)
+    summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY_CHARS].strip()
+    return summary or (_own_words(replies[0].text)[:MAX_SUMMARY_CHARS].strip() if replies else "")
 
 
 def _own_words(text: str) -> str:
@@ -100,9 +108,11 @@ def _own_words(text: str) -> str:
 
 def _is_informative(text: str) -> bool:
     """Whether a reply has enough words to be understood by itself: not "cc @octocat", "Fixed in #12" or "+1"."""
-    reply_tokens = tokens(_POINTER.sub(" ", without_addresses(text)))
+    reply_tokens = tokens(_MENTION_OR_REF.sub(" ", without_addresses(text)))
     words = {fold_word(token) for token in reply_tokens if not token[0].isdigit() and token_terms(token)}
-    return sum(len(word) // _UNSPACED_WORD if unspaced_pattern().match(word) else 1 for word in words) >= _LEAST_WORDS
+    return (
+        sum(len(word) // _UNSPACED_WORD_CHARS if unspaced_pattern().match(word) else 1 for word in words) >= _MIN_WORDS
+    )
 
 
 def _keywords(texts: list[str]) -> tuple[str, ...]:
@@ -110,7 +120,7 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
     weights: dict[str, float] = {}
     spellings: dict[str, Counter[str]] = {}
     title, opening, *rest = map(without_addresses, texts)
-    comments = "\n".join(rest)[:_MAX_COMMENTS]
+    comments = "\n".join(rest)[:_MAX_COMMENT_CHARS]
     parts = [tokens(text) for text in (title, opening, comments)]
     for part, weight in zip(parts, (_TITLE_WEIGHT, _BODY_WEIGHT, _COMMENT_WEIGHT), strict=True):
         counts: Counter[str] = Counter()
@@ -127,7 +137,9 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
     heaviest = (_most_common_spelling(spellings[term]) for term in sorted(weights, key=lambda term: -weights[term]))
     all_tokens = list(chain.from_iterable(parts))
     stop_words = (
-        _ONLY_FOREIGN if is_english(all_tokens, ascii_only=all(map(str.isascii, all_tokens))) else OTHER_STOP_WORDS
+        _NON_ENGLISH_STOP_WORDS
+        if is_english(all_tokens, ascii_only=all(map(str.isascii, all_tokens)))
+        else FOREIGN_STOP_WORDS
     )
     keywords = (word for word in heaviest if _is_keyword(word) and fold_word(word) not in stop_words)
     return tuple(islice(keywords, MAX_KEYWORDS))
@@ -147,11 +159,11 @@ def _most_common_spelling(spellings: Counter[str]) -> str:
 
 
 def _is_keyword(word: str) -> bool:
-    if not (2 < len(word) <= _MAX_KEYWORD if word.isascii() else len(word) <= _MAX_KEYWORD):
+    if not (2 < len(word) <= _MAX_KEYWORD_CHARS if word.isascii() else len(word) <= _MAX_KEYWORD_CHARS):
         return False
     if word.lower() in COMMON_WORDS or word[0].isdigit():
         return False
-    return not _GENERATED.search(word) and not _HOST.match(word)
+    return not _GENERATED_PART.search(word) and not _HOST.match(word)
 
 
 def _gather(lists: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
@@ -165,7 +177,7 @@ def _gather(lists: Iterable[Iterable[str]], limit: int) -> tuple[str, ...]:
 
 
 def _shorten(lines: Iterable[str]) -> Iterator[str]:
-    return (line if len(line) <= _MAX_ERROR else line[: _MAX_ERROR - 1] + "…" for line in lines)
+    return (line if len(line) <= _MAX_ERROR_CHARS else line[: _MAX_ERROR_CHARS - 1] + "…" for line in lines)
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:

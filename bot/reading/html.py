@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-MAX_HEADING = 120
+MAX_HEADING_CHARS = 120
 """Longer underlined headings count as prose: the author wrote a paragraph and then ``---`` to draw a line."""
 
 ALERT = re.compile(r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]\s*", re.IGNORECASE)
 """The first line of an alert, a box that GitHub writes as a block quote."""
 
-_BLOCKS = frozenset(
+_BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "center", "dd", "details", "div", "dl", "dt", "footer", "form"}
     | {"h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "summary"}
     | {"table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"}
 )
-_CODE = frozenset({"code", "tt"})
-_CELL = " | "
+_CODE_TAGS = frozenset({"code", "tt"})
+_CELL_SEPARATOR = " | "
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class HtmlParts:
         self.runs.extend(split_urls(node))
 
     def add_gap(self) -> None:
-        if self.runs and self.runs[-1] is not GAP:
-            self.runs.append(GAP)
+        if self.runs and self.runs[-1] is not GAP_RUN:
+            self.runs.append(GAP_RUN)
 
 
 class HtmlPage:
@@ -82,7 +82,7 @@ class HtmlPage:
                 self.text(value)
                 continue
             self.end_node()
-            if kind != "comment" and value in _BLOCKS:
+            if kind != "comment" and value in _BLOCK_TAGS:
                 self.end_block()
             if kind == "open":
                 self._open_tag(value, href)
@@ -94,7 +94,7 @@ class HtmlPage:
             self._pre_depth += 1
         elif name == "blockquote":
             self.open_quote()
-        elif name in _CODE:
+        elif name in _CODE_TAGS:
             self.open_code()
         elif name == "a":
             self.close_link()
@@ -108,7 +108,7 @@ class HtmlPage:
             self._end_pre()
         elif name == "blockquote":
             self.close_quote()
-        elif name in _CODE:
+        elif name in _CODE_TAGS:
             self.close_code()
         elif name == "a":
             self.close_link()
@@ -171,12 +171,12 @@ class HtmlPage:
     def end_cell(self) -> None:
         self.end_node()
         self._parts.add_gap()
-        self._paragraph.append(_CELL)
+        self._paragraph.append(_CELL_SEPARATOR)
 
     def end_block(self) -> None:
         self.end_node()
         self._parts.add_gap()
-        while self._paragraph and self._paragraph[-1] is _CELL:
+        while self._paragraph and self._paragraph[-1] is _CELL_SEPARATOR:
             self._paragraph.pop()
         text = "".join(self._paragraph).strip()
         self._paragraph = []
@@ -196,7 +196,7 @@ class HtmlPage:
     def _add_paragraph(self, text: str) -> None:
         if self._is_quoting:
             self._quote.append(text)
-        elif not self._is_heading or (self._is_underlined and (len(text) > MAX_HEADING or "\n" in text)):
+        elif not self._is_heading or (self._is_underlined and (len(text) > MAX_HEADING_CHARS or "\n" in text)):
             self._parts.prose.append(ALERT.sub("", text, count=1) if self._quoting else text)
 
 
@@ -213,7 +213,7 @@ class TextRun(NamedTuple):
     value: str
 
 
-GAP = TextRun("gap", "")
+GAP_RUN = TextRun("gap", "")
 
 
 def split_urls(text: str) -> Iterator[TextRun]:
@@ -243,7 +243,7 @@ def _trim(url: str) -> str:
     return url[:end]
 
 
-FILTERED = frozenset({"title", "textarea", "style", "xmp", "iframe", "noembed", "noframes", "script", "plaintext"})
+FILTERED_TAGS = frozenset({"title", "textarea", "style", "xmp", "iframe", "noembed", "noframes", "script", "plaintext"})
 """Tags that GitHub shows as text (https://github.github.com/gfm/#disallowed-raw-html-extension-)."""
 
 _NAME = re.compile(r"[A-Za-z][^\s/>]*+")
@@ -302,7 +302,7 @@ def _tag(source: str, start: int, name: re.Match[str], kind: str) -> tuple[Piece
             href = _decode((attribute[2] or "").strip("\"'"))
         end = attribute.end()
     end = _end_of(source, ">", end)
-    if tag in FILTERED:
+    if tag in FILTERED_TAGS:
         return Piece("text", source[start:end]), end
     return Piece(kind, tag, href if tag == "a" else ""), end
 

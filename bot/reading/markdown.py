@@ -16,7 +16,7 @@ from markdown_it.token import Token
 from bot.reading import html
 from bot.reading.html import ALERT, HtmlPage, HtmlParts, TextRun
 
-MAX_SENTENCE = 2_000
+MAX_SENTENCE_CHARS = 2_000
 """Maximum characters read of one sentence. Bounds the search for phrases; no real sentence is this long."""
 
 MAX_CHARS = 65_536
@@ -48,11 +48,11 @@ _PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["ta
 """Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not read."""
 _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
-_CDATA, _MAX_CDATA, _MAX_UNCLOSED = "<![CDATA[", 100, 20
+_CDATA, _MAX_CDATA, _MAX_UNCLOSED_BRACKETS = "<![CDATA[", 100, 20
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n?")
-_BLANK = re.compile(r"\n[ \t]*(?=\n)")
+_BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
 _MARKUP = re.compile(
     r"[`*<\\]|~~|\]\(|\]:|&[#A-Za-z]|(?<!\w)_|_(?!\w)|[^\S \n\t]"
     r"|^ {0,3}(?:[-+=#>|:]|[0-9]{1,9}[.)])|^ {4}|^ *\t",
@@ -60,17 +60,17 @@ _MARKUP = re.compile(
 )
 """Anything that makes Markdown more than paragraphs. Text without it (half of all comments) skips the parser."""
 
-_END = re.compile(r"""(?<![.!?])[.!?]++["'”’»)\]*_`]*+(?=\s)|[。！？｡]++[」』”’）]*+""")
+_SENTENCE_END = re.compile(r"""(?<![.!?])[.!?]++["'”’»)\]*_`]*+(?=\s)|[。！？｡]++[」』”’）]*+""")
 _CLOSERS = "\"'”’»)]*_`」』）"
 _SPACE = re.compile(r"\s+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“‘]*\Z")
-_WORD_CHARS = 40
+_LOOKBACK_CHARS = 40
 _ABBREVIATIONS = frozenset(
     {"e.g", "i.e", "a.k.a", "w.r.t", "cf", "vs", "approx", "resp", "incl", "excl", "viz", "est", "dept"}
     | {"mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "jan", "feb", "aug", "sep", "sept", "oct", "nov", "dec"}
 )
-_BEFORE_NUMBER = frozenset({"no", "nos", "nr", "sec", "ch", "fig", "figs", "eq", "vol", "ver", "pp", "p", "ca"})
-_MAY_END = frozenset({"etc", "al", "inc", "ltd", "corp"})
+_NUMBER_ABBREVIATIONS = frozenset({"no", "nos", "nr", "sec", "ch", "fig", "figs", "eq", "vol", "ver", "pp", "p", "ca"})
+_FINAL_ABBREVIATIONS = frozenset({"etc", "al", "inc", "ltd", "corp"})
 
 
 @dataclass(frozen=True)
@@ -221,12 +221,12 @@ def sentences(paragraph: str) -> list[str]:
     """
     text = _SPACE.sub(" ", paragraph).strip()
     result, start = [], 0
-    for end in _END.finditer(text):
+    for end in _SENTENCE_END.finditer(text):
         if _ends_sentence(text, end):
             result.append(text[start : end.end()].strip())
             start = end.end()
     result.append(text[start:].strip())
-    return [sentence[:MAX_SENTENCE].rstrip() for sentence in result if sentence]
+    return [sentence[:MAX_SENTENCE_CHARS].rstrip() for sentence in result if sentence]
 
 
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:
@@ -240,12 +240,12 @@ def _ends_sentence(text: str, end: re.Match[str]) -> bool:
 
 def _is_abbreviation(text: str, stop: int, following: str) -> bool:
     """Whether the full stop at ``stop`` belongs to the word before it; ``following`` begins the next word."""
-    match = _LAST_WORD.search(text, max(0, stop - _WORD_CHARS), stop)
+    match = _LAST_WORD.search(text, max(0, stop - _LOOKBACK_CHARS), stop)
     word = match[0] if match else ""
     lowered = word.lower()
-    if lowered in _BEFORE_NUMBER:
+    if lowered in _NUMBER_ABBREVIATIONS:
         return following.isdigit() or following == "#"
-    if lowered in _MAY_END:
+    if lowered in _FINAL_ABBREVIATIONS:
         return not following.isupper()
     is_initial = len(word) == 1 and word.isupper() and word != "I" and following.isupper()
     is_list_number = word.isdigit() and stop == len(word)
@@ -254,7 +254,7 @@ def _is_abbreviation(text: str, stop: int, following: str) -> bool:
 
 def _read_plain(source: str) -> HtmlParts:
     parts = HtmlParts()
-    for block in _BLANK.sub("\n", source).split("\n\n"):
+    for block in _BLANK_LINE.sub("\n", source).split("\n\n"):
         paragraph = "\n".join(line.strip() for line in block.strip().split("\n"))
         if paragraph:
             parts.prose.append(paragraph)
@@ -267,7 +267,7 @@ def _limit_openings(source: str) -> str:
     """Defuses openings without an end, for which the parser would scan to the end of the text again and again."""
     if source.count(_CDATA) > _MAX_CDATA:
         source = source.replace(_CDATA, "&lt;![CDATA[")
-    if source.count("[") - source.count("]") > _MAX_UNCLOSED:
+    if source.count("[") - source.count("]") > _MAX_UNCLOSED_BRACKETS:
         source = source.replace("[", "&#91;")
     return source
 
@@ -323,7 +323,7 @@ def _is_alert(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))
 
 
-_PASTED = re.compile(
+_PASTED_LINE = re.compile(
     r"[ \t]*>"  # a quotation
     r"|[ \t*|\\/-]{0,20}[0-9a-f]{7,40}[ \t]"  # one line of a log of commits
     r"|(?:.{0,80}[^\w])?(?:(?:auto |rollup )?merge(?: of)?)(?: pull request| pr| branch)?[ \t]#[0-9]"
@@ -336,12 +336,12 @@ _PASTED = re.compile(
 
 def without_pasted_lines(text: str) -> str:
     """The text without pasted or quoted lines. Code stays."""
-    return "\n".join(line for line in text.split("\n") if not _PASTED.match(line))
+    return "\n".join(line for line in text.split("\n") if not _PASTED_LINE.match(line))
 
 
-_STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
+_STRIKETHROUGH = re.compile(r"~~[^~\n]{1,2000}~~")
 # Some people wrap lines by hand, others write one statement per line: a line that begins like a sentence is one.
-_LINE = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
+_STATEMENT_BREAK = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")
 
 
 def statements(text: str) -> tuple[str, ...]:
@@ -350,8 +350,8 @@ def statements(text: str) -> tuple[str, ...]:
     Leaves out quotes, code blocks, headings, hidden comments and struck-out text.
     """
     if "~~" in text:
-        text = _STRUCK.sub(" ", text)
-    lines = (line for paragraph in read(text).prose for line in _LINE.split(_strip_lines(paragraph)))
+        text = _STRIKETHROUGH.sub(" ", text)
+    lines = (line for paragraph in read(text).prose for line in _STATEMENT_BREAK.split(_strip_lines(paragraph)))
     return tuple(sentence for line in lines for sentence in sentences(line))
 
 
@@ -360,39 +360,39 @@ def _strip_lines(paragraph: str) -> str:
     return "\n".join(line for row in paragraph.split("\n") if (line := row.strip()))
 
 
-LEFT_OUT = "[…] "
+OMISSION_MARK = "[…] "
 """Marks where a text was cut."""
 
-_MAX_WORD = 40
+_MAX_WORD_CHARS = 40
 
 
 def tail(text: str, limit: int, *, is_cut: bool = False) -> str:
-    """At most the last ``limit`` characters, starting at a word, with `LEFT_OUT` in front if something was cut.
+    """At most the last ``limit`` characters, starting at a word, with `OMISSION_MARK` in front if something was cut.
 
     ``is_cut``: ``text`` itself is the end of a longer text.
     """
     if len(text) <= limit and not is_cut:
         return text
-    begin = max(0, len(text) - max(0, limit - len(LEFT_OUT)))
-    space = _SPACE.search(text, begin, begin + _MAX_WORD) if begin and not text[begin - 1].isspace() else None
-    return LEFT_OUT + text[space.end() if space else begin :].lstrip()
+    begin = max(0, len(text) - max(0, limit - len(OMISSION_MARK)))
+    space = _SPACE.search(text, begin, begin + _MAX_WORD_CHARS) if begin and not text[begin - 1].isspace() else None
+    return OMISSION_MARK + text[space.end() if space else begin :].lstrip()
 
 
-_MAY_BE_MAIL = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
+_MAIL_HINTS = ("wrote:", "Sent from my ", "Reply to this email", "Sent via ")
 _SIGNATURE = re.compile(r"[ \t]*Sent (?:from my|via) \S", re.ASCII)
 _FOOTER = re.compile(r"[ \t]*Reply to this email directly(?:,| or) view it on GitHub")
 _ATTRIBUTION = re.compile(r"[ \t]*(?:On|Am|Le|El) [^\n]{0,160}\d[^\n]{0,240}\bwrote:[ \t\r]*$", re.ASCII)
-_DASHES = frozenset({"", "-", "--", "---", "—", "–"})
+_SEPARATOR_LINES = frozenset({"", "-", "--", "---", "—", "–"})
 
 
 def without_mail(text: str) -> str:
     """``text`` without its mail signature, the quoted lines it answers and the notification footer; unchanged if
     nothing else would be left. Linear in its length."""
-    if not any(mark in text for mark in _MAY_BE_MAIL):
+    if not any(mark in text for mark in _MAIL_HINTS):
         return text
     lines = text.split("\n")
     own = _without_quoted_mail(lines[: _mail_end(lines)])
-    while own and own[-1].strip() in _DASHES:
+    while own and own[-1].strip() in _SEPARATOR_LINES:
         own.pop()
     return "\n".join(own).strip() or text
 

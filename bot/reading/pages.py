@@ -14,14 +14,14 @@ from bot.reading.markdown import Heading, heading_lines, read, readable, sentenc
 DOCS, WIKI, RELEASES = SOURCES = ("docs", "wiki", "releases")
 """The sources of pages; page ids start with their source."""
 
-LONGEST = 200
+MAX_ID_CHARS = 200
 """Longest id of a page, in characters."""
 
 
 def page_key(source: str, name: str) -> str | None:
     """The id of a page, from a file's path, a wiki page's name or a release's tag; None if the name cannot be an id."""
     key = f"{source}:{name}"
-    return key if name and len(key) <= LONGEST and name.isprintable() else None
+    return key if name and len(key) <= MAX_ID_CHARS and name.isprintable() else None
 
 
 def source_of(key: ThreadId) -> str | None:
@@ -45,10 +45,10 @@ def page_url(key: ThreadId, server: str, repo: str | None, anchor: str = "") -> 
 
 
 MAX_SECTIONS = 1_000
-MAX_EXCERPT = 280
+MAX_EXCERPT_CHARS = 280
 """Longest excerpt, in characters."""
 
-_CELL = " | "
+_CELL_SEPARATOR = " | "
 """The separator of cells in a table."""
 
 _ANCHOR_CATEGORIES = frozenset({"Nd", "Nl", "Pc"})
@@ -95,13 +95,13 @@ def page_title(markdown: str) -> str:
     return yaml_title[1].strip().strip("\"'") if yaml_title else ""
 
 
-def first_sentences(section: MarkdownSection, limit: int = MAX_EXCERPT) -> str:
+def first_sentences(section: MarkdownSection, limit: int = MAX_EXCERPT_CHARS) -> str:
     """The first whole sentences of a section, at most ``limit`` characters; a longer sentence is cut and ends in ``…``.
 
     For a section without prose, its first block of code on one line.
     """
     document = read(section.text)
-    paragraphs = [paragraph for paragraph in document.prose if _CELL not in paragraph] or list(document.prose)
+    paragraphs = [paragraph for paragraph in document.prose if _CELL_SEPARATOR not in paragraph] or list(document.prose)
     excerpt = ""
     for sentence in (sentence for paragraph in paragraphs[:5] for sentence in sentences(paragraph)):
         longer = f"{excerpt} {sentence}".strip()
@@ -160,7 +160,7 @@ def _truncate(text: str, limit: int) -> str:
     return f"{head[: head.rfind(' ')] if ' ' in head[limit // 2 :] else head}…"
 
 
-_UPGRADE = re.compile(
+_UPGRADE_HEADING = re.compile(
     r"\b(?:breaking|incompatible|upgrad(?:e|es|ing)|migrat(?:e|ing|ions?)|update notes?|before you update)\b",
     re.IGNORECASE,
 )
@@ -177,7 +177,7 @@ def upgrade_note(release: str) -> str:
     needs to be done."""
     for section in sections(release):
         heading = section.path[-1] if section.path else ""
-        if not _UPGRADE.search(heading) or _NO_ACTION.match(heading):
+        if not _UPGRADE_HEADING.search(heading) or _NO_ACTION.match(heading):
             continue
         if (note := first_sentences(section)) and not _NO_ACTION.match(note):
             return note

@@ -9,10 +9,10 @@ from itertools import accumulate
 from bot.reading.analyzer import terms
 from bot.reading.search_query import fold
 
-MAX_PASSAGE = 240
+MAX_PASSAGE_CHARS = 240
 """Maximum characters of a passage."""
 
-MAX_SCANNED = 100_000
+MAX_SCANNED_CHARS = 100_000
 """Maximum characters of a message that are searched."""
 
 ELLIPSIS = "…"
@@ -23,7 +23,7 @@ _PREFIX_LENGTH = 3
 """Leading letters of a term that stemming leaves unchanged. Analysis takes most of the time of a search, so only
 sentences with the leading letters of a term are analysed; all of them if none has any, since accents may hide them."""
 
-_MAX_PIECE = 2_000
+_MAX_PIECE_CHARS = 2_000
 """A longer sentence is split into pieces of this length, so that a wall of text takes linear time too."""
 
 
@@ -33,7 +33,7 @@ def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = ()
     A sentence with one of the (folded) ``phrases`` ranks above all others; one quoted from another message (``> …``)
     ranks below them. ``…`` marks where a sentence was cut. Linear in the length of the text.
     """
-    visible = _HIDDEN.sub(" ", text[:MAX_SCANNED])
+    visible = _HIDDEN.sub(" ", text[:MAX_SCANNED_CHARS])
     sentences = [
         sentence
         for part in _SENTENCE_BREAK.split(visible)
@@ -48,15 +48,15 @@ def passage(text: str, query_terms: Collection[str], phrases: Sequence[str] = ()
     if best < 0 or not any(ranks[best][:2]):
         return ""
     shown = sentences[best]
-    if len(shown) > MAX_PASSAGE:
+    if len(shown) > MAX_PASSAGE_CHARS:
         return _window(shown, query_terms, phrases)
     following = sentences[best + 1] if best + 1 < len(sentences) else ""
-    has_room = following and not following.startswith(">") and len(shown) + 1 + len(following) <= MAX_PASSAGE
+    has_room = following and not following.startswith(">") and len(shown) + 1 + len(following) <= MAX_PASSAGE_CHARS
     return f"{shown} {following}" if has_room else shown
 
 
 def _pieces(sentence: str) -> list[str]:
-    return [sentence[at : at + _MAX_PIECE] for at in range(0, len(sentence), _MAX_PIECE)]
+    return [sentence[at : at + _MAX_PIECE_CHARS] for at in range(0, len(sentence), _MAX_PIECE_CHARS)]
 
 
 def _rank(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -> tuple[int, int, bool]:
@@ -75,7 +75,7 @@ def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str])
         folded = fold(sentence)
         hits[folded.count(" ", 0, max(0, *map(folded.find, phrases)))] = True  # no term, so a phrase matched
     start, end = _densest(words, hits)
-    is_left, room = True, MAX_PASSAGE - len(ELLIPSIS) * 2 - 2 - sum(len(word) + 1 for word in words[start:end])
+    is_left, room = True, MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2 - sum(len(word) + 1 for word in words[start:end])
     while room > 0 and (start > 0 or end < len(words)):
         is_left = start > 0 and (is_left or end == len(words))
         word = words[start - 1] if is_left else words[end]
@@ -83,7 +83,7 @@ def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str])
         if room >= 0:
             start, end = (start - 1, end) if is_left else (start, end + 1)
         is_left = not is_left
-    shown = " ".join(words[start:end])[: MAX_PASSAGE - len(ELLIPSIS) * 2 - 2]
+    shown = " ".join(words[start:end])[: MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2]
     return f"{ELLIPSIS + ' ' if start else ''}{shown}{' ' + ELLIPSIS if end < len(words) else ''}"
 
 
@@ -93,7 +93,7 @@ def _densest(words: Sequence[str], hits: Sequence[bool]) -> tuple[int, int]:
     starts = [0, *accumulate(len(word) + 1 for word in words)]
     best, first = (0, 0, 0), 0
     for last, index in enumerate(places):
-        while first < last and starts[index + 1] - starts[places[first]] > MAX_PASSAGE - 4:
+        while first < last and starts[index + 1] - starts[places[first]] > MAX_PASSAGE_CHARS - 4:
             first += 1
         best = max(best, (last - first + 1, -places[first], index + 1))
     return -best[1], best[2]

@@ -16,13 +16,13 @@ MAX_NUMBER = 2**31 - 1
 """GitHub's numbers are 32-bit: a larger one is not the number of an issue."""
 
 _SLUG_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/@"
-_MAX_SLUG = 141
+_MAX_SLUG_CHARS = 141
 _OWNER = r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,38}+"
 _REPO = r"[A-Za-z0-9_.-]{1,100}"
-_END = r"(?![A-Za-z0-9_])"
+_NUMBER_END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
 _MAY_REFER = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|/discussions/|&(?:num|sol);", re.IGNORECASE)
-_NO_KERNEL = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
+_NOT_KERNEL_BUILD = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
 """Must not follow a number: the build number printed by ``uname -a`` is no issue, although GitHub links it."""
 
 _ACTION = re.compile(
@@ -30,9 +30,9 @@ _ACTION = re.compile(
     r"\s{0,8}:?\s{0,8}\Z",
     re.IGNORECASE | re.ASCII,
 )
-_NEGATED = re.compile(r"(?:\bno[tn]?|n['’]t|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
-_TAIL = 60
-_STRENGTH = {None: 0, "closes": 1, "duplicate": 2}
+_NEGATION = re.compile(r"(?:\bno[tn]?|n['’]t|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
+_TAIL_CHARS = 60
+_ACTION_STRENGTH = {None: 0, "closes": 1, "duplicate": 2}
 
 
 def find_references(
@@ -69,12 +69,12 @@ _Grammar = tuple[re.Pattern[str], re.Pattern[str]]
 def _grammar(hosts: tuple[str, ...], autolinks: tuple[str, ...]) -> _Grammar:
     host = "|".join(re.escape(name) for name in hosts) or r"(?!)"
     prefix = "|".join(re.escape(name) for name in autolinks if name) or r"(?!)"
-    page = rf"(?:issues|pull|discussions)/(?P<page>[0-9]+){_END}"
+    page = rf"(?:issues|pull|discussions)/(?P<page>[0-9]+){_NUMBER_END}"
     path = rf"(?i:www\.)?(?i:{host})/(?P<owner>{_OWNER})/(?P<repo>{_REPO})/{page}"
     token = (
-        rf"#(?P<hash>[0-9]+){_END}{_NO_KERNEL}"
-        rf"|(?<![A-Za-z0-9_@])[Gg][Hh]-(?P<gh>[0-9]+){_END}"
-        rf"|(?<![A-Za-z0-9_/@-])(?P<prefix>{prefix})(?P<external>[0-9]+){_END}"
+        rf"#(?P<hash>[0-9]+){_NUMBER_END}{_NOT_KERNEL_BUILD}"
+        rf"|(?<![A-Za-z0-9_@])[Gg][Hh]-(?P<gh>[0-9]+){_NUMBER_END}"
+        rf"|(?<![A-Za-z0-9_/@-])(?P<prefix>{prefix})(?P<external>[0-9]+){_NUMBER_END}"
         rf"|(?<![A-Za-z0-9_./@:-]){path}"
     )
     return re.compile(token, re.ASCII), re.compile(rf"(?i:https?://)?{path}", re.ASCII)
@@ -97,7 +97,7 @@ def merge_references(references: Iterable[Reference]) -> list[Reference]:
         slug = f"{reference.owner}/{reference.repo}".lower()
         key = (slug, reference.prefix, reference.number)
         earlier = merged.setdefault(key, reference)
-        if _STRENGTH[reference.action] > _STRENGTH[earlier.action]:
+        if _ACTION_STRENGTH[reference.action] > _ACTION_STRENGTH[earlier.action]:
             merged[key] = replace(earlier, action=reference.action)
     return list(merged.values())
 
@@ -112,7 +112,7 @@ def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
                 if located := _from_hash(value, match) if match["hash"] else _from_word(match):
                     start, reference = located
                     yield replace(reference, action=_action(tail, value, start))
-            tail = (tail + value)[-_TAIL:]
+            tail = (tail + value)[-_TAIL_CHARS:]
         else:
             url = address.match(value) if kind == "link" else None
             linked = _from_path(url) if url else None
@@ -124,9 +124,9 @@ def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
 def _from_hash(text: str, token: re.Match[str]) -> tuple[int, Reference] | None:
     """``#N`` or ``owner/repo#N``, but not ``user#N``, which means that user's fork."""
     end = token.start()
-    before = text[max(0, end - _MAX_SLUG) : end]
+    before = text[max(0, end - _MAX_SLUG_CHARS) : end]
     word = before[len(before.rstrip(_SLUG_CHARS)) :].lstrip(".")
-    slug = _SLUG.fullmatch(word) if len(word) < _MAX_SLUG else None
+    slug = _SLUG.fullmatch(word) if len(word) < _MAX_SLUG_CHARS else None
     if slug:
         return _with_start(end - len(word), _full_reference(slug[1], slug[2], token["hash"]))
     is_glued = before[-1:].isascii() and (before[-1:].isalnum() or before[-1:] == "_")
@@ -165,10 +165,10 @@ def _bare_reference(digits: str) -> Reference | None:
 
 
 def _action(tail: str, text: str, start: int) -> str | None:
-    before = (tail + text[max(0, start - _TAIL) : start])[-_TAIL:]
+    before = (tail + text[max(0, start - _TAIL_CHARS) : start])[-_TAIL_CHARS:]
     match = _ACTION.search(before)
     if not match:
         return None
     if match["closes"]:
         return "closes"
-    return None if _NEGATED.search(before, 0, match.start()) else "duplicate"
+    return None if _NEGATION.search(before, 0, match.start()) else "duplicate"

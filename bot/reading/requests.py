@@ -11,24 +11,36 @@ from bot.domain.hosts import GITHUB_HOST
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
 from bot.reading.references import find_references
 
-NAMES = ("search", "context", "refresh", "wrong", "same", "different", "original", "off", "on", "forget", "help")
-ABOUT = frozenset({"context", "wrong", "same", "different", "original"})
+COMMAND_NAMES = (
+    "search",
+    "context",
+    "refresh",
+    "wrong",
+    "same",
+    "different",
+    "original",
+    "off",
+    "on",
+    "forget",
+    "help",
+)
+ISSUE_COMMANDS = frozenset({"context", "wrong", "same", "different", "original"})
 """Commands that take issue numbers."""
 
 MAX_COMMANDS = 3
 """Commands obeyed in one comment; the rest are ignored."""
 
-MAX_ARGUMENT = 200
-MAX_ABOUT = 3
-MAX_SENTENCE = 500
+MAX_ARGUMENT_CHARS = 200
+MAX_ISSUES = 3
+MAX_SENTENCE_CHARS = 500
 MAX_SENTENCES = 200
-MAX_GAP = 4
+MAX_GAP_WORDS = 4
 """Maximum number of words that a ``*`` in a phrase matches."""
 
-_PREFIX = "/precedent"
-_TYPED = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
-_LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
-BREAK = "\u200b"
+_COMMAND_PREFIX = "/precedent"
+_TYPED_COMMAND = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
+_COMMAND_LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
+ZERO_WIDTH_SPACE = "\u200b"
 """Our comments insert it into numbers and names so that GitHub does not link them. Copied text contains it too."""
 
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
@@ -38,8 +50,8 @@ _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 class Command:
     """A request to the bot, typed in ``line``.
 
-    ``name`` is one of NAMES, ``words`` is the search text, and ``about`` holds the named issues. A request that was not
-    understood becomes a ``help`` that is not ``clear``.
+    ``name`` is one of COMMAND_NAMES, ``words`` is the search text, and ``about`` holds the named issues. A request that
+    was not understood becomes a ``help`` that is not ``clear``.
     """
 
     name: str
@@ -69,23 +81,23 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = (GITH
     A command must start a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` define how
     issues of this repository may be written.
     """
-    if _PREFIX not in text.lower():
+    if _COMMAND_PREFIX not in text.lower():
         return ()
     distinct: dict[Command, Command] = {}
     for line in _command_lines(text):
-        command = _command(line.replace(BREAK, ""), repo, hosts)
+        command = _command(line.replace(ZERO_WIDTH_SPACE, ""), repo, hosts)
         distinct.setdefault(replace(command, line="") if command.clear else Command("help", clear=False), command)
     return tuple(distinct.values())[:MAX_COMMANDS]
 
 
 def without_commands(text: str) -> str:
     """The text without the words after ``/precedent`` in its command lines. Line numbers do not change."""
-    if _PREFIX not in text.lower():
+    if _COMMAND_PREFIX not in text.lower():
         return text
     rows = readable(text).split("\n")
     for part in paragraphs("\n".join(rows)):
         for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
-            if typed := _TYPED.match(line):
+            if typed := _TYPED_COMMAND.match(line):
                 rows[index] = typed[1]
     return "\n".join(rows)
 
@@ -97,22 +109,24 @@ def _command_lines(text: str) -> Iterator[str]:
 
 def _paragraph_commands(part: Paragraph) -> list[str]:
     """The command lines of a paragraph, except lines that only look like one (typed as ``\\/precedent``)."""
-    typed = [bool(_TYPED.match(line)) for line in part.typed]
+    typed = [bool(_TYPED_COMMAND.match(line)) for line in part.typed]
     shown = [line.strip() for line in part.shown]
-    follows_mark = not typed[0] and _PREFIX in part.typed[0].lower()
-    lines = [line for line in shown[follows_mark:] if _LINE.match(line)]
+    follows_mark = not typed[0] and _COMMAND_PREFIX in part.typed[0].lower()
+    lines = [line for line in shown[follows_mark:] if _COMMAND_LINE.match(line)]
     return lines[: sum(typed)]
 
 
 def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
-    match = _LINE.match(line)
+    match = _COMMAND_LINE.match(line)
     arguments = " ".join((match[1] or "").split()) if match else ""
-    shown = line[: MAX_ARGUMENT + len(_PREFIX)]
+    shown = line[: MAX_ARGUMENT_CHARS + len(_COMMAND_PREFIX)]
     name, _, rest = arguments.partition(" ")
-    name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT].strip()
-    about = _numbers(rest, repo, hosts) if name in ABOUT else ()
-    is_incomplete = (name == "search" and not rest) or (name in ABOUT and not about)
-    if name not in NAMES or is_incomplete or (name == "forget" and rest):  # forget is only for the current issue
+    name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT_CHARS].strip()
+    about = _numbers(rest, repo, hosts) if name in ISSUE_COMMANDS else ()
+    is_incomplete = (name == "search" and not rest) or (name in ISSUE_COMMANDS and not about)
+    if (
+        name not in COMMAND_NAMES or is_incomplete or (name == "forget" and rest)
+    ):  # forget is only for the current issue
         return Command("help", clear=False, line=shown)
     return Command(name, rest if name == "search" else "", about, line=shown)
 
@@ -122,11 +136,11 @@ def _numbers(text: str, repo: str | None, hosts: Sequence[str]) -> tuple[int, ..
     if bare := _BARE_NUMBER.match(text):
         return (int(bare[1]),)
     references = find_references(f"of {text}", repo=repo, hosts=hosts)  # "of" because # at the start may be a heading
-    return tuple(r.number for r in references if r.owner is None and r.kind is None)[:MAX_ABOUT]
+    return tuple(r.number for r in references if r.owner is None and r.kind is None)[:MAX_ISSUES]
 
 
 _TOKEN = re.compile(r"\S+")
-_MARKS = "\"'`“”‘’«».,;:!?()[]{}<>*_~…-–—"
+_PUNCTUATION = "\"'`“”‘’«».,;:!?()[]{}<>*_~…-–—"
 _CONTRACTIONS = (("n't", ""), ("'s", " is"), ("'d", " did"), ("'ve", " have"), ("'re", " are"), ("'ll", " will"))
 _BARE_CONTRACTIONS = {
     "didnt": "did",
@@ -137,7 +151,7 @@ _BARE_CONTRACTIONS = {
     "whats": "what is",
 }
 _CLAUSE_ENDS = (",", ";", ":", "–", "—", "-")
-_LEAD = (
+_LEAD_WORDS = (
     r"(?:(?:so|and|but|or|ok|okay|hey|hi|hello|also|please|btw|well|hm|hmm|wait|again|sorry|just|now|anyway"
     r"|anyone|anybody|can we|could we|(?:do|does|can|could|would|will) (?:you|anyone|anybody|someone|somebody|the bot)"
     r"|out of curiosity"
@@ -147,15 +161,15 @@ _LEAD = (
 )
 """Words before a question that do not change it."""
 
-_REQUESTS = frozenset({"search", "find", "show", "list", "summarize", "summarise", "remind", "tell"})
+_REQUEST_VERBS = frozenset({"search", "find", "show", "list", "summarize", "summarise", "remind", "tell"})
 """Phrases that begin with these ask even if they end in a full stop."""
 
-_LATER = (
+_TIME_WORDS = (
     "before|already|again|earlier|yet|ever|once|somewhere|anywhere|elsewhere|here|previously|recently|please|thanks"
     "|thank you|in the past|ages ago|at some point|by any chance|last (?:time|week|month|year)"
     "|(?:some|a (?:long|short)) time ago|a while (?:ago|back)|by the way|now"
 )
-_CHECKS = (
+_TAG_QUESTIONS = (
     r"(?:right|no|correct|yes|or not|(?:did|have|had) we|did(?:n't| not) we|ha(?:ve|d)(?:n't| not) we"
     r"|or (?:am i|did we|was that|have we)\b[^,]{0,60})"
 )
@@ -165,7 +179,7 @@ _CANNOT_FIND = (
     r"\b(?:but|though|and)(?: now)?(?: i)? (?:can(?:not|'t| not)|could(?:n't| not)|do(?:n't| not)) "
     r"(?:find|remember|recall|see)\b.*"
 )
-_CHECKED = re.compile(rf"(?<![\s,])[\s,]++(?:{_CHECKS}\?|{_CANNOT_FIND})\W*+\Z", re.IGNORECASE)
+_CONFIRMATION_END = re.compile(rf"(?<![\s,])[\s,]++(?:{_TAG_QUESTIONS}\?|{_CANNOT_FIND})\W*+\Z", re.IGNORECASE)
 _RHETORICAL = re.compile(
     r"\?!|!\?|\b(?:(?:why|what|how) on earth|the (?:hell|heck|fuck)|wtf|lol|haha|good (?:old )?(?:times|days)"
     r"|(?:why|how) did we ever|did(?:n't)? we all)\b",
@@ -195,8 +209,8 @@ _ADVICE = re.compile(
 )
 """In a request: advice to a person, such as to search before filing an issue, or to write something down."""
 
-_REASON = re.compile(r"\b(?:reasons?|rationale|reasoning|outcome)\b", re.IGNORECASE)
-_NO_DECISION = re.compile(
+_REASON_WORD = re.compile(r"\b(?:reasons?|rationale|reasoning|outcome)\b", re.IGNORECASE)
+_NON_DECISION_TOPIC = re.compile(
     r"\b(?:crash\w*|errors?|fail\w*|exceptions?|bugs?|timeouts?|panics?|segfaults?|faults?|regressions?|slow\w*|warnings?"
     r"|hangs?|leaks?|delays?|responses?|downtime|outage|(?:close|closing|reopening|this|that|it))\b|\A(?:my|your|his|her|running|calling|trying|testing)\b",
     re.IGNORECASE,
@@ -209,21 +223,21 @@ _FILLER = re.compile(
     r"(?:of|to|about|on|for|in|regarding|related to|concerning) ",
     re.IGNORECASE,
 )
-_TAIL = re.compile(rf"(?:\s|,)(?:{_LATER})\Z", re.IGNORECASE)
-_THIS = re.compile(
+_TRAILING_TIME = re.compile(rf"(?:\s|,)(?:{_TIME_WORDS})\Z", re.IGNORECASE)
+_THIS_TOPIC = re.compile(
     r"(?:(?:all|about|exactly|precisely) )?(?:this|that|it|these|those|the same)"
     r"(?: (?:one|issue|bug|problem|thing|topic|question|idea|request|pull request|approach|change|feature|proposal"
     r"|option|subject|suggestion|behaviou?r|before|already))?",
     re.IGNORECASE,
 )
-_DECIDES = re.compile(
+_DECISION_WORD = re.compile(
     r"\b(?:deci[ds]|cho(?:o|se)|pick|select|agree|settle|conclu|reject|drop|(?:go|went) (?:with|for)|outcome)",
     re.IGNORECASE,
 )
 _QUOTES = "\"'“”‘’«»`"
 _DOUBLE_QUOTES = '"“”«»'
-_UNQUOTED = str.maketrans("", "", '"“”«»`')
-_ENDS = " .,;:!?…"
+_QUOTE_REMOVAL = str.maketrans("", "", '"“”«»`')
+_SENTENCE_EDGES = " .,;:!?…"
 
 
 def recall_question(
@@ -236,10 +250,10 @@ def recall_question(
     phrase must begin a sentence or clause outside quotes and code, and extend to the end of the sentence. Questions
     that are rhetorical, somebody else's, or answered at once do not count; nor do those that end like a statement.
     """
-    patterns, text = _patterns(tuple(phrases)), text.replace(BREAK, "")
+    patterns, text = _patterns(tuple(phrases)), text.replace(ZERO_WIDTH_SPACE, "")
     spans = {span: _Words.of(span).text for span in read(text).inline_code if " " in span}
     code = [span for span, words in spans.items() if any(pattern.match(words) for pattern in patterns)]
-    sentences = [sentence[:MAX_SENTENCE].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
+    sentences = [sentence[:MAX_SENTENCE_CHARS].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
     for sentence, following in zip(sentences[:MAX_SENTENCES], [*sentences[1:], ""], strict=False):
         if _ANSWERED.match(following) or _RHETORICAL.search(sentence) or any(map(sentence.startswith, code)):
             continue
@@ -283,9 +297,9 @@ class _Words:
 
 def _plain_words(token: str) -> list[str]:
     """A typed word in lower case, without punctuation around it and without ``not``; nothing for account names."""
-    if token.startswith(("@", *_QUOTES)) and not token.strip(_MARKS).startswith("#"):
+    if token.startswith(("@", *_QUOTES)) and not token.strip(_PUNCTUATION).startswith("#"):
         token = "" if token.startswith("@") else f"\0{token}"  # a quotation begins no question
-    word = token.strip(_MARKS).casefold().replace("’", "'")
+    word = token.strip(_PUNCTUATION).casefold().replace("’", "'")
     for end, full in _CONTRACTIONS:
         word = word.removesuffix(end) + full if word.endswith(end) else word
     return [part for part in _BARE_CONTRACTIONS.get(word, word).split() if part != "not"]
@@ -308,39 +322,39 @@ def _find_topic(sentence: str, patterns: tuple[re.Pattern[str], ...], *, is_alon
 
 def _topic_if_asked(first: str, sentence: str, topic: str, *, is_alone: bool) -> str | None:
     """The topic of a sentence that matches a phrase beginning with ``first``, None if the sentence does not ask."""
-    if first in _REQUESTS:
+    if first in _REQUEST_VERBS:
         return None if _ADVICE.search(sentence) else topic
     if first == "we":
         return None if find_references(f"of {sentence}") else _topic_if_confirming(sentence, topic, is_alone=is_alone)
-    if sentence.endswith((".", "!", ":")) or (_REASON.search(sentence) and _NO_DECISION.search(topic)):
+    if sentence.endswith((".", "!", ":")) or (_REASON_WORD.search(sentence) and _NON_DECISION_TOPIC.search(topic)):
         return None
     return topic
 
 
 def _topic_if_confirming(sentence: str, topic: str, *, is_alone: bool) -> str | None:
     """The topic of a statement that asks for confirmation ("…, right?") or is the whole comment, None otherwise."""
-    bare = _trim_topic(_CHECKED.sub("", topic))
-    if _CHECKED.search(topic) or _CHECKED.search(sentence):
+    bare = _trim_topic(_CONFIRMATION_END.sub("", topic))
+    if _CONFIRMATION_END.search(topic) or _CONFIRMATION_END.search(sentence):
         return bare
-    is_about_here = bool(_THIS.fullmatch(bare)) and bare != topic.rstrip(_ENDS)
+    is_about_here = bool(_THIS_TOPIC.fullmatch(bare)) and bare != topic.rstrip(_SENTENCE_EDGES)
     return bare if is_about_here and (is_alone or sentence.endswith("?")) else None
 
 
 def _trim_topic(topic: str) -> str:
     """The topic without quotation marks and trailing words of time."""
-    bare = topic.translate(_UNQUOTED).strip(_ENDS)
-    while (shorter := _TAIL.sub("", bare).rstrip(_ENDS)) != bare:
+    bare = topic.translate(_QUOTE_REMOVAL).strip(_SENTENCE_EDGES)
+    while (shorter := _TRAILING_TIME.sub("", bare).rstrip(_SENTENCE_EDGES)) != bare:
         bare = shorter
     return bare
 
 
 def _build_question(sentence: str, topic: str, repo: str | None, hosts: Sequence[str]) -> RecallQuestion:
     about = tuple(r.number for r in find_references(f"of {topic}", repo=repo, hosts=hosts) if r.owner is None)
-    decides = bool(_DECIDES.search(sentence))
+    decides = bool(_DECISION_WORD.search(sentence))
     if about:
-        return RecallQuestion(sentence, about=about[:MAX_ABOUT], decides=decides)
-    bare = _FILLER.sub("", _trim_topic(topic), count=1)[:MAX_ARGUMENT].strip()
-    return RecallQuestion(sentence, "" if _THIS.fullmatch(bare) else bare, decides=decides)
+        return RecallQuestion(sentence, about=about[:MAX_ISSUES], decides=decides)
+    bare = _FILLER.sub("", _trim_topic(topic), count=1)[:MAX_ARGUMENT_CHARS].strip()
+    return RecallQuestion(sentence, "" if _THIS_TOPIC.fullmatch(bare) else bare, decides=decides)
 
 
 @lru_cache(maxsize=16)
@@ -357,9 +371,9 @@ def _pattern(phrase: str) -> re.Pattern[str]:
             parts.append(r"(?P<topic>(?:\S+ )+?)" if "(?P<topic>" not in "".join(parts) else r"(?:\S+ )+?")
         elif word == "*":
             gaps += 1
-            parts.append(rf"(?:\S+ ){{0,{MAX_GAP}}}?" if gaps <= 2 else "")
+            parts.append(rf"(?:\S+ ){{0,{MAX_GAP_WORDS}}}?" if gaps <= 2 else "")
         else:
             choices = [" ".join(_plain_words(choice)) for choice in word.split("/")]
             parts.append("".join(("(?:", "|".join(re.escape(f"{c} ") if c else "" for c in choices), ")")))
-    later = "" if parts[-1].startswith("(?P<topic>") else rf"(?:(?:{_LATER}) ){{0,3}}"
-    return re.compile(f"{_LEAD}(?P<first>{parts[0]}){''.join(parts[1:])}{later}\\Z")
+    later = "" if parts[-1].startswith("(?P<topic>") else rf"(?:(?:{_TIME_WORDS}) ){{0,3}}"
+    return re.compile(f"{_LEAD_WORDS}(?P<first>{parts[0]}){''.join(parts[1:])}{later}\\Z")

@@ -16,8 +16,8 @@ from bot.errors import UserError
 
 Value = TypeVar("Value")
 
-AGO = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
-_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
+AGE_PATTERN = re.compile(r"([1-9][0-9]{0,3})([dwmy])", re.ASCII)
+_UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 MAX_QUALIFIERS = 20
 """Further ones are plain words."""
@@ -25,7 +25,7 @@ MAX_QUALIFIERS = 20
 MAX_PHRASES = 10
 """Further ones are plain words."""
 
-_MAX_SHOWN = 40
+_MAX_SHOWN_CHARS = 40
 _TOKEN = re.compile(
     r'(?P<name>author|role|before|after|is|label):(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))|"(?P<phrase>[^"]*)"|\S+',
     re.ASCII | re.IGNORECASE,
@@ -135,9 +135,9 @@ def moment_of(text: str, now: datetime) -> datetime:
 
     Raises ValueError or OverflowError for anything else.
     """
-    ago = AGO.fullmatch(text)
+    ago = AGE_PATTERN.fullmatch(text)
     if ago:
-        return now - timedelta(days=int(ago[1]) * _DAYS[ago[2]])
+        return now - timedelta(days=int(ago[1]) * _UNIT_DAYS[ago[2]])
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -146,12 +146,12 @@ def _add_filter(query: SearchQuery, token: re.Match[str], now: datetime, *, stri
     """The query with this qualifier added; None if its value is wrong."""
     name, value = token["name"].lower(), (token["quoted"] if token["quoted"] is not None else token["bare"]).strip()
     try:
-        return _READERS[name](query, value, now)
+        return _QUALIFIER_PARSERS[name](query, value, now)
     except (ValueError, OverflowError) as error:
         if strict:
-            shown = f"{name}:{value}"[:_MAX_SHOWN]
+            shown = f"{name}:{value}"[:_MAX_SHOWN_CHARS]
             raise UserError(
-                f'{shown!r}: {_EXPECTED[name]}; to search for it as words, put it in quotation marks ("{name}:…")'
+                f'{shown!r}: {_VALUE_HINTS[name]}; to search for it as words, put it in quotation marks ("{name}:…")'
             ) from error
     return None
 
@@ -169,7 +169,7 @@ def _role(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
 
 
 def _is(query: SearchQuery, value: str, _: datetime) -> SearchQuery:
-    field, choice = _look_up(_IS, value)
+    field, choice = _look_up(_IS_VALUES, value)
     return query._replace(**{field: getattr(query, field) | {choice}})
 
 
@@ -207,12 +207,12 @@ _ROLES = {
     "member": MAINTAINER,
     "collaborator": MAINTAINER,
 }
-_IS = {
+_IS_VALUES = {
     "open": ("states", "open"),
     "closed": ("states", "closed"),
     **{word: ("kinds", kind) for kind in Kind for word in kind.traits.qualifiers},
 }
-_READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
+_QUALIFIER_PARSERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
     "author": _author,
     "role": _role,
     "before": _before,
@@ -220,13 +220,13 @@ _READERS: dict[str, Callable[[SearchQuery, str, datetime], SearchQuery]] = {
     "is": _is,
     "label": _label,
 }
-_KINDS = [kind.traits.qualifiers[0] for kind in Kind]
-_DAY = "takes a day such as 2026-05-03, or an age such as 7d, 4w, 6m or 1y"
-_EXPECTED = {
+_KIND_NAMES = [kind.traits.qualifiers[0] for kind in Kind]
+_DATE_HINT = "takes a day such as 2026-05-03, or an age such as 7d, 4w, 6m or 1y"
+_VALUE_HINTS = {
     "author": "takes the login of an account",
     "role": f"takes {MAINTAINER}, {CONTRIBUTOR} or {PARTICIPANT}",
-    "before": _DAY,
-    "after": _DAY,
-    "is": f"takes open, closed, {', '.join(_KINDS[:-1])} or {_KINDS[-1]}",
+    "before": _DATE_HINT,
+    "after": _DATE_HINT,
+    "is": f"takes open, closed, {', '.join(_KIND_NAMES[:-1])} or {_KIND_NAMES[-1]}",
     "label": 'takes a label; put several words in quotation marks, as in label:"good first issue"',
 }

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from bot.reading.word_lists import PRODUCT_NAMES, TEMPLATE_HEADINGS
 
 MAX_KEYWORDS = 40
-LONGEST = 160
+MAX_KEYWORD_CHARS = 160
 
-_QUOTED = re.compile(
+_QUOTATION = re.compile(
     r"`([^`\n]{2,160})`|\"([^\"\n]{2,160})\"|\u201c([^\u201d\n]{2,160})\u201d|\u00ab([^\u00bb\n]{2,160})\u00bb"
 )
-_TROUBLE = re.compile(
+_SYMPTOM = re.compile(
     r"\b(?:error|exception|crash(?:e[sd])?|fails? with|says|panic(?:ked)?)\b:? ?([^\n]{3,80})", re.IGNORECASE
 )
 
 
 def quotations(text: str) -> tuple[str, ...]:
     """The texts in quotation marks or code spans, in order, without repetitions, at most MAX_KEYWORDS."""
-    texts = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text))
+    texts = (next(filter(None, match.groups())).strip() for match in _QUOTATION.finditer(text))
     return tuple(dict.fromkeys(one for one in texts if one))[:MAX_KEYWORDS]
 
 
@@ -29,24 +29,24 @@ def keywords(text: str) -> tuple[str, ...]:
     """The parts of a text that are worth searching for, strongest first.
 
     Quotations, error messages, words after "error" or "crash", names of files and identifiers: at most MAX_KEYWORDS,
-    each at most LONGEST characters.
+    each at most MAX_KEYWORD_CHARS characters.
     """
     prose = without_addresses(strip_boilerplate(text))
-    symptoms = (match[1].strip() for match in _TROUBLE.finditer(prose))
+    symptoms = (match[1].strip() for match in _SYMPTOM.finditer(prose))
     parts = dict.fromkeys(
         (*find_errors(prose), *quotations(prose), *symptoms, *find_identifiers(prose), *find_files(prose))
     )
-    return tuple(one[:LONGEST] for one in parts if one)[:MAX_KEYWORDS]
+    return tuple(one[:MAX_KEYWORD_CHARS] for one in parts if one)[:MAX_KEYWORDS]
 
 
 MAX_SIGNALS = 20
 """Maximum number of signals of one kind kept for a text."""
 
-MAX_ERROR = 200
+MAX_ERROR_CHARS = 200
 """Longest error, in characters."""
 
-_MAX_PATH = 160
-_MAX_IDENTIFIER = 60
+_MAX_PATH_CHARS = 160
+_MAX_IDENTIFIER_CHARS = 60
 
 _URL = re.compile(r"(?:https?|ftp|file)://\S+", re.ASCII)
 _ERROR_MARK = re.compile(
@@ -84,7 +84,7 @@ pp properties proto ps1 py pyi pyx qml r rake rb rc rkt rs rst s sass scala scm 
 svelte swift tcl tex tf thrift toml ts tsx txt ui v vb vcxproj vim vue wat wasm xaml xhtml xml xsd yaml yml zig zsh
 """
 _EXTENSIONS = frozenset(_KNOWN_EXTENSIONS.split())
-_AMBIGUOUS_ALONE = frozenset({"ex", "in", "lock", "log", "m", "mod", "po", "pp", "r", "rc", "s", "so", "sum", "v"})
+_AMBIGUOUS_EXTENSIONS = frozenset({"ex", "in", "lock", "log", "m", "mod", "po", "pp", "r", "rc", "s", "so", "sum", "v"})
 _PRODUCTS = frozenset(name.lower() for name in PRODUCT_NAMES)
 _FILE_NAMES = frozenset({"Makefile", "Dockerfile", "Gemfile", "Rakefile", "Procfile", "Jenkinsfile", "Vagrantfile"})
 _HOST = re.compile(r"[\w.-]+\.(?:com|org|net|io|dev|co|edu|gov|me|app|rs|ly)$", re.ASCII)
@@ -97,8 +97,10 @@ _VERSION = re.compile(
 )
 _MAY_NAME_VERSION = re.compile(r"[0-9]\.[0-9]")
 _NIGHTLY = re.compile(r"\bnightly(?:[ (-]{1,2}| \(\w{7,12} )(\d{4}-\d\d-\d\d)\b", re.ASCII)
-_NAMES_VERSION = re.compile(r"(?:\b[Vv]ersions?:?|\b[Rr]eleases?:?|\b[Uu]pgraded? to|\b[A-Z][A-Za-z+#]{1,20}|==|@) ?$")
-_NAMES_SECTION = re.compile(r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Aa]ppendix|[Ss]teps?|§|[Ss]ec\.) ?$")
+_VERSION_PREFIX = re.compile(r"(?:\b[Vv]ersions?:?|\b[Rr]eleases?:?|\b[Uu]pgraded? to|\b[A-Z][A-Za-z+#]{1,20}|==|@) ?$")
+_SECTION_PREFIX = re.compile(
+    r"(?:[Ss]ections?|[Cc]hapters?|[Ff]igures?|[Tt]ables?|[Aa]ppendix|[Ss]teps?|§|[Ss]ec\.) ?$"
+)
 
 _IDENTIFIER_RUN = re.compile(
     r"(?<![\w/\\.-])(?:--[a-z]\w+(?:-\w+)*|[A-Za-z_]\w*(?:(?:::|[.-])[A-Za-z_]\w*)*)", re.ASCII
@@ -111,13 +113,13 @@ _MASK_NAME = re.compile(
 )
 _MASK_PATH = re.compile(r"(?:\b[a-z]:)?[\w.~@+-]*[\\/][\w.\\/~@+-]*|<anon>|\b\w+\.[a-z]\w{0,3}(?=:\d)", re.ASCII)
 _MASK_NUMBER = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b|\b\d[\d.,]*\b", re.ASCII)
-_PLACE = re.compile(r"^(?:<path>|<n>|[:,() ]|line)+(?=error|fatal|warning)", re.ASCII)
+_POSITION_PREFIX = re.compile(r"^(?:<path>|<n>|[:,() ]|line)+(?=error|fatal|warning)", re.ASCII)
 
 _MAY_BE_TEMPLATE = re.compile(
     r"^[ \t]*(?:#|\*\*|[-*+] \[|_?[Nn]o resp|\w[^:\n]{0,80}:)|contribut|A clear and", re.MULTILINE
 )
 _CHECKBOX = re.compile(r"[-*+] \[([ xX])\] ?")
-_PROMISED = (
+_PLEDGE_WORDS = (
     "search|existing|already|duplicate|read|agree|follow|latest|guidelines?|docs?|documentation|code of conduct"
     "|template|contribut|willing|aware|checked|confirm|understand|relevant|faq|readme"
 )
@@ -134,7 +136,7 @@ _TEMPLATE_SENTENCE = re.compile(
         r"|thank(?:s| you) for (?:taking|reporting|filing|opening|contributing|your) |by (?:submitting|opening"
         r"|filing) "
         r"|i(?: have|'ve| am|'m| agree| confirm| acknowledge| understand| searched| checked| read| will)\b"
-        rf".{{0,80}}\b(?:{_PROMISED}))"
+        rf".{{0,80}}\b(?:{_PLEDGE_WORDS}))"
     ),
     re.IGNORECASE,
 )
@@ -183,10 +185,10 @@ def find_identifiers(text: str) -> tuple[str, ...]:
 
 def normalise_error(line: str) -> str:
     """The error with paths, numbers, addresses and quoted names masked, so that two reports of it are equal."""
-    masked = _MASK_NAME.sub("<name>", line.strip().lower()[:MAX_ERROR])
+    masked = _MASK_NAME.sub("<name>", line.strip().lower()[:MAX_ERROR_CHARS])
     masked = _MASK_PATH.sub("<path>", masked)
     masked = _MASK_NUMBER.sub("<n>", masked)
-    return " ".join(_PLACE.sub("", masked).split())
+    return " ".join(_POSITION_PREFIX.sub("", masked).split())
 
 
 def without_addresses(text: str) -> str:
@@ -268,16 +270,16 @@ def _errors(text: str) -> Iterator[str]:
 
 def _line_around(text: str, at: int) -> tuple[int, int]:
     """The span of the line around ``at``; for a very long line, the part that starts just before ``at``."""
-    start = text.rfind("\n", max(0, at - MAX_ERROR // 2), at) + 1 or max(0, at - MAX_ERROR // 2)
-    end = text.find("\n", at, start + MAX_ERROR)
-    return start, end if end >= 0 else min(len(text), start + MAX_ERROR)
+    start = text.rfind("\n", max(0, at - MAX_ERROR_CHARS // 2), at) + 1 or max(0, at - MAX_ERROR_CHARS // 2)
+    end = text.find("\n", at, start + MAX_ERROR_CHARS)
+    return start, end if end >= 0 else min(len(text), start + MAX_ERROR_CHARS)
 
 
 def _files(text: str) -> Iterator[str]:
     for run in _PATH_RUN.findall(without_addresses(text)) if _MAY_NAME_FILE.search(text) else ():
         if "." in run or "/" in run or run in _FILE_NAMES:
             path = _POSITION.sub("", run).removeprefix("./").rstrip(".:")
-            if len(path) <= _MAX_PATH and _is_file(path):
+            if len(path) <= _MAX_PATH_CHARS and _is_file(path):
                 yield path
 
 
@@ -289,7 +291,9 @@ def _is_file(path: str) -> bool:
         return name in _FILE_NAMES
     if rest:
         return not _HOST.match(first) and "//" not in path
-    return extension not in _AMBIGUOUS_ALONE and ":" not in path and name.lower() not in _PRODUCTS and len(name) > 3
+    return (
+        extension not in _AMBIGUOUS_EXTENSIONS and ":" not in path and name.lower() not in _PRODUCTS and len(name) > 3
+    )
 
 
 def _versions(text: str) -> Iterator[str]:
@@ -305,13 +309,13 @@ def _is_version(match: re.Match[str], before: str) -> bool:
     parts = match["number"].split(".")
     if match["v"]:
         return True
-    if _NAMES_SECTION.search(before) or (len(parts) == 4 and all(int(part) <= 255 for part in parts)):
+    if _SECTION_PREFIX.search(before) or (len(parts) == 4 and all(int(part) <= 255 for part in parts)):
         return False
-    return len(parts) > 2 or bool(_NAMES_VERSION.search(before))
+    return len(parts) > 2 or bool(_VERSION_PREFIX.search(before))
 
 
 def _is_identifier(run: str) -> bool:
-    if len(run) > _MAX_IDENTIFIER or run in PRODUCT_NAMES:
+    if len(run) > _MAX_IDENTIFIER_CHARS or run in PRODUCT_NAMES:
         return False
     if run.startswith("--") or "::" in run:
         return True

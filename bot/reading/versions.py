@@ -13,12 +13,12 @@ from bot.reading.signals import without_addresses
 
 Standing = Literal["older", "same or newer"]
 
-MAX_WRITTEN = 64
+MAX_VERSION_CHARS = 64
 """Longest version that is parsed, in characters."""
 
-_UNSTEADY = 0
+_UNORDERED_STAGE = 0
 _STAGES = {
-    **dict.fromkeys(("dev", "snapshot", "nightly", "canary", "unstable", "next"), _UNSTEADY),
+    **dict.fromkeys(("dev", "snapshot", "nightly", "canary", "unstable", "next"), _UNORDERED_STAGE),
     **dict.fromkeys(("a", "alpha"), 1),
     **dict.fromkeys(("m", "milestone"), 2),
     **dict.fromkeys(("b", "beta"), 3),
@@ -28,19 +28,19 @@ _STAGES = {
 """Words for pre-releases, from early to late. Unsteady builds have no known order among themselves."""
 
 _STAGE = "|".join(sorted(_STAGES, key=len, reverse=True))
-PRE = rf"(?:[-._]?(?:{_STAGE})(?:[-._]?\d{{1,10}}){{0,3}})"
+PRERELEASE_PATTERN = rf"(?:[-._]?(?:{_STAGE})(?:[-._]?\d{{1,10}}){{0,3}})"
 """Pattern of a pre-release suffix, which may occur twice."""
 
 _TAG = re.compile(
     r"(?P<name>(?:[a-z@][\w.@/+-]{0,40}?[-_/@ ]|[a-z]{1,20}(?=\d{1,4}\.))??)(?:v[. ]?)?"
     r"(?P<numbers>\d{1,10}(?:[._]\d{1,10}){0,4})"
-    rf"(?P<pre>{PRE}{{0,2}})(?P<post>[-.]?(?:post|patch|hotfix|sp)[-.]?\d{{1,6}})?"
+    rf"(?P<pre>{PRERELEASE_PATTERN}{{0,2}})(?P<post>[-.]?(?:post|patch|hotfix|sp)[-.]?\d{{1,6}})?"
     r"(?:[-.](?:final|release|ga|stable))?(?:\+[\w.-]{1,40})?",
     re.ASCII | re.IGNORECASE,
 )
-_DATED = re.compile(r"(?:nightly[ -]?)?(\d{4}-\d\d-\d\d)", re.ASCII | re.IGNORECASE)
+_DATED_BUILD = re.compile(r"(?:nightly[ -]?)?(\d{4}-\d\d-\d\d)", re.ASCII | re.IGNORECASE)
 _STAGE_PART = re.compile(rf"(?P<word>{_STAGE})|(?P<number>\d+)", re.ASCII | re.IGNORECASE)
-_PLAIN_NAMES = frozenset({"", "v", "release", "releases", "rel", "version", "ver", "stable", "tag", "r"})
+_GENERIC_TAG_NAMES = frozenset({"", "v", "release", "releases", "rel", "version", "ver", "stable", "tag", "r"})
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -76,9 +76,9 @@ def read_version(text: str) -> Version | None:
     None for any other text, and where conventions disagree on the order (``1.0-1``).
     """
     bare = text.strip()
-    if len(bare) > MAX_WRITTEN:
+    if len(bare) > MAX_VERSION_CHARS:
         return None
-    dated = _DATED.fullmatch(bare)
+    dated = _DATED_BUILD.fullmatch(bare)
     if dated:
         day = read_day(dated[1])
         return Version(day.toordinal(), (), (1,)) if day else None
@@ -87,12 +87,12 @@ def read_version(text: str) -> Version | None:
         return None
     written = tuple(map(int, re.split("[._]", tag["numbers"])))
     name = tag["name"].lower().strip("-_/@ .")
-    if len(written) == 1 and name not in _PLAIN_NAMES:
+    if len(written) == 1 and name not in _GENERIC_TAG_NAMES:
         return None
     numbers = written
     while numbers and not numbers[-1]:
         numbers = numbers[:-1]
-    return Version(0, numbers, _stage(tag), len(written), "" if name in _PLAIN_NAMES else name)
+    return Version(0, numbers, _stage(tag), len(written), "" if name in _GENERIC_TAG_NAMES else name)
 
 
 def compare_versions(
@@ -160,25 +160,25 @@ def _is_line_of(used: Version, fixed_in: Version) -> bool:
 def _is_unordered(used: Version, fixed_in: Version) -> bool:
     """Whether both are pre-releases of one release, and one of them is an unsteady build."""
     both = used.numbers == fixed_in.numbers and used.is_early and fixed_in.is_early
-    return both and used.stage != fixed_in.stage and _UNSTEADY in (used.stage[1], fixed_in.stage[1])
+    return both and used.stage != fixed_in.stage and _UNORDERED_STAGE in (used.stage[1], fixed_in.stage[1])
 
 
-_MAX_TEXT = 20_000
-_MAX_LINE = 300
+_MAX_TEXT_CHARS = 20_000
+_MAX_LINE_CHARS = 300
 _MAX_NUMBERS = 8
 
-_NUMBER = re.compile(
+_VERSION_NUMBER = re.compile(
     r"(?<![\w.\\/])(?P<v>v\.? ?)?(?P<version>\d{1,4}(?:\.\d{1,6}){1,3}"
-    rf"{PRE}{{0,2}})(?:\+[\w.]{{1,20}})?(?![\w/\\%]|[.-]\w|\.\d)",
+    rf"{PRERELEASE_PATTERN}{{0,2}})(?:\+[\w.]{{1,20}})?(?![\w/\\%]|[.-]\w|\.\d)",
     re.ASCII | re.IGNORECASE,
 )
 _NIGHTLY = re.compile(
     r"\b(?:nightly(?P<gap>[ (-]{1,2})|(?:nightly|pre|dev) \(\w{7,40} )(?P<day>\d{4}-\d\d-\d\d)\b",
     re.ASCII | re.IGNORECASE,
 )
-_MAY_STATE = re.compile(r"\d\.\d|nightly", re.ASCII | re.IGNORECASE)
+_MAY_STATE_VERSION = re.compile(r"\d\.\d|nightly", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[a-z](?:[\w+#.-]{0,40}[\w+#])?", re.ASCII | re.IGNORECASE)
-_OTHER_VERSION = re.compile(
+_OTHER_VERSION_PREFIX = re.compile(
     r"(?:\b(?:from|before|until|till|prior to|requires?|needs?|at least|minimum|min|back to|unlike|than|not in"
     r"|(?:re|down)\w{2,8} to|work(?:s|ed|ing)?(?: \w{1,8})? (?:in|on|with|under|until|till)"
     r"|(?:not|n't|was|were) (?:\w{2,12} )?(?:in|on|with)"
@@ -188,13 +188,13 @@ _OTHER_VERSION = re.compile(
 )
 """Words right before a version that is not the reporter's but a working, an earlier or a required one."""
 
-_I_USE = re.compile(
+_OWN_VERSION_PREFIX = re.compile(
     r"\b(?:I|we)(?: am|['’]m| are|['’]re)?(?: (?:currently|still|now))? (?:on|run|running|use|using) \Z",
     re.ASCII | re.IGNORECASE,
 )
 """Words right before a version of three numbers that is the reporter's. Two numbers may be an operating system's."""
 
-_DOTS_IN_FULL = 2
+_FULL_VERSION_DOTS = 2
 
 _OTHER_PRODUCTS = """
 alpine android apache api arch babel bash bun cargo centos chrome chromium clang cmake composer conda cuda debian
@@ -204,25 +204,25 @@ mysql nginx node node.js nodejs npm numpy openjdk openssl opera os osx perl php 
 powershell protocol python qt react redis rhel ruby rust rustc safari scala sqlite swift tls typescript ubuntu unity
 unreal vite vscode webpack windows xcode yarn zsh
 """
-_OTHERS = frozenset(_OTHER_PRODUCTS.split())
+_OTHER_PRODUCT_NAMES = frozenset(_OTHER_PRODUCTS.split())
 """Products whose versions people mention besides the project's own."""
 
 _VERSION_WORDS = frozenset({"version", "versions", "ver"})
 _FILLERS = frozenset({"is", "was", "are", "at", "in", "to", "on", "of", "number", "currently", "now", "tag", "build"})
 _COMPONENT_WORDS = frozenset({"core", "cli", "server", "desktop", "daemon", "compiler", "library", "package", "lib"})
 _LEADING_WORDS = frozenset({"on", "in", "with", "using", "since", "running", "run", "use"})
-_SAYS_LITTLE = """
+_VAGUE_WORDS = """
 a affected after am an and any bug current did do does exact found happens have i info information installed it
 latest library my name new newest observed occurs our package please project release reproduced seen software
 specify stable started tested that the these this updated updating upgraded upgrading used version versions we were
 what which with you your
 """
-_GENERIC = _FILLERS | _LEADING_WORDS | frozenset(_SAYS_LITTLE.split())
-_SOMETHING_ELSE = re.compile(
+_GENERIC_WORDS = _FILLERS | _LEADING_WORDS | frozenset(_VAGUE_WORDS.split())
+_ENVIRONMENT_FIELD = re.compile(
     r"\W{0,6}(?:browser|os|operating system|device|platform|desktop|smartphone)\b", re.IGNORECASE
 )
 _TOOLCHAIN = re.compile(r"toolchain|rustup|channel|\+nightly", re.IGNORECASE)
-_OF_OTHER = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.ASCII | re.IGNORECASE)
+_OF_PRODUCT = re.compile(r"\W{1,2}of (?:the )?(?P<what>[a-z][\w.+#-]{0,40})", re.ASCII | re.IGNORECASE)
 
 
 def reported_version(thread: Thread, repo: str | None = None) -> str:
@@ -234,8 +234,8 @@ def reported_version(thread: Thread, repo: str | None = None) -> str:
     name = _normalise((repo or "").rpartition("/")[2])
     own = (comment for comment in thread.comments if comment.author == thread.author and not comment.is_bot)
     for text in (thread.title, thread.body, *(comment.text for comment in own)):
-        if _MAY_STATE.search(text):
-            version = _version_in_text(text[:_MAX_TEXT], name)
+        if _MAY_STATE_VERSION.search(text):
+            version = _version_in_text(text[:_MAX_TEXT_CHARS], name)
             if version:
                 return version
     return ""
@@ -246,10 +246,10 @@ def _version_in_text(text: str, name: str) -> str:
     for line in without_addresses(text).split("\n"):
         if not line.strip() or line.lstrip().startswith(">"):
             continue
-        version = _version_in_line(line[:_MAX_LINE], above, name) if _MAY_STATE.search(line) else ""
+        version = _version_in_line(line[:_MAX_LINE_CHARS], above, name) if _MAY_STATE_VERSION.search(line) else ""
         if version:
             return version
-        above = [*above[-1:], line[:_MAX_LINE]]
+        above = [*above[-1:], line[:_MAX_LINE_CHARS]]
     return ""
 
 
@@ -257,15 +257,15 @@ def _version_in_line(line: str, above: list[str], name: str) -> str:
     for dated in _NIGHTLY.finditer(line):
         if read_day(dated["day"]) and _is_our_nightly(line, dated, name):
             return f"nightly {dated['day']}"
-    for match in islice(_NUMBER.finditer(line), _MAX_NUMBERS):
-        before, after = line[: match.start()], _OF_OTHER.match(line, match.end())
+    for match in islice(_VERSION_NUMBER.finditer(line), _MAX_NUMBERS):
+        before, after = line[: match.start()], _OF_PRODUCT.match(line, match.end())
         if (
             not match["version"].strip("0.")
-            or _OTHER_VERSION.search(before[-80:])
+            or _OTHER_VERSION_PREFIX.search(before[-80:])
             or (after and not _is_name(_normalise(after["what"]), name))
         ):
             continue
-        if _I_USE.search(before[-80:]) and match["version"].count(".") == _DOTS_IN_FULL:
+        if _OWN_VERSION_PREFIX.search(before[-80:]) and match["version"].count(".") == _FULL_VERSION_DOTS:
             return match["version"]
         preceding = [word.lower() for word in _WORD.findall(before[-80:])]
         if (
@@ -285,7 +285,11 @@ def _is_our_nightly(line: str, dated: re.Match[str], name: str) -> bool:
     if preceding and _is_name(_normalise(preceding[-1]), name):
         return True
     is_spoken = dated["gap"] != "-" and not _TOOLCHAIN.search(line)
-    return is_spoken and _OTHERS.isdisjoint(preceding[-4:]) and (not preceding or preceding[-1] in _GENERIC)
+    return (
+        is_spoken
+        and _OTHER_PRODUCT_NAMES.isdisjoint(preceding[-4:])
+        and (not preceding or preceding[-1] in _GENERIC_WORDS)
+    )
 
 
 def _is_ours(preceding: list[str], name: str, *, marked: bool) -> bool:
@@ -297,8 +301,12 @@ def _is_ours(preceding: list[str], name: str, *, marked: bool) -> bool:
         return True
     rest = words[:-1] if words and words[-1] in _VERSION_WORDS else None
     if rest is None:
-        return marked and preceding[-1] in _LEADING_WORDS and _OTHERS.isdisjoint(preceding[-4:])
-    return not rest or _ends_in_name(rest, name) or (rest[-1] in _GENERIC and _OTHERS.isdisjoint(rest[-4:]))
+        return marked and preceding[-1] in _LEADING_WORDS and _OTHER_PRODUCT_NAMES.isdisjoint(preceding[-4:])
+    return (
+        not rest
+        or _ends_in_name(rest, name)
+        or (rest[-1] in _GENERIC_WORDS and _OTHER_PRODUCT_NAMES.isdisjoint(rest[-4:]))
+    )
 
 
 def _ends_in_name(words: list[str], name: str) -> bool:
@@ -310,17 +318,18 @@ def _ends_in_name(words: list[str], name: str) -> bool:
 def _is_label(line: str, name: str) -> bool:
     """Whether the line labels a field for the project's version."""
     words = [word.lower() for word in _WORD.findall(line)]
-    if len(words) > 12 or (_VERSION_WORDS | {"release"}).isdisjoint(words) or _NUMBER.search(line):
+    if len(words) > 12 or (_VERSION_WORDS | {"release"}).isdisjoint(words) or _VERSION_NUMBER.search(line):
         return False
     is_expected = (
-        w in _GENERIC or w in _COMPONENT_WORDS or _is_name(_normalise(w), name) or _normalise(w) in name for w in words
+        w in _GENERIC_WORDS or w in _COMPONENT_WORDS or _is_name(_normalise(w), name) or _normalise(w) in name
+        for w in words
     )
     return all(is_expected)
 
 
 def _is_field_of_other(preceding: list[str], above: list[str]) -> bool:
     """Whether this is a bare "Version" below a template's field for a browser or a device."""
-    return set(preceding) <= {"version", "e.g"} and any(_SOMETHING_ELSE.match(line) for line in above)
+    return set(preceding) <= {"version", "e.g"} and any(_ENVIRONMENT_FIELD.match(line) for line in above)
 
 
 def _normalise(word: str) -> str:

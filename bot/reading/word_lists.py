@@ -54,13 +54,13 @@ _RUSSIAN_STOP_WORDS = """
 RUSSIAN_STOP_WORDS = frozenset(_RUSSIAN_STOP_WORDS.split())
 """Russian words that say nothing about a subject."""
 
-_ALSO_ENGLISH = """
+_ENGLISH_HOMOGRAPHS = """
 ad ai al alle am au aus aux bei bin bis car ce cet chi ci col com come con contra cosa da dal del dem den der des di
 die dont dos du due ed el em en encore er era es est et eu fa ha han hat hay hier im io ja je la las le les lo los lui
 ma man mas mi mia mir mit na nas ne ni non nos num os par pas per plus por pour prima que sans sea sem ser sera ses seu
 si sin solo son sous sta su sur sus tem ter todo todos tra un una uns vers vom von vor war wo ya yo
 """
-ALSO_ENGLISH = frozenset(_ALSO_ENGLISH.split())
+ENGLISH_HOMOGRAPHS = frozenset(_ENGLISH_HOMOGRAPHS.split())
 """Function words that also occur in English, in names or in code, so they do not reveal a text's language."""
 
 _STOP_PAIRS = """

@@ -21,10 +21,10 @@ from bot.settings.schema import Settings
 
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
-LEAST_POSSIBLE = 0.4
+MIN_POSSIBLE_SIMILARITY = 0.4
 """Minimum similarity of possibly related issues: below it the odds are a third of those at the usual threshold."""
 
-EARLY = 20
+MAX_EARLY_NUMBER = 20
 """Up to this number an issue counts as one of the first of its repository."""
 
 
@@ -97,12 +97,12 @@ def _find_similar(
 def _possibly_related(similar: SimilarThreads) -> tuple[Match, ...]:
     """The nearest issues that are not shown, but are similar enough and have a reason."""
     shown = {match.id for match in (*similar.seen, *similar.still_open)}
-    return tuple(m for m in similar.nearest if m.id not in shown and m.why and m.similarity >= LEAST_POSSIBLE)
+    return tuple(m for m in similar.nearest if m.id not in shown and m.why and m.similarity >= MIN_POSSIBLE_SIMILARITY)
 
 
 def _is_first(thread: Thread, library: Library) -> bool:
     """Whether memory has no issue with a smaller number. Later issues do not count: silence there surprises nobody."""
-    if not isinstance(thread.id, int) or thread.id > EARLY:
+    if not isinstance(thread.id, int) or thread.id > MAX_EARLY_NUMBER:
         return False
     return not any(entry.kind.traits.is_suggested for entry in library.entries(range(1, thread.id)).values())
 
@@ -117,7 +117,7 @@ def decide(context: Context) -> Answer:
 
 AnyHit = TypeVar("AnyHit", Mention, Match)
 
-SURE = 0.9
+MERGED_CONFIDENCE = 0.9
 """Confidence in an ending whose change is known to be merged."""
 
 
@@ -215,7 +215,7 @@ def apply_merge_state(outcome: Outcome, is_merged: bool | None) -> Outcome:
     noun = "pull request" if number_of(fix or claimed) else "commit"
     evidence = (*outcome.evidence, f"the {noun} was merged" if fix else f"names no {noun} that was merged")
     release = outcome.release if fix else None
-    confidence = SURE if fix else 0.0
+    confidence = MERGED_CONFIDENCE if fix else 0.0
     return replace(
         outcome, kind=kind, fix=fix, claimed=claimed, release=release, evidence=evidence, confidence=confidence
     )

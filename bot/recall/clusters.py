@@ -21,33 +21,44 @@ from bot.domain.digest import IndexEntry
 from bot.domain.thread import ThreadId
 from bot.settings.schema import ClusterSettings
 
-DUPLICATE, SAID, HEARD, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
-ALIKE, NEAR, TEXT, ERROR, NAME, TITLE, SAME_TITLE = "alike", "near", "text", "error", "name", "title", "sametitle"
+DUPLICATE, STATED, STATED_BY_REPORTER, NAMED, CLAIMED = "duplicate", "said", "heard", "named", "claimed"
+MUTUAL_NEAREST, MUTUAL_NEAR, SAME_TEXT, SAME_ERROR, SAME_NAME, SIMILAR_TITLE, SAME_TITLE = (
+    "alike", "near", "text", "error", "name", "title", "sametitle"
+)  # fmt: skip
 SAME_DAYS = "samedays"
 
-WEIGHTS = {NAMED: 40, CLAIMED: 40, DUPLICATE: 30, SAID: 20, HEARD: 10, TEXT: 20, ERROR: 10, NAME: 2}
-WEIGHTS |= {ALIKE: 10, NEAR: 7, SAME_TITLE: 11, TITLE: 8, SAME_DAYS: 3}
-"""How much each sign counts. That two texts are nearest to each other (ALIKE), or near (NEAR), is not enough: the first
-needs a specific error or a title, the second both, or the same title and a name. The same error in reports of an outage
-(SAME_DAYS) is enough for both. What an unknown author claims (CLAIMED) ties their own thread to others, never others to
-it. Chosen on the development archive (docs/clusters.md)."""
+WEIGHTS = {
+    NAMED: 40,
+    CLAIMED: 40,
+    DUPLICATE: 30,
+    STATED: 20,
+    STATED_BY_REPORTER: 10,
+    SAME_TEXT: 20,
+    SAME_ERROR: 10,
+    SAME_NAME: 2,
+}
+WEIGHTS |= {MUTUAL_NEAREST: 10, MUTUAL_NEAR: 7, SAME_TITLE: 11, SIMILAR_TITLE: 8, SAME_DAYS: 3}
+"""How much each sign counts. That two texts are nearest to each other (MUTUAL_NEAREST), or near (MUTUAL_NEAR), is not
+enough: the first needs a specific error or a title, the second both, or the same title and a name. The same error in
+reports of an outage (SAME_DAYS) is enough for both. What an unknown author claims (CLAIMED) ties their own thread to
+others, never others to it. Chosen on the development archive (docs/clusters.md)."""
 
-HOLDS, HELPS = 20, 17
+MIN_STRONG_TIE, MIN_WEAK_TIE = 20, 17
 """Minimum weight of the signs that tie two threads together, and minimum weight for each tie to three threads of one
 cluster: of many reports of one error, each is near to several but the nearest of few."""
 
-PEOPLE = frozenset({NAMED, DUPLICATE, SAID})
+PERSONAL_SIGNS = frozenset({NAMED, DUPLICATE, STATED})
 """Signs from somebody who read both threads."""
 
 VERDICTS = {"same": True, "original": True, "different": False, "wrong": False}
 """Requests about another thread → whether it reports the same thing."""
 
 MAX_MEMBERS = 40
-MAX_STRANGERS = 5
+MAX_UNVOUCHED = 5
 """Most members vouched for only by an unknown author: one per account, so that nobody can inflate a cluster."""
 
-UNCORRECTED = ClusterSettings()
-MAX_WHY = 3
+DEFAULT_SETTINGS = ClusterSettings()
+MAX_REASONS = 3
 MAX_CHAIN = 10
 TWO, THREE = 2, 3
 
@@ -55,16 +66,19 @@ _PHRASES = {
     NAMED: ("named as the same as {}", "{} is named as the same as this"),
     CLAIMED: ("its author calls it the same as {}", "the author of {} calls it the same as this"),
     DUPLICATE: ("marked as a duplicate of {}", "{} is marked as a duplicate of this"),
-    SAID: ("said to be the same as {}", "{} is said to be the same as this"),
-    HEARD: ("a reporter says that it is the same as {}", "a reporter says that {} is the same as this"),
-    TEXT: ("same text as {}", "same text as {}"),
-    ERROR: ("same error as {}", "same error as {}"),
-    NAME: ("same name as in {}", "same name as in {}"),
+    STATED: ("said to be the same as {}", "{} is said to be the same as this"),
+    STATED_BY_REPORTER: ("a reporter says that it is the same as {}", "a reporter says that {} is the same as this"),
+    SAME_TEXT: ("same text as {}", "same text as {}"),
+    SAME_ERROR: ("same error as {}", "same error as {}"),
+    SAME_NAME: ("same name as in {}", "same name as in {}"),
     SAME_DAYS: ("of the same days as {}", "of the same days as {}"),
     SAME_TITLE: ("same title as {}", "same title as {}"),
-    TITLE: ("title like that of {}", "title like that of {}"),
-    ALIKE: ("{} and this are each other's closest match", "{} and this are each other's closest match"),
-    NEAR: ("{} and this are among each other's closest matches", "{} and this are among each other's closest matches"),
+    SIMILAR_TITLE: ("title like that of {}", "title like that of {}"),
+    MUTUAL_NEAREST: ("{} and this are each other's closest match", "{} and this are each other's closest match"),
+    MUTUAL_NEAR: (
+        "{} and this are among each other's closest matches",
+        "{} and this are among each other's closest matches",
+    ),
 }
 
 
@@ -79,7 +93,7 @@ class ClusterMemory(Protocol):
 
 
 def clusters_of(
-    memory: ClusterMemory, settings: ClusterSettings = UNCORRECTED, quiet: Iterable[str] = ()
+    memory: ClusterMemory, settings: ClusterSettings = DEFAULT_SETTINGS, quiet: Iterable[str] = ()
 ) -> tuple[Cluster, ...]:
     """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments.
 
@@ -238,7 +252,7 @@ class _Builder:
         near = {other: weight for other, weight in self._neighbours(key).items() if self._is_older(other, key)}
         if self._join(key, near):
             return
-        free = [other for other, weight in near.items() if weight >= HOLDS and other not in self._group_of]
+        free = [other for other, weight in near.items() if weight >= MIN_STRONG_TIE and other not in self._group_of]
         for other in sorted(free, key=lambda neighbour: (-near[neighbour], _age(self._entries[neighbour]))):
             group = _Group(other, {other}, {other}, [other])
             if self._entries[other].is_unvouched_at(None):
@@ -257,7 +271,7 @@ class _Builder:
     def _neighbours(self, key: ThreadId) -> dict[ThreadId, int]:
         """The threads that enough signs tie to this one, with their weight."""
         weights = {other: weight_of(_counted_links(key, found)) for other, found in self._bonds[key].items()}
-        return {other: weight for other, weight in weights.items() if weight >= HELPS}
+        return {other: weight for other, weight in weights.items() if weight >= MIN_WEAK_TIE}
 
     def _is_older(self, one: ThreadId, other: ThreadId) -> bool:
         return _age(self._entries[one]) < _age(self._entries[other])
@@ -280,7 +294,7 @@ class _Builder:
         was named by a person. Strangers do not count."""
         inside = [other for other in near if self._group_of.get(other) is group]
         vouched = sum(not self._entries[other].is_unvouched_at(None) for other in inside)
-        holders = {other for other in inside if near[other] >= HOLDS} & group.core
+        holders = {other for other in inside if near[other] >= MIN_STRONG_TIE} & group.core
         return bool(holders & group.anchors) or len(holders) >= TWO or vouched >= THREE or self._is_named(key, group)
 
     def _is_named(self, key: ThreadId, group: _Group) -> bool:
@@ -294,7 +308,7 @@ class _Builder:
             return False
         if not entry.is_unvouched_at(None):
             return True
-        return len(group.strangers) < MAX_STRANGERS and entry.author.casefold() not in group.strangers
+        return len(group.strangers) < MAX_UNVOUCHED and entry.author.casefold() not in group.strangers
 
     def _add(self, key: ThreadId, group: _Group) -> None:
         self._group_of[key] = group
@@ -303,9 +317,11 @@ class _Builder:
             group.strangers.add(self._entries[key].author.casefold())
             return
         signs = {link.sign for _, link in self._bonds[key].get(group.seed, ())}
-        if PEOPLE & signs or self._is_named(key, group):
+        if PERSONAL_SIGNS & signs or self._is_named(key, group):
             group.anchors.add(key)
-        if key in group.anchors or any(self._neighbours(key).get(other, 0) >= HOLDS for other in group.anchors):
+        if key in group.anchors or any(
+            self._neighbours(key).get(other, 0) >= MIN_STRONG_TIE for other in group.anchors
+        ):
             group.core.add(key)
 
 
@@ -365,7 +381,7 @@ def _why(key: ThreadId, members: Iterable[ThreadId], bonds: Bonds) -> tuple[str,
     inside = set(members)
     found = [(other, source, link) for other, each in bonds[key].items() if other in inside for source, link in each]
     found.sort(key=lambda sign: (-WEIGHTS[sign[2].sign], sign[2].sign, *map(name_of, sign[:2]), sign[2].words))
-    return tuple(dict.fromkeys(_reason(key, other, source, link) for other, source, link in found))[:MAX_WHY]
+    return tuple(dict.fromkeys(_reason(key, other, source, link) for other, source, link in found))[:MAX_REASONS]
 
 
 def _reason(key: ThreadId, other: ThreadId, source: ThreadId, link: ClusterLink) -> str:

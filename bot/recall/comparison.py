@@ -16,10 +16,10 @@ from bot.reading.signals import without_addresses
 from bot.recall.library import Library
 from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
 
-ALIKE = 0.6
+MIN_TITLE_SHARE = 0.6
 """Minimum share of common words in two titles: below it the texts are never the same."""
 
-TITLE = 0
+TITLE_LINE = 0
 """The number of the title's line, which never counts as part of a form."""
 
 MAX_GROUPS = 200
@@ -44,7 +44,7 @@ class Comparison:
     is_same: bool
 
 
-KEPT, LONGEST_KEPT = 64, 16_384
+MAX_CACHED_TEXTS, MAX_CACHED_CHARS = 64, 16_384
 """How many texts are cached, and the most characters of each: 90 MB at worst. A replay recalls twice for each thread,
 and issues near each other have the same candidates."""
 
@@ -60,10 +60,10 @@ class _ReadText(NamedTuple):
 
 
 def _read_text(title: str, body: str) -> _ReadText:
-    return _read_cached(title, body) if len(body) <= LONGEST_KEPT else _read_cached.__wrapped__(title, body)
+    return _read_cached(title, body) if len(body) <= MAX_CACHED_CHARS else _read_cached.__wrapped__(title, body)
 
 
-@lru_cache(KEPT)
+@lru_cache(MAX_CACHED_TEXTS)
 def _read_cached(title: str, body: str) -> _ReadText:
     signals = opening(title, body)
     in_prose = frozenset((*terms(strip_machine_output(title)), *body_terms(strip_machine_output(body))))
@@ -100,20 +100,20 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
         yield Comparison(
             signals.only(is_specific),
             len(trigrams(run for run in specific if run.line.fails)),
-            without_lines(ours.opening.text, common - {TITLE}),
+            without_lines(ours.opening.text, common - {TITLE_LINE}),
             older.words,
             older.prose,
             is_same(ours.lines, older.lines)
             and 2 * len(trigrams(specific)) >= len(ours.lines.any)
             # in two copies of a form only the titles say what each is about
-            and len(query.title & older.title) >= ALIKE * len(query.title | older.title),
+            and len(query.title & older.title) >= MIN_TITLE_SHARE * len(query.title | older.title),
         )
 
 
-LEAST_RUN = 3
+MIN_RUN_WORDS = 3
 """Minimum words in a shared sequence: any two texts share sequences of two."""
 
-SAME, LEAST_SAME = 0.8, 12
+MIN_SAME_SHARE, MIN_SAME_TRIGRAMS = 0.8, 12
 """Two texts are the same if they share at least this fraction, and this number, of their three-word sequences."""
 
 MAX_LINE = 300
@@ -121,7 +121,7 @@ MAX_LINE = 300
 
 _WORD = re.compile(r"[^\W\d]{2,}")
 _NUMBER = re.compile(r"0x[0-9a-f]+", re.ASCII)
-_FAILS = re.compile(
+_FAILURE = re.compile(
     r"error|exception|fail|panic|fatal|abort|assert|segfault|segmentation|denied|refused|invalid|mismatch|undefined"
     r"|unresolved|unexpected|cannot|can't|could not|not found|no such|traceback|warning"
 )
@@ -180,7 +180,7 @@ def shared_runs(ours: TextLines, theirs: TextLines) -> list[SharedRun]:
 def is_same(ours: TextLines, theirs: TextLines) -> bool:
     """Whether two texts are the same, nearly word for word, and long enough to tell."""
     both = ours.any & theirs.any
-    return len(both) >= max(LEAST_SAME, SAME * len(ours.any | theirs.any))
+    return len(both) >= max(MIN_SAME_TRIGRAMS, MIN_SAME_SHARE * len(ours.any | theirs.any))
 
 
 def trigrams(runs: Iterable[SharedRun]) -> set[Words]:
@@ -199,8 +199,8 @@ def _lines(lowered: str) -> Iterator[TextLine]:
     for place, line in enumerate(lowered.split("\n")):
         text = _NUMBER.sub(" ", without_addresses(line[:MAX_LINE]))
         words = tuple(_WORD.findall(text))
-        if len(words) >= LEAST_RUN:
-            yield TextLine(place, words, bool(_FAILS.search(text)))
+        if len(words) >= MIN_RUN_WORDS:
+            yield TextLine(place, words, bool(_FAILURE.search(text)))
 
 
 def _trigrams(words: Words) -> Iterator[Words]:
@@ -216,5 +216,5 @@ def _runs(line: TextLine, theirs: frozenset[Words]) -> Iterator[SharedRun]:
     ]
     for before, after in pairwise(breaks):
         if after - before > 1:
-            words = line.words[before + 1 : after + LEAST_RUN - 1]
+            words = line.words[before + 1 : after + MIN_RUN_WORDS - 1]
             yield SharedRun(line, words, frozenset(terms(" ".join(words))))

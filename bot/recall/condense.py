@@ -21,10 +21,10 @@ MIN_BUDGET, MAX_BUDGET = 1_000, 50_000
 SCAN_LIMIT = 4_000
 """Characters of a comment that are compared with the question."""
 
-LEAST_CUT = 200
+MIN_CUT_CHARS = 200
 """Below this many characters, the beginning of a comment is not worth showing."""
 
-CUT = "..."
+ELLIPSIS = "..."
 _BLANK_LINES = re.compile(r"\n(?:[ \t\r]*\n){2,}")
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 
@@ -55,7 +55,7 @@ def condense_body(body: str) -> str:
         condensed = f"{paragraphs[0]}\n\n[...]\n\n{paragraphs[-1]}"
         if len(condensed) <= CONDENSED_LIMIT:
             return condensed
-    return body[:BODY_LIMIT] + CUT
+    return body[:BODY_LIMIT] + ELLIPSIS
 
 
 def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[CondensedTurn, ...]:
@@ -75,7 +75,7 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
         return (replace(opening, text=beginning, is_cut=len(beginning) < len(body)),) if beginning else ()
     share = floor(left * LATEST_SHARE)
     turns = [turn_of(message) for message in thread.comments]
-    if turns and sum(turn.length for turn in turns) > left and turns[-1].length > share >= LEAST_CUT:
+    if turns and sum(turn.length for turn in turns) > left and turns[-1].length > share >= MIN_CUT_CHARS:
         turns[-1] = _truncate(turns[-1], share)
     chosen = _latest(turns, share)
     left -= sum(turns[i].length for i in chosen)
@@ -89,8 +89,8 @@ def turn_of(message: Message) -> CondensedTurn:
 
 
 def _truncate(turn: CondensedTurn, length: int) -> CondensedTurn:
-    room = max(0, length - (turn.length - len(turn.text)) - len(CUT))
-    return replace(turn, text=turn.text[:room].rstrip() + CUT, is_cut=True)
+    room = max(0, length - (turn.length - len(turn.text)) - len(ELLIPSIS))
+    return replace(turn, text=turn.text[:room].rstrip() + ELLIPSIS, is_cut=True)
 
 
 def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:

@@ -12,7 +12,7 @@ from bot.domain.answer import EarlierClosing, Mention
 from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
-from bot.reading.endings.outcome import FLIP, SLACK, outcome
+from bot.reading.endings.outcome import CLOSING_WINDOW, MISTAKE_WINDOW, outcome
 from bot.reading.markdown import without_pasted_lines
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import recall_question, without_commands
@@ -22,7 +22,7 @@ from bot.recall.library import Library, threads
 MAX_CHAIN = 10
 MAX_LISTED = 10
 MAX_ELSEWHERE = 5
-SHORT = 240
+SHORT_SUMMARY_CHARS = 240
 """A summary of at most this many characters is shown in full."""
 
 NO_RECORD = "no record of this issue"
@@ -146,7 +146,7 @@ def _mention(
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread, repo=repo)
     summary = digest.summary
-    is_all = not thread.comments and len(summary) <= SHORT and thread.body.split() == summary.split()
+    is_all = not thread.comments and len(summary) <= SHORT_SUMMARY_CHARS and thread.body.split() == summary.split()
     return Mention(
         id=thread.id,
         title=thread.title,
@@ -177,14 +177,14 @@ def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:
     if thread.is_closed or not thread.kind.traits.is_suggested or len(flips) < 2:
         return None
     closed_at, reopened_at = flips[-2:]
-    if reopened_at - closed_at <= FLIP:
+    if reopened_at - closed_at <= MISTAKE_WINDOW:
         return None
-    return EarlierClosing(closed_at, reopened_at, outcome(thread.as_of(closed_at + SLACK), repo))
+    return EarlierClosing(closed_at, reopened_at, outcome(thread.as_of(closed_at + CLOSING_WINDOW), repo))
 
 
-_BUILT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
-_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
-_BETWEEN = re.compile(r"[\\/]+")
+_BUILD_OUTPUT = re.compile(r"\.(?:a|dll|dylib|exe|log|lib|lock|o|obj|pdb|so|sum)(?:\.\d+)*$", re.ASCII | re.IGNORECASE)
+_LOCAL_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]|~[\\/]|\.\.[\\/]", re.ASCII)
+_PATH_SEPARATOR = re.compile(r"[\\/]+")
 
 
 def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
@@ -193,9 +193,9 @@ def telling_files(paths: Iterable[str]) -> tuple[str, ...]:
     Build products and logs are left out. Of two names for one file (``cookie.py``, ``auth/cookie.py``) the one with
     more folders stays, but a path in the repository wins over one on somebody's machine.
     """
-    distinct = [path for path in dict.fromkeys(paths) if not _BUILT.search(path)]
+    distinct = [path for path in dict.fromkeys(paths) if not _BUILD_OUTPUT.search(path)]
     kept = [path for path in distinct if not any(_is_better(other, path) for other in distinct)]
-    return tuple(sorted(kept, key=lambda path: bool(_ON_A_MACHINE.match(path))))
+    return tuple(sorted(kept, key=lambda path: bool(_LOCAL_PATH.match(path))))
 
 
 def _is_better(other: str, path: str) -> bool:
@@ -206,11 +206,11 @@ def _is_better(other: str, path: str) -> bool:
     shorter, longer = sorted((ours, theirs), key=len)
     if longer[-len(shorter) :] != shorter:
         return False
-    if len(shorter) > 1 and _ON_A_MACHINE.match(path) and not _ON_A_MACHINE.match(other):
+    if len(shorter) > 1 and _LOCAL_PATH.match(path) and not _LOCAL_PATH.match(other):
         return True
-    is_worse_place = len(shorter) > 1 and bool(_ON_A_MACHINE.match(other)) and not _ON_A_MACHINE.match(path)
+    is_worse_place = len(shorter) > 1 and bool(_LOCAL_PATH.match(other)) and not _LOCAL_PATH.match(path)
     return theirs == longer and not is_worse_place
 
 
 def _folders(path: str) -> list[str]:
-    return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]
+    return [part for part in _PATH_SEPARATOR.split(path) if part not in ("", ".", "..")]

@@ -19,7 +19,7 @@ from bot.recall.library import Library, threads
 MAX_READ = 5
 """Most remembered pull requests that are read for one issue because they contain its number."""
 
-_BETWEEN = re.compile(r"[\\/]+")
+_PATH_SEPARATOR = re.compile(r"[\\/]+")
 
 
 def with_pulls(context: Context, found: Iterable[OpenPull], thread: Thread) -> Context:
@@ -96,4 +96,4 @@ def _is_named(path: list[str], others: Iterable[list[str]]) -> bool:
 
 
 def _folders(path: str) -> list[str]:
-    return [part for part in _BETWEEN.split(path) if part not in ("", ".", "..")]
+    return [part for part in _PATH_SEPARATOR.split(path) if part not in ("", ".", "..")]

@@ -13,12 +13,12 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, Thread, ThreadId
 from bot.ranking.features import RankingQuery, SharedText, query_for, rare_terms
-from bot.ranking.order import LEAST_TERMS, Candidate, RankedCandidates, rank_candidates, similarity_key
+from bot.ranking.order import MIN_SHARED_TERMS, Candidate, RankedCandidates, rank_candidates, similarity_key
 from bot.ranking.weights import RankingWeights, shipped_elsewhere
 from bot.reading.analyzer import body_terms, terms
 from bot.recall.candidates import Candidates
 from bot.recall.reasons import SharedSignals, opening, reasons, shared_signals, stored_signals
-from bot.recall.similar import CANDIDATES, LEAST_RARITY, NOWHERE, READ, is_next_in_series, telling_words
+from bot.recall.similar import ABSENT_TERM, MAX_CANDIDATES, MAX_READ, MIN_RARITY, is_next_in_series, telling_words
 from bot.settings.schema import Settings
 
 TITLE_REPEATS = 3
@@ -33,13 +33,13 @@ TITLE_WEIGHT = 3
 MAX_TERMS_LOOKED_UP = 300
 """Most distinct terms of the opening text whose rarity is looked up, the most frequent first."""
 
-SATURATION = 5.0
+K1 = 5.0
 """K1 of `bot.index.bm25f`, whose other constants are in `_hit`."""
 
 MAX_SHOWN_TERMS = 8
 """Most shared terms that a hit lists, those that add most to its score first."""
 
-USUAL_TERM = 8
+CHARS_PER_TERM = 8
 """Characters of text per term, to estimate the length of a text."""
 
 
@@ -136,11 +136,11 @@ def rank_elsewhere(
     Nothing is similar to a thread without a word in its title: all it shares with others is an empty issue template.
     """
     term_weights = _weights(thread) if scope and terms(thread.title) else {}
-    rarity = candidates.rarity([NOWHERE, *term_weights]) if term_weights else {}
-    query = query_for(thread, rarity, rarity.get(NOWHERE, 0.0))
+    rarity = candidates.rarity([ABSENT_TERM, *term_weights]) if term_weights else {}
+    query = query_for(thread, rarity, rarity.get(ABSENT_TERM, 0.0))
     searched = sorted(term_weights, key=lambda term: (-term_weights[term] * rarity.get(term, 0.0), term))[:MAX_TERMS]
     searched += (TITLE_WEIGHT - 1) * [term for term in searched if term in query.title]
-    found = candidates.search(searched, scope, before=thread.created_at, limit=CANDIDATES) if searched else []
+    found = candidates.search(searched, scope, before=thread.created_at, limit=MAX_CANDIDATES) if searched else []
     threads: dict[ThreadId, OrganisationThread] = {_entry_id(one.thread.key): one.thread for one in found}
     max_score = fsum(_boost(term, query) * rarity.get(term, 0.0) for term in term_weights)
     hits = [_hit(one, term_weights, query, max_score, before) for one in threads.values()]
@@ -156,13 +156,13 @@ def judge_elsewhere(thread: Thread, found: ElsewhereCandidates) -> list[RankedEl
     """
     query, ours = found.ranked.query, opening(thread.title, thread.body)
     alike = sorted(found.ranked.candidates, key=lambda c: -c.likeness)
-    near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS][: 2 * READ]
+    near = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS][: 2 * MAX_READ]
     judged = []
     for candidate in near:
         theirs = found.threads[candidate.found_as]
         shared = shared_signals(ours, stored_signals(theirs.errors, theirs.files, theirs.names))
         shared = shared.only(lambda words: _is_rare(words, query))
-        if shared != SharedSignals() or query.is_rare(rare_terms(candidate.hit, query), LEAST_RARITY):
+        if shared != SharedSignals() or query.is_rare(rare_terms(candidate.hit, query), MIN_RARITY):
             is_error, is_file = bool(shared.errors), bool(shared.files)
             errors = sum(len(line.split()) for line in shared.errors)
             text = SharedText(frozenset(theirs.terms), errors, is_error, is_error and is_file)
@@ -202,7 +202,7 @@ def _hit(
         if count := counts[term]:
             here = title[term]
             frequency = title_scale * here + body_scale * max(0, count - TITLE_REPEATS * here)
-            parts[term] = _boost(term, query) * query.rarity.get(term, 0.0) * frequency / (SATURATION + frequency)
+            parts[term] = _boost(term, query) * query.rarity.get(term, 0.0) * frequency / (K1 + frequency)
     score = fsum(parts.values())
     strongest = sorted(parts, key=lambda term: (-parts[term], term))[:MAX_SHOWN_TERMS]
     return Hit(_entry(thread, before, words), score, tuple(strongest), score / max_score if max_score else 0.0)
@@ -219,7 +219,7 @@ def _entry(thread: OrganisationThread, before: datetime | None, words: int) -> I
         created_at=thread.created_at,
         updated_at=thread.created_at,
         closed_at=closed_at,
-        length=USUAL_TERM * words,
+        length=CHARS_PER_TERM * words,
         flips=(closed_at,) if closed_at else (),
     )
 

@@ -19,39 +19,39 @@ from bot.reading.signals import find_errors, keywords, quotations
 from bot.recall.library import Library, similar_query, threads
 from bot.settings.schema import PageSettings
 
-READ = 8
+MAX_READ = 8
 """How many pages are read for each query."""
 
-PASSAGE = 800
+MAX_PASSAGE_CHARS = 800
 """Characters of one passage. Words further apart do not suggest one answer."""
 
-TITLE = 3.0
+TITLE_WEIGHT = 3.0
 """Weight of a word in the question's title, relative to one in its text."""
 
-UNSEEN = 0.6
+MAX_UNSEEN_RARITY = 0.6
 """Maximum rarity of a word that no candidate holds: usually such a word is just somebody's way of talking."""
 
-LEAST_TERMS = 4
+MIN_SHARED_TERMS = 4
 """Fewer shared terms are a coincidence, unless a whole quotation is shared."""
 
-QUOTATION = 0.15
+QUOTATION_BONUS = 0.15
 """Coverage added if the passage contains a quotation from the question word for word."""
 
-SHORTEST = 12
+MIN_QUOTATION_CHARS = 12
 """Quotations of fewer characters prove nothing, unless they are error codes."""
 
 STEEPNESS = 3.0
 """Maps a coverage of 0.295 to a similarity of 0.65."""
 
 MAX_TITLE = 120
-NOWHERE = "\0"
+ABSENT_TERM = "\0"
 """A term that no text has."""
 
 _BLOCKS = re.compile(r"\n[ \t]*\n")
-_CODE = re.compile(r"[A-Z][A-Z0-9_-]{3,80}", re.ASCII)
+_ERROR_CODE = re.compile(r"[A-Z][A-Z0-9_-]{3,80}", re.ASCII)
 """An error code; the name of an exception does not count, as many errors share it."""
 
-_STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
+_HEX_STATUS = re.compile(r"\b0[xX][0-9A-Fa-f]{4,16}\b", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PageQuery:
     def of(cls, thread: Thread) -> PageQuery:
         title = frozenset(terms(thread.title))
         quoted = quotations(f"{thread.title}\n{thread.body}")
-        phrases = (text for text in map(_plain, quoted) if len(text) >= SHORTEST and " " in text)
+        phrases = (text for text in map(_plain, quoted) if len(text) >= MIN_QUOTATION_CHARS and " " in text)
         codes = (_plain(code) for text in quoted for code in _codes(text))
         alternatives = "|".join(map(re.escape, dict.fromkeys((*phrases, *codes)))) or r"(?!)"
         pattern = re.compile(rf"(?<![a-z0-9_])(?:{alternatives})(?![a-z0-9_])")
@@ -130,8 +130,8 @@ class Rarity:
     def among(
         cls, passages: Sequence[PagePassage], query: PageQuery, library: Library, before: datetime | None
     ) -> Rarity:
-        rarities = library.rarity([*sorted(query.terms), NOWHERE], before=before)
-        rarest = rarities.get(NOWHERE, 0.0)
+        rarities = library.rarity([*sorted(query.terms), ABSENT_TERM], before=before)
+        rarest = rarities.get(ABSENT_TERM, 0.0)
         shares = {term: rarities.get(term, rarest) / rarest if rarest else 1.0 for term in query.terms}
         return cls(shares, Counter(term for passage in passages for term in passage.terms & query.terms), len(passages))
 
@@ -142,7 +142,7 @@ class Rarity:
     def of_question_term(self, term: str) -> float:
         """The rarity of any term of the question."""
         if not self.holders[term]:
-            return min(self.library[term], UNSEEN)
+            return min(self.library[term], MAX_UNSEEN_RARITY)
         return min(self.library[term], self._local(self.holders[term]))
 
     def _local(self, holders: int) -> float:
@@ -154,7 +154,7 @@ def _candidates(questions: Iterable[Thread], library: Library, before: datetime 
     ids: dict[ThreadId, None] = {}
     for question in questions:
         query = replace(similar_query(question), kinds=frozenset({Kind.PAGE}))
-        hits = library.search(query, limit=READ, before=before)
+        hits = library.search(query, limit=MAX_READ, before=before)
         ids |= dict.fromkeys(hit.entry.id for hit in hits if source_of(hit.entry.id))
     return threads(library, ids, before)
 
@@ -167,11 +167,11 @@ def _passages(title: str, body: str) -> tuple[PagePassage, ...]:
 
 
 def _split_text(text: str) -> Iterator[str]:
-    """The text in parts of up to PASSAGE characters where possible: whole blocks, or whole lines of a long block."""
+    """The text in parts of up to MAX_PASSAGE_CHARS where possible: whole blocks, or whole lines of a long block."""
     part = ""
     for block in _BLOCKS.split(text):
-        for piece in [block] if len(block) <= PASSAGE else block.split("\n"):
-            if part and len(part) + len(piece) > PASSAGE:
+        for piece in [block] if len(block) <= MAX_PASSAGE_CHARS else block.split("\n"):
+            if part and len(part) + len(piece) > MAX_PASSAGE_CHARS:
                 yield part
                 part = ""
             part = f"{part}\n{piece}" if part else piece
@@ -185,17 +185,17 @@ def _similarity(whole_question: PageQuery, part: PageQuery, passage: PagePassage
     has_quotation = bool(whole_question.quotation.search(passage.text))
     query = part if has_quotation else whole_question
     shared = query.terms & passage.terms
-    if len(shared) < LEAST_TERMS and not has_quotation:
+    if len(shared) < MIN_SHARED_TERMS and not has_quotation:
         return 0.0
     total = fsum(_weight(term, query) * rarity.of_question_term(term) for term in query.terms)
     covered = fsum(_weight(term, query) * rarity.of_shared_term(term) for term in shared)
-    coverage = min(1.0, (covered / total if total else 0.0) + QUOTATION * has_quotation)
+    coverage = min(1.0, (covered / total if total else 0.0) + QUOTATION_BONUS * has_quotation)
     return round(1.0 - float((1.0 - coverage) ** STEEPNESS), 4)
 
 
 def _codes(quotation: str) -> Iterator[str]:
-    yield from filter(_CODE.fullmatch, find_errors(quotation))
-    yield from _STATUS.findall(quotation)
+    yield from filter(_ERROR_CODE.fullmatch, find_errors(quotation))
+    yield from _HEX_STATUS.findall(quotation)
 
 
 def _script(term: str) -> str:
@@ -204,7 +204,7 @@ def _script(term: str) -> str:
 
 
 def _weight(term: str, query: PageQuery) -> float:
-    return TITLE if term in query.title else 1.0
+    return TITLE_WEIGHT if term in query.title else 1.0
 
 
 def _hit(page: Thread, section: MarkdownSection, similarity: float, address: RepositoryAddress) -> PageHit:

@@ -20,7 +20,7 @@ _MACHINE_LINE = re.compile(
 )
 """The beginnings of lines in stack traces and in the output of make, and a compiler's request for a bug report."""
 
-_MACHINE = re.compile(
+_MACHINE_TEXT = re.compile(
     r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
     r"|(?<![\w/\\])(?:[A-Za-z]:)?[\w.@+~-]{0,80}(?:[/\\][\w.@+~-]{1,80}){2,40}(?::\d+)*"
     r"|(?<![\w.-])[\w-]{1,80}\.[A-Za-z]{1,4}:\d+(?::\d+)*"
@@ -33,28 +33,28 @@ _MACHINE = re.compile(
 def strip_machine_output(text: str) -> str:
     """``text`` without stack frames, paths, positions, prompts and the output of make. Linear in its length."""
     lines = without_addresses(text).split("\n")
-    return "\n".join(_MACHINE.sub(" ", line) for line in lines if not _MACHINE_LINE.match(line))
+    return "\n".join(_MACHINE_TEXT.sub(" ", line) for line in lines if not _MACHINE_LINE.match(line))
 
 
 MAX_REASONS = 3
 MAX_TERMS = 4
-LEAST_WORDS = 2
+MIN_SHARED_WORDS = 2
 """A single word is no reason: any word is in many texts."""
 
-MAX_WORD = 40
+MAX_WORD_CHARS = 40
 """Longest word that is shown, in characters; longer ones are generated."""
 
-LONG = 60
+LONG_ERROR_CHARS = 60
 """A longer error, in characters, loses its beginning if that says only that it is an error."""
 
-MAX_RAISED = 20
-LEAST_MESSAGE = 3
+MAX_EXCEPTIONS = 20
+MIN_MESSAGE_WORDS = 3
 """Minimum words of a panic's message: shorter ones are used for any failure."""
 
 OPENING_WORDS = 4
 """Words at the beginning of a message that two texts must share. Prose may follow it."""
 
-NEAR = 24
+FAILURE_CONTEXT_CHARS = 24
 """A failure word within this many characters before a constant makes the constant an error."""
 
 _FAILURE_WORDS = """
@@ -65,7 +65,7 @@ message multiple not npm of on panic panicked passed previous process program re
 segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
 unexpected unnamed use v waiting warning was with xcode
 """
-_FAILURE_TALK = frozenset(_FAILURE_WORDS.split())
+_FAILURE_VOCABULARY = frozenset(_FAILURE_WORDS.split())
 """A line of nothing but these words says that something failed, but not what."""
 
 _PLAIN_WORDS = """
@@ -77,10 +77,10 @@ regression remove removed replace right second several side similar simple singl
 string strings text thing things third times total type types unable unknown update updated useful valid value values
 various warn word words zero zeros
 """
-_UNTELLING = COMMON_WORDS | _FAILURE_TALK | frozenset(_PLAIN_WORDS.split())
+_STOP_WORDS = COMMON_WORDS | _FAILURE_VOCABULARY | frozenset(_PLAIN_WORDS.split())
 """Words found in any text about software, which nobody would give as a reason."""
 
-_RAISED = re.compile(
+_EXCEPTION = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
     r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
     re.ASCII,
@@ -88,11 +88,11 @@ _RAISED = re.compile(
 """``RelayBadGateway: upstream closed the connection``: a class name and at least three words."""
 
 _PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
-_LEAD = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
+_ERROR_POSITION = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
 """The position of an error, which compilers write before its message."""
 
 _SEPARATOR = re.compile(r"[\\/]")
-_ON_A_MACHINE = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
+_ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -108,13 +108,13 @@ _GENERATED = re.compile(
 """Addresses, dates, mangled names, hashes, and build targets."""
 
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
-_LOOKS_FAILED = re.compile(
+_FAILURE = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
     r"|reject|throw|violat|warn",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
-_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
+_CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
+_BUILD_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
 """Prefixes of build systems' macros, which occur in errors but are not errors."""
 
 
@@ -209,7 +209,7 @@ def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_s
         found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
     is_lone = len(found) == len(names) == 1
     shared_words = _shared_words(text, words, found) if len(found) < MAX_REASONS else []
-    if len(shared_words) >= LEAST_WORDS:
+    if len(shared_words) >= MIN_SHARED_WORDS:
         found.append("both speak of " + ", ".join(shared_words))
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
@@ -256,7 +256,7 @@ def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
 
 def _is_telling(word: str) -> bool:
     plain = word.lower()
-    if len(word) > MAX_WORD or plain in _UNTELLING or plain in _CALENDAR or not _LETTERS.search(word):
+    if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
         return False
     return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
 
@@ -270,7 +270,7 @@ def _errors(signals: Signals, text: str) -> dict[str, str]:
     for line in signals.errors:
         panic = _PANIC.search(line)
         errors.setdefault(_error_key(line), panic[1] if panic else line)
-    for raised in islice(_RAISED.finditer(text), MAX_RAISED):
+    for raised in islice(_EXCEPTION.finditer(text), MAX_EXCEPTIONS):
         line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
         opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
         errors.setdefault(" ".join(opening), line)
@@ -286,7 +286,7 @@ def _error_key(line: str) -> str:
     panic = _PANIC.search(line)
     if panic:
         form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
-        return form if len(_LETTERS.findall(form)) >= LEAST_MESSAGE else ""
+        return form if len(_LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
     form = normalise_error(line)
     if _says_what_failed(_PLACEHOLDER.sub(" ", form)):
         return form
@@ -295,8 +295,8 @@ def _error_key(line: str) -> str:
 
 def _telling_part(line: str) -> str:
     """An error without its beginning: its position, and words that only say that there was an error."""
-    panic, lead = _PANIC.search(line), _LEAD.match(line)
-    if panic or not (lead or len(line) > LONG):
+    panic, lead = _PANIC.search(line), _ERROR_POSITION.match(line)
+    if panic or not (lead or len(line) > LONG_ERROR_CHARS):
         return panic[1] if panic else line
     rest = line[lead.end() :] if lead else line
     while (parts := rest.partition(": "))[2] and not _says_what_failed(parts[0].lower()):
@@ -306,7 +306,7 @@ def _telling_part(line: str) -> str:
 
 def _short_path(path: str) -> str:
     """The path; only the file and its folder if the path is on somebody's machine."""
-    return "/".join(_SEPARATOR.split(path)[-2:]) if _ON_A_MACHINE.match(path) else path
+    return "/".join(_SEPARATOR.split(path)[-2:]) if _ABSOLUTE_PATH.match(path) else path
 
 
 def _common_words(line: str, other: str) -> str:
@@ -320,17 +320,20 @@ def _common_words(line: str, other: str) -> str:
 
 
 def _says_what_failed(line: str) -> bool:
-    return any(word not in _FAILURE_TALK for word in _LETTERS.findall(line))
+    return any(word not in _FAILURE_VOCABULARY for word in _LETTERS.findall(line))
 
 
 def _is_error(line: str, text: str) -> bool:
     """Whether to call it an error: a constant (``WINDOW_UPDATE``) only with a failure word in or before it."""
-    if _MACRO.match(line):
+    if _BUILD_MACRO.match(line):
         return False
-    if not _NAME.fullmatch(line) or _LOOKS_FAILED.search(line):
+    if not _CONSTANT_NAME.fullmatch(line) or _FAILURE.search(line):
         return True
-    before = (text[max(0, found.start() - NEAR) : found.start()] for found in re.finditer(re.escape(line), text))
-    return any(_LOOKS_FAILED.search(words.rpartition("\n")[2]) for words in before)
+    before = (
+        text[max(0, found.start() - FAILURE_CONTEXT_CHARS) : found.start()]
+        for found in re.finditer(re.escape(line), text)
+    )
+    return any(_FAILURE.search(words.rpartition("\n")[2]) for words in before)
 
 
 def _is_contained(word: str, texts: Iterable[str]) -> bool:

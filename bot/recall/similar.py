@@ -22,7 +22,7 @@ from bot.ranking.features import (
     title_terms,
 )
 from bot.ranking.order import (
-    LEAST_TERMS,
+    MIN_SHARED_TERMS,
     Candidate,
     RankedCandidates,
     limit_unknown_authors,
@@ -37,21 +37,21 @@ from bot.recall.library import Library, similar_query, threads
 from bot.recall.mentions import earlier_ending, telling_files
 from bot.recall.reasons import SharedSignals, reasons
 
-CANDIDATES = 200
-READ = 8
+MAX_CANDIDATES = 200
+MAX_READ = 8
 """How many of the most similar candidates are read: this many closed ones, and as many open ones."""
 
-NEAREST = 5
+MAX_NEAREST = 5
 """How many threads are reported as the nearest, shown or not, among those that are read anyway."""
 
-LEAST_RARITY = 0.45
+MIN_RARITY = 0.45
 """Minimum rarity of the rarest shared terms if nothing else is shared, relative to that of the rarest term. Among 60
 pairs read by hand it best separated related pairs from others."""
 
-NOWHERE = "\0"
+ABSENT_TERM = "\0"
 """A term that no text contains."""
 
-_NUMBERED = re.compile(
+_SERIES_NUMBER = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\b|[0-9]+(?:[.,:/-][0-9]+)*(?:st|nd|rd|th)?",
     re.ASCII | re.IGNORECASE,
@@ -82,19 +82,19 @@ def find_candidates(
     unanswered threads take part, all of them open; the index leaves out closed ones.
     """
     left_out = {thread.id, *skip}
-    is_let_in = limit_unknown_authors(thread.created_at, order.AMONG_CANDIDATES)
+    is_let_in = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_CANDIDATES)
     vectors = library.vectors(thread)
     model = library.ranking.model(vectors)
     query = similar_query(thread, vectors, model)
     hits = library.search(
         query,
-        limit=CANDIDATES,
+        limit=MAX_CANDIDATES,
         before=thread.created_at,
         keep=lambda entry: entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry),
     )
-    rarity = library.rarity([*query.terms, NOWHERE], before=thread.created_at)
+    rarity = library.rarity([*query.terms, ABSENT_TERM], before=thread.created_at)
     found = rank_candidates(
-        hits, _originals(hits, library, before), query_for(thread, rarity, rarity.get(NOWHERE, 0.0)), model
+        hits, _originals(hits, library, before), query_for(thread, rarity, rarity.get(ABSENT_TERM, 0.0)), model
     )
     fit = (c for c in found.candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
@@ -102,7 +102,7 @@ def find_candidates(
 
 @dataclass(frozen=True, slots=True)
 class SimilarThreads:
-    """The closed threads to show, the open ones, and the NEAREST most similar ones, shown or not."""
+    """The closed threads to show, the open ones, and the MAX_NEAREST most similar ones, shown or not."""
 
     seen: tuple[Match, ...] = ()
     still_open: tuple[Match, ...] = ()
@@ -143,7 +143,7 @@ def find_similar(
         replace(m, conversation=condense(texts[m.id], question_terms, b)) for m, b in zip(seen, budgets, strict=True)
     ]
     return SimilarThreads(
-        tuple(seen), tuple(still_open), tuple(candidate.brief_match() for candidate in candidates[:NEAREST])
+        tuple(seen), tuple(still_open), tuple(candidate.brief_match() for candidate in candidates[:MAX_NEAREST])
     )
 
 
@@ -151,7 +151,7 @@ def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
     """Whether both have the same author and titles that differ only in numbers and dates, such as weekly reports."""
     if thread.author != entry.author or thread.title == entry.title:
         return False
-    return _NUMBERED.sub("#", thread.title) == _NUMBERED.sub("#", entry.title)
+    return _SERIES_NUMBER.sub("#", thread.title) == _SERIES_NUMBER.sub("#", entry.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +201,10 @@ def judge_candidates(
 
     Leaves out candidates without a text, and those that share only a form, a link, a banner or common words.
     """
-    is_read = limit_unknown_authors(thread.created_at, order.READ_UNVOUCHED)
+    is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
     alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
-    near = [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and not c.entry.open_at(before)][:READ]
-    near += [c for c in alike if len(c.hit.terms) >= LEAST_TERMS and c.entry.open_at(before)][:READ]
+    near = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and not c.entry.open_at(before)][:MAX_READ]
+    near += [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c.entry.open_at(before)][:MAX_READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     pairs = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     judged = []
@@ -216,7 +216,7 @@ def judge_candidates(
             telling_words(candidate.hit, comparison.prose_words, ranking.query),
             is_same=comparison.is_same,
         )
-        is_rare = ranking.query.is_rare(rare_terms(candidate.hit, ranking.query), LEAST_RARITY)
+        is_rare = ranking.query.is_rare(rare_terms(candidate.hit, ranking.query), MIN_RARITY)
         if comparison.shared != SharedSignals() or is_rare:
             has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
             text = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)

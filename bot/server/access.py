@@ -19,16 +19,16 @@ from bot.server.rate_limiter import PasswordLimiter, is_near, peer_of
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 """One realm for both roles, so that a browser replaces the password of one with that of the other."""
 
-FORWARDED = ("x-forwarded-for", "forwarded", "via")
-"""Headers that a proxy adds. They show that it forwards, but their content is not trusted."""
+PROXY_HEADERS = ("x-forwarded-for", "forwarded", "via")
+"""Headers that a proxy adds. They show that the request was forwarded, but their content is not trusted."""
 
 log = logging.getLogger(__name__)
 
 
 class Role(StrEnum):
-    """What a request may do. ``OPERATE`` includes ``LOOK``."""
+    """What a request may do. ``OPERATE`` includes ``VIEW``."""
 
-    LOOK = "look"
+    VIEW = "look"
     OPERATE = "operate"
 
 
@@ -56,7 +56,7 @@ class Access:
         if not authorization:
             return AccessDenied(401, "the status page requires a password", {"WWW-Authenticate": REALM})
         role = role_of(authorization, self._options())
-        peer, is_forwarded = peer_of(client), any(name in headers for name in FORWARDED)
+        peer, is_forwarded = peer_of(client), any(name in headers for name in PROXY_HEADERS)
         attempt = self._limiter.try_password(
             f"{peer} for others" if is_forwarded else peer,
             lambda: role is not None,
@@ -74,7 +74,7 @@ class Access:
     def require_operator(self, headers: Mapping[str, str], client: tuple[str, int] | None) -> Role | AccessDenied:
         """Return ``Role.OPERATE``, or the answer that makes a browser ask for the operator's password."""
         role = self.role(headers, client)
-        if role is not Role.LOOK:
+        if role is not Role.VIEW:
             return role
         if not self._options().operator_password:
             return AccessDenied(403, f"changes are disabled: {variable('operator_password')} is not set")
@@ -97,7 +97,7 @@ def role_of(authorization: str, options: ServerOptions) -> Role | None:
     """Return the role that these credentials give. If both passwords are the same, nobody can operate."""
     is_viewer = has_credentials(authorization, options.status_user, options.status_password)
     is_operator = has_credentials(authorization, options.status_user, options.operator_password)
-    return Role.LOOK if is_viewer else Role.OPERATE if is_operator else None
+    return Role.VIEW if is_viewer else Role.OPERATE if is_operator else None
 
 
 def has_credentials(authorization: str, user: str, password: str) -> bool:

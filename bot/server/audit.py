@@ -13,11 +13,11 @@ from bot.server.model import Instant
 
 Action = Literal["replay", "drop"]
 
-MOST_CHARACTERS = 300
-"""Characters of each text of an entry; the rest is cut off."""
+MAX_TEXT_CHARS = 300
+"""Maximum length of each text in an entry; the rest is cut off."""
 
-SHOWN = 20
-"""Delivery numbers that an entry lists."""
+MAX_LISTED_NUMBERS = 20
+"""How many delivery numbers an entry lists at most."""
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +76,8 @@ class AuditRecord:
 
 def numbers_in_words(numbers: Sequence[int]) -> str:
     """Return the first numbers, and how many more there are."""
-    more = f" and {len(numbers) - SHOWN:,} more" if len(numbers) > SHOWN else ""
-    return " ".join(map(str, numbers[:SHOWN])) + more
+    more = f" and {len(numbers) - MAX_LISTED_NUMBERS:,} more" if len(numbers) > MAX_LISTED_NUMBERS else ""
+    return " ".join(map(str, numbers[:MAX_LISTED_NUMBERS])) + more
 
 
 def audit_entries(
@@ -103,4 +103,4 @@ def _entry(row: Row) -> AuditEntry:
 
 
 def _truncate(text: str) -> str:
-    return one_line(text)[:MOST_CHARACTERS]
+    return one_line(text)[:MAX_TEXT_CHARS]

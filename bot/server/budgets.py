@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from bot.errors import WorldError
-from bot.github.budget import LONGEST, RESERVE, SAME_WINDOW, Rate, Rates, RequestBudget
+from bot.github.budget import MAX_WINDOW, RESERVE_SHARE, WINDOW_TOLERANCE, Rate, Rates, RequestBudget
 from bot.server.database import DatabasePart, Value
 from bot.server.model import Instant
 
-_WINDOW = round(1000 * SAME_WINDOW.total_seconds())
-_STORE = """
+_SAME_WINDOW_MS = round(1000 * WINDOW_TOLERANCE.total_seconds())
+_STORE_SQL = """
 insert into budgets (installation, resource, allowed, remaining, ends) values (:id, :resource, :allowed, :left, :ends)
  on conflict (installation, resource) do update set allowed = excluded.allowed,
   remaining = case when excluded.ends <= budgets.ends + :window and budgets.remaining < excluded.remaining
@@ -43,7 +43,7 @@ class Budgets(DatabasePart):
 
     def store(self, installation: int, rates: Rates) -> None:
         """Store the limits in answers. Late ones do not undo newer ones; a rate without an end is not stored."""
-        latest = self.now() / 1000 + LONGEST.total_seconds()
+        latest = self.now() / 1000 + MAX_WINDOW.total_seconds()
         rows: list[dict[str, Value]] = [
             {
                 "id": installation,
@@ -51,13 +51,13 @@ class Budgets(DatabasePart):
                 "allowed": rate.limit,
                 "left": rate.left,
                 "ends": round(1000 * rate.ends.timestamp()),
-                "window": _WINDOW,
+                "window": _SAME_WINDOW_MS,
             }
             for resource, rate in sorted(rates.items())
             if rate.ends and rate.ends.timestamp() <= latest
         ]
         with self._transaction() as transaction:
-            transaction.change_each(_STORE, rows)
+            transaction.change_each(_STORE_SQL, rows)
 
     def rates(self, installation: int) -> Rates:
         """What is left in the current windows."""
@@ -96,4 +96,4 @@ class Budgets(DatabasePart):
             except WorldError as error:  # the end of the run stores it again
                 log.warning("the remaining GitHub rate limits could not be stored yet: %s", error)
 
-        return RequestBudget(self.rates(installation), reserve=RESERVE, report=report)
+        return RequestBudget(self.rates(installation), reserve=RESERVE_SHARE, report=report)

@@ -11,12 +11,12 @@ from bot.memory.paths import RECORD_FOLDER
 from bot.memory.shards import FIXES, read_texts
 from bot.memory.store import Edits, Snapshot
 
-_RECORD = re.compile(rf"{RECORD_FOLDER}/[0-9]+/(0|[1-9][0-9]{{0,17}})\.json")
+_RECORD_PATH = re.compile(rf"{RECORD_FOLDER}/[0-9]+/(0|[1-9][0-9]{{0,17}})\.json")
 
 
 def thread_numbers(paths: Iterable[str]) -> Iterator[int]:
     """The issues, pull requests and discussions whose records are at these paths."""
-    return (int(match[1]) for path in paths if (match := _RECORD.fullmatch(path)))
+    return (int(match[1]) for path in paths if (match := _RECORD_PATH.fullmatch(path)))
 
 
 def changed_threads(base: Snapshot, edits: Edits) -> set[int]:

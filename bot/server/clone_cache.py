@@ -16,18 +16,18 @@ from pathlib import Path
 from bot.files import on_disk
 from bot.server.model import RepositoryKey
 
-MOST_PACKS = 50
-MOST_FILES = 2_000
-"""A clone with more files is made afresh next time, in under a second: fetches leave packs, writes leave files."""
+MAX_PACKS = 50
+MAX_FILES = 2_000
+"""A clone with more is cloned again next time, in under a second: fetches leave packs, writes leave files."""
 
-SLACK = 20
-"""A cleanup leaves 1/``SLACK`` of the space free; the next one runs when that may be used up."""
+SLACK_DIVISOR = 20
+"""A cleanup leaves 1/``SLACK_DIVISOR`` of the space free; the next one runs when that may be used up."""
 
 _USAGE_FILE = "used"
-_REMOVED = ".gone-"
-_TEMPORARY = ".apart-"
+_REMOVED_PREFIX = ".gone-"
+_TEMPORARY_PREFIX = ".apart-"
 _MEGABYTE = 1_000_000
-_STALE_AFTER = 3600
+_STALE_SECONDS = 3600
 """Seconds after which a folder made for one run is no longer in use."""
 
 
@@ -37,15 +37,15 @@ class CloneCache:
     def __init__(self, folder: Path, megabytes: int) -> None:
         self._folder = folder
         self._limit = megabytes * _MEGABYTE
-        self._slack = self._limit // SLACK
+        self._slack = self._limit // SLACK_DIVISOR
         self._growth = self._slack  # nothing is measured yet
         self._lock = threading.Lock()
         with on_disk("create the folder for clones"):
             folder.mkdir(parents=True, exist_ok=True)
-            long_ago = time.time() - _STALE_AFTER
-            for leftover in (*folder.glob(f"{_REMOVED}*"), *folder.glob(f"{_TEMPORARY}*")):
+            long_ago = time.time() - _STALE_SECONDS
+            for leftover in (*folder.glob(f"{_REMOVED_PREFIX}*"), *folder.glob(f"{_TEMPORARY_PREFIX}*")):
                 with suppress(OSError):  # another process may do the same
-                    if leftover.name.startswith(_REMOVED) or leftover.stat().st_mtime < long_ago:
+                    if leftover.name.startswith(_REMOVED_PREFIX) or leftover.stat().st_mtime < long_ago:
                         shutil.rmtree(leftover, ignore_errors=True)
 
     @property
@@ -58,7 +58,7 @@ class CloneCache:
         """Lock the repository's folder and give it; give a temporary one if it is in use."""
         with self._try_lock(repository.text) as has_lock:
             if not has_lock:
-                with tempfile.TemporaryDirectory(prefix=_TEMPORARY, dir=self._folder) as temporary:
+                with tempfile.TemporaryDirectory(prefix=_TEMPORARY_PREFIX, dir=self._folder) as temporary:
                     yield Path(temporary)
                 return
             clone = self._folder / repository.text
@@ -96,7 +96,7 @@ class CloneCache:
         _, before, _ = _read_usage(clone) if (clone / _USAGE_FILE).exists() else (0.0, 0, clone)
         files = [file for file in clone.rglob("*") if file.is_file()]
         packs = sum(file.suffix == ".pack" for file in files)
-        if packs > MOST_PACKS or len(files) > MOST_FILES:
+        if packs > MAX_PACKS or len(files) > MAX_FILES:
             self._remove(clone)
             return 0
         size = _size(files)
@@ -130,7 +130,7 @@ class CloneCache:
 
     def _remove(self, clone: Path) -> None:
         """Rename the clone before deleting it, so that nobody uses half a clone."""
-        removed = self._folder / f"{_REMOVED}{secrets.token_hex(8)}"
+        removed = self._folder / f"{_REMOVED_PREFIX}{secrets.token_hex(8)}"
         with suppress(FileNotFoundError):
             clone.rename(removed)
             shutil.rmtree(removed, ignore_errors=True)

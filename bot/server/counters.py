@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from bot.server.database import Database, Transaction, to_json
 from bot.server.model import Counters
 
-AT_ONCE = 1_000
+BATCH_ROWS = 1_000
 """Rows of counts that are added up in one transaction."""
 
 _Totals = Counter[tuple[str, tuple[str, ...]]]
@@ -25,10 +25,10 @@ def add_counts(transaction: Transaction, values: Counters) -> None:
 def add_up(database: Database) -> None:
     """Add the recent counts to the totals."""
     sql = "delete from tallied where seq in (select seq from tallied order by seq limit :many) returning counted"
-    count = AT_ONCE
-    while count == AT_ONCE:
+    count = BATCH_ROWS
+    while count == BATCH_ROWS:
         with database.transaction() as transaction:
-            rows = transaction.rows(sql, many=AT_ONCE)
+            rows = transaction.rows(sql, many=BATCH_ROWS)
             _add_totals(transaction, _sum(row["counted"] for row in rows))
         count = len(rows)
 

@@ -22,32 +22,32 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.server.model import Instant
 
-BUSY, HURRY = 30.0, 6.0
-"""Seconds that a writer waits for another writer of the same SQLite file; fewer if somebody waits for an answer."""
+BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
+"""Seconds that a writer waits for another writer of the same SQLite file; the short one if somebody is waiting."""
 
-CLAIM = (0.001, 0.003)
+LOCK_RETRY_SECONDS = (0.001, 0.003)
 """Minimum and maximum seconds between two attempts to start writing."""
 
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 """A vanished server is noticed after 25 seconds."""
 
-CONNECTIONS = 2
-"""Connections of a process to PostgreSQL, besides the one for notifications. Transactions are short."""
+POOL_SIZE = 2
+"""Connections per process to PostgreSQL, besides the one for notifications. Transactions are short."""
 
 SYNC_INTERVAL = 30.0
 """Seconds between two reads of the database's clock; in between, this machine's clock counts on."""
 
-OURS = "precedent"
+POSTGRES_SCHEMA = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-VERSION = 5
-SCHEMA = "schema"
+SCHEMA_VERSION = 5
+SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
 _FORMER_HEARTBEATS = "pulses"
 """The table of heartbeats up to version 3."""
 
-_TABLES = """
+_TABLES_SQL = """
 create table if not exists deliveries (
   seq {serial}, id text not null unique, repository text not null,
   event text not null, action text not null, number {big} not null, is_pull integer not null,
@@ -107,8 +107,8 @@ create table if not exists tallied (seq {serial}, counted text not null);
 create table if not exists digests (repository text primary key, made_at {big} not null, told text not null);
 create table if not exists heartbeats (name text primary key, said_at {big} not null, note text not null)
 """
-_OFTEN = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
-"""How PostgreSQL keeps a table whose rows change all the time."""
+_HOT_TABLE_OPTIONS = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
+"""Storage options in PostgreSQL for a table whose rows change all the time."""
 
 RENAMES = {
     4: (
@@ -222,7 +222,7 @@ class Database:
         if not self.is_postgres and not self.url.startswith("sqlite:///"):
             raise UserError("the database must be a URL that begins with postgresql://")
         self.engine = _postgres(self.url, hurry) if self.is_postgres else _sqlite(self.url, hurry)
-        self._limits = _HURRIED if hurry else _PATIENT
+        self._limits = _SHORT_LIMITS if hurry else _USUAL_LIMITS
 
     @classmethod
     def in_folder(cls, folder: Path, *, hurry: bool = False) -> Database:
@@ -259,7 +259,7 @@ class Database:
         """Listen on a separate connection to PostgreSQL, within the block.
 
         Yields a function that waits up to so many seconds for a notification, and returns whether one came. Raises
-        WorldError, and Unheard behind a pooler, whose connections would go on listening for nobody.
+        WorldError, and NotificationsUnavailable behind a pooler, whose connections would go on listening for nobody.
         """
         engine = sa.create_engine(
             self.url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=_connect_options()
@@ -302,14 +302,14 @@ class Database:
 
         Raises UserError for the database of a newer release.
         """
-        if self._version() == VERSION:
+        if self._version() == SCHEMA_VERSION:
             return  # reading works on a read-only database
         with self.urgent() as transaction:
             if self.is_postgres:
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK)
-                transaction.change(f"create schema if not exists {OURS}")
+                transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
+                transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
             stored = self._stored_version(transaction)
-            missing = range((stored or VERSION) + 1, VERSION + 1)
+            missing = range((stored or SCHEMA_VERSION) + 1, SCHEMA_VERSION + 1)
             renames = chain.from_iterable(RENAMES.get(version, ()) for version in missing)
             upgrades = chain.from_iterable(UPGRADES[version] for version in missing)
             for statement in chain(renames, statements(postgres=self.is_postgres), upgrades):
@@ -317,8 +317,8 @@ class Database:
             transaction.change(
                 "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')"
                 " on conflict (name) do update set said_at = excluded.said_at",
-                name=SCHEMA,
-                version=VERSION,
+                name=SCHEMA_HEARTBEAT,
+                version=SCHEMA_VERSION,
             )
 
     def _version(self) -> int:
@@ -333,13 +333,15 @@ class Database:
     def _stored_version(self, transaction: Transaction) -> int:
         sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
         sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
-        table = transaction.row(sql, ours=OURS, names=["heartbeats", _FORMER_HEARTBEATS])
+        table = transaction.row(sql, ours=POSTGRES_SCHEMA, names=["heartbeats", _FORMER_HEARTBEATS])
         if not table:
             return 0
-        row = transaction.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA)  # noqa: S608
+        row = transaction.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA_HEARTBEAT)  # noqa: S608
         version = int(row["said_at"]) if row else 0
-        if version > VERSION:
-            cause = f"the database has version {version}, which a newer release made; this one reads up to {VERSION}"
+        if version > SCHEMA_VERSION:
+            cause = (
+                f"the database has version {version}, which a newer release made; this one reads up to {SCHEMA_VERSION}"
+            )
             raise UserError(cause, "install that release, or restore a backup from before it")
         return version
 
@@ -357,7 +359,7 @@ def _prepare(sql: str, lists: tuple[str, ...]) -> sa.TextClause:
 
 
 def _sqlite(url: str, hurry: bool) -> sa.Engine:
-    patience = HURRY if hurry else BUSY
+    patience = SHORT_BUSY_TIMEOUT if hurry else BUSY_TIMEOUT
     options = {"timeout": patience, "isolation_level": "IMMEDIATE", "check_same_thread": False}
     engine = sa.create_engine(url, connect_args=options, pool_size=10, max_overflow=100)
 
@@ -380,12 +382,12 @@ def _enable_write_ahead_log(connection: Any, deadline: float) -> None:
                 raise
         else:
             return
-        time.sleep(random.uniform(*CLAIM))
+        time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
 
 
 def _begin_immediate(connection: sa.Connection) -> None:
-    """Start writing, with frequent attempts for up to `HURRY` seconds."""
-    deadline = time.monotonic() + HURRY
+    """Start writing, with frequent attempts for up to `SHORT_BUSY_TIMEOUT` seconds."""
+    deadline = time.monotonic() + SHORT_BUSY_TIMEOUT
     (patience,) = connection.exec_driver_sql("PRAGMA busy_timeout").one()
     connection.exec_driver_sql("PRAGMA busy_timeout=0")
     try:
@@ -398,18 +400,18 @@ def _begin_immediate(connection: sa.Connection) -> None:
                     raise
             else:
                 return
-            time.sleep(random.uniform(*CLAIM))
+            time.sleep(random.uniform(*LOCK_RETRY_SECONDS))
     finally:
         connection.exec_driver_sql(f"PRAGMA busy_timeout={patience}")
 
 
-_SET = f"select set_config('search_path', '{OURS}', true), set_config('lock_timeout', '%s', true)"
-_PATIENT = _SET % "20s"
-_HURRIED = _SET % "3s" + ", set_config('statement_timeout', '5s', true)"
+_LIMITS_SQL = f"select set_config('search_path', '{POSTGRES_SCHEMA}', true), set_config('lock_timeout', '%s', true)"
+_USUAL_LIMITS = _LIMITS_SQL % "20s"
+_SHORT_LIMITS = _LIMITS_SQL % "3s" + ", set_config('statement_timeout', '5s', true)"
 """Set in each transaction, and for it alone: a pooler may give each transaction another connection."""
 
-_TABLES_LOCK = 0x50726563_6564656E
-"""The number of the lock for creating tables."""
+_TABLES_LOCK_NUMBER = 0x50726563_6564656E
+"""The number of the advisory lock for creating tables."""
 
 
 def _connect_options() -> dict[str, object]:
@@ -423,7 +425,7 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
         url,
         pool_pre_ping=True,
         connect_args=_connect_options(),
-        pool_size=CONNECTIONS,
+        pool_size=POOL_SIZE,
         max_overflow=8 if hurry else 0,  # the web process answers several requests at once
         pool_timeout=patience,
     )
@@ -432,7 +434,9 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
 def statements(*, postgres: bool) -> list[str]:
     """Return the statements that create missing tables."""
     serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
-    tables = _TABLES.format(serial=serial, big="bigint" if postgres else "integer", often=_OFTEN if postgres else "")
+    tables = _TABLES_SQL.format(
+        serial=serial, big="bigint" if postgres else "integer", often=_HOT_TABLE_OPTIONS if postgres else ""
+    )
     return tables.split(";")
 
 

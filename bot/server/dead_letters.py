@@ -13,30 +13,30 @@ from bot.server.inbox import Inbox
 from bot.server.inbox_rows import parse_delivery
 from bot.server.model import Delivery, Instant
 
-AT_ONCE = 1_000
+BATCH_SIZE = 1_000
 """Deliveries changed in one transaction, so that new arrivals need not wait long."""
 
-NAMED = 5
-"""Most repositories that a group lists."""
+MAX_NAMES = 5
+"""How many repositories a group lists at most."""
 
-BY_HAND = "dropped by hand"
-MOST_CHARACTERS = 200
-"""Characters of the reason for a drop that are stored."""
+DEFAULT_DROP_REASON = "dropped by hand"
+MAX_REASON_CHARS = 200
+"""Maximum stored length of the reason for a drop."""
 
 # Each query reads the dead deliveries once, however many groups there are: a long outage may leave many.
-_GROUPS = (
+_GROUPS_SQL = (
     "select reason, count(*) as many, min(received_at) as first, max(received_at) as last,"
     " count(distinct repository) as repositories from deliveries where {where} group by reason"
     " order by many desc, reason limit :most"
 )
-_NAMES = (
+_NAMES_SQL = (
     "select reason, coalesce(nullif(repositories.name, ''), nullif(counted.name, ''), counted.repository) as name from"
     " (select reason, repository, max(name) as name,"
     " row_number() over (partition by reason order by count(*) desc, repository) as place"
     " from deliveries where state = 'dead' and reason in :reasons group by reason, repository) as counted"
     " left join repositories on repositories.key = counted.repository where place <= :named order by place"
 )
-_NEWEST = (
+_NEWEST_SQL = (
     "select * from deliveries where seq in (select seq from (select seq,"
     " row_number() over (partition by reason order by seq desc) as place"
     " from deliveries where state = 'dead' and reason in :reasons) as numbered where place <= :newest)"
@@ -74,7 +74,7 @@ class DeadGroup:
     deliveries: tuple[Delivery, ...] = ()
 
 
-def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = AT_ONCE) -> AuditRecord:
+def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = BATCH_SIZE) -> AuditRecord:
     """Replay or drop deliveries, and record who did it. Returns how many were chosen, and how many changed.
 
     Only dead ones can be replayed, and dead or waiting ones dropped; others stay as they are. A transaction changes at
@@ -88,7 +88,7 @@ def replay_or_drop(inbox: Inbox, operation: Operation, at_once: int = AT_ONCE) -
         if operation.action == "replay":
             inbox.retry(batch, record)
         else:
-            inbox.drop(batch, one_line(operation.why)[:MOST_CHARACTERS] or BY_HAND, record)
+            inbox.drop(batch, one_line(operation.why)[:MAX_REASON_CHARS] or DEFAULT_DROP_REASON, record)
     record.log()
     return record
 
@@ -107,12 +107,12 @@ def dead_groups(database: Database, most: int, newest: int, reason: str | None =
     """
     where, values = DeliveryFilter(state="dead", reason=reason).where()
     with database.transaction() as transaction:
-        groups = transaction.rows(_GROUPS.format(where=where), most=most, **values)
+        groups = transaction.rows(_GROUPS_SQL.format(where=where), most=most, **values)
         reasons = [row["reason"] for row in groups]
         if not reasons:
             return []
-        names = transaction.rows(_NAMES, reasons=reasons, named=NAMED)
-        deliveries = [parse_delivery(row) for row in transaction.rows(_NEWEST, reasons=reasons, newest=newest)]
+        names = transaction.rows(_NAMES_SQL, reasons=reasons, named=MAX_NAMES)
+        deliveries = [parse_delivery(row) for row in transaction.rows(_NEWEST_SQL, reasons=reasons, newest=newest)]
     return [
         DeadGroup(
             row["reason"],

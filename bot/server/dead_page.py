@@ -13,8 +13,8 @@ from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.inbox import Inbox
 from bot.server.model import Delivery, Instant
 from bot.server.status_page import (
-    DEAD,
-    PAGE,
+    DEAD_PATH,
+    PAGE_SIZE,
     Values,
     count_of,
     dead_link,
@@ -25,11 +25,11 @@ from bot.server.status_page import (
     repository_of,
 )
 
-GROUPS = 20
-"""Most reasons shown: those with the most deliveries."""
+MAX_GROUPS = 20
+"""How many reasons are shown at most: those with the most deliveries."""
 
-NEWEST = 5
-"""Deliveries shown of each reason; a page for one reason alone shows `PAGE`."""
+GROUP_DELIVERIES = 5
+"""Deliveries shown for each reason; a page for one reason alone shows `PAGE_SIZE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class DeadView:
 
 def dead_page(inbox: Inbox, now: Instant, role: Role, view: DeadView) -> str:
     """Return the page; only operators get buttons. Raises WorldError without the database."""
-    groups = dead_groups(inbox.database, GROUPS + 1, NEWEST, view.reason)
+    groups = dead_groups(inbox.database, MAX_GROUPS + 1, GROUP_DELIVERIES, view.reason)
     older = ""
     if view.reason is not None and groups:
         groups, older = _select_page(inbox, groups[0], view)
@@ -55,11 +55,11 @@ def dead_page(inbox: Inbox, now: Instant, role: Role, view: DeadView) -> str:
         "title": "Deliveries that were put aside",
         "lead": _lead(groups, inbox.counts(of=("dead",)).get("dead", 0), view),
         "notice": _notice(inbox, view.audited),
-        "groups": [_group(group, now, has_own_page=view.reason is not None) for group in groups[:GROUPS]],
-        "more": len(groups) > GROUPS,
+        "groups": [_group(group, now, has_own_page=view.reason is not None) for group in groups[:MAX_GROUPS]],
+        "more": len(groups) > MAX_GROUPS,
         "seen": now,
         "may_operate": role is Role.OPERATE,
-        "all": DEAD if view.reason is not None else "",
+        "all": DEAD_PATH if view.reason is not None else "",
         "older": older,
         "newest": dead_link(view.reason) if view.reason is not None and view.before else "",
     }
@@ -70,9 +70,9 @@ def _select_page(inbox: Inbox, group: DeadGroup, view: DeadView) -> tuple[list[D
     """The group with one page of its deliveries, and the address of the next page."""
     with inbox.database.transaction() as transaction:
         delivery_filter = DeliveryFilter("dead", before=view.before, reason=group.reason)
-        deliveries = select_deliveries(transaction, delivery_filter, PAGE + 1)
-    older = dead_link(group.reason, deliveries[PAGE - 1].seq) if len(deliveries) > PAGE else ""
-    return [replace(group, deliveries=tuple(deliveries[:PAGE]))], older
+        deliveries = select_deliveries(transaction, delivery_filter, PAGE_SIZE + 1)
+    older = dead_link(group.reason, deliveries[PAGE_SIZE - 1].seq) if len(deliveries) > PAGE_SIZE else ""
+    return [replace(group, deliveries=tuple(deliveries[:PAGE_SIZE]))], older
 
 
 def _lead(groups: list[DeadGroup], dead: int, view: DeadView) -> str:

@@ -17,7 +17,7 @@ from bot.server.log import log_fields
 from bot.server.model import Arrival, Delivery
 from bot.server.spans import TRACEPARENT, annotate, is_tracing, past_span, span, trace_id, traceparent
 
-TRACE = "trace"
+TRACE_KEY = "trace"
 """The key in ``extra``."""
 
 _WORD = re.compile(r"[a-z_]{1,64}")
@@ -29,7 +29,7 @@ def trace_receipt(arrival: Arrival, began: int) -> Iterator[Arrival]:
     attributes = {"precedent.delivery": guid_of(arrival), "precedent.event": _kind_of(arrival.event)}
     with span("receive", attributes, "server", began=began), log_fields(trace=trace_id()):
         context = traceparent()
-        yield replace(arrival, extra=(*arrival.extra, (TRACE, context))) if context else arrival
+        yield replace(arrival, extra=(*arrival.extra, (TRACE_KEY, context))) if context else arrival
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def guid_of(delivery: Arrival | Delivery) -> str:
 
 
 def _context_of(delivery: Delivery) -> str:
-    context = dict(delivery.extra).get(TRACE, "")
+    context = dict(delivery.extra).get(TRACE_KEY, "")
     return context if TRACEPARENT.fullmatch(context) else ""
 
 

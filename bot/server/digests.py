@@ -13,11 +13,11 @@ from bot.server.model import DAY, Instant, RepositoryKey
 if TYPE_CHECKING:
     from bot.questions.digest import DigestSection, MaintainerReport
 
-OFTEN = 7 * DAY
+DIGEST_INTERVAL = 7 * DAY
 """Milliseconds after which a digest is made again. That takes seconds, half a minute for a large repository."""
 
-_MOST = 100
-_LARGEST = 1 << 31
+_MAX_SECTION_THREADS = 100
+_NUMBER_LIMIT = 1 << 31
 
 
 class SectionNumbers(NamedTuple):
@@ -49,9 +49,9 @@ class Digests(DatabasePart):
         return frozenset(row["repository"] for row in self._rows("select repository from digests"))
 
     def is_due(self, repository: RepositoryKey) -> bool:
-        """Whether the last one is older than OFTEN, or there is none."""
+        """Whether the last one is older than `DIGEST_INTERVAL`, or there is none."""
         digest = self.get(repository)
-        return digest is None or digest.made_at <= self.now() - OFTEN
+        return digest is None or digest.made_at <= self.now() - DIGEST_INTERVAL
 
     def store(self, repository: RepositoryKey, report: MaintainerReport) -> None:
         """Store the numbers of a digest, in place of the last one."""
@@ -85,8 +85,8 @@ def _parse(made_at: Instant, text: str) -> StoredDigest | None:
 
 
 def _parse_threads(stored: Any) -> tuple[tuple[int, Kind], ...]:
-    threads = ((_parse_integer(number), Kind(kind)) for number, kind in stored[:_MOST])
-    return tuple((number, kind) for number, kind in threads if 0 < number < _LARGEST and kind.is_on_github)
+    threads = ((_parse_integer(number), Kind(kind)) for number, kind in stored[:_MAX_SECTION_THREADS])
+    return tuple((number, kind) for number, kind in threads if 0 < number < _NUMBER_LIMIT and kind.is_on_github)
 
 
 def _parse_integer(value: Any) -> int:

@@ -15,28 +15,28 @@ from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import Unauthorised
 from bot.server.inbox import Inbox
-from bot.server.model import WORKER, Instant, Note
+from bot.server.model import WORKER_PREFIX, Instant, Note
 from bot.server.options import ServerOptions
 
-RECEIVER = "receiver"
+RECEIVER_HEARTBEAT = "receiver"
 """The heartbeat that proves that the database accepts writes."""
 
-APP = "app"
+APP_HEARTBEAT = "app"
 """The heartbeat of the last request as the App: ``ahead``, seconds of GitHub's clock before ours; ``fault``, if any."""
 
-ALIVE = 30_000
+WORKER_TIMEOUT = 30_000
 """Milliseconds without a heartbeat after which a worker counts as dead."""
 
-SEEN = 2 * 3_600_000
+MAX_CONFIRMATION_AGE = 2 * 3_600_000
 """Milliseconds after which GitHub's last answer to the App is too old."""
 
-SKEW = 30
+MAX_CLOCK_SKEW = 30
 """Seconds that our clock may be off before GitHub rejects our signature."""
 
-LATE = 2 * 3_600_000
+MAX_QUEUE_WAIT = 2 * 3_600_000
 """Milliseconds after which a due delivery is overdue: retries and rate limits take an hour and a half."""
 
-SPARE = 200_000_000
+MIN_FREE_BYTES = 200_000_000
 """Free bytes of disk below which no delivery is accepted."""
 
 log = logging.getLogger(__name__)
@@ -70,9 +70,9 @@ def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list
 def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
     """Return the names of live workers, without their prefix."""
     return sorted(
-        name.removeprefix(WORKER)
+        name.removeprefix(WORKER_PREFIX)
         for name, (at, _note) in heartbeats.items()
-        if name.startswith(WORKER) and now - at <= ALIVE
+        if name.startswith(WORKER_PREFIX) and now - at <= WORKER_TIMEOUT
     )
 
 
@@ -91,14 +91,14 @@ def _waiting(inbox: Inbox, options: ServerOptions) -> int:
 def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
     try:
         waiting, oldest = _waiting(inbox, options), inbox.oldest_waiting()
-        inbox.heartbeat(RECEIVER, {})
+        inbox.heartbeat(RECEIVER_HEARTBEAT, {})
     except WorldError as error:
         return Check("queue", False, f"the database does not answer: {error}", stores=False)
     if waiting >= options.backlog:
         line = f"{waiting:,} deliveries are waiting and no more are accepted: check that the workers are running"
         return Check("queue", False, line, stores=False)
     minutes = (now - oldest) // 60_000
-    if oldest and now - oldest > LATE:
+    if oldest and now - oldest > MAX_QUEUE_WAIT:
         return Check(
             "queue",
             False,
@@ -113,25 +113,29 @@ def _disk(options: ServerOptions) -> Check:
     except OSError as error:
         return Check("disk", False, f"{options.data} cannot be read ({error.strerror}): is it mounted?", stores=False)
     line = f"{free / 1e9:,.1f} GB free"
-    return Check("disk", True, line) if free >= SPARE else Check("disk", False, f"only {line}: make room", stores=False)
+    return (
+        Check("disk", True, line)
+        if free >= MIN_FREE_BYTES
+        else Check("disk", False, f"only {line}: make room", stores=False)
+    )
 
 
 def _clock(heartbeats: Heartbeats) -> Check:
-    ahead = heartbeats[APP][1].get("ahead") if APP in heartbeats else None
+    ahead = heartbeats[APP_HEARTBEAT][1].get("ahead") if APP_HEARTBEAT in heartbeats else None
     if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
-    if abs(ahead) > SKEW:
+    if abs(ahead) > MAX_CLOCK_SKEW:
         return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: correct it")
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
 
 
 def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Check:
-    if APP not in heartbeats:
+    if APP_HEARTBEAT not in heartbeats:
         return Check("token", False, "GitHub has not confirmed the App yet: check a worker's log")
-    at, note = heartbeats[APP]
+    at, note = heartbeats[APP_HEARTBEAT]
     if fault := note.get("fault"):
         return Check("token", False, str(fault))
-    if now - at > max(SEEN, 2 * options.sweep_minutes * 60_000):
+    if now - at > max(MAX_CONFIRMATION_AGE, 2 * options.sweep_minutes * 60_000):
         return Check(
             "token", False, f"GitHub last confirmed the App {(now - at) // 3_600_000} hours ago: check a worker's log"
         )
@@ -185,7 +189,7 @@ def refresh_app_info(app: App, inbox: Inbox) -> AppInfo:
     try:
         info = app.about()
     except Unauthorised as error:
-        inbox.heartbeat(APP, {**inbox.heartbeats().get(APP, (0, {}))[1], "fault": str(error)})
+        inbox.heartbeat(APP_HEARTBEAT, {**inbox.heartbeats().get(APP_HEARTBEAT, (0, {}))[1], "fault": str(error)})
         raise
-    inbox.heartbeat(APP, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
+    inbox.heartbeat(APP_HEARTBEAT, {"slug": info.slug, "ahead": round(info.ahead), "fault": ""})
     return info

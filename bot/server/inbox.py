@@ -10,16 +10,16 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TypeVar
 
-from bot.github.errors import OF_ALL, OF_HISTORY
-from bot.github.events import FOLLOW_UP, Event
+from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
+from bot.github.events import CATCH_UP_EVENT, Event
 from bot.server.audit import AuditRecord, purge_audit
 from bot.server.budgets import Budgets
 from bot.server.counters import add_counts, add_up, read_counters
-from bot.server.database import SCHEMA, Database, DatabasePart, Transaction, to_json
+from bot.server.database import SCHEMA_HEARTBEAT, Database, DatabasePart, Transaction, to_json
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries
 from bot.server.digests import Digests
 from bot.server.inbox_rows import (
-    MOST_ALONE,
+    MAX_SOLO_ATTEMPTS,
     NEVER_ENDED,
     arrival_columns,
     multi_row_values,
@@ -30,9 +30,9 @@ from bot.server.inbox_rows import (
 )
 from bot.server.installations import Installations, installations_in
 from bot.server.model import (
-    COUNTED,
+    MAX_COUNT,
     STATES,
-    WORKER,
+    WORKER_PREFIX,
     Arrival,
     Counters,
     Delivery,
@@ -49,29 +49,29 @@ from bot.server.model import (
     State,
 )
 from bot.server.organisation_changes import note_run
-from bot.server.queue import MANY_HISTORIES, WorkQueue
+from bot.server.queue import MAX_HISTORIES, WorkQueue
 from bot.server.repository_list import HistoryEstimate, parse_estimate
 
-MOST_AT_ONCE = 50
-"""Most deliveries that one run takes."""
+MAX_RUN_DELIVERIES = 50
+"""Maximum number of deliveries in one run."""
 
-LAST_PUSHES = 6
+MAX_STORED_PUSHES = 6
 
-MANY = 500
-"""Most values in one statement."""
+MAX_STATEMENT_VALUES = 500
+"""Maximum number of values in one statement."""
 
-PURGED_AT_ONCE = 500
+PURGE_BATCH_ROWS = 500
 """Rows that one transaction of a purge examines, so that others do not wait long."""
 
 PURGE_PAUSE = 0.02
 """Seconds between two such transactions: SQLite would let the next one overtake those that already wait."""
 
 _T = TypeVar("_T", int, str)
-_INSERT = (
+_INSERT_SQL = (
     "insert into deliveries (id, repository, event, action, number, is_pull, comment_id, moved_to, name, private,"
     " received_at, next_at, request, extra, priority) values {groups} on conflict (id) do nothing returning seq, id"
 )
-_STORE_RESULT = (
+_STORE_RESULT_SQL = (
     "update deliveries set state = :state, reason = :reason, next_at = :next_at, finished_at = :finished_at,"
     " attempts = :attempts, begun = 0, said = :said, url = :url, matches = :matches, nearest = :nearest"
     " where seq = :seq and run = :run and state = 'working'"
@@ -86,7 +86,7 @@ class Inbox(DatabasePart):
     """
 
     def __init__(
-        self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MANY_HISTORIES
+        self, database: Database, worker: str, now: Callable[[], Instant], histories: int = MAX_HISTORIES
     ) -> None:
         super().__init__(database.transaction, now)
         self.database = database
@@ -124,8 +124,8 @@ class Inbox(DatabasePart):
                 return None
             installations = installations_in(transaction, self.now)
             row = installations.repository(repository)
-            resume_at = max(installations.paused_until(repository.installation, OF_ALL), earliest(row.pushes))
-            history = installations.paused_until(repository.installation, OF_HISTORY)
+            resume_at = max(installations.paused_until(repository.installation, EVENT_LIMITS), earliest(row.pushes))
+            history = installations.paused_until(repository.installation, HISTORY_LIMITS)
             due = _select_due(transaction, repository, now, with_history=history <= now) if resume_at <= now else []
             # A delivery that was begun and never ended comes alone.
             first = due[:1] if due and due[0].begun else list(takewhile(lambda each: not each.begun, due))
@@ -244,7 +244,7 @@ class Inbox(DatabasePart):
                 audit.add(transaction, len(seqs), count, now)
             return count
 
-    def counts(self, most: int = COUNTED, of: Sequence[State] = STATES) -> Mapping[State, int]:
+    def counts(self, most: int = MAX_COUNT, of: Sequence[State] = STATES) -> Mapping[State, int]:
         """How many deliveries are in each of these states, counted up to ``most``."""
         # One statement, so that a delivery whose state changes meanwhile is counted once.
         selects = (
@@ -270,11 +270,11 @@ class Inbox(DatabasePart):
     def purge(self, before: Instant) -> int:
         """Delete deliveries that ended before then, except dead ones. Returns how many."""
         purged = sum(self._purge(state, before) for state in ("done", "dropped"))
-        while self._purge_runs(before) == PURGED_AT_ONCE:
+        while self._purge_runs(before) == PURGE_BATCH_ROWS:
             time.sleep(PURGE_PAUSE)
         with self.database.transaction() as transaction:
             workers = "delete from heartbeats where name like :workers and said_at < :before"
-            transaction.change(workers, workers=f"{WORKER}%", before=before)
+            transaction.change(workers, workers=f"{WORKER_PREFIX}%", before=before)
             installations_in(transaction, self.now).purge(before)
             purge_audit(transaction, before)
         self.budgets().purge(before)
@@ -295,19 +295,19 @@ class Inbox(DatabasePart):
         purged = after = 0
         while True:
             with self.database.transaction() as transaction:
-                row = transaction.row(oldest, state=state, after=after, many=PURGED_AT_ONCE)
+                row = transaction.row(oldest, state=state, after=after, many=PURGE_BATCH_ROWS)
                 if not row or not row["many"]:
                     return purged
                 last = row["last"]
                 deleted = transaction.change(sql, state=state, after=after, last=last, before=before)
             purged, after = purged + deleted, last
-            if not deleted or row["many"] < PURGED_AT_ONCE:
+            if not deleted or row["many"] < PURGE_BATCH_ROWS:
                 return purged
             time.sleep(PURGE_PAUSE)
 
     def _purge_runs(self, before: Instant) -> int:
         sql = "delete from runs where id in (select id from runs where began < :before order by began limit :many)"
-        return self._change(sql, before=before, many=PURGED_AT_ONCE)
+        return self._change(sql, before=before, many=PURGE_BATCH_ROWS)
 
     def count_up(self, values: Counters) -> None:
         """Add to counters, which never shrink."""
@@ -330,7 +330,7 @@ class Inbox(DatabasePart):
 
     def heartbeats(self) -> Mapping[str, tuple[Instant, Note]]:
         """The last note under each name, and when it was written."""
-        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA)
+        rows = self._rows("select * from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
         return {row["name"]: (row["said_at"], json.loads(row["note"])) for row in rows}
 
     def try_lead(self, name: str, seconds: float) -> bool:
@@ -375,13 +375,13 @@ class Inbox(DatabasePart):
 
 def _batches(values: Sequence[_T]) -> list[list[_T]]:
     """Split the values into batches that fit into one statement."""
-    return [list(values[start : start + MANY]) for start in range(0, len(values), MANY)]
+    return [list(values[start : start + MAX_STATEMENT_VALUES]) for start in range(0, len(values), MAX_STATEMENT_VALUES)]
 
 
 def _insert(transaction: Transaction, rows: Sequence[Mapping[str, str | int]]) -> list[str]:
     """Insert these rows; returns the new ids, in the order of arrival."""
     groups, values = multi_row_values(rows)
-    inserted = transaction.rows(_INSERT.format(groups=groups), **values)
+    inserted = transaction.rows(_INSERT_SQL.format(groups=groups), **values)
     return [row["id"] for row in sorted(inserted, key=lambda row: row["seq"])]
 
 
@@ -399,7 +399,7 @@ def _select_due(
         why=NEVER_ENDED,
         now=now,
         repository=repository.text,
-        most=MOST_ALONE,
+        most=MAX_SOLO_ATTEMPTS,
     )
     rows = transaction.rows(
         "select * from deliveries where repository = :repository and state = 'waiting' and next_at <= :now"
@@ -407,7 +407,7 @@ def _select_due(
         repository=repository.text,
         now=now,
         last=int(Priority.HISTORY if with_history else Priority.CATCH_UP),
-        most=MOST_AT_ONCE,
+        most=MAX_RUN_DELIVERIES,
     )
     return [parse_delivery(row) for row in rows]
 
@@ -416,7 +416,7 @@ def _store_results(transaction: Transaction, work: PendingWork, results: Sequenc
     """Store each result. A delivery without one waits again, as if its worker had died."""
     by_seq = {each.seq: each for each in work.deliveries}
     transaction.change_each(
-        _STORE_RESULT, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
+        _STORE_RESULT_SQL, [result_columns(by_seq[each.seq], each, now) for each in results if each.seq in by_seq]
     )
     transaction.change("update deliveries set state = 'waiting' where run = :run and state = 'working'", run=work.id)
 
@@ -458,14 +458,14 @@ def _schedule_follow_up(
         at=at,
         urgency=int(urgency),
         repository=work.repository.text,
-        event=FOLLOW_UP,
+        event=CATCH_UP_EVENT,
     )
     if not moved:
         name = f"{work.deliveries[0].id.partition(':')[0]}:again-{work.repository.text}-{work.id}"
         follow_up = Arrival(
             name,
             work.repository,
-            Event(FOLLOW_UP),
+            Event(CATCH_UP_EVENT),
             name=row.name,
             private=row.private,
             received_at=now,
@@ -484,7 +484,7 @@ def _row_after_run(row: RepositoryRow, work: PendingWork, report: RunReport, now
     return replace(
         row,
         cursor=max(row.cursor, report.cursor),
-        pushes=tuple(sorted((*row.pushes, *report.pushes)))[-LAST_PUSHES:],
+        pushes=tuple(sorted((*row.pushes, *report.pushes)))[-MAX_STORED_PUSHES:],
         last_run=now,
         backoff=report.backoff,
         is_unread=row.is_unread if report.is_unread is None else report.is_unread,

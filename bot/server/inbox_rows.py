@@ -110,10 +110,10 @@ def multi_row_values(rows: Sequence[Mapping[str, str | int]]) -> tuple[str, dict
     return groups, {f"{name}_{index}": row[name] for index, row in enumerate(rows) for name in names}
 
 
-MOST_ALONE = 5
-"""How often a delivery may begin alone without an end. One that began together with others may be innocent."""
+MAX_SOLO_ATTEMPTS = 5
+"""How often a delivery may begin alone without ending. One that began together with others may be innocent."""
 
-NEVER_ENDED = f"it was begun alone {MOST_ALONE} times and never ended"
+NEVER_ENDED = f"it was begun alone {MAX_SOLO_ATTEMPTS} times and never ended"
 
 BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds in seconds of the histogram of stages; one more bucket holds all longer ones."""

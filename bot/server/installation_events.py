@@ -13,7 +13,7 @@ from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, Priority, RepositoryKey, RepositoryRow, Result
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.scope import EVERYTHING, RepositoryScope
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 
 UNINSTALLED = "the App is no longer installed there"
 SUSPENDED = "the App is suspended there"
@@ -21,18 +21,18 @@ REMOVED = "the App can no longer see this repository"
 DELETED = "the repository was deleted"
 MOVED = "the repository went to another account"
 
-NOTHING = "nothing to do"
-ASKED_AGAIN = "its details are requested again"
-OVER = "out of date: GitHub says that the App is active there"
+NOTHING_TO_DO = "nothing to do"
+DETAILS_REQUESTED = "its details are requested again"
+OUT_OF_DATE = "out of date: GitHub says that the App is active there"
 
-PLACES = "installations"
+INSTALLATIONS_HEARTBEAT = "installations"
 """The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
 
-CHECKED = 3
+SUSPENSION_CHECKS = 3
 """Repositories of an installation to check before believing that it is suspended."""
 
-_MOST = 1_000
-_AT_ONCE = 500
+_DROP_BATCH = 1_000
+_STORE_BATCH = 500
 """Deliveries stored in one transaction."""
 
 
@@ -41,7 +41,7 @@ def apply_installation_events(
     inbox: Inbox,
     tokens: TokenCache,
     forget: Callable[[RepositoryKey], None],
-    scope: RepositoryScope = EVERYTHING,
+    scope: RepositoryScope = ALL_REPOSITORIES,
 ) -> list[Result]:
     """Apply the events of an installation; ``forget`` removes the files of a repository.
 
@@ -60,7 +60,7 @@ class InstallationEvents:
     tokens: TokenCache
     forget: Callable[[RepositoryKey], None]
     now: Instant
-    scope: RepositoryScope = EVERYTHING
+    scope: RepositoryScope = ALL_REPOSITORIES
 
     def apply(self, delivery: Delivery) -> str:
         """Apply an event and return the outcome in one line; unknown actions do nothing."""
@@ -91,7 +91,7 @@ class InstallationEvents:
                 )
             case "suspend":
                 if not self._is_suspended(repositories):
-                    return OVER
+                    return OUT_OF_DATE
                 self._register().store_installation(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
@@ -101,7 +101,7 @@ class InstallationEvents:
                 return _drop_outcome(
                     UNINSTALLED, sum(self.remove(repository, UNINSTALLED) for repository in repositories)
                 )
-        return NOTHING
+        return NOTHING_TO_DO
 
     def _selection(self, delivery: Delivery) -> str:
         added, removed = _repositories_in(delivery, "added"), _repositories_in(delivery, "removed")
@@ -113,12 +113,12 @@ class InstallationEvents:
             *([_catch_up_outcome(scheduled)] if added else []),
             *([_drop_outcome(REMOVED, dropped)] if removed else []),
         ]
-        return "; ".join(outcomes) or NOTHING
+        return "; ".join(outcomes) or NOTHING_TO_DO
 
     def _repository(self, delivery: Delivery) -> str:
         repositories = _repositories_in(delivery, "repository")
         if not repositories:
-            return NOTHING
+            return NOTHING_TO_DO
         repository = repositories[0]
         self.tokens.forget(repository)
         match delivery.event.action:
@@ -144,7 +144,7 @@ class InstallationEvents:
         """Store the current visibility and name of a known repository. The event may be late, so GitHub is asked."""
         rows = {row.repository: row for row in self.inbox.installations().repositories()}
         if repository not in rows:
-            return ASKED_AGAIN
+            return DETAILS_REQUESTED
         name, private, visibility = rows[repository].name, True, Visibility.PRIVATE
         try:
             grant = self.tokens.grant(repository, self.now)
@@ -156,7 +156,7 @@ class InstallationEvents:
         except NotPermitted:  # its visibility is unknown: it counts as private
             pass
         self._register().store_repository(repository, name, private=private, visibility=visibility)
-        return ASKED_AGAIN
+        return DETAILS_REQUESTED
 
     def _register(self) -> OrganisationRegister:
         return OrganisationRegister(self.inbox)
@@ -165,7 +165,7 @@ class InstallationEvents:
         """Activate an installation. The next resync lists its repositories, since events may not name all of them."""
         self._register().store_installation(installation, account, "active")
         self.tokens.forget(installation=installation)
-        self.inbox.heartbeat(PLACES, {"day": 0})
+        self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
 
     def remove_gone(self, repositories: Iterable[RepositoryKey], why: str) -> int:
         """Remove the repositories for which GitHub gives no token: events may be late, and lists incomplete.
@@ -181,7 +181,7 @@ class InstallationEvents:
 
     def _is_suspended(self, repositories: Iterable[RepositoryKey]) -> bool:
         """Whether the installation is suspended: not if GitHub gives a token for any of the first ones."""
-        return all(self._refusal(repository) for repository in islice(repositories, CHECKED))
+        return all(self._refusal(repository) for repository in islice(repositories, SUSPENSION_CHECKS))
 
     def _refusal(self, repository: RepositoryKey) -> NotInstalled | None:
         self.tokens.forget(repository)
@@ -220,13 +220,13 @@ class InstallationEvents:
             for row in rows
             if self.scope.includes(row.name)
         ]
-        groups = (arrivals[start : start + _AT_ONCE] for start in range(0, len(arrivals), _AT_ONCE))
+        groups = (arrivals[start : start + _STORE_BATCH] for start in range(0, len(arrivals), _STORE_BATCH))
         return sum(sum(self.inbox.put(group)) for group in groups)
 
     def _drop_waiting(self, repository: RepositoryKey) -> int:
         """Drop the waiting deliveries of a repository that stays known; catching up will find everything again."""
         dropped = 0
-        while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_MOST):
+        while waiting := self.inbox.deliveries(state="waiting", repository=repository, limit=_DROP_BATCH):
             count = self.inbox.drop([each.seq for each in waiting], SUSPENDED)
             dropped += count
             if not count:

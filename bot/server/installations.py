@@ -37,7 +37,7 @@ class Installations(DatabasePart):
         return row["state"] if row else "active"
 
     def pause(self, installation: int, resource: str, until: Instant) -> None:
-        """Store a rate limit of this resource. During a limit of `OF_ALL` no run of the installation starts."""
+        """Store a rate limit of this resource. During a limit in `EVENT_LIMITS` no run of the installation starts."""
         self._change(
             "insert into pauses (installation, resource, until) values (:id, :resource, :until)"
             " on conflict (installation, resource) do update set until = case"
@@ -188,10 +188,10 @@ def _visibility(stored: str) -> Visibility:
     return Visibility(stored) if stored in list(Visibility) else Visibility.PRIVATE
 
 
-SPARE = 20 * 60_000
-"""Milliseconds for which a token is at least valid when handed out: longer than `bot.server.worker.HANGING`."""
+MIN_TOKEN_VALIDITY = 20 * 60_000
+"""Milliseconds for which a token is at least valid when handed out: longer than `bot.server.worker.HANG_TIMEOUT`."""
 
-LIFE = 60 * 60_000
+TOKEN_LIFETIME = 60 * 60_000
 """Milliseconds that GitHub's tokens live, even if our own clock is off."""
 
 
@@ -212,10 +212,10 @@ class TokenCache:
         """Return a token valid for 20 minutes, and the repository's current name. Raises NotInstalled, ForgeError."""
         with self._lock:
             cached, forget_count = self._grants.get(repository), self._forget_count
-        if cached is not None and now + SPARE <= cached.expires_at:
+        if cached is not None and now + MIN_TOKEN_VALIDITY <= cached.expires_at:
             return cached
         token = self._api.create_token(repository.installation, repository.number)
-        expires_at = min(token.expires_at, now + LIFE)
+        expires_at = min(token.expires_at, now + TOKEN_LIFETIME)
         new_grant = Grant(
             repository,
             token.token,

@@ -20,10 +20,10 @@ from urllib.parse import unquote
 from bot.errors import PrecedentError, bug_report
 
 HIDDEN = "[hidden]"
-MOST = 2_000
-"""Characters of one text; the rest is cut off."""
+MAX_CHARS = 2_000
+"""Most characters of one text; the rest is cut off."""
 
-_STANDARD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
+_STANDARD_FIELDS = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
 _TOKENS = re.compile(
     r"\b(?:gh[a-z]_[A-Za-z0-9_]{16,1000}|github_pat_[A-Za-z0-9_]{16,1000}|eyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,4000}){1,2})"
     r"|(?<=://)[^\s/@]{1,4000}(?=@)"
@@ -76,7 +76,7 @@ class LogFormatter(logging.Formatter):
             "logger": record.name,
             "pid": record.process,
         }
-        own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        own = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         fields = {name: self._field(value) for name, value in {**_shared.get(), **own}.items()}
         if record.exc_info and record.exc_info[1]:
             fields["error"] = self._clean(describe_error(record.exc_info[1]))
@@ -91,7 +91,7 @@ class LogFormatter(logging.Formatter):
     def _clean(self, text: str) -> str:
         text = self._secrets.sub(HIDDEN, text) if self._secrets else text
         text = _CONTROLS.sub("\ufffd", _TOKENS.sub(HIDDEN, text))
-        return text if len(text) <= MOST else f"{text[:MOST]}…"
+        return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}…"
 
 
 def describe_error(error: BaseException) -> str:

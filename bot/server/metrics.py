@@ -15,34 +15,34 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from bot.github.errors import OF_ALL
+from bot.github.errors import EVENT_LIMITS
 from bot.server.health import live_workers
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
-from bot.server.model import WORKER, Counters, Instant
+from bot.server.model import WORKER_PREFIX, Counters, Instant
 from bot.server.organisation_changes import OrganisationChanges
-from bot.server.organisation_guard import INDEX_UP, SEARCHES
+from bot.server.organisation_guard import INDEX_UP, SEARCHES_METRIC
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-DELIVERIES = "precedent_deliveries_total"
+DELIVERIES_METRIC = "precedent_deliveries_total"
 """Labels: the event, and its result: stored, repeated, dropped, or refused with a status."""
 
 COUNTERS = {
-    DELIVERIES: (("event", "result"), "Deliveries by result"),
+    DELIVERIES_METRIC: (("event", "result"), "Deliveries by result"),
     "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),
     "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
     "precedent_answers_total": (("action", "reason"), "Actions taken for deliveries, and the reasons"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
-    SEARCHES: (("result",), "Searches of the organisation's index by result"),
+    SEARCHES_METRIC: (("result",), "Searches of the organisation's index by result"),
 }
 """Name → its labels and help text."""
 
-FORMER = {"precedent_turns_total": "precedent_runs_total"}
+FORMER_NAMES = {"precedent_turns_total": "precedent_runs_total"}
 """The former name of a counter, exported for one more release → its present name."""
 
-STAGES = "precedent_stage_seconds"
-RECEIVED = "precedent_receive_seconds"
-QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
+STAGES_METRIC = "precedent_stage_seconds"
+RECEIVE_METRIC = "precedent_receive_seconds"
+RECEIVE_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds, in seconds, of the histogram of answers to deliveries."""
 
 
@@ -53,7 +53,7 @@ class ReceiveHistogram(Histogram):
     """How long this process took to answer deliveries."""
 
     def __init__(self) -> None:
-        super().__init__(RECEIVED, "Time until a delivery was answered", buckets=QUICK, registry=None)
+        super().__init__(RECEIVE_METRIC, "Time until a delivery was answered", buckets=RECEIVE_BUCKETS, registry=None)
 
 
 def render(inbox: Inbox, answered: ReceiveHistogram, now: Instant, *, for_all: bool = True) -> bytes:
@@ -91,7 +91,7 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield _gauge(
         "paused_installations",
         "Installations that wait for a rate limit to end",
-        inbox.installations().count_paused(OF_ALL),
+        inbox.installations().count_paused(EVENT_LIMITS),
     )
     left = GaugeMetricFamily(
         "precedent_api_requests_left",
@@ -111,7 +111,7 @@ def _organisation_gauges(inbox: Inbox, now: Instant) -> Iterator[Metric]:
         return
     count, oldest = backlog
     heartbeats = inbox.heartbeats()
-    states = [int(heartbeats[f"{WORKER}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
+    states = [int(heartbeats[f"{WORKER_PREFIX}{name}"][1].get(INDEX_UP, 1)) for name in live_workers(heartbeats, now)]
     yield _gauge("organisation_up", "1 if the organisation's index answers all workers, else 0", min(states, default=1))
     yield _gauge("organisation_waiting", "Changes waiting to be applied to the organisation's index", count)
     seconds = (now - oldest) / 1000 if oldest else 0
@@ -126,21 +126,23 @@ def _counter(name: str, totals: Counters) -> Metric:
     labels, about = COUNTERS[name]
     family = CounterMetricFamily(name, about, labels=labels)
     for (key, values), amount in sorted(totals.items()):
-        if key == FORMER.get(name, name) and len(values) == len(labels):
+        if key == FORMER_NAMES.get(name, name) and len(values) == len(labels):
             family.add_metric(values, amount)
     return family
 
 
 def _stage_histogram(totals: Counters) -> Metric:
-    family = HistogramMetricFamily(STAGES, "Duration of the stages of runs", labels=["stage"])
+    family = HistogramMetricFamily(STAGES_METRIC, "Duration of the stages of runs", labels=["stage"])
     sums = {
-        values[0]: amount for (key, values), amount in totals.items() if key == f"{STAGES}_sum" and len(values) == 1
+        values[0]: amount
+        for (key, values), amount in totals.items()
+        if key == f"{STAGES_METRIC}_sum" and len(values) == 1
     }
     for stage, seconds in sorted(sums.items()):
         counts = {
             values[1]: int(amount)
             for (key, values), amount in totals.items()
-            if key == f"{STAGES}_bucket" and len(values) == 2 and values[0] == stage
+            if key == f"{STAGES_METRIC}_bucket" and len(values) == 2 and values[0] == stage
         }
         family.add_metric([stage], _cumulative_buckets(counts, counts.get("+Inf", 0), BUCKETS), seconds)
     return family

@@ -18,6 +18,7 @@ Instant = int
 """Milliseconds since 1970, UTC; 0 for never."""
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+"""Milliseconds, the unit of `Instant`."""
 
 
 def moment_text(instant: Instant) -> str:
@@ -289,12 +290,12 @@ Counters = Mapping[tuple[str, tuple[str, ...]], float]
 Note = Mapping[str, str | int]
 """The content of a heartbeat: no secret, no text of an issue."""
 
-WORKER = "worker:"
+WORKER_PREFIX = "worker:"
 """Prefix of the names of workers' heartbeats; each worker sends one every five seconds."""
 
 STATES: tuple[State, ...] = get_args(State)
-COUNTED = 100_000
-"""By default, counting stops at this many deliveries of a state, as it happens every few seconds."""
+MAX_COUNT = 100_000
+"""By default, counting stops at this many deliveries of a state, since it happens every few seconds."""
 
 
 class ReceiveQueueFull(Exception):

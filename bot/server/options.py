@@ -18,29 +18,35 @@ from bot.errors import UserError, WorldError
 from bot.server.scope import RepositoryScope
 from bot.settings.schema import SettingRule, SettingsError, Value, check_value, rules, setting
 
-PREFIX = "PRECEDENT_"
+ENV_PREFIX = "PRECEDENT_"
 FLAGS = ("data", "database_url", "organisation", "host", "port", "workers", "jobs")
 """Options that the command line may give instead of the environment."""
 
-WORKING = ("app_id", "private_key")
+WORKER_REQUIRED = ("app_id", "private_key")
 """Options that a worker needs."""
 
-REQUIRED = (*WORKING, "webhook_secret")
-WORKER_NAME = "name"
+REQUIRED = (*WORKER_REQUIRED, "webhook_secret")
+WORKER_NAME_KEY = "name"
 """The key of a worker's name among the options that `serve` sends it."""
 
-RECEIVING = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
+WEB_ONLY = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
 """Options that a worker does not need and does not get."""
 
-LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
-LEAST = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
-"""Least number of characters of secrets that the operator chooses."""
+LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
+"""Minimum lengths of the secrets that the operator chooses."""
 
-MAX_SECRET = 16_384
+MAX_SECRET_CHARS = 16_384
 _PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----\s[A-Za-z0-9+/=\s]{200,}-----END (?:RSA )?PRIVATE KEY-----\s*")
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://[^\s/]*/[^\s/?]+(?:\?\S*)?")
-_PATTERNS = {"form": r"[A-Za-z0-9._*-]{1,100}/[A-Za-z0-9._*-]{1,100}", "wording": "patterns such as octo-org/docs-*"}
-_ADDRESS = {"form": r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", "wording": "an address such as https://github.example.com"}
+_PATTERN_RULE = {
+    "form": r"[A-Za-z0-9._*-]{1,100}/[A-Za-z0-9._*-]{1,100}",
+    "wording": "patterns such as octo-org/docs-*",
+}
+_ADDRESS_RULE = {
+    "form": r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?",
+    "wording": "an address such as https://github.example.com",
+}
 
 
 class Misconfigured(UserError):
@@ -71,9 +77,9 @@ class ServerOptions:
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes to start; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
-    include: tuple[str, ...] = setting((), "Repositories to work on, as patterns; all if empty.", **_PATTERNS)
-    exclude: tuple[str, ...] = setting((), "Repositories to leave out, even if included.", **_PATTERNS)
-    observe: tuple[str, ...] = setting((), "Repositories to remember without writing there.", **_PATTERNS)
+    include: tuple[str, ...] = setting((), "Repositories to work on, as patterns; all if empty.", **_PATTERN_RULE)
+    exclude: tuple[str, ...] = setting((), "Repositories to leave out, even if included.", **_PATTERN_RULE)
+    observe: tuple[str, ...] = setting((), "Repositories to remember without writing there.", **_PATTERN_RULE)
     histories: int = setting(2, "Whole histories that all workers read at once.", low=1, high=64)
     status_user: str = setting("precedent", "The user of the status page.", form=r"[^\s:]{1,60}", wording="a name")
     status_password: str = setting(
@@ -82,8 +88,8 @@ class ServerOptions:
     operator_password: str = setting(
         "", "The password that also allows replaying and dropping deliveries there; if empty, nobody can.", secret=True
     )
-    server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS)
-    api_url: str = setting("https://api.github.com", "Its API; set both or neither.", **_ADDRESS)
+    server_url: str = setting(GITHUB, "The GitHub server.", **_ADDRESS_RULE)
+    api_url: str = setting("https://api.github.com", "Its API; set both or neither.", **_ADDRESS_RULE)
     instance: str = setting(
         "app",
         "Distinguishes this server's comments from those of another with the same App.",
@@ -117,7 +123,7 @@ class ServerOptions:
 
 
 def variable(name: str) -> str:
-    return PREFIX + name.upper()
+    return ENV_PREFIX + name.upper()
 
 
 def is_secret(name: str) -> bool:
@@ -173,8 +179,8 @@ def read_secret(name: str, file: str) -> str:
 
 
 def worker_environment(options: ServerOptions) -> dict[str, str]:
-    """Return the variables from which `read_options` restores these options for a worker, without `RECEIVING`."""
-    values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in RECEIVING}
+    """Return the variables from which `read_options` restores these options for a worker, without `WEB_ONLY`."""
+    values = {each.name: getattr(options, each.name) for each in fields(ServerOptions) if each.name not in WEB_ONLY}
     texts = {name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()}
     return {variable(name): text for name, text in texts.items() if text}
 
@@ -209,7 +215,7 @@ def _read_file(source: str, file: str) -> str:
     """The text in the file of a secret, not checked yet."""
     try:
         with Path(file).open("rb") as handle:
-            content = handle.read(MAX_SECRET + 1).decode("utf-8").strip()
+            content = handle.read(MAX_SECRET_CHARS + 1).decode("utf-8").strip()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise SettingsError(f"{source}_FILE cannot be read: {why}") from None
@@ -228,22 +234,24 @@ def _parse_value(source: str, text: str, rule: SettingRule, default: Value | Pat
     if isinstance(default, int):
         return check_value(source, int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text, rule, default)
     value = check_value(source, text, rule, default)
-    return _check_address(source, str(value)) if rule.wording == _ADDRESS["wording"] else value
+    return _check_address(source, str(value)) if rule.wording == _ADDRESS_RULE["wording"] else value
 
 
 def _check_secret(source: str, text: str) -> str:
     """Check a secret. Mistakes are reported without showing it."""
-    name = source.removeprefix(PREFIX).removeprefix("--").replace("-", "_").lower()
-    if len(text) > MAX_SECRET:
-        raise SettingsError(f"{source} is longer than {MAX_SECRET:,} characters")
+    name = source.removeprefix(ENV_PREFIX).removeprefix("--").replace("-", "_").lower()
+    if len(text) > MAX_SECRET_CHARS:
+        raise SettingsError(f"{source} is longer than {MAX_SECRET_CHARS:,} characters")
     if name == "private_key":
         text = text.replace("\\n", "\n")
         if not _PEM.fullmatch(text):
             raise SettingsError(f"{source} is not a private key in PEM format: use the file from GitHub unchanged")
     elif name == "database_url" and not _is_database(text):
         raise SettingsError(f"{source} must be like postgresql://user:password@host/database")
-    elif len(text) < LEAST.get(name, 0):
-        raise SettingsError(f"{source} is shorter than {LEAST[name]} characters: generate a longer random one")
+    elif len(text) < MIN_SECRET_CHARS.get(name, 0):
+        raise SettingsError(
+            f"{source} is shorter than {MIN_SECRET_CHARS[name]} characters: generate a longer random one"
+        )
     return text
 
 
@@ -259,7 +267,9 @@ def _check_address(source: str, address: str) -> str:
     """Require https, except for local addresses, as tokens are sent there."""
     try:
         parts = urlsplit(address)
-        is_valid = bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL) and parts.port != 0
+        is_valid = (
+            bool(parts.hostname) and (parts.scheme == "https" or parts.hostname in LOCAL_HOSTS) and parts.port != 0
+        )
     except ValueError:
         is_valid = False
     if not is_valid:
@@ -288,7 +298,7 @@ def _misspelt_variables(environ: Mapping[str, str]) -> list[str]:
     faults = []
     for name in sorted(environ):
         near = difflib.get_close_matches(name, known, 1, 0.9)
-        if name.startswith(PREFIX) and name not in known and near:
+        if name.startswith(ENV_PREFIX) and name not in known and near:
             faults.append(f"{name} is not known: did you mean {near[0]}?")
     return faults
 
@@ -302,7 +312,7 @@ def _explain(name: str) -> str:
 # If no password is set for the status page, the first start makes one and keeps it in a file in the data folder.
 
 
-BYTES = 24
+PASSWORD_BYTES = 24
 """Random bytes in a generated password."""
 
 REMEDY = "remove it; the next start generates a new one"
@@ -325,14 +335,14 @@ def stored_password(folder: Path) -> str:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UserError(f"{file} is not a regular file: {REMEDY}")
-        return _check_password(file, os.read(descriptor, MAX_SECRET + 1))
+        return _check_password(file, os.read(descriptor, MAX_SECRET_CHARS + 1))
     finally:
         os.close(descriptor)
 
 
 def new_password(folder: Path) -> str:
     """Make and store a new password, readable only by this account. Raises WorldError."""
-    file, password = password_file(folder), secrets.token_urlsafe(BYTES)
+    file, password = password_file(folder), secrets.token_urlsafe(PASSWORD_BYTES)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -353,8 +363,8 @@ def _check_password(file: Path, content: bytes) -> str:
         text = content.decode("utf-8").strip()
     except ValueError:
         raise UserError(f"{file} is not UTF-8 text: {REMEDY}") from None
-    if len(content) > MAX_SECRET:
-        raise UserError(f"{file} is longer than {MAX_SECRET:,} characters: {REMEDY}")
-    if len(text) < LEAST["status_password"]:
-        raise UserError(f"{file} holds fewer than {LEAST['status_password']} characters: {REMEDY}")
+    if len(content) > MAX_SECRET_CHARS:
+        raise UserError(f"{file} is longer than {MAX_SECRET_CHARS:,} characters: {REMEDY}")
+    if len(text) < MIN_SECRET_CHARS["status_password"]:
+        raise UserError(f"{file} holds fewer than {MIN_SECRET_CHARS['status_password']} characters: {REMEDY}")
     return text

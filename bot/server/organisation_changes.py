@@ -1,7 +1,7 @@
 """The outbox of the organisation's index: what has to be read again from which memory branch.
 
 A row is written in the transaction that ends a run, and deleted once the index has its threads. It holds numbers only.
-The index is switched on while the heartbeat `PLACE` exists, which all processes see.
+The index is switched on while the heartbeat `INDEX_HEARTBEAT` exists, which all processes see.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from bot.server.model import (
 from bot.server.queue import WorkQueue, add_work
 from bot.server.scope import RepositoryScope
 
-PLACE = "organisation"
+INDEX_HEARTBEAT = "organisation"
 """The heartbeat that shows that there is an index, and where."""
 
-NEXT_REPAIR = "organisation-repair:"
+REPAIR_PREFIX = "organisation-repair:"
 """Prefix of the heartbeats whose time is the earliest at which an installation's damaged index may be replaced."""
 
-REPAIR_EVERY, REPAIR_AGAIN = 6 * HOUR, 10 * MINUTE
-"""Milliseconds until it may be replaced again, and until a failed replacement is retried."""
+REPAIR_INTERVAL, REPAIR_RETRY_DELAY = 6 * HOUR, 10 * MINUTE
+"""Milliseconds until an index may be replaced again, and until a failed replacement is retried."""
 
-NEXT_PURGE = "organisation-purge:"
+PURGE_PREFIX = "organisation-purge:"
 """Prefix of the heartbeats whose time is when the files of an index are rewritten without forgotten threads."""
 
-PURGE_AFTER = 11 * MINUTE
-"""Milliseconds until then: longer than any search still reads replaced files."""
+PURGE_DELAY = 11 * MINUTE
+"""Milliseconds until a purge: longer than any search reads replaced files."""
 
-LONGEST_PURGE = 6 * HOUR
+MAX_PURGE_DELAY = 6 * HOUR
 """Most milliseconds between two purges; the pause doubles after one that failed or did not count."""
 
-PURGES = 2
+PURGE_COUNT = 2
 """The second purge removes the files that the first one replaced."""
 
-MOST_CHANGED = 500
+MAX_ROW_THREADS = 500
 """Most threads in one row; more are split over several rows."""
 
-AT_ONCE = 20
-"""Most rows of one repository that are taken together."""
+MAX_ROWS = 20
+"""Most rows of one repository that are processed together."""
 
-FIRST_PAUSE, LONGEST_PAUSE = MINUTE // 2, 15 * MINUTE
+FIRST_PAUSE, MAX_PAUSE = MINUTE // 2, 15 * MINUTE
 """Milliseconds until a row is retried; the pause doubles each time."""
 
-SLACK = MINUTE // 12
-"""The clocks of two processes differ by less."""
+MAX_CLOCK_SKEW = MINUTE // 12
+"""Milliseconds; the clocks of two processes differ by less."""
 
 _KEY = re.compile(r"organisation-([1-9][0-9]{0,17})")
 _INSERT = (
@@ -110,7 +110,7 @@ def note_run(
         report.changed,
     )
     is_whole = (
-        len(changed) > MOST_CHANGED
+        len(changed) > MAX_ROW_THREADS
         or not (stored and stored["indexed"])
         or _has_unfinished_run(transaction, work, last_run)
     )
@@ -126,7 +126,7 @@ def note_run(
         return
     if is_whole:  # the run that reads the end of the history will note it
         _mark_indexed(transaction, [key], is_indexed=False)
-    if 0 < len(changed) <= MOST_CHANGED:
+    if 0 < len(changed) <= MAX_ROW_THREADS:
         _insert_and_queue(transaction, [(key, sorted(changed))], now)
 
 
@@ -169,7 +169,7 @@ class OrganisationChanges:
                     installation=installation,
                     now=now,
                     repository=first["repository"],
-                    most=AT_ONCE,
+                    most=MAX_ROWS,
                 )
             transaction.change_each(
                 "update organisation_changes set attempts = :attempts, next_at = :next_at where seq = :seq",
@@ -187,7 +187,7 @@ class OrganisationChanges:
 
     def divide(self, changes: Sequence[IndexChange], threads: Sequence[int]) -> None:
         """Replace rows of one repository with rows that list all its threads, each done in seconds."""
-        parts = [threads[start : start + MOST_CHANGED] for start in range(0, len(threads), MOST_CHANGED)]
+        parts = [threads[start : start + MAX_ROW_THREADS] for start in range(0, len(threads), MAX_ROW_THREADS)]
         with self._database.transaction() as transaction:
             _delete(transaction, changes)
             _insert(transaction, [(changes[0].repository, part) for part in parts], self._now())
@@ -200,7 +200,9 @@ class OrganisationChanges:
             " set said_at = excluded.said_at where heartbeats.said_at <= :now"
         )
         with self._database.transaction() as transaction:
-            return bool(transaction.change(sql, name=f"{NEXT_REPAIR}{installation}", next=now + REPAIR_AGAIN, now=now))
+            return bool(
+                transaction.change(sql, name=f"{REPAIR_PREFIX}{installation}", next=now + REPAIR_RETRY_DELAY, now=now)
+            )
 
     def note_repaired(self, installation: int) -> None:
         """Note all memories of an installation in place of earlier notes, as its index is new and empty."""
@@ -208,8 +210,8 @@ class OrganisationChanges:
         with self._database.transaction() as transaction:
             transaction.change(
                 "update heartbeats set said_at = :next where name = :name",
-                name=f"{NEXT_REPAIR}{installation}",
-                next=now + REPAIR_EVERY,
+                name=f"{REPAIR_PREFIX}{installation}",
+                next=now + REPAIR_INTERVAL,
             )
             sql = "delete from organisation_changes where installation = :installation"
             transaction.change(sql, installation=installation)
@@ -226,11 +228,11 @@ class OrganisationChanges:
         """Whether files that hold forgotten threads may be rewritten or removed."""
         sql = "select 1 from heartbeats where name = :name and said_at <= :now"
         with self._database.transaction() as transaction:
-            return transaction.row(sql, name=f"{NEXT_PURGE}{installation}", now=self._now()) is not None
+            return transaction.row(sql, name=f"{PURGE_PREFIX}{installation}", now=self._now()) is not None
 
     def note_purged(self, installation: int, *, failed: bool = False) -> None:
         """Note a purge, or a failed one. It counts if the index has everything that was noted."""
-        name = f"{NEXT_PURGE}{installation}"
+        name = f"{PURGE_PREFIX}{installation}"
         any_change = "select 1 from organisation_changes where installation = :installation limit 1"
         with self._database.transaction() as transaction:
             # An update locks the row: otherwise this would overwrite what a run notes meanwhile.
@@ -238,7 +240,7 @@ class OrganisationChanges:
             note = json.loads(row["note"]) if row else {"left": 0}
             counts = not failed and transaction.row(any_change, installation=installation) is None
             left = note["left"] - counts
-            pause = PURGE_AFTER if counts else min(2 * note.get("pause", PURGE_AFTER), LONGEST_PURGE)
+            pause = PURGE_DELAY if counts else min(2 * note.get("pause", PURGE_DELAY), MAX_PURGE_DELAY)
             sql = "update heartbeats set said_at = :then, note = :note where name = :name"
             then, new_note = self._now() + pause, to_json({"left": left, "pause": pause})
             transaction.change(sql, name=name, then=then, note=new_note)
@@ -276,7 +278,7 @@ class OrganisationChanges:
         with self._database.transaction() as transaction:
             if not self._queue.lock(transaction, lease):
                 return
-            row = transaction.row(sql, installation=installation, purge=f"{NEXT_PURGE}{installation}")
+            row = transaction.row(sql, installation=installation, purge=f"{PURGE_PREFIX}{installation}")
             due = 0 if row is None or row["due"] is None else max(row["due"], self._now() + pause)
             self._queue.finish(transaction, lease, due, Priority.CATCH_UP)
 
@@ -290,12 +292,12 @@ class OrganisationChanges:
 
         note = to_json({"place": hashlib.sha256(f"{DOCUMENT_VERSION} {place}".encode()).hexdigest()[:16]})
         with self._database.transaction() as transaction:
-            heartbeat = transaction.row("select note from heartbeats where name = :name", name=PLACE)
+            heartbeat = transaction.row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
             if is_new := heartbeat is None or heartbeat["note"] != note:
                 _clear(transaction)
                 transaction.change(
                     "insert into heartbeats (name, said_at, note) values (:name, :now, :note)",
-                    name=PLACE,
+                    name=INDEX_HEARTBEAT,
                     now=self._now(),
                     note=note,
                 )
@@ -334,7 +336,9 @@ def _note_forgotten(transaction: Transaction, installation: int, now: Instant) -
         " on conflict (name) do update set note = excluded.note, said_at = case"
         " when heartbeats.said_at < excluded.said_at then heartbeats.said_at else excluded.said_at end"
     )
-    transaction.change(sql, name=f"{NEXT_PURGE}{installation}", due=now + PURGE_AFTER, note=to_json({"left": PURGES}))
+    transaction.change(
+        sql, name=f"{PURGE_PREFIX}{installation}", due=now + PURGE_DELAY, note=to_json({"left": PURGE_COUNT})
+    )
 
 
 def _indexed_repositories(transaction: Transaction, installation: int) -> list[RepositoryKey]:
@@ -343,12 +347,12 @@ def _indexed_repositories(transaction: Transaction, installation: int) -> list[R
 
 
 def _is_on(transaction: Transaction) -> bool:
-    return transaction.row("select 1 from heartbeats where name = :name", name=PLACE) is not None
+    return transaction.row("select 1 from heartbeats where name = :name", name=INDEX_HEARTBEAT) is not None
 
 
 def _has_unfinished_run(transaction: Transaction, work: PendingWork, last_run: Instant) -> bool:
     sql = "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
-    since = max(last_run - SLACK, work.began_at - 30 * DAY)
+    since = max(last_run - MAX_CLOCK_SKEW, work.began_at - 30 * DAY)
     return transaction.row(sql, repository=work.repository.text, since=since, id=work.id) is not None
 
 
@@ -396,7 +400,7 @@ def _delete(transaction: Transaction, changes: Iterable[IndexChange]) -> None:
 def _clear(transaction: Transaction) -> None:
     transaction.change("delete from organisation_changes")
     transaction.change("update repositories set indexed = 0 where indexed = 1")
-    transaction.change("delete from heartbeats where name = :name", name=PLACE)
+    transaction.change("delete from heartbeats where name = :name", name=INDEX_HEARTBEAT)
 
 
 def _parse_change(row: Row) -> IndexChange:
@@ -409,4 +413,4 @@ def _parse_repository(row: Row) -> RepositoryKey:
 
 
 def _retry_pause(attempts: int) -> int:
-    return int(min(LONGEST_PAUSE, FIRST_PAUSE << min(attempts, 10)))
+    return int(min(MAX_PAUSE, FIRST_PAUSE << min(attempts, 10)))

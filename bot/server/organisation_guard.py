@@ -19,19 +19,19 @@ from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.log import catch_error
 from bot.server.model import Counters
 
-REST = 30.0
+COOLDOWN_SECONDS = 30.0
 """Seconds after a failure during which the index is not used, so that nobody waits for it."""
 
 REPAIR_AFTER = 300.0
 """Seconds of failures, other than timeouts, after which the index counts as damaged."""
 
-DOWN = 120.0
+DOWN_SECONDS = 120.0
 """Seconds after its last failure during which the index counts as down, unless it has answered since."""
 
 INDEX_UP = "index_up"
 """The field in a worker's heartbeats, 1 or 0."""
 
-SEARCHES = "precedent_organisation_searches_total"
+SEARCHES_METRIC = "precedent_organisation_searches_total"
 """Labels: the result: found, nothing, failed, or resting."""
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class OrganisationGuard:
     def is_up(self) -> bool:
         """Whether every index that failed lately has answered since."""
         with self._lock:
-            return all(self._clock() - each.last > DOWN for each in self._troubles.values())
+            return all(self._clock() - each.last > DOWN_SECONDS for each in self._troubles.values())
 
     def is_damaged(self, installation: int) -> bool:
         """Whether the index has failed for so long that it may need a rebuild."""
@@ -117,7 +117,7 @@ class OrganisationGuard:
     def count_search(self, result: str) -> None:
         """Count a search. Without the database it is not counted."""
         with suppress(WorldError):
-            self._count({(SEARCHES, (result,)): 1})
+            self._count({(SEARCHES_METRIC, (result,)): 1})
 
     def _open_index(self, installation: int) -> Candidates:
         with self._lock:
@@ -141,7 +141,9 @@ class OrganisationGuard:
             is_first = not self._troubles
             before = self._troubles.get((installation, use))
             since = before.since if before and before.since is not None else now
-            self._troubles[installation, use] = _FailureStreak(now + REST, now, since if may_repair else None)
+            self._troubles[installation, use] = _FailureStreak(
+                now + COOLDOWN_SECONDS, now, since if may_repair else None
+            )
             self._indexes.pop(installation, None)  # opened again next time
         if is_first:
             log.warning("answers continue without other repositories; the index will be tried again soon: %s", line)

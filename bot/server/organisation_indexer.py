@@ -21,20 +21,20 @@ from bot.recall.candidates import OrganisationUnavailable
 from bot.server.changed_threads import thread_numbers
 from bot.server.log import catch_error, run_guarded
 from bot.server.model import Lease, RepositoryKey
-from bot.server.organisation_changes import MOST_CHANGED, IndexChange, OrganisationChanges
-from bot.server.organisation_guard import REST, GuardedCandidates
+from bot.server.organisation_changes import MAX_ROW_THREADS, IndexChange, OrganisationChanges
+from bot.server.organisation_guard import COOLDOWN_SECONDS, GuardedCandidates
 from bot.server.reconcile import repository_site
 from bot.server.run_log import RunLog
 from bot.server.worker import RunDependencies
 from bot.settings.yaml_file import CONFIG_PATH
 
-PART = 30.0
+WORK_SECONDS = 30.0
 """Seconds of work after which the lease is given back: other installations wait too."""
 
-TROUBLE = 15.0
+RETRY_SECONDS = 15.0
 """Seconds until a retry, after rows could not be read or deleted."""
 
-WITHOUT = 60.0
+HANDOVER_SECONDS = 60.0
 """Seconds until another worker may take over, if this one has no index because its options differ."""
 
 COMPACT_AFTER = 20
@@ -46,12 +46,12 @@ log = logging.getLogger(__name__)
 def index_changes(installation: int, lease: Lease, run: RunDependencies) -> None:
     """Work on the changes of an installation whose key is leased. Never raises."""
     if run.organisation is None:
-        run_guarded(lambda: run.inbox.give_back(lease, WITHOUT))
+        run_guarded(lambda: run.inbox.give_back(lease, HANDOVER_SECONDS))
         return
     line = run_guarded(lambda: OrganisationIndexer(installation, run).work(lease))
     if line:
         log.error("changes could not be applied to the organisation's index: %s", line, extra={"key": lease.key})
-        if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+        if line := run_guarded(lambda: run.inbox.give_back(lease, RETRY_SECONDS)):
             log.error("their lease could not be released; it will expire: %s", line, extra={"key": lease.key})
 
 
@@ -71,7 +71,7 @@ class OrganisationIndexer:
 
     def work(self, lease: Lease) -> None:
         """Take changes until none is due or the time is over. Raises WorldError without the database."""
-        until, pause = time.monotonic() + PART, 0.0
+        until, pause = time.monotonic() + WORK_SECONDS, 0.0
         self._repair()
         while time.monotonic() < until and not self._run.stop.is_set():
             changes = self._changes.take(self._installation)
@@ -79,7 +79,7 @@ class OrganisationIndexer:
                 break
             error = catch_error(lambda changes=changes: self._apply(changes))  # type: ignore[misc]
             if isinstance(error, OrganisationUnavailable):  # the guard reports it
-                pause = REST
+                pause = COOLDOWN_SECONDS
                 break
             if error:
                 log.warning(
@@ -98,7 +98,7 @@ class OrganisationIndexer:
         failed = catch_error(lambda: self._index.compact(purges=is_purge)) is not None
         if is_purge:
             self._changes.note_purged(self._installation, failed=failed)
-        return REST if failed else 0.0
+        return COOLDOWN_SECONDS if failed else 0.0
 
     def _repair(self) -> None:
         """Replace a damaged or missing index with an empty one; its content is read again, part by part."""
@@ -132,8 +132,8 @@ class OrganisationIndexer:
                 return
             ids = sorted({number for each in changes for number in each.threads or ()})
             gone: list[ThreadId] = []
-            for start in range(0, len(ids), MOST_CHANGED):
-                threads = list(changed_threads(ids[start : start + MOST_CHANGED], memory, source))
+            for start in range(0, len(ids), MAX_ROW_THREADS):
+                threads = list(changed_threads(ids[start : start + MAX_ROW_THREADS], memory, source))
                 gone_ids = [each.id for each in threads if each.is_gone]
                 stored = memory.state.records(gone_ids)  # a hidden thread is not forgotten
                 if any(not isinstance(stored.get(each), Thread) for each in gone_ids):  # more than unvouched for

@@ -19,12 +19,13 @@ from bot.server.log import run_guarded
 from bot.server.model import Lease, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_indexer import open_memory
-from bot.server.worker import RENEWAL, RunDependencies
+from bot.server.worker import RENEWAL_INTERVAL, RunDependencies
 
-WAIT = 1.0
+ACQUIRE_INTERVAL = 1.0
 """Seconds between two tries to get the lease; a worker gives it back within a minute."""
 
-PATIENCE = 300.0
+ACQUIRE_TIMEOUT = 300.0
+"""Seconds after which the rebuild gives up waiting for the lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +100,13 @@ def _read_memory(key: RepositoryKey, run: RunDependencies) -> Iterator[Organisat
 def _hold_lease(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, threading.Event]]:
     """Hold the lease of an installation's changes within the block; the event is set when it may be lost."""
     queue, lost, ended = run.inbox.queue, threading.Event(), threading.Event()
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + ACQUIRE_TIMEOUT
     while (lease := queue.claim_key(run.inbox.worker, queue_key(installation))) is None:
-        if time.monotonic() > until or run.stop.wait(WAIT):
+        if time.monotonic() > until or run.stop.wait(ACQUIRE_INTERVAL):
             raise WorldError("a worker still holds this index: check that the workers are healthy")
 
     def renew() -> None:
-        while not ended.wait(RENEWAL):
+        while not ended.wait(RENEWAL_INTERVAL):
             if run_guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
                 lost.set()
 

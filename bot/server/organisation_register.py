@@ -13,33 +13,37 @@ from typing import Literal
 from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
 from bot.domain.thread import ThreadId
-from bot.github.events import ORGANISATION, Event
+from bot.github.events import ORGANISATION_EVENT, Event
 from bot.organisation.scope import OrganisationRepository
 from bot.server.database import Row, Transaction, Value
 from bot.server.inbox import Inbox
 from bot.server.installations import installations_in, parse_repository
 from bot.server.model import Arrival, Priority, RepositoryKey
 
-OURS = "0"
+INTERNAL_APP_ID = "0"
 """Stands for the App in the ids of these deliveries: no App of GitHub's has this number."""
 
-_SHOWN = (
+_SELECT_SHOWN = (
     "select s.repository, s.thread from organisation_shown s join repositories r on r.key = s.repository"
     " where r.state <> 'gone' and "
 )
-_ABOUT = _SHOWN + "(s.repository = :key or (s.repository like :installation and s.other_repository = :number))"
-_OF_THREADS = _SHOWN + "s.repository like :installation and s.other_repository = :number and s.other_thread in :threads"
-_OF_INSTALLATION = _SHOWN + "s.repository like :installation"
-_STORED = (
+_SHOWN_OF_REPOSITORY = (
+    _SELECT_SHOWN + "(s.repository = :key or (s.repository like :installation and s.other_repository = :number))"
+)
+_SHOWN_OF_THREADS = (
+    _SELECT_SHOWN + "s.repository like :installation and s.other_repository = :number and s.other_thread in :threads"
+)
+_SHOWN_OF_INSTALLATION = _SELECT_SHOWN + "s.repository like :installation"
+_SELECT_STORED = (
     "select repository, thread, other_repository as other, other_thread as name from organisation_shown"
     " where repository = :repository and thread = :thread"
 )
-_DROP = (
+_DELETE_SHOWN = (
     "delete from organisation_shown"
     " where repository like :installation and other_repository = :number and other_thread = :thread"
 )
 
-MANY = 500
+BATCH_SIZE = 500
 """Most threads in one statement."""
 
 
@@ -63,7 +67,7 @@ class OrganisationRegister:
             installations.store_installation(installation, account, state)
             if state == "active" and before != "active":
                 self._requeue_comments(
-                    transaction, transaction.rows(_OF_INSTALLATION, installation=f"{installation}-%")
+                    transaction, transaction.rows(_SHOWN_OF_INSTALLATION, installation=f"{installation}-%")
                 )
 
     def store_repository(
@@ -131,10 +135,12 @@ class OrganisationRegister:
         names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
         with self._inbox.database.transaction() as transaction:
             rows = list[Row]()
-            for start in range(0, len(names), MANY):
-                rows += transaction.rows(_OF_THREADS, **_parameters_of(repository), threads=names[start : start + MANY])
+            for start in range(0, len(names), BATCH_SIZE):
+                rows += transaction.rows(
+                    _SHOWN_OF_THREADS, **_parameters_of(repository), threads=names[start : start + BATCH_SIZE]
+                )
             self._requeue_comments(transaction, rows, Priority.CHANGE)
-            transaction.change_each(_DROP, [{**_parameters_of(repository), "thread": name} for name in dropped])
+            transaction.change_each(_DELETE_SHOWN, [{**_parameters_of(repository), "thread": name} for name in dropped])
 
     def add_shown(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
         """Store that a comment may show these. It comes before their check, or changes meanwhile would be missed."""
@@ -150,7 +156,7 @@ class OrganisationRegister:
     ) -> list[OrganisationKey]:
         """Return those keys that the comment is known to show, without those gone since."""
         with self._inbox.database.transaction() as transaction:
-            stored = transaction.rows(_STORED, repository=repository.text, thread=str(number))
+            stored = transaction.rows(_SELECT_STORED, repository=repository.text, thread=str(number))
         return [key for key in keys if _shown_row(repository, number, key) in stored]
 
     def retain_shown(self, repository: RepositoryKey, number: int, keys: Collection[OrganisationKey]) -> None:
@@ -161,7 +167,7 @@ class OrganisationRegister:
         )
         kept = [_shown_row(repository, number, key) for key in keys]
         with self._inbox.database.transaction() as transaction:
-            stored = transaction.rows(_STORED, repository=repository.text, thread=str(number))
+            stored = transaction.rows(_SELECT_STORED, repository=repository.text, thread=str(number))
             transaction.change_each(sql, [row for row in stored if row not in kept])
 
     def repositories(self, installation: int) -> list[OrganisationRepository]:
@@ -193,11 +199,11 @@ class OrganisationRegister:
         now, cause = self._inbox.now(), uuid.uuid4().hex[:12]
         arrivals: dict[str, Arrival] = {}
         for key, thread in sorted({(row["repository"], row["thread"]) for row in rows}):
-            name = f"{OURS}:{ORGANISATION}-{key}-{thread}-{cause}"
-            event = Event(ORGANISATION, number=int(thread))
+            name = f"{INTERNAL_APP_ID}:{ORGANISATION_EVENT}-{key}-{thread}-{cause}"
+            event = Event(ORGANISATION_EVENT, number=int(thread))
             arrivals[name] = Arrival(name, RepositoryKey.of(key), event, received_at=now, priority=priority)
-        for start in range(0, len(arrivals), MANY):
-            self._inbox.put_within(transaction, dict(list(arrivals.items())[start : start + MANY]))
+        for start in range(0, len(arrivals), BATCH_SIZE):
+            self._inbox.put_within(transaction, dict(list(arrivals.items())[start : start + BATCH_SIZE]))
 
 
 def _shown_row(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:
@@ -216,7 +222,7 @@ def _find_row(transaction: Transaction, repository: RepositoryKey) -> Row | None
 
 def _related_comments(transaction: Transaction, repository: RepositoryKey) -> list[Row]:
     """The comments in a repository that show others, and those of others that show it."""
-    return transaction.rows(_ABOUT, key=repository.text, **_parameters_of(repository))
+    return transaction.rows(_SHOWN_OF_REPOSITORY, key=repository.text, **_parameters_of(repository))
 
 
 def _parameters_of(repository: RepositoryKey) -> dict[str, str | int]:

@@ -15,10 +15,10 @@ from bot.recall.candidates import OrganisationUnavailable
 from bot.server.installations import TokenCache
 from bot.server.model import Grant, Instant, RepositoryKey
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.scope import EVERYTHING, RepositoryScope
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 from bot.settings.schema import Settings
 
-MOST_CHECKED = 3
+MAX_CHECKED = 3
 """Most threads of other repositories read for one answer; with this repository's visibility, four requests."""
 
 
@@ -49,7 +49,7 @@ class CheckedSearch:
     now: Instant
     rank: Ranking
     read: ForeignReader
-    included: RepositoryScope = EVERYTHING
+    included: RepositoryScope = ALL_REPOSITORIES
 
     def find(
         self, thread: Thread, context: Context, kept: Collection[OrganisationKey] = ()
@@ -90,7 +90,7 @@ class CheckedSearch:
         by_key = {candidate.key: candidate for candidate in ranked if candidate.key.repository in scope}
         kept_matches = [by_key.get(key) or _placeholder(key, others[key.repository], thread) for key in kept]
         new_matches = [candidate for candidate in by_key.values() if candidate.key not in kept]
-        return tuple([*kept_matches, *new_matches][:MOST_CHECKED])
+        return tuple([*kept_matches, *new_matches][:MAX_CHECKED])
 
     def _repositories(self) -> list[OrganisationRepository]:
         repositories = self.register.repositories(self.repository.installation)

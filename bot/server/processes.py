@@ -31,12 +31,12 @@ from bot.recall.other_repositories import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
-from bot.server.health import APP, refresh_app_info
+from bot.server.health import APP_HEARTBEAT, refresh_app_info
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import run_guarded, write_logs
 from bot.server.options import (
-    WORKER_NAME,
+    WORKER_NAME_KEY,
     ServerOptions,
     new_password,
     password_file,
@@ -54,13 +54,13 @@ from bot.server.webhook import WebhookRules
 from bot.server.worker import Run, RunDependencies, Task, Worker, WorkerExit
 from bot.server.writer import GroupCommitWriter
 
-LOOK = 0.1
+CHECK_INTERVAL = 0.1
 """Seconds between two checks of the children."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
+FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0
 """Seconds before a restart. Interrupted work has to continue within a minute, whatever the cause."""
 
-HEALTHY = 30.0
+HEALTHY_UPTIME = 30.0
 """Seconds after which a child counts as healthy: its successor starts after the first, short pause."""
 
 Child = subprocess.Popen[bytes]
@@ -77,7 +77,7 @@ def spawn(options: ServerOptions, name: str, module: str = "bot") -> Child:
     child = subprocess.Popen(command, stdin=subprocess.PIPE)
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin:  # the end of the child is noticed later
-        child.stdin.write(json.dumps({WORKER_NAME: name, **worker_environment(options)}).encode())
+        child.stdin.write(json.dumps({WORKER_NAME_KEY: name, **worker_environment(options)}).encode())
     return child
 
 
@@ -144,13 +144,13 @@ class Children:
         while not self._stopping.is_set():
             for slot in self._slots:
                 self._supervise(slot, time.monotonic())
-            self._stopping.wait(LOOK)
+            self._stopping.wait(CHECK_INTERVAL)
 
     def _supervise(self, slot: _WorkerSlot, now: float) -> None:
         """Note the end of a slot's process, and start a new one once the pause is over."""
         if slot.child is not None and (code := slot.child.poll()) is not None:
             uptime = now - slot.began
-            slot.pause = FIRST_PAUSE if uptime >= HEALTHY else min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+            slot.pause = FIRST_PAUSE if uptime >= HEALTHY_UPTIME else min(MAX_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
             slot.next_at, slot.child = now + slot.pause, None
             details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
             log.warning("a worker ended; another one will be started", extra=details)
@@ -161,7 +161,7 @@ class Children:
                 slot.name = own_name()
                 slot.child, slot.began = self._start(slot.name), now
             except OSError as error:
-                slot.pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+                slot.pause = min(MAX_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
                 slot.next_at = now + slot.pause
                 log.warning("a worker cannot be started: %s", error.strerror)
 
@@ -172,10 +172,10 @@ NICENESS = 10
 STORE_SECONDS = 3.0
 """Seconds to store waiting deliveries after the last request was answered."""
 
-EXPORTER, EXPORTER_SECONDS = "exporter", 15.0
-"""The role of the one web process per database that exports the metrics of all, and its seconds."""
+EXPORTER_ROLE, EXPORTER_SECONDS = "exporter", 15.0
+"""The role of the one web process per database that exports everybody's metrics, and the seconds it keeps the role."""
 
-RESYNC, RESYNC_DELAY = "resync", 90_000
+RESYNC_TASK, RESYNC_DELAY = "resync", 90_000
 """The task that looks for missed changes, and milliseconds after a start until it does."""
 
 KILL_AFTER = 9.2
@@ -224,7 +224,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
     with open_inbox(options, own_name(), hurry=True) as inbox:
 
         def is_leader() -> bool:
-            return inbox.try_lead(EXPORTER, EXPORTER_SECONDS)
+            return inbox.try_lead(EXPORTER_ROLE, EXPORTER_SECONDS)
 
         def closing_reason() -> str:
             is_leader()
@@ -240,7 +240,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
 
         SecretFiles(options, os.environ, use_secrets).watch()
         children = Children(lambda name: start(door.options, name), options.workers, inbox.queue.release)
-        inbox.queue.hasten(RESYNC, inbox.now() + RESYNC_DELAY)
+        inbox.queue.hasten(RESYNC_TASK, inbox.now() + RESYNC_DELAY)
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
@@ -301,7 +301,7 @@ def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive:
         dependencies = run_dependencies(options, inbox, app, login, stop)
         clock, guard = dependencies.now, dependencies.organisation
         resync = Resync(app, inbox, options, dependencies.tokens, dependencies.clones.forget)
-        tasks = {RESYNC: Task(lambda: resync.run(clock()), options.sweep_minutes)}
+        tasks = {RESYNC_TASK: Task(lambda: resync.run(clock()), options.sweep_minutes)}
         worker = Worker(
             inbox,
             lambda lease: run(lease, dependencies),
@@ -370,7 +370,7 @@ def _fetch_login(options: ServerOptions, inbox: Inbox) -> str:
         raise
     except ForgeError as error:
         log.warning("could not ask GitHub about the App: %s", error)
-        slug = inbox.heartbeats().get(APP, (0, {}))[1].get("slug")
+        slug = inbox.heartbeats().get(APP_HEARTBEAT, (0, {}))[1].get("slug")
         return f"{slug}[bot]" if slug else ""
 
 

@@ -18,21 +18,21 @@ from bot.errors import WorldError
 from bot.server.database import Database, NotificationsUnavailable, Row, Transaction
 from bot.server.model import Instant, Lease, Priority
 
-LEASE = 30_000
-"""Milliseconds after which the work of a worker that vanished is taken over. A worker renews its leases meanwhile."""
+LEASE_DURATION = 30_000
+"""Milliseconds until the work of a vanished worker is taken over. A running worker renews its leases in time."""
 
 OLDEST_EVERY = 8
 """One claim in this many takes the key that has waited longest, whatever its priority, so nothing starves."""
 
-PROMOTED = 500
+MAX_PROMOTED = 500
 """Most keys that become ready in one transaction."""
 
-MANY_HISTORIES = 1_000
+MAX_HISTORIES = 1_000
 """Default limit of histories read at once: more than there are workers."""
 
 CHANNEL = "precedent_queue"
 
-READS, CUT_OFF = 1, 2
+HISTORY_PENDING, HISTORY_INTERRUPTED = 1, 2
 """In the column ``history``, else 0: the next run reads a history, or continues one whose worker vanished."""
 
 log = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
 """
-_SHORT = "select key from queue where ready = 1 and history = 0 order by {order} limit 1{skip}"
-_EITHER = """
+_SELECT_SHORT = "select key from queue where ready = 1 and history = 0 order by {order} limit 1{skip}"
+_SELECT_ANY = """
 select key from
  (select * from
    (select key, priority, since from queue where ready = 1 and history = 0 order by {order} limit 1{skip}) as short
@@ -84,7 +84,7 @@ select key from
      order by {order} limit 1{skip}) as history) as either order by {order} limit 1
 """
 
-_COUNTING = 0x50726563_68697374
+_HISTORY_LOCK = 0x50726563_68697374
 """The number of the lock in PostgreSQL under which leased histories are counted and one more is leased."""
 
 
@@ -97,7 +97,7 @@ class WorkQueue:
     and each of them that vanished as well would hold the place for another lease.
     """
 
-    def __init__(self, database: Database, now: Callable[[], Instant], histories: int = MANY_HISTORIES) -> None:
+    def __init__(self, database: Database, now: Callable[[], Instant], histories: int = MAX_HISTORIES) -> None:
         self.database = database
         self.now = now
         self.histories = histories
@@ -147,14 +147,14 @@ class WorkQueue:
         with self.database.transaction() as transaction:
             ready = self._find_ready(transaction, now)
             if ready["due"]:
-                transaction.change(self._promote, now=now, many=PROMOTED)
+                transaction.change(self._promote, now=now, many=MAX_PROMOTED)
                 ready = self._find_ready(transaction, now)
-            history = CUT_OFF if ready["cut_off"] else READS if ready["history"] else 0
+            history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else 0
             if ready["leased"] >= self.histories:
                 history = 0
             if not (ready["short"] or history):
                 return None
-            row = self._claim_first(transaction, owner, now + LEASE, history)
+            row = self._claim_first(transaction, owner, now + LEASE_DURATION, history)
         if row is None:
             return None
         return Lease(row["key"], row["lease"], Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
@@ -170,9 +170,9 @@ class WorkQueue:
         if history:
             values |= {"most": self.histories, "history": history}
             if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
-                transaction.rows("select pg_advisory_xact_lock(:number)", number=_COUNTING)
+                transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
         order = "since" if self._takes_oldest() else "priority, since"
-        first = (_EITHER if history else _SHORT).format(order=order, skip=self._skip)
+        first = (_SELECT_ANY if history else _SELECT_SHORT).format(order=order, skip=self._skip)
         return transaction.row(_CLAIM.format(first=first), **values)
 
     def _takes_oldest(self) -> bool:
@@ -185,7 +185,7 @@ class WorkQueue:
         now, priority, lease = self.now(), int(Priority.CATCH_UP), uuid.uuid4().hex
         with self.database.transaction() as transaction:
             row = transaction.row(
-                _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE, now=now
+                _CLAIM_KEY, key=key, priority=priority, owner=owner, lease=lease, until=now + LEASE_DURATION, now=now
             )
         return Lease(key, lease, Priority(row["priority"]), row["since"]) if row else None
 
@@ -195,7 +195,7 @@ class WorkQueue:
             return frozenset()
         sql = "update queue set due = :until where owner = :owner and owner <> '' and lease in :leases returning lease"
         with self.database.transaction() as transaction:
-            renewed = transaction.rows(sql, until=self.now() + LEASE, owner=owner, leases=list(leases))
+            renewed = transaction.rows(sql, until=self.now() + LEASE_DURATION, owner=owner, leases=list(leases))
         return frozenset(leases) - {row["lease"] for row in renewed}
 
     def lock(self, transaction: Transaction, lease: Lease) -> bool:
@@ -235,7 +235,7 @@ class WorkQueue:
             "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
             " owner = '', lease = '' where key = :key and lease = :lease",
             priority=int(priority),
-            history=READS if is_unread or priority == Priority.HISTORY else 0,
+            history=HISTORY_PENDING if is_unread or priority == Priority.HISTORY else 0,
             since=max(due, now),
             due=due,
             ready=int(due <= now),
@@ -265,7 +265,7 @@ def add_work(
                 "priority": int(priority),
                 "due": max(due, 0),
                 "ready": int(due <= now),
-                "history": READS if priority == Priority.HISTORY or key in unread else 0,
+                "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
             }
             for key, priority, due in rows
         ],

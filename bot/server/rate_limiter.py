@@ -83,16 +83,16 @@ class PacedStore:
         self._store.close()
 
 
-CUSTOMER = 64
-"""Prefix length of one customer's IPv6 network."""
+IPV6_HOST_BITS = 64
+"""Last bits of an IPv6 address, which one customer chooses freely: a customer has a /64 network."""
 
-NAMELESS = "local"
+LOCAL_PEER = "local"
 """The peer of a connection without an address, such as a Unix socket."""
 
 FREE_TRIES = 5
 """Wrong passwords in a row without a wait."""
 
-LONGEST = 300.0
+MAX_WAIT = 300.0
 """Longest wait in seconds; the first is one second, and each further one doubles."""
 
 FORGET_AFTER = 3_600.0
@@ -101,7 +101,7 @@ FORGET_AFTER = 3_600.0
 SHARED_TRIES, REFILL_SECONDS = 50, 10.0
 """Wrong passwords allowed to all peers together, and the seconds until one more is."""
 
-MOST = 1_000
+MAX_PEERS = 1_000
 """Most peers remembered for wrong passwords, and as many for right ones."""
 
 _T = TypeVar("_T")
@@ -117,13 +117,13 @@ def peer_of(client: tuple[str, int] | None) -> str:
     except ValueError:
         address = None
     if isinstance(address, IPv6Address) and not address.is_loopback:
-        address = address.ipv4_mapped or IPv6Address(int(address) >> CUSTOMER << CUSTOMER)
-    return str(address) if address else NAMELESS
+        address = address.ipv4_mapped or IPv6Address(int(address) >> IPV6_HOST_BITS << IPV6_HOST_BITS)
+    return str(address) if address else LOCAL_PEER
 
 
 def is_near(peer: str) -> bool:
     """Whether the peer is this machine."""
-    return peer == NAMELESS or ip_address(peer).is_loopback
+    return peer == LOCAL_PEER or ip_address(peer).is_loopback
 
 
 @dataclass(slots=True, eq=False)
@@ -259,13 +259,13 @@ class PasswordLimiter:
         attempts = self._wrong.get(peer) or _WrongPasswords()
         attempts.times, attempts.last = attempts.times + 1, now
         if attempts.times >= FREE_TRIES:
-            attempts.until = now + min(LONGEST, 2.0 ** min(attempts.times - FREE_TRIES, 20))
+            attempts.until = now + min(MAX_WAIT, 2.0 ** min(attempts.times - FREE_TRIES, 20))
         _remember(self._wrong, peer, attempts)
 
 
 def _remember(peers: OrderedDict[str, _T], peer: str, value: _T) -> None:
-    """Keep the newest last, and at most `MOST`."""
+    """Keep the newest last, and at most `MAX_PEERS`."""
     peers[peer] = value
     peers.move_to_end(peer)
-    if len(peers) > MOST:
+    if len(peers) > MAX_PEERS:
         peers.popitem(last=False)

@@ -19,9 +19,9 @@ from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachabl
 from bot.github.budget import RequestBudget
 from bot.github.client import GitHubClient
 from bot.github.errors import (
-    GOES_ON,
+    CONTINUE_REMEDY,
     HISTORY,
-    OF_HISTORY,
+    HISTORY_LIMITS,
     Gone,
     NotInstalled,
     NotPermitted,
@@ -29,7 +29,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import CALM, FOLLOW_UP, ORGANISATION, UNAWAITED
+from bot.github.events import BACKGROUND_EVENTS, CATCH_UP_EVENT, MAINTENANCE_EVENTS, ORGANISATION_EVENT
 from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import LimitedHistory
 from bot.memory.memory import Memory
@@ -37,13 +37,13 @@ from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
 from bot.pipeline.discussions import read_discussions
 from bot.pipeline.handle import handle_event
-from bot.pipeline.outbox import UNSEEN
-from bot.pipeline.plan import BUSY, FULL
+from bot.pipeline.outbox import NOT_VISIBLE
+from bot.pipeline.plan import OTHER_RUN_POSTING, RUN_LIMIT_REACHED
 from bot.pipeline.publish import CommentResult
 from bot.pipeline.rebuild import continue_rebuild
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import (
-    MUTED,
+    INVALID_SETTINGS,
     RepositorySettings,
     branch_store,
     build_run_context,
@@ -54,7 +54,7 @@ from bot.pipeline.setup import (
 from bot.pipeline.site import RepositorySite, fetch_settings
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import delivery_fields, trace_run
-from bot.server.delivery_groups import COMMENT, DeliveryGroup, coalesce
+from bot.server.delivery_groups import COMMENT_EVENT, DeliveryGroup, coalesce
 from bot.server.installation_events import InstallationEvents, apply_installation_events
 from bot.server.log import Bug, catch_error, log_fields, run_guarded
 from bot.server.model import (
@@ -82,28 +82,26 @@ from bot.server.worker import RunDependencies
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
-TROUBLE = 15.0
+RETRY_SECONDS = 15.0
 """Seconds until the next try for a repository whose run could not be started or stored."""
 
-PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
-"""Seconds between tries to store the results of a run, so that it is not repeated. By then, a database is back."""
+STORE_PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
+"""Seconds between tries to store a run's results, so that it is not repeated. By the last, a database is back."""
 
-PROMISED = 125_000
+OUTBOX_DELAY = 125_000
 """Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
 
-LONGEST = 3_600_000
-PART = 60.0
-"""Seconds of a history that one run reads: then it gives its lease back, so that a new issue waits no longer."""
+MAX_BACKOFF = 3_600_000
+READING_SECONDS = 60.0
+"""Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
 
-DIGEST_TIME = timedelta(days=30)
-"""How far the digest of a repository looks back."""
-
-LOOKED = "the event was processed"
-NOTHING = "nothing was due"
-TOGETHER = "it was handled together with a later delivery"
-STOPPED = "the server stopped: the next one continues"
-_REMOTE = (AuthFailed, RemoteRefused, RemoteUnreachable)
-_ELSEWHERE = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
+DIGEST_PERIOD = timedelta(days=30)
+EVENT_PROCESSED = "the event was processed"
+NOTHING_DUE = "nothing was due"
+HANDLED_TOGETHER = "it was handled together with a later delivery"
+SERVER_STOPPED = "the server stopped: the next one continues"
+_REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
+_RENAME_ERRORS = (Gone, NotPermitted, Unauthorised, AuthFailed, RemoteRefused)
 """Errors that a renamed repository may cause, among other things."""
 
 log = logging.getLogger(__name__)
@@ -115,7 +113,7 @@ def reconcile(lease: Lease, run: RunDependencies) -> None:
     if line:
         details = {"repository": lease.key}
         log.error("a run could not be started, or its results could not be stored: %s", line, extra=details)
-        if line := run_guarded(lambda: run.inbox.give_back(lease, TROUBLE)):
+        if line := run_guarded(lambda: run.inbox.give_back(lease, RETRY_SECONDS)):
             log.error("its lease could not be released; it will expire: %s", line, extra=details)
 
 
@@ -149,7 +147,7 @@ def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result
 
 def _store_results(work: PendingWork, results: list[Result], report: RunReport, run: RunDependencies) -> bool:
     """Store the results, with retries, as the run cannot be undone. Returns False if the lease was lost."""
-    for pause in PAUSES:
+    for pause in STORE_PAUSES:
         try:
             return run.inbox.end(work, results, report)
         except WorldError as error:
@@ -268,7 +266,7 @@ class RepositoryRun:
                     self._without_history(built),
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
-                    reading_seconds=PART,
+                    reading_seconds=READING_SECONDS,
                     organisation=self._organisation_search(config.settings),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
@@ -294,17 +292,17 @@ class RepositoryRun:
 
     def _without_history(self, bot: RunContext) -> RunContext:
         """The context, without history while a limit on it is known to last."""
-        until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, OF_HISTORY)
+        until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, HISTORY_LIMITS)
         if until <= self.dependencies.now():
             return bot
         limit_ends = datetime.fromtimestamp(until / 1000, UTC)
         message = f"the reading of history continues at {limit_ends:%H:%M} UTC, when GitHub's limit resets"
-        self.known_limit = RateLimited(message, GOES_ON, until=limit_ends, resource=HISTORY)
+        self.known_limit = RateLimited(message, CONTINUE_REMEDY, until=limit_ends, resource=HISTORY)
         return replace(bot, history=LimitedHistory(self.known_limit))
 
     def _recheck_moved(self) -> None:
         """Retry at once what failed because the repository moved; drop one where the App is no longer installed."""
-        failed = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _ELSEWHERE)]
+        failed = [each for each in self.work.deliveries if isinstance(self.failed.get(each.seq), _RENAME_ERRORS)]
         if failed and self.name and isinstance(error := catch_error(self._check_name), (RepositoryMoved, NotInstalled)):
             self._apply_error(error)
             self._judge(failed, error)
@@ -323,9 +321,9 @@ class RepositoryRun:
         assert self.store
         for group in coalesce(self.work.deliveries):
             if self.dependencies.stop.is_set():
-                raise ServerStopping(STOPPED)
+                raise ServerStopping(SERVER_STOPPED)
             if self._is_done_already(group):
-                self._record_outcome(group, self.comment_results.get(group.number), LOOKED)
+                self._record_outcome(group, self.comment_results.get(group.number), EVENT_PROCESSED)
                 continue
             memory = open_repository_memory(site, config, self.store)
             self._handle(group, replace(bot, memory=memory), site)
@@ -335,13 +333,14 @@ class RepositoryRun:
         self.report = self._plan_next(memory, bot, row, made_progress=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
             continue_rebuild(
-                replace(bot, memory=memory), calm=all(each.event.name in UNAWAITED for each in self.work.deliveries)
+                replace(bot, memory=memory),
+                calm=all(each.event.name in BACKGROUND_EVENTS for each in self.work.deliveries),
             )
             self.report = self._plan_next(memory, bot, row, made_progress=memory.state.manifest.reading != before)
         events = [each.event for each in self.work.deliveries]
         event = next((each for each in events if each.is_of_discussion), events[0])
         read_discussions(event, replace(bot, memory=memory))
-        if all(each.name in CALM for each in events) and not self.run_log.met:
+        if all(each.name in MAINTENANCE_EVENTS for each in events) and not self.run_log.met:
             self._make_digest(bot, memory)
 
     def _make_digest(self, bot: RunContext, memory: Memory) -> None:
@@ -349,15 +348,15 @@ class RepositoryRun:
         digests, repository = self.dependencies.inbox.digests(), self.work.repository
         if digests.is_due(repository) and not memory.state.manifest.reading:
             self.run_log.on_stage("digest")
-            request = DigestRequest(bot.now - DIGEST_TIME, bot.now)
+            request = DigestRequest(bot.now - DIGEST_PERIOD, bot.now)
             digests.store(repository, digest_of_memory(memory, bot.settings, bot.address, request))
 
     def _is_done_already(self, group: DeliveryGroup) -> bool:
         """Whether an earlier event of this run already did the work for this one."""
-        if group.event.name == FOLLOW_UP:
+        if group.event.name == CATCH_UP_EVENT:
             return any(each.state == "done" for each in self.results.values())
         earlier = self.comment_results.get(group.number)
-        asks_again = group.event.name in (COMMENT, ORGANISATION) or group.event.forgets
+        asks_again = group.event.name in (COMMENT_EVENT, ORGANISATION_EVENT) or group.event.forgets
         return bool(earlier and not earlier.error) and not asks_again
 
     def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
@@ -401,25 +400,23 @@ class RepositoryRun:
         return group
 
     def _silence_reason(self, bot: RunContext) -> str:
-        return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING
+        return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING_DUE
 
     def _record_outcome(self, group: DeliveryGroup, own: CommentResult | None, default: str) -> None:
-        """Store the outcome under the last delivery that led to it.
-
-        If another run is working on it, look again later, as that run may have been killed.
-        """
+        """Store the outcome under the last delivery that led to it. If another run is working on it, look again later,
+        as that run may have been killed."""
         *others, last = group.deliveries
         for each in others:
-            self.results[each.seq] = Result(each.seq, "done", TOGETHER)
-        if own and own.is_owed and own.reason in (BUSY, FULL):
-            later = self.dependencies.now() + (PROMISED if own.reason == BUSY else 0)
+            self.results[each.seq] = Result(each.seq, "done", HANDLED_TOGETHER)
+        if own and own.is_owed and own.reason in (OTHER_RUN_POSTING, RUN_LIMIT_REACHED):
+            later = self.dependencies.now() + (OUTBOX_DELAY if own.reason == OTHER_RUN_POSTING else 0)
             result = Result(last.seq, "waiting", own.reason, later, counts=False)
         elif own:
             url = own.comment.url if own.comment else ""
-            reason = default if own.is_owed and own.reason == MUTED else own.reason
+            reason = default if own.is_owed and own.reason == INVALID_SETTINGS else own.reason
             shown, near = matches(own), nearest(own)
             result = Result(last.seq, "done", reason, said=own.action, url=url, matches=shown, nearest=near)
-            if own.is_owed and own.reason.startswith(UNSEEN):
+            if own.is_owed and own.reason.startswith(NOT_VISIBLE):
                 self.failed[last.seq] = Gone(own.reason, certain=False)
         else:
             result = Result(last.seq, "done", default, said="silent")
@@ -442,7 +439,7 @@ class RepositoryRun:
             run.tokens.forget(repository)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
             run.inbox.installations().pause(repository.installation, error.resource, limit_end(error, run.now()))
-        elif isinstance(error, GitError) and not isinstance(error, _REMOTE):
+        elif isinstance(error, GitError) and not isinstance(error, _REMOTE_ERRORS):
             run.clones.forget(repository)
 
     def _plan_next(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, made_progress: bool) -> RunReport:
@@ -464,8 +461,8 @@ class RepositoryRun:
             return replace(report, requeue_after=now)
         if not (is_unfinished or outstanding):
             return report
-        is_idle = not self.comment_results and all(each.event.name == FOLLOW_UP for each in self.work.deliveries)
-        backoff = min(LONGEST, 2 * row.backoff) if is_idle and row.backoff else PROMISED
+        is_idle = not self.comment_results and all(each.event.name == CATCH_UP_EVENT for each in self.work.deliveries)
+        backoff = min(MAX_BACKOFF, 2 * row.backoff) if is_idle and row.backoff else OUTBOX_DELAY
         soonest = min((moment for moment in (*outstanding, limit_ends) if moment > now), default=now + backoff)
         return replace(report, requeue_after=min(soonest, now + backoff), backoff=backoff)
 
@@ -492,9 +489,9 @@ class RepositoryRun:
         requests = memory.state.manifest.requests_since(oldest)
         starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]
         starts += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
-        return [round(1000 * since.timestamp()) + PROMISED if since else 0 for since in starts]
+        return [round(1000 * since.timestamp()) + OUTBOX_DELAY if since else 0 for since in starts]
 
 
 def _is_history_limit(error: PrecedentError) -> TypeGuard[RateLimited]:
     """Whether it is a limit that stops only the reading of history, which no delivery waits for."""
-    return isinstance(error, RateLimited) and error.resource in OF_HISTORY
+    return isinstance(error, RateLimited) and error.resource in HISTORY_LIMITS

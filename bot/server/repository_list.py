@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bot.github.errors import OF_ALL, OF_HISTORY
+from bot.github.errors import EVENT_LIMITS, HISTORY_LIMITS
 from bot.server.database import to_json
 from bot.server.installations import Installations
 from bot.server.model import HistoryPart, Instant, RepositoryRow
 from bot.server.scope import RepositoryScope
 
-RUNS = 6
+PACE_RUNS = 6
 """Runs whose pace counts: the newest ones, with the time between them."""
 
 
@@ -39,7 +39,7 @@ class HistoryEstimate:
         if part.left < 0 or part.before < 0:
             return replace(self, read=part.read)
         marks = self.marks or ((began, part.before),)
-        return HistoryEstimate(part.read, (*marks, (ended, part.left))[-RUNS - 1 :])
+        return HistoryEstimate(part.read, (*marks, (ended, part.left))[-PACE_RUNS - 1 :])
 
     def done_at(self, paused_until: Instant = 0) -> Instant:
         """When it will be done at the pace so far, after a pause until ``paused_until``; 0 if unknown.
@@ -96,7 +96,11 @@ def repository_list(
     rows: Sequence[RepositoryRow], installations: Installations, scope: RepositoryScope, now: Instant
 ) -> list[RepositoryStatus]:
     """Return the status of these repositories, in their order. Raises WorldError without the database."""
-    states, limits, of_history = installations.states(), installations.pauses(OF_ALL), installations.pauses(OF_HISTORY)
+    states, limits, of_history = (
+        installations.states(),
+        installations.pauses(EVENT_LIMITS),
+        installations.pauses(HISTORY_LIMITS),
+    )
     statuses = []
     for row in rows:
         estimate, installation = parse_estimate(row.history), row.repository.installation

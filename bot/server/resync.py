@@ -13,14 +13,14 @@ from bot.github.app import App, DeliveryInfo, ListedRepository
 from bot.github.client import GitHubClient, NewestChange
 from bot.github.errors import ForgeError, NotInstalled, RateLimited, Suspended, Unauthorised, Unreachable
 from bot.github.events import Event
-from bot.server.health import ALIVE, refresh_app_info
+from bot.server.health import WORKER_TIMEOUT, refresh_app_info
 from bot.server.inbox import Inbox
-from bot.server.installation_events import PLACES, UNINSTALLED, InstallationEvents
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, UNINSTALLED, InstallationEvents
 from bot.server.installations import TokenCache
 from bot.server.model import (
     DAY,
     MINUTE,
-    WORKER,
+    WORKER_PREFIX,
     Arrival,
     Grant,
     Instant,
@@ -33,33 +33,33 @@ from bot.server.options import ServerOptions
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.scope import EVERYTHING, RepositoryScope
-from bot.server.webhook import EVENTS, OF_REPOSITORY
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
+from bot.server.webhook import EVENTS, REPOSITORY_EVENTS
 
-LOST = "lost"
+REDELIVERY_HEARTBEAT = "lost"
 """The heartbeat that stores which deliveries were requested again."""
 
-GITHUB_KEEPS = 3 * 24 * 60 * MINUTE
-"""Milliseconds that GitHub keeps a delivery for.
+GITHUB_RETENTION = 3 * 24 * 60 * MINUTE
+"""Milliseconds for which GitHub keeps a delivery.
 https://docs.github.com/webhooks/using-webhooks/handling-failed-webhook-deliveries"""
 
 OVERLAP = 10 * MINUTE
 """Deliveries this close before the last one seen are checked again, as they are not listed in strict order."""
 
-UNDER_WAY = MINUTE
+MIN_DELIVERY_AGE = MINUTE
 """A younger delivery may be about to be answered."""
 
-PATIENCE = 5 * MINUTE
+REDELIVERY_TIMEOUT = 5 * MINUTE
 """How long a redelivery may take."""
 
-MOST_REQUESTED = 200
-"""Deliveries that one resync requests."""
+MAX_REQUESTED = 200
+"""Most deliveries that one resync requests."""
 
-INDEX_LEFT = 10 * MINUTE
+INDEX_TIMEOUT = 10 * MINUTE
 """The organisation's index is switched off when no worker has reported one for this long; a restart takes less."""
 
-TRIES = 3
-_REMEMBERED = 2_000
+MAX_TRIES = 3
+_MAX_REMEMBERED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,12 @@ class _RedeliveryState:
 
     def give_up(self, now: Instant) -> tuple[str, ...]:
         """The deliveries that were requested often enough and did not come; each is named once."""
-        found = [guid for guid, each in self.pending.items() if each.times == TRIES and now - each.asked_at >= PATIENCE]
-        self.pending |= {guid: replace(self.pending[guid], times=TRIES + 1) for guid in found}
+        found = [
+            guid
+            for guid, each in self.pending.items()
+            if each.times == MAX_TRIES and now - each.asked_at >= REDELIVERY_TIMEOUT
+        ]
+        self.pending |= {guid: replace(self.pending[guid], times=MAX_TRIES + 1) for guid in found}
         return tuple(found)
 
 
@@ -113,11 +117,11 @@ class Redelivery:
     def request_missing(self, now: Instant) -> MissedDeliveries:
         """Request missing deliveries. Raises ForgeError if there is no list, WorldError without a database."""
         state = self._load()
-        is_first, since = not state.until, max(state.until - OVERLAP, now - GITHUB_KEEPS)
+        is_first, since = not state.until, max(state.until - OVERLAP, now - GITHUB_RETENTION)
         attempts = [each for each in self.api.deliveries(since) if each.event in EVENTS and each.guid]
         stored = self._stored_guids([*(each.guid for each in attempts), *state.pending])
         state.pending = {guid: pending for guid, pending in state.pending.items()
-                         if guid not in stored and pending.asked_at > now - GITHUB_KEEPS}  # fmt: skip
+                         if guid not in stored and pending.asked_at > now - GITHUB_RETENTION}  # fmt: skip
         latest = {each.guid: each for each in sorted(attempts, key=lambda each: each.id)}
         missing = [each for each in latest.values() if each.guid not in stored]
         result = self._redeliver(state, _failed_deliveries(missing, attempts, now), now)
@@ -127,24 +131,24 @@ class Redelivery:
         return replace(result, repositories=_repositories_of(missing) if is_first else frozenset())
 
     def _redeliver(self, state: _RedeliveryState, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
-        """Request the due deliveries, oldest first and at most MOST_REQUESTED, and remember them."""
+        """Request the due deliveries, oldest first and at most `MAX_REQUESTED`, and remember them."""
         requested, given_up = 0, state.give_up(now)
         attempts = {guid: each.attempt for guid, each in state.pending.items()}
         attempts |= {guid: each.id for guid, each in failed.items()}
         for guid, attempt in sorted(attempts.items(), key=lambda item: item[1]):
             earlier = state.pending.get(guid, PendingRedelivery(attempt, 0, 0))
-            if earlier.times >= TRIES or now - earlier.asked_at < PATIENCE:
+            if earlier.times >= MAX_TRIES or now - earlier.asked_at < REDELIVERY_TIMEOUT:
                 continue
-            if requested >= MOST_REQUESTED:
+            if requested >= MAX_REQUESTED:
                 return MissedDeliveries(
-                    requested, given_up=given_up, trouble=f"more than {MOST_REQUESTED} deliveries are missing"
+                    requested, given_up=given_up, trouble=f"more than {MAX_REQUESTED} deliveries are missing"
                 )
             try:
                 self.api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
                 return MissedDeliveries(requested, given_up=given_up, trouble=str(error))
             except ForgeError:  # it is gone for good
-                state.pending[guid] = PendingRedelivery(attempt, TRIES, now)
+                state.pending[guid] = PendingRedelivery(attempt, MAX_TRIES, now)
                 continue
             requested += 1
             state.pending[guid] = PendingRedelivery(attempt, earlier.times + 1, now)
@@ -157,7 +161,7 @@ class Redelivery:
         )
 
     def _load(self) -> _RedeliveryState:
-        _, note = self.inbox.heartbeats().get(LOST, (0, {}))
+        _, note = self.inbox.heartbeats().get(REDELIVERY_HEARTBEAT, (0, {}))
         try:
             listed = json.loads(str(note.get("owed", "{}")))
             pending = {str(guid): PendingRedelivery(*map(int, each)) for guid, each in listed.items()}
@@ -167,9 +171,9 @@ class Redelivery:
 
     def _save(self, state: _RedeliveryState) -> None:
         """Store the newest requests, as many as there is room for."""
-        newest = sorted(state.pending.items(), key=lambda item: item[1].asked_at)[-_REMEMBERED:]
+        newest = sorted(state.pending.items(), key=lambda item: item[1].asked_at)[-_MAX_REMEMBERED:]
         pending = json.dumps({guid: [each.attempt, each.times, each.asked_at] for guid, each in newest})
-        self.inbox.heartbeat(LOST, {"until": state.until, "owed": pending})
+        self.inbox.heartbeat(REDELIVERY_HEARTBEAT, {"until": state.until, "owed": pending})
 
 
 def _failed_deliveries(
@@ -177,14 +181,16 @@ def _failed_deliveries(
 ) -> dict[str, DeliveryInfo]:
     """The missing deliveries that were never answered with success and are not under way."""
     answered = {each.guid for each in attempts if _is_answered(each)}
-    return {each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - UNDER_WAY}
+    return {
+        each.guid: each for each in missing if each.guid not in answered and each.delivered_at < now - MIN_DELIVERY_AGE
+    }
 
 
 def _repositories_of(missing: Iterable[DeliveryInfo]) -> frozenset[RepositoryKey]:
     return frozenset(
         RepositoryKey(each.installation_id, each.repository_id)
         for each in missing
-        if _is_answered(each) and each.event in OF_REPOSITORY and each.installation_id and each.repository_id
+        if _is_answered(each) and each.event in REPOSITORY_EVENTS and each.installation_id and each.repository_id
     )
 
 
@@ -194,20 +200,20 @@ def _is_answered(attempt: DeliveryInfo) -> bool:
 
 Loses = Callable[[RepositoryKey, str], object]
 
-HEARTBEAT = "cursors"
+CURSOR_HEARTBEAT = "cursors"
 """The heartbeat that stores the last checked repository."""
 
-QUARTER = 15 * MINUTE
-QUARTERS = DAY // QUARTER
+QUARTER_HOUR = 15 * MINUTE
+QUARTERS_PER_DAY = DAY // QUARTER_HOUR
 
-LATELY = 7 * DAY
+ACTIVE_PERIOD = 7 * DAY
 """Repositories without a run for this long are not checked: they rarely miss anything."""
 
-SLACK = 5 * MINUTE
-"""Changes newer than memory's cursor by less than this are on their way."""
+ALLOWED_DRIFT = 5 * MINUTE
+"""Milliseconds by which changes may be newer than memory's cursor: their deliveries are on their way."""
 
-MOST = 100
-"""Repositories that one resync asks GitHub about; those not asked about for the longest time come first."""
+MAX_REPOSITORIES = 100
+"""Most repositories that one resync asks GitHub about; those checked longest ago come first."""
 
 DAILY_WINDOW = 4
 """Quarters of an hour in which a repository's daily look may still begin."""
@@ -221,14 +227,16 @@ class DriftCheck:
     tokens: TokenCache
     newest: Callable[[Grant], Instant]
     app: int
-    scope: RepositoryScope = EVERYTHING
+    scope: RepositoryScope = ALL_REPOSITORIES
 
     def check(self, now: Instant, loses: Loses) -> int:
         """Let the repositories that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked.
 
         ``loses`` is called for a repository that we may no longer see, with the reason.
         """
-        rows = self._next_rows(self._active_rows(self.inbox.installations().repositories(active_since=now - LATELY)))
+        rows = self._next_rows(
+            self._active_rows(self.inbox.installations().repositories(active_since=now - ACTIVE_PERIOD))
+        )
         caught_up, limited, last = 0, set[int](), ""
         try:
             for row in rows:
@@ -237,7 +245,7 @@ class DriftCheck:
                 last = row.repository.text
         finally:
             if last:
-                self.inbox.heartbeat(HEARTBEAT, {"repository": last})
+                self.inbox.heartbeat(CURSOR_HEARTBEAT, {"repository": last})
         return caught_up
 
     def start_daily_looks(self, now: Instant) -> int:
@@ -247,9 +255,9 @@ class DriftCheck:
         """
         due = []
         for row in self._active_rows(self.inbox.installations().repositories()):
-            since = (now // QUARTER - row.repository.number) % QUARTERS
+            since = (now // QUARTER_HOUR - row.repository.number) % QUARTERS_PER_DAY
             if since < DAILY_WINDOW:
-                day = (now // QUARTER - row.repository.number) // QUARTERS
+                day = (now // QUARTER_HOUR - row.repository.number) // QUARTERS_PER_DAY
                 due.append(self._make_arrival(row, f"daily-{row.repository.text}-{day}", Event("schedule"), now))
         known = self.inbox.existing_ids([each.id for each in due])
         return sum(sum(self.inbox.put([each])) for each in due if each.id not in known)
@@ -265,13 +273,13 @@ class DriftCheck:
 
     def _next_rows(self, rows: Sequence[RepositoryRow]) -> list[RepositoryRow]:
         """The next repositories in turn, after the last checked one."""
-        _, note = self.inbox.heartbeats().get(HEARTBEAT, (0, {}))
+        _, note = self.inbox.heartbeats().get(CURSOR_HEARTBEAT, (0, {}))
         try:
             last = RepositoryKey.of(str(note.get("repository", "")))
         except ValueError:
             last = RepositoryKey(0, 0)
         return [*(row for row in rows if row.repository > last), *(row for row in rows if row.repository <= last)][
-            :MOST
+            :MAX_REPOSITORIES
         ]
 
     def _check_repository(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
@@ -299,7 +307,7 @@ class DriftCheck:
             raise WorldError(f"the check for repositories that lag behind failed: {error}") from error
         except ForgeError:
             return 0
-        if newest <= row.cursor + SLACK:
+        if newest <= row.cursor + ALLOWED_DRIFT:
             return 0
         # The id has the newest change and memory's cursor: a repository is queued again only while it makes progress.
         arrival = self._make_arrival(
@@ -379,11 +387,11 @@ class Resync:
         if self.options.organisation:
             return changes.align(self.options.organisation, self.options.scope)
         heartbeats = self.inbox.heartbeats()
-        times = [at for name, (at, note) in heartbeats.items() if name.startswith(WORKER) and INDEX_UP in note]
+        times = [at for name, (at, note) in heartbeats.items() if name.startswith(WORKER_PREFIX) and INDEX_UP in note]
         silent = now - max(times, default=0)
-        if silent > INDEX_LEFT:
+        if silent > INDEX_TIMEOUT:
             changes.switch_off()
-        elif silent <= ALIVE:
+        elif silent <= WORKER_TIMEOUT:
             log.warning(
                 "another worker has an organisation index and this one has none: set the same --organisation for all"
             )
@@ -404,7 +412,7 @@ class Resync:
         An excluded one stays unknown, so that it is new once it is included.
         """
         today, organisation = now // DAY, OrganisationRegister(self.inbox)
-        before = self.inbox.heartbeats().get(PLACES)
+        before = self.inbox.heartbeats().get(INSTALLATIONS_HEARTBEAT)
         listing: Note = {"day": today, "scope": self.options.scope.digest}
         if before and before[1] == listing:
             return 0
@@ -436,8 +444,9 @@ class Resync:
         found = self._events(now).schedule_catch_up(
             listed - known_repositories, f"{self.options.app_id}:found-{now // DAY}"
         )
-        if self.inbox.heartbeats().get(PLACES) == before:  # else something changed meanwhile: list again next time
-            self.inbox.heartbeat(PLACES, listing)
+        # Otherwise something changed meanwhile: list again next time.
+        if self.inbox.heartbeats().get(INSTALLATIONS_HEARTBEAT) == before:
+            self.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, listing)
         return found
 
     def _fetch_repositories(self, installation: int) -> list[ListedRepository]:
@@ -458,8 +467,8 @@ class Resync:
         return InstallationEvents(self.inbox, self.tokens, self.forget, now, self.options.scope)
 
 
-ETAGS_KEPT = 1_000
-"""Repositories whose last answer is remembered."""
+MAX_ETAGS = 1_000
+"""Most repositories whose last answer is remembered."""
 
 
 class NewestChanges:
@@ -479,6 +488,6 @@ class NewestChanges:
         last = self._last.pop(grant.repository, NewestChange(None, ""))
         newest = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
         self._last[grant.repository] = newest
-        if len(self._last) > ETAGS_KEPT:
+        if len(self._last) > MAX_ETAGS:
             self._last.popitem(last=False)
         return round(1000 * newest.at.timestamp()) if newest.at else 0

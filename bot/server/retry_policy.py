@@ -15,19 +15,19 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import ORGANISATION
+from bot.github.events import ORGANISATION_EVENT
 from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug
 from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, ServerStopping
 
-FIRST = 15_000
+FIRST_PAUSE = 15_000
 """Milliseconds before the second try; the pause doubles each time."""
 
-BUG_TRIES = 3
-SILENT = (Gone, Archived, CannotComment, Invalid, UserError)
+MAX_BUG_TRIES = 3
+SILENT_ERRORS = (Gone, Archived, CannotComment, Invalid, UserError)
 """Errors without a remedy here, so silence is right. A `UserError` is about the repository's settings."""
 
-FOR_THE_OWNER = (NotPermitted, RemoteRefused, ForeignFormat)
+OWNER_ERRORS = (NotPermitted, RemoteRefused, ForeignFormat)
 """Errors that a person has to fix; then `precedent deliveries replay` continues."""
 
 
@@ -43,20 +43,20 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
     seq, why = delivery.seq, str(error)
     # Until it succeeds, a comment shows what must be withdrawn, so it is not given up.
     later = Result(seq, "waiting", why, now + HOUR, counts=False)
-    is_urgent = delivery.event.name == ORGANISATION and not isinstance(error, Bug)
+    is_urgent = delivery.event.name == ORGANISATION_EVENT and not isinstance(error, Bug)
     if isinstance(error, NotInstalled):
         return later if is_urgent and isinstance(error, Suspended) else Result(seq, "dropped", why)
     if isinstance(error, (ServerStopping, RepositoryMoved)):
         return Result(seq, "waiting", why, now, counts=False)
     if isinstance(error, RateLimited):
         return Result(seq, "waiting", why, limit_end(error, now), counts=False)
-    if isinstance(error, SILENT) and not _may_be_temporary(error):
+    if isinstance(error, SILENT_ERRORS) and not _may_be_temporary(error):
         return Result(seq, "done", why, said="silent")
     tries = delivery.attempts + 1
-    if isinstance(error, FOR_THE_OWNER) or tries >= (min(most, BUG_TRIES) if isinstance(error, Bug) else most):
+    if isinstance(error, OWNER_ERRORS) or tries >= (min(most, MAX_BUG_TRIES) if isinstance(error, Bug) else most):
         return later if is_urgent else Result(seq, "dead", why)
     is_first = tries == 1 and isinstance(error, (Unauthorised, AuthFailed))  # retry at once with a new token
-    pause = 0 if is_first else round(FIRST * 2 ** (tries - 1) * chance)
+    pause = 0 if is_first else round(FIRST_PAUSE * 2 ** (tries - 1) * chance)
     return Result(seq, "waiting", why, now + pause)
 
 

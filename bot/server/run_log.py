@@ -11,16 +11,16 @@ from bot.domain.thread import Kind
 from bot.errors import PrecedentError
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
-from bot.pipeline.plan import BUSY
+from bot.pipeline.plan import OTHER_RUN_POSTING
 from bot.pipeline.publish import CommentResult
 from bot.pipeline.setup import ApiUsage
 from bot.pipeline.site import RepositorySite
 from bot.server.spans import span
 
-MOST_NOTES = 20
-MOST_CHARACTERS = 300
-KINDS = ("same text", "same error", "same file", "both name", "both speak of")
-"""The starts of reasons, see `bot.recall.similar`; words of issues follow."""
+MAX_NOTES = 20
+MAX_NOTE_CHARS = 300
+REASON_KINDS = ("same text", "same error", "same file", "both name", "both speak of")
+"""How reasons begin (see `bot.recall.similar`); words of issues follow."""
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class RunLog:
     _span: ExitStack = field(default_factory=ExitStack)
 
     def note(self, line: str) -> None:
-        line = " ".join(line.split())[:MOST_CHARACTERS]
-        if line not in self.notes and len(self.notes) < MOST_NOTES:
+        line = " ".join(line.split())[:MAX_NOTE_CHARS]
+        if line not in self.notes and len(self.notes) < MAX_NOTES:
             self.notes.append(line)
 
     def show(self, line: str) -> None:
@@ -79,7 +79,7 @@ def earlier_result(memory: Memory, number: int, site: RepositorySite) -> Comment
     """Return an earlier answer from memory, whose run may have died before it could report it."""
     answer = memory.state.answers([number]).get(number)
     if answer and answer.state == "pending" and answer.trying_since:
-        return CommentResult(number, "", "silent", BUSY, is_owed=True)
+        return CommentResult(number, "", "silent", OTHER_RUN_POSTING, is_owed=True)
     if answer is None or answer.state not in ("said", "silent", "removed", "withdrawn"):
         return None
     if answer.state != "said":
@@ -98,7 +98,7 @@ def nearest(spoken: CommentResult) -> tuple[tuple[int, float, str], ...]:
 
 def _kinds(why: Iterable[str]) -> str:
     """The kinds of reasons: words of issues are not stored in the inbox."""
-    return ", ".join(kind for kind in KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
+    return ", ".join(kind for kind in REASON_KINDS if any(f"{reason} ".startswith(f"{kind} ") for reason in why))
 
 
 def matches(spoken: CommentResult) -> tuple[tuple[int, float], ...]:

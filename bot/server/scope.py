@@ -38,5 +38,5 @@ class RepositoryScope:
         return hashlib.sha256(repr((self.include, self.exclude)).encode()).hexdigest()[:16]
 
 
-EVERYTHING = RepositoryScope()
+ALL_REPOSITORIES = RepositoryScope()
 """All repositories, none of them only observed."""

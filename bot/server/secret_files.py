@@ -16,10 +16,10 @@ from bot.errors import UserError
 from bot.server.log import hide, run_guarded
 from bot.server.options import ServerOptions, read_secret, secret_files, variable
 
-EVERY = 2.0
-"""Seconds between two looks. A change is used at the second look that sees it."""
+CHECK_INTERVAL = 2.0
+"""Seconds between two checks. A change takes effect at the second check that sees it."""
 
-AT_START = "database_url"
+STARTUP_ONLY = "database_url"
 """The secret that is used only at the start, by connections that stay open."""
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class SecretFiles:
         use: Callable[[ServerOptions], object],
         *,
         warns: bool = True,
-        every: float = EVERY,
+        every: float = CHECK_INTERVAL,
     ) -> None:
         self._options = options
         self._files = {name: file for name, file in secret_files(environ).items() if getattr(options, name)}
@@ -90,7 +90,7 @@ class SecretFiles:
                 return
             new = replace(self._options, **{name: value})  # type: ignore[arg-type]
             hide(new.hidden)
-            if name == AT_START:
+            if name == STARTUP_ONLY:
                 log.log(self._level, "%s has changed: restart the server to use it", file)
                 return
             self._use(new)

@@ -17,14 +17,14 @@ from bot.errors import UserError
 if TYPE_CHECKING:
     from bot.server.tracing import OtlpTracer
 
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 PROTOCOL = "http/protobuf"
 """https://opentelemetry.io/docs/specs/otel/protocol/exporter"""
 
-LIBRARIES = ("opentelemetry", "google")
-FLUSH = 1.0
-"""Seconds for the last spans at the end of a process, which has ten for all it has to finish."""
+OPTIONAL_LIBRARIES = ("opentelemetry", "google")
+FLUSH_TIMEOUT = 1.0
+"""Seconds to send the last spans when a process ends; it has ten for everything."""
 
 TRACEPARENT = re.compile("00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 """A trace context: version, trace, span and flags. https://www.w3.org/TR/trace-context/#traceparent-header"""
@@ -46,7 +46,7 @@ def start_tracing(environ: Mapping[str, str]) -> None:
             _tracer = _open_tracer(environ)
 
 
-def stop_tracing(seconds: float = FLUSH) -> None:
+def stop_tracing(seconds: float = FLUSH_TIMEOUT) -> None:
     """Send the spans that are left, for at most ``seconds``, and make no more."""
     global _tracer
     stopping, _tracer = _tracer, None
@@ -67,7 +67,11 @@ def tracing_problem(environ: Mapping[str, str]) -> str:
 def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
     """Whether the variables name a collector, and none of them switches traces off."""
     is_off = environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not is_off and environ.get("OTEL_TRACES_EXPORTER", "") != "none" and bool(_first_set(environ, ENDPOINTS))
+    return (
+        not is_off
+        and environ.get("OTEL_TRACES_EXPORTER", "") != "none"
+        and bool(_first_set(environ, ENDPOINT_VARIABLES))
+    )
 
 
 def is_tracing() -> bool:
@@ -123,7 +127,7 @@ def _first_set(environ: Mapping[str, str], names: Sequence[str]) -> str:
 
 def _open_tracer(environ: Mapping[str, str]) -> OtlpTracer:
     """Raises UserError with the remedy."""
-    name, protocol = _first_set(environ, ENDPOINTS), _first_set(environ, PROTOCOLS)
+    name, protocol = _first_set(environ, ENDPOINT_VARIABLES), _first_set(environ, PROTOCOL_VARIABLES)
     if protocol and environ[protocol].strip() != PROTOCOL:
         raise UserError(f"traces are not sent: {protocol} must be {PROTOCOL}")
     if not _is_address(environ[name].strip()):
@@ -134,7 +138,7 @@ def _open_tracer(environ: Mapping[str, str]) -> OtlpTracer:
         return OtlpTracer()
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
-        if library not in LIBRARIES:
+        if library not in OPTIONAL_LIBRARIES:
             raise
         remedy = "install the packages in requirements-traces.lock, build the image with TRACES=1, or unset it"
         raise UserError(f"traces are not sent: {name} is set, but {library} is missing", remedy) from error

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Literal
 
 from bot.errors import PrecedentError, UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, RANKS, AppInfo
+from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.health import SKEW, SPARE
+from bot.server.health import MAX_CLOCK_SKEW, MIN_FREE_BYTES
 from bot.server.options import Misconfigured, ServerOptions, stored_password
 from bot.server.spans import is_tracing_wanted, tracing_problem
 
-SPACE = 1_000_000_000
-"""Bytes that should be free at the start. A running server goes on down to `SPARE`, so a restart may too."""
+RECOMMENDED_FREE_BYTES = 1_000_000_000
+"""Bytes that should be free at the start. A running server goes on down to `MIN_FREE_BYTES`, so a restart may too."""
 
-REMOTE = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
+REMOTE_FILE_SYSTEMS = re.compile(r"(nfs\d?|cifs|smb\w*|afs|ceph|lustre|glusterfs|fuse\.(sshfs|glusterfs|s3fs|rclone))")
 """File systems on which SQLite and file locks are not reliable. https://sqlite.org/faq.html#q5"""
 
 
@@ -110,7 +110,7 @@ def _check_data(options: ServerOptions) -> Iterator[StartupProblem]:
         yield StartupProblem("data", "wrong", free)
         return
     kind = filesystem(folder, Path("/proc/self/mountinfo"))
-    if REMOTE.fullmatch(kind):
+    if REMOTE_FILE_SYSTEMS.fullmatch(kind):
         yield StartupProblem("data", "wrong", f"{folder} is on {kind}: use a local disk")
     elif not options.database_url and not _supports_wal(folder):
         yield StartupProblem(
@@ -120,9 +120,11 @@ def _check_data(options: ServerOptions) -> Iterator[StartupProblem]:
         )
     else:
         yield StartupProblem("data", "ok", f"{folder}")
-    level: Level = "ok" if free >= SPACE else "warning" if free >= SPARE else "wrong"
+    level: Level = "ok" if free >= RECOMMENDED_FREE_BYTES else "warning" if free >= MIN_FREE_BYTES else "wrong"
     yield StartupProblem(
-        "disk", level, f"{free / 1e9:,.1f} GB free" + ("" if free >= SPACE else ": at least 1 GB should be free")
+        "disk",
+        level,
+        f"{free / 1e9:,.1f} GB free" + ("" if free >= RECOMMENDED_FREE_BYTES else ": at least 1 GB should be free"),
     )
 
 
@@ -227,7 +229,7 @@ def _check_clock(ahead: float) -> StartupProblem:
     line = f"{abs(ahead):.0f} s from GitHub's"
     return (
         StartupProblem("clock", "ok", line)
-        if abs(ahead) <= SKEW
+        if abs(ahead) <= MAX_CLOCK_SKEW
         else StartupProblem("clock", "away", f"{line}: correct it")
     )
 
@@ -235,7 +237,7 @@ def _check_clock(ahead: float) -> StartupProblem:
 def _missing_rights(info: AppInfo) -> Iterator[StartupProblem]:
     for name, level in PERMISSIONS.items():
         granted = info.permissions.get(name, "none")
-        if granted not in RANKS or RANKS.index(granted) < RANKS.index(level):
+        if granted not in PERMISSION_LEVELS or PERMISSION_LEVELS.index(granted) < PERMISSION_LEVELS.index(level):
             yield StartupProblem(
                 "permissions", "warning", f"the App has {name}: {granted}; set it to {level} on its page"
             )

@@ -19,9 +19,9 @@ from bot.server.digests import SectionNumbers, StoredDigest
 from bot.server.health import Check
 from bot.server.inbox import Inbox
 from bot.server.model import (
-    COUNTED,
     DAY,
     HOUR,
+    MAX_COUNT,
     MINUTE,
     Counters,
     Delivery,
@@ -31,27 +31,27 @@ from bot.server.model import (
     State,
 )
 from bot.server.repository_list import RepositoryStatus, repository_list
-from bot.server.scope import EVERYTHING, RepositoryScope
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 
-PAGE = 25
+PAGE_SIZE = 25
 """Deliveries per page."""
 
-REPOSITORIES = 100
+MAX_REPOSITORIES = 100
 """Most repositories listed: those with the latest runs."""
 
-REASONS = 5
+MAX_REASONS = 5
 """Most reasons for silence shown."""
 
 MIN_WIDTH = 0.015
 """The smallest visible part of a bar, given to every value above zero."""
 
-DEAD = "/dead"
+DEAD_PATH = "/dead"
 """The address of the page of dead deliveries."""
 
-DIGESTS = "/digests"
+DIGESTS_PATH = "/digests"
 """The folder of the addresses of digests; each ends in the key of its repository."""
 
-ANSWERS = "precedent_answers_total"
+ANSWERS_METRIC = "precedent_answers_total"
 
 Values = dict[str, object]
 
@@ -77,11 +77,11 @@ def status_page(
     checks: Sequence[Check],
     now: Instant,
     selection: DeliveryFilter | None = None,
-    scope: RepositoryScope = EVERYTHING,
+    scope: RepositoryScope = ALL_REPOSITORIES,
 ) -> str:
     selection = selection or DeliveryFilter()
     rows = inbox.deliveries(
-        state=selection.state, repository=selection.repository, before=selection.before, limit=PAGE + 1
+        state=selection.state, repository=selection.repository, before=selection.before, limit=PAGE_SIZE + 1
     )
     counts, oldest = inbox.counts(), inbox.oldest_waiting()
     repositories = sorted(inbox.installations().repositories(), key=lambda row: (-row.last_run, row.name))
@@ -97,8 +97,8 @@ def status_page(
         "said": _answer_summary(inbox.counters()),
         "filters": _filters(selection, counts),
         "filtered": _current_filter(selection, repositories),
-        "entries": [_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE]],
-        "older": _link(selection, rows[PAGE - 1].seq) if len(rows) > PAGE else "",
+        "entries": [_entry(row, now, names.get(row.repository, "")) for row in rows[:PAGE_SIZE]],
+        "older": _link(selection, rows[PAGE_SIZE - 1].seq) if len(rows) > PAGE_SIZE else "",
         "newest": _link(selection) if selection.before else "",
         "repositories": [
             _repository(
@@ -107,9 +107,9 @@ def status_page(
                 now,
                 has_digest=each.row.repository.text in digests,
             )
-            for each in repository_list(repositories[:REPOSITORIES], inbox.installations(), scope, now)
+            for each in repository_list(repositories[:MAX_REPOSITORIES], inbox.installations(), scope, now)
         ],
-        "more": max(0, len(repositories) - REPOSITORIES),
+        "more": max(0, len(repositories) - MAX_REPOSITORIES),
     }
     return render_page("status.html.j2", values | frame(now))
 
@@ -189,10 +189,10 @@ def _tiles(counts: Mapping[State, int], oldest: str) -> list[Values]:
     }
     return [
         {
-            "name": STATES[state][1],
+            "name": STATE_BADGES[state][1],
             "value": _format_count(counts.get(state, 0)),
             "about": about,
-            "link": DEAD if state == "dead" and counts.get(state, 0) else "",
+            "link": DEAD_PATH if state == "dead" and counts.get(state, 0) else "",
         }
         for state, about in abouts.items()
     ]
@@ -209,18 +209,18 @@ def _limits(scarcest: Sequence[ScarcestLimit]) -> str:
 
 def _format_count(count: int) -> str:
     """A number of deliveries, counted only up to a limit."""
-    return f"{count:,}+" if count >= COUNTED else f"{count:,}"
+    return f"{count:,}+" if count >= MAX_COUNT else f"{count:,}"
 
 
 def _answer_summary(totals: Counters) -> Values:
     kinds, reasons = {"spoke": 0, "silent": 0, "failed": 0}, dict[str, int]()
     for (name, labels), amount in totals.items():
-        if name == ANSWERS and len(labels) == 2:
-            kind = "failed" if labels[0] == "dead" else OUTCOMES.get(labels[0], ("silent", ""))[0]
+        if name == ANSWERS_METRIC and len(labels) == 2:
+            kind = "failed" if labels[0] == "dead" else OUTCOME_BADGES.get(labels[0], ("silent", ""))[0]
             kinds[kind] += int(amount)
             if kind == "silent" and labels[1] not in ("", "other"):
                 reasons[labels[1]] = reasons.get(labels[1], 0) + int(amount)
-    most_common = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))[:REASONS]
+    most_common = sorted(reasons.items(), key=lambda found: (-found[1], found[0]))[:MAX_REASONS]
     return {
         "total": sum(kinds.values()),
         "shares": _shares(kinds),
@@ -244,10 +244,10 @@ def _shares(kinds: Mapping[str, int]) -> list[Values]:
 
 def _filters(selection: DeliveryFilter, counts: Mapping[State, int]) -> list[Values]:
     """Links to the deliveries of each state; counts are of all repositories, and left out for a single one."""
-    every: list[State | None] = [None, *STATES]
+    every: list[State | None] = [None, *STATE_BADGES]
     return [
         {
-            "name": STATES[state][1] if state else "All",
+            "name": STATE_BADGES[state][1] if state else "All",
             "link": _link(DeliveryFilter(state, selection.repository)),
             "is_current": state == selection.state,
             "count": _format_count(counts.get(state, 0) if state else sum(counts.values()))
@@ -276,7 +276,7 @@ def _link(selection: DeliveryFilter, before: int = 0) -> str:
 
 
 def dead_link(reason: str, before: int = 0) -> str:
-    return f"{DEAD}?{urlencode({'reason': reason} | ({'before': before} if before else {}))}"
+    return f"{DEAD_PATH}?{urlencode({'reason': reason} | ({'before': before} if before else {}))}"
 
 
 def _entry(delivery: Delivery, now: Instant, name: str) -> Values:
@@ -327,7 +327,7 @@ def _repository(status: RepositoryStatus, requests_left: int | None, now: Instan
         "tags": [*filter(None, tags), *([status.state] if status.state in ("excluded", "suspended") else [])],
         "history": _history(status, now),
         "link": _link(DeliveryFilter(repository=row.repository)),
-        "digest": f"{DIGESTS}/{row.repository.text}" if has_digest else "",
+        "digest": f"{DIGESTS_PATH}/{row.repository.text}" if has_digest else "",
         "worked": moment(row.last_run, now) if row.last_run else None,
         "read": moment(row.cursor, now) if row.cursor else None,
         "pushes": str(pushes) if pushes else "none",
@@ -393,7 +393,7 @@ def _facts(delivery: Delivery, run: RunRow | None) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-OUTCOMES = {
+OUTCOME_BADGES = {
     "created": ("spoke", "Commented"),
     "updated": ("spoke", "Comment updated"),
     "unchanged": ("spoke", "Unchanged"),
@@ -405,7 +405,7 @@ OUTCOMES = {
 }
 """The outcome of a run → its style and name."""
 
-STATES: Mapping[State, tuple[str, str]] = {
+STATE_BADGES: Mapping[State, tuple[str, str]] = {
     "waiting": ("waiting", "Waiting"),
     "working": ("waiting", "In progress"),
     "done": ("silent", "Done"),
@@ -413,7 +413,7 @@ STATES: Mapping[State, tuple[str, str]] = {
     "dropped": ("silent", "Dropped"),
 }
 
-EVENTS = {
+EVENT_NOUNS = {
     "issues": "issue",
     "issue_comment": "comment",
     "discussion": "discussion",
@@ -445,16 +445,16 @@ class Moment:
 
 
 def badge(delivery: Delivery) -> Badge:
-    if delivery.state == "done" and delivery.said in OUTCOMES:
-        return Badge(*OUTCOMES[delivery.said])
+    if delivery.state == "done" and delivery.said in OUTCOME_BADGES:
+        return Badge(*OUTCOME_BADGES[delivery.said])
     if delivery.state == "waiting" and delivery.attempts:
         return Badge("waiting", "Retrying")
-    return Badge(*STATES[delivery.state])
+    return Badge(*STATE_BADGES[delivery.state])
 
 
 def describe_event(event: Event) -> str:
     """The event in a few words: "issue opened"."""
-    name = EVENTS.get(event.name, event.name.replace("_", " "))
+    name = EVENT_NOUNS.get(event.name, event.name.replace("_", " "))
     return f"{name} {event.action.replace('_', ' ')}".strip()
 
 

@@ -23,8 +23,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from bot import __version__
 
 SERVICE = "precedent"
-KINDS = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER, "client": SpanKind.CLIENT}
-_FORMAT = TraceContextTextMapPropagator()
+SPAN_KINDS = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER, "client": SpanKind.CLIENT}
+_PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class OtlpTracer:
@@ -50,7 +50,7 @@ class OtlpTracer:
         with self._tracer.start_as_current_span(
             name,
             _parent_context(parent),
-            KINDS[kind],
+            SPAN_KINDS[kind],
             attributes,
             _make_links(links),
             began or None,
@@ -77,7 +77,7 @@ class OtlpTracer:
 
     def traceparent(self) -> str:
         carrier: dict[str, str] = {}
-        _FORMAT.inject(carrier)
+        _PROPAGATOR.inject(carrier)
         return carrier.get("traceparent", "")
 
     def stop(self, seconds: float) -> None:
@@ -89,7 +89,7 @@ class OtlpTracer:
 
 def _parent_context(parent: str) -> Context | None:
     """The context that ``parent`` names; None, which stands for the current one, if it names none."""
-    context = _FORMAT.extract({"traceparent": parent}, Context())
+    context = _PROPAGATOR.extract({"traceparent": parent}, Context())
     return context if trace.get_current_span(context).get_span_context().is_valid else None
 
 

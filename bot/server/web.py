@@ -38,28 +38,28 @@ from bot.server.options import ServerOptions
 from bot.server.rate_limiter import PeerShares, peer_of
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
-from bot.server.status_page import DEAD, DIGESTS, delivery_page, policy, server_digest_page, status_page
-from bot.server.webhook import EVENTS, SMALL, BodyBudget, WebhookRules, check_headers, guid, receive
+from bot.server.status_page import DEAD_PATH, DIGESTS_PATH, delivery_page, policy, server_digest_page, status_page
+from bot.server.webhook import EVENTS, MAX_SMALL_BODY, BodyBudget, WebhookRules, check_headers, guid, receive
 from bot.server.writer import GroupCommitWriter
 
-HEADERS = 10.0
+HEADERS_TIMEOUT = 10.0
 """Seconds within which the headers of a request must arrive, on new and on kept connections."""
 
-DRAIN = 3
+DRAIN_SECONDS = 3
 """Seconds for requests to end after the server was told to stop."""
 
-AT_ONCE = 500
-"""Most connections; one peer may have half of them. For one more, a connection that waits for its sender is closed; if
+MAX_CONNECTIONS = 500
+"""One peer may have half of them. To make room for one more, a connection that waits for its sender is closed; if
 there is none, the new one is answered with 503."""
 
-WATCH = 0.2
+CHECK_INTERVAL = 0.2
 """Seconds between two checks whether to stop."""
 
 
 class TimedConnection(H11Protocol):
-    """A connection that closes when a request takes longer than ``HEADERS`` to arrive, even byte by byte."""
+    """A connection that closes when a request takes longer than ``HEADERS_TIMEOUT`` to arrive, even byte by byte."""
 
-    patience = HEADERS
+    patience = HEADERS_TIMEOUT
     places: PeerShares
     """Shared by all connections of a server."""
 
@@ -118,7 +118,7 @@ def open_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], patience: float = HEADERS) -> None:
+def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], patience: float = HEADERS_TIMEOUT) -> None:
     """Answer requests until ``stopping``, which is called five times a second, and wait for those in progress.
 
     ``patience`` is the time in seconds for a request's headers. Raises UserError if it cannot listen there.
@@ -127,7 +127,9 @@ def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], pat
     config = uvicorn.Config(
         app,
         http=type(
-            "TimedConnection", (TimedConnection,), {"patience": patience, "places": PeerShares(AT_ONCE, AT_ONCE // 2)}
+            "TimedConnection",
+            (TimedConnection,),
+            {"patience": patience, "places": PeerShares(MAX_CONNECTIONS, MAX_CONNECTIONS // 2)},
         ),
         ws="none",
         lifespan="off",
@@ -136,9 +138,9 @@ def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], pat
         log_level="error",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=AT_ONCE + 1,  # one too many, for which no other gave way
+        limit_concurrency=MAX_CONNECTIONS + 1,  # one too many, for which no other gave way
         backlog=2048,
-        timeout_graceful_shutdown=DRAIN,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
         h11_max_incomplete_event_size=16_384,
     )
     asyncio.run(_serve_until(_Server(config), listener, stopping))
@@ -147,24 +149,24 @@ def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], pat
 async def _serve_until(server: uvicorn.Server, listener: socket.socket, stopping: Callable[[], bool]) -> None:
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not task.done() and not stopping():
-        await asyncio.wait([task], timeout=WATCH)
+        await asyncio.wait([task], timeout=CHECK_INTERVAL)
     server.should_exit = True
     await task
 
 
-LATER = "60"
+RETRY_AFTER = "60"
 """Value of Retry-After, in seconds. GitHub does not retry, but our resync does."""
 
-CLOSING = frozenset({408, 411, 413, 503})
+CLOSING_STATUSES = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, since the rest of a body may follow."""
 
-MOST_OF_FORM = 65_536
-"""Bytes of a form."""
+MAX_FORM_BYTES = 65_536
+"""Largest form body that is read."""
 
-STORING = ("queue", "disk")
+STORAGE_CHECKS = ("queue", "disk")
 """Checks that must pass to store deliveries."""
 
-PRIVATE = {
+PRIVATE_HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -205,10 +207,10 @@ def create_app(door: WebContext) -> Starlette:
         Route("/metrics", endpoint=pages.for_readers(pages.metrics)),
         Route("/", endpoint=pages.for_readers(pages.status)),
         Route("/deliveries/{seq}", endpoint=pages.for_readers(pages.delivery)),
-        Route(f"{DIGESTS}/{{key}}", endpoint=pages.for_readers(pages.digest)),
+        Route(f"{DIGESTS_PATH}/{{key}}", endpoint=pages.for_readers(pages.digest)),
         Route("/operate", endpoint=pages.operate),
-        Route(DEAD, endpoint=pages.for_readers(pages.dead), methods=["GET"]),
-        Route(DEAD, endpoint=pages.change_dead, methods=["POST"]),
+        Route(DEAD_PATH, endpoint=pages.for_readers(pages.dead), methods=["GET"]),
+        Route(DEAD_PATH, endpoint=pages.change_dead, methods=["POST"]),
     ]
     app = Starlette(routes=routes, exception_handlers={WorldError: _database_unavailable})
     app.router.redirect_slashes = False
@@ -261,7 +263,7 @@ class Webhook:
             if isinstance(body, Refused):
                 return body
             arguments = (method, headers, body, self._door.rules, self._door.clock(), request)
-            return await asyncio.to_thread(receive, *arguments) if length > SMALL else receive(*arguments)
+            return await asyncio.to_thread(receive, *arguments) if length > MAX_SMALL_BODY else receive(*arguments)
 
     def _count_request(self, headers: Mapping[bytes, bytes], status: int, outcome: str) -> None:
         """Count a request by event; an unsigned one cannot choose the label."""
@@ -269,7 +271,7 @@ class Webhook:
         event = header if header in EVENTS else "other"
         result = outcome.partition(":")[0] if status == 202 else f"refused {status}"
         result = "excluded" if outcome == f"dropped: {EXCLUDED}" else result
-        self._door.writer.count(metrics.DELIVERIES, (event, result))
+        self._door.writer.count(metrics.DELIVERIES_METRIC, (event, result))
 
 
 class StatusRoutes:
@@ -282,7 +284,7 @@ class StatusRoutes:
 
     def readyz(self, _: Request) -> Response:
         """Report whether deliveries can be stored. Everything else can wait."""
-        checks = [check for check in self._checks.results() if check.name in STORING]
+        checks = [check for check in self._checks.results() if check.name in STORAGE_CHECKS]
         return _parts_response("ready", {check.name: check.stores for check in checks})
 
     def state(self, _: Request) -> Response:
@@ -292,7 +294,7 @@ class StatusRoutes:
     def metrics(self, _: Request, __: Role) -> Response:
         door = self._door
         page = metrics.render(door.inbox, door.answered, door.clock(), for_all=door.is_leader())
-        return Response(page, headers=PRIVATE | {"Content-Type": metrics.CONTENT_TYPE})
+        return Response(page, headers=PRIVATE_HEADERS | {"Content-Type": metrics.CONTENT_TYPE})
 
     def status(self, request: Request, _: Role) -> Response:
         door, selection = self._door, _parse_filter(request.query_params)
@@ -310,7 +312,7 @@ class StatusRoutes:
         door, key = self._door, _parse_key(request.path_params["key"])
         row = door.inbox.installations().repository(key) if key else None
         if key is None or row is None or not row.name:
-            return PlainTextResponse("no such repository\n", 404, PRIVATE)
+            return PlainTextResponse("no such repository\n", 404, PRIVATE_HEADERS)
         stored_digest, home = door.inbox.digests().get(key), f"{door.options.server_url}/{row.name}"
         return _html_response(
             server_digest_page(stored_digest, row.name, home, door.clock()), 200 if stored_digest else 404
@@ -330,14 +332,14 @@ class StatusRoutes:
         who = f"{self._door.options.status_user} on the status page, role {role}"
         operation = parse_operation(await _read_form(request), who)
         if operation is None:
-            return PlainTextResponse("the form is not complete\n", 400, PRIVATE)
+            return PlainTextResponse("the form is not complete\n", 400, PRIVATE_HEADERS)
         record = await asyncio.to_thread(replay_or_drop, self._door.inbox, operation)
-        return RedirectResponse(f"{DEAD}?audited={record.seq}", 303, PRIVATE)
+        return RedirectResponse(f"{DEAD_PATH}?audited={record.seq}", 303, PRIVATE_HEADERS)
 
     def operate(self, request: Request) -> Response:
         """Have the browser ask for the operator's password, then return to the status page."""
         access = self._access.require_operator(request.headers, request.client)
-        return RedirectResponse("/", 303, PRIVATE) if isinstance(access, Role) else _denied_response(access)
+        return RedirectResponse("/", 303, PRIVATE_HEADERS) if isinstance(access, Role) else _denied_response(access)
 
     def for_readers(self, page: Callable[[Request, Role], Response]) -> Callable[[Request], Response]:
         """Wrap a page for those who may look; others get the answer that says why not."""
@@ -356,26 +358,26 @@ class StatusRoutes:
 
 def _parts_response(name: str, parts: Mapping[str, bool]) -> Response:
     is_well = all(parts.values())
-    return JSONResponse({name: is_well, **parts}, 200 if is_well else 503, PRIVATE)
+    return JSONResponse({name: is_well, **parts}, 200 if is_well else 503, PRIVATE_HEADERS)
 
 
 def _denied_response(denied: AccessDenied) -> Response:
-    return PlainTextResponse(f"{denied.why}\n", denied.status, {**PRIVATE, **denied.headers})
+    return PlainTextResponse(f"{denied.why}\n", denied.status, {**PRIVATE_HEADERS, **denied.headers})
 
 
 def _html_response(html: str, status: int = 200, *, has_forms: bool = False) -> Response:
     security_policy = f"{policy(has_forms=has_forms)}; frame-ancestors 'none'"
-    return HTMLResponse(html, status, PRIVATE | {"Content-Security-Policy": security_policy})
+    return HTMLResponse(html, status, PRIVATE_HEADERS | {"Content-Security-Policy": security_policy})
 
 
 async def _read_form(request: Request) -> dict[str, str]:
     """The fields of a form, the last of each name; empty if it is too large, too slow or not a form."""
     body = b""
     with contextlib.suppress(ValueError, TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(HEADERS):
+        async with asyncio.timeout(HEADERS_TIMEOUT):
             async for part in request.stream():
                 body += part
-                if len(body) > MOST_OF_FORM:
+                if len(body) > MAX_FORM_BYTES:
                     return {}
         return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=10))
     return {}
@@ -399,12 +401,12 @@ def _parse_number(text: str) -> int:
 
 
 async def _healthz(_: Request) -> Response:
-    return PlainTextResponse("ok\n", headers=PRIVATE)
+    return PlainTextResponse("ok\n", headers=PRIVATE_HEADERS)
 
 
 async def _database_unavailable(_: Request, error: Exception) -> Response:
     log.warning("not shown: %s", error)
-    return PlainTextResponse("the database does not answer: see /status.json and the log\n", 503, PRIVATE)
+    return PlainTextResponse("the database does not answer: see /status.json and the log\n", 503, PRIVATE_HEADERS)
 
 
 def _arrival_fields(received: Arrival | DroppedDelivery | Refused) -> dict[str, str]:
@@ -416,7 +418,7 @@ def _arrival_fields(received: Arrival | DroppedDelivery | Refused) -> dict[str, 
 
 def _json_response(status: int, outcome: str, request: str) -> Response:
     headers = {"X-Request-Id": request}
-    headers |= {"Connection": "close"} if status in CLOSING else {}
-    headers |= {"Retry-After": LATER} if status == 503 else {}
+    headers |= {"Connection": "close"} if status in CLOSING_STATUSES else {}
+    headers |= {"Retry-After": RETRY_AFTER} if status == 503 else {}
     headers |= {"Allow": "POST"} if status == 405 else {}
     return Response(json.dumps({"said": outcome}) + "\n", status, headers, "application/json")

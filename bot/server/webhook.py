@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.github.events import (
+    DISCUSSION_EVENTS,
     MAX_PAYLOAD,
-    OF_DISCUSSIONS,
     Event,
     PayloadRepository,
     account_of,
@@ -32,22 +32,22 @@ from bot.github.events import (
 )
 from bot.server.model import Arrival, DroppedDelivery, Instant, Priority, Refused, RepositoryKey
 from bot.server.rate_limiter import PeerShares
-from bot.server.scope import EVERYTHING, EXCLUDED, RepositoryScope
+from bot.server.scope import ALL_REPOSITORIES, EXCLUDED, RepositoryScope
 
-SECONDS = 10.0
+BODY_TIMEOUT = 10.0
 """Seconds for a body; GitHub gives up a delivery after ten seconds."""
 
-SMALL = 1_000_000
+MAX_SMALL_BODY = 1_000_000
 """Bytes. Larger bodies are parsed in a thread and have a budget of their own."""
 
-SMALL_ROOM, LARGE_ROOM = 64_000_000, 100_000_000
+SMALL_BUDGET, LARGE_BUDGET = 64_000_000, 100_000_000
 """Bytes of all small, and of all large bodies in memory at once; one peer may use half of that."""
 
-PART = 100
-"""Least number of bytes that a part of a body counts as."""
+MIN_PART_BYTES = 100
+"""Smaller parts of a body count as this many bytes."""
 
 COMMAND = "/precedent"
-CROWDED = "too many deliveries at once"
+OVERLOADED = "too many deliveries at once"
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -55,18 +55,18 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 class BodyBudget:
     """Limits the bytes of bodies in memory. For one event loop."""
 
-    def __init__(self, small: int = SMALL_ROOM, large: int = LARGE_ROOM) -> None:
+    def __init__(self, small: int = SMALL_BUDGET, large: int = LARGE_BUDGET) -> None:
         self._small, self._large = PeerShares(small, small // 2), PeerShares(large, large // 2)
 
     @asynccontextmanager
     async def body(
-        self, length: int, peer: str, receive: Receive, seconds: float = SECONDS
+        self, length: int, peer: str, receive: Receive, seconds: float = BODY_TIMEOUT
     ) -> AsyncIterator[bytes | Refused]:
         """Read a body of the declared ``length``, or return why not. Its budget is held within the block.
 
         Only received bytes count. An incomplete body gives way if others need the budget.
         """
-        shares = self._large if length > SMALL else self._small
+        shares = self._large if length > MAX_SMALL_BODY else self._small
         reading = _ArrivingBody(length, receive, seconds)
         share = shares.open(peer, reading.give_way)
         try:
@@ -99,7 +99,7 @@ class _ArrivingBody:
             async with asyncio.timeout(self._seconds) as self._limit:
                 return await self._read(take)
         except TimeoutError:
-            return Refused(503, CROWDED) if self._gave_way else Refused(408, "the body took too long")
+            return Refused(503, OVERLOADED) if self._gave_way else Refused(408, "the body took too long")
         finally:
             self._limit = None
 
@@ -113,27 +113,27 @@ class _ArrivingBody:
             bytes_left -= len(parts[-1])
             if bytes_left < 0:
                 return Refused(413, "the body is longer than its Content-Length")
-            if not take(max(PART, len(parts[-1]))):
-                return Refused(503, CROWDED)
+            if not take(max(MIN_PART_BYTES, len(parts[-1]))):
+                return Refused(503, OVERLOADED)
             if not message.get("more_body"):
                 return b"".join(parts)
 
 
-OF_REPOSITORY = OF_DISCUSSIONS | {"issues", "issue_comment", "push", "gollum", "release"}
+REPOSITORY_EVENTS = DISCUSSION_EVENTS | {"issues", "issue_comment", "push", "gollum", "release"}
 """Events of a repository."""
 
-OF_INSTALLATION = frozenset({"installation", "installation_repositories", "repository"})
+INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
 """Events of an installation: where the App is, and names of repositories."""
 
-NARROWING = frozenset({"privatized", "publicized", "deleted", "transferred", "removed"})
-"""Actions of these after which a comment may show what some of its readers may not read."""
+NARROWING_ACTIONS = frozenset({"privatized", "publicized", "deleted", "transferred", "removed"})
+"""Actions of these events after which a comment may show what some of its readers may not read."""
 
-EVENTS = OF_REPOSITORY | OF_INSTALLATION | {"ping"}
+EVENTS = REPOSITORY_EVENTS | INSTALLATION_EVENTS | {"ping"}
 
 _EVENT = re.compile(rb"[a-z_]{1,64}")
 _GUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _SIGNATURE = re.compile(rb"sha256=[0-9a-f]{64}")
-_MOST_LISTED = 1_000
+_MAX_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class WebhookRules:
     app: int
     secrets: tuple[bytes, ...] = field(repr=False)
     own_login: str
-    scope: RepositoryScope = EVERYTHING
+    scope: RepositoryScope = ALL_REPOSITORIES
 
 
 def check_headers(method: str, headers: Mapping[bytes, bytes]) -> Refused | int:
@@ -225,7 +225,7 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
     installation, place = installation_of(payload), repository_of(payload)
     if not installation:
         return Refused(400, "the payload names no installation: is this the App's webhook?")
-    if name in OF_INSTALLATION:
+    if name in INSTALLATION_EVENTS:
         return _installation_arrival(name, payload, RepositoryKey(installation, 0), place, rules.scope)
     if not place.id:
         return Refused(400, "the payload names no repository")
@@ -270,10 +270,10 @@ def _installation_arrival(
         "repository": str(place.id or ""),
     }
     extra = tuple((key, value) for key, value in values.items() if value)
-    priority = Priority.URGENT if event.action in NARROWING else Priority.CHANGE
+    priority = Priority.URGENT if event.action in NARROWING_ACTIONS else Priority.CHANGE
     return Arrival("", repository, event, place.name, place.private, extra=extra, priority=priority)
 
 
 def _join_ids(ids: Sequence[int]) -> str:
     """At most a thousand ids; the resync reads all of them anyway."""
-    return ",".join(map(str, ids[:_MOST_LISTED]))
+    return ",".join(map(str, ids[:_MAX_LISTED]))

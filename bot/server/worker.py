@@ -18,36 +18,36 @@ from bot.server.clone_cache import CloneCache
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import run_guarded
-from bot.server.model import WORKER, Instant, Lease, Note, RepositoryKey
+from bot.server.model import WORKER_PREFIX, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation_guard import OrganisationGuard
 from bot.server.organisation_search import Ranking
-from bot.server.queue import LEASE, Wakeups
+from bot.server.queue import LEASE_DURATION, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
-BEAT = 0.5
+CHECK_INTERVAL = 0.5
 """Seconds between two checks of the parent process and of hanging runs."""
 
-RENEWAL = 8.0
-"""Seconds between two renewals of the leases: three may fail."""
+RENEWAL_INTERVAL = 8.0
+"""Seconds between two renewals of the leases; up to three in a row may fail."""
 
-ENDING = 1.0
+GRACE_SECONDS = 1.0
 """Seconds for a run to end after its results are stored."""
 
-HEARTBEAT = 5.0
-POLL = 0.25
-"""Seconds between two looks for work; on PostgreSQL a notification ends the wait."""
+HEARTBEAT_INTERVAL = 5.0
+POLL_INTERVAL = 0.25
+"""Seconds between two checks for work; on PostgreSQL a notification ends the wait."""
 
-TROUBLE = 5.0
+RETRY_SECONDS = 5.0
 """Seconds until the next claim after one that failed."""
 
-DRAIN = 8.0
+DRAIN_SECONDS = 8.0
 """Seconds in which runs have to end after a stop was requested; the process ends within ten."""
 
-HANGING = 900.0
+HANG_TIMEOUT = 900.0
 """Seconds after which a run counts as hanging; a run reads a history for a minute."""
 
-LOST = 70
+EXIT_LEASE_LOST = 70
 """The exit code of a worker that may have lost a lease (EX_SOFTWARE of sysexits.h). Others take its keys over."""
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class Worker:
     jobs: int = 1
     tasks: Mapping[str, Task] = field(default_factory=dict)
     parent: int = 0
-    drain: float = DRAIN
+    drain: float = DRAIN_SECONDS
     alive: Path | None = None
     tells: Callable[[], Note] = dict
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
@@ -133,7 +133,7 @@ class Worker:
 
     def run_until_stopped(self) -> bool:
         """Work until ``stop``. Returns whether all runs ended in time. Raises `WorkerExit` when it must not go on."""
-        wakeups = Wakeups(self.inbox.database, POLL)
+        wakeups = Wakeups(self.inbox.database, POLL_INTERVAL)
         threads = [threading.Thread(target=self._work, args=(wakeups,), name=f"run-{n}", daemon=True)
                    for n in range(self.jobs)]  # fmt: skip
         self._confirmed_at = time.monotonic()
@@ -141,7 +141,7 @@ class Worker:
             for thread in threads:
                 thread.start()
             log.info("working", extra=self._log_fields())
-            while not self.stop.wait(BEAT):
+            while not self.stop.wait(CHECK_INTERVAL):
                 self._tick()
                 if self.alive and all(thread.is_alive() for thread in threads):
                     self.alive.touch()
@@ -183,7 +183,7 @@ class Worker:
                 if str(error) != last_error:
                     log.warning("no work can be claimed: %s", error, extra=self._log_fields())
                 last_error = str(error)
-                self.stop.wait(TROUBLE)
+                self.stop.wait(RETRY_SECONDS)
         return None
 
     def _run_leased(self, lease: Lease, work: Callable[[Lease], None]) -> None:
@@ -207,20 +207,20 @@ class Worker:
         """One round: the leases first, as a worker that may have lost one must not touch anything."""
         now = time.monotonic()
         if now >= self._renewed_at:
-            self._renewed_at = now + RENEWAL
+            self._renewed_at = now + RENEWAL_INTERVAL
             self._renew_leases(now)
         key, seconds = self._longest_run(now)
-        if seconds > HANGING:
+        if seconds > HANG_TIMEOUT:
             log.error(
                 "a run has hung for %d s: this worker exits", seconds, extra=self._log_fields() | {"repository": key}
             )
-            raise WorkerExit(LOST)
+            raise WorkerExit(EXIT_LEASE_LOST)
         if self.parent and os.getppid() != self.parent:
             log.warning("the parent process is gone: this worker drains", extra=self._log_fields())
             self.stop.set()
             return
         if now >= self._heartbeat_at:
-            self._heartbeat_at = now + HEARTBEAT
+            self._heartbeat_at = now + HEARTBEAT_INTERVAL
             if line := run_guarded(self._send_heartbeat):
                 log.warning("%s", line, extra=self._log_fields())
 
@@ -230,20 +230,20 @@ class Worker:
         line = run_guarded(lambda: self._renew_or_end(held, now))
         if line:
             log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
-        if held and now - self._confirmed_at > LEASE / 1000:
+        if held and now - self._confirmed_at > LEASE_DURATION / 1000:
             log.error("the leases have expired: this worker exits", extra=self._log_fields())
-            raise WorkerExit(LOST)
+            raise WorkerExit(EXIT_LEASE_LOST)
 
     def _renew_or_end(self, held: Mapping[str, Lease], now: float) -> None:
         lost = self.inbox.queue.renew(self.name, list(held))
         self._confirmed_at = now
         if lost:
-            time.sleep(ENDING)
+            time.sleep(GRACE_SECONDS)
         with self._lock:
             keys = sorted(held[each].key for each in lost if held[each] in self._held)
         if keys:
             log.error("other workers have taken over %s: this worker exits", ", ".join(keys), extra=self._log_fields())
-            raise WorkerExit(LOST)
+            raise WorkerExit(EXIT_LEASE_LOST)
 
     def _longest_run(self, now: float) -> tuple[str, float]:
         """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
@@ -255,7 +255,7 @@ class Worker:
     def _send_heartbeat(self) -> None:
         self.inbox.queue.ensure(self.tasks)
         note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
-        self.inbox.heartbeat(f"{WORKER}{self.name}", note)
+        self.inbox.heartbeat(f"{WORKER_PREFIX}{self.name}", note)
 
     def _log_fields(self) -> dict[str, object]:
         return {"worker": self.name}

@@ -17,14 +17,14 @@ from bot.server.inbox import Inbox
 from bot.server.log import catch_error, log_fields, run_guarded
 from bot.server.model import Arrival, ReceiveQueueFull
 
-GROUP = 32
-"""Arrivals in one transaction: that stores three times as many per second as one by one."""
+MAX_GROUP = 32
+"""Most arrivals in one transaction: it stores three times as many per second as one by one."""
 
-MOST = 500
-SECONDS = 8.0
-"""How long storing an arrival may take; GitHub waits ten seconds for an answer."""
+MAX_WAITING = 500
+STORE_TIMEOUT = 8.0
+"""Seconds that storing an arrival may take; GitHub waits ten seconds for an answer."""
 
-LOOK = 5.0
+CHECK_INTERVAL = 5.0
 """Seconds between two checks whether more may be stored, and between two writes of the counters."""
 
 
@@ -49,9 +49,9 @@ class GroupCommitWriter:
         self,
         inbox: Inbox,
         closing_reason: Callable[[], str] = str,
-        most: int = MOST,
-        patience: float = SECONDS,
-        look: float = LOOK,
+        most: int = MAX_WAITING,
+        patience: float = STORE_TIMEOUT,
+        look: float = CHECK_INTERVAL,
     ) -> None:
         self._inbox = inbox
         self._closing_reason = closing_reason
@@ -108,13 +108,13 @@ class GroupCommitWriter:
             self._store(group)
 
     def _next_group(self) -> list[_Waiting]:
-        """Waits for an arrival and returns all that wait, at most ``GROUP``; nothing at the end."""
+        """Waits for an arrival and returns all that wait, at most ``MAX_GROUP``; nothing at the end."""
         group: list[_Waiting] = []
         item = self._queue.get()
         with contextlib.suppress(queue.Empty):
             while item is not None:
                 group.append(item)
-                if len(group) == GROUP:
+                if len(group) == MAX_GROUP:
                     return group
                 item = self._queue.get_nowait()
             if group:

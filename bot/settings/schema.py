@@ -54,15 +54,18 @@ def _section(kind: type, explanation: str) -> Any:
     return field(default_factory=kind, metadata={"rule": SettingRule(explanation)})
 
 
-_AGE = "an age in days, weeks, months or years, such as 7d, 4w, 6m or 1y"
-_LOGIN = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
-GLOB = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
-_BRANCH = {"form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}", "wording": "a branch name"}
-_MODEL = {
+_AGE_WORDING = "an age in days, weeks, months or years, such as 7d, 4w, 6m or 1y"
+_LOGIN_RULE = {"form": r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(?:\[bot\])?", "wording": "an account's login"}
+GLOB_RULE = {"form": r"(?![/~])(?!.*\.\.(?:/|$))[^\0\n]+", "wording": "paths below the repository, with * and **"}
+_BRANCH_RULE = {
+    "form": r"(?!.*(?:\.\.|//|/\.|\.lock$|[/.]$))[A-Za-z0-9][A-Za-z0-9._/-]{0,199}",
+    "wording": "a branch name",
+}
+_MODEL_RULE = {
     "form": r"|(?!(?:.*/)?\.\.?(?:/|$))(?:/models(?:/[A-Za-z0-9._-]+)*|[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*)",
     "wording": "a folder below the workspace or /models",
 }
-_PAIR = {
+_PAIR_RULE = {
     "form": r"#?[1-9][0-9]{0,9} +#?[1-9][0-9]{0,9}: *\S.*",
     "wording": 'two numbers and a reason, such as "#12 #7: one crash on two systems"',
 }
@@ -146,7 +149,9 @@ class TroubleshootingSettings:
 @dataclass(frozen=True, slots=True)
 class SemanticSettings:
     model: str = setting(
-        "", "The folder of a text model, which also finds the same meaning in other words; empty for none.", **_MODEL
+        "",
+        "The folder of a text model, which also finds the same meaning in other words; empty for none.",
+        **_MODEL_RULE,
     )
 
 
@@ -154,7 +159,7 @@ class SemanticSettings:
 class PageSettings:
     wiki: bool = setting(True, "Remember the repository's wiki.")
     docs: tuple[str, ...] = setting(
-        ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB
+        ("README.md", "CHANGELOG.md", "docs/**/*.md"), "Markdown files of the default branch to remember.", **GLOB_RULE
     )
     max_results: int = setting(2, "How many pages are shown when no issue is similar; 0 for none.", low=0, high=5)
     similarity_threshold: float = setting(0.65, "Lowest similarity at which a page is shown.", low=0.0, high=1.0)
@@ -163,7 +168,7 @@ class PageSettings:
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     sessions: tuple[str, ...] = setting(
-        (), "Transcripts of agent sessions for the command line to search; they never leave the machine.", **GLOB
+        (), "Transcripts of agent sessions for the command line to search; they never leave the machine.", **GLOB_RULE
     )
     default_sessions: bool = setting(
         True, "Also search this checkout's sessions in the folders where coding agents keep them."
@@ -180,21 +185,21 @@ class CommandSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    same: tuple[str, ...] = setting((), "Pairs of issues that report the same thing.", **_PAIR)
-    different: tuple[str, ...] = setting((), "Pairs of issues that report different things.", **_PAIR)
-    original: tuple[str, ...] = setting((), "Pairs of a report and the original issue of its cluster.", **_PAIR)
+    same: tuple[str, ...] = setting((), "Pairs of issues that report the same thing.", **_PAIR_RULE)
+    different: tuple[str, ...] = setting((), "Pairs of issues that report different things.", **_PAIR_RULE)
+    original: tuple[str, ...] = setting((), "Pairs of a report and the original issue of its cluster.", **_PAIR_RULE)
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreSettings:
-    authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN)
+    authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN_RULE)
     labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
-    people: tuple[str, ...] = setting((), "Accounts that are never quoted and never answered.", **_LOGIN)
+    people: tuple[str, ...] = setting((), "Accounts that are never quoted and never answered.", **_LOGIN_RULE)
 
 
 @dataclass(frozen=True, slots=True)
 class CommentSettings:
-    author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN)
+    author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN_RULE)
     redirect_links: RedirectLinks = setting(
         "auto",
         "Link to issues without leaving a backlink on them; auto: on github.com only.",
@@ -244,7 +249,7 @@ class Settings:
     """All settings; an instance without arguments holds the defaults."""
 
     mode: Mode = setting("comment", "Answer in a comment, in the job summary only, or not at all.", choices=MODES)
-    branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH)
+    branch: str = setting("precedent", "The branch that holds the memory.", **_BRANCH_RULE)
     pulls: bool = setting(False, "Answer pull requests too.")
     references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text mentions.")
     troubleshooting: TroubleshootingSettings = _section(TroubleshootingSettings, "Similar issues and how they ended.")
@@ -364,13 +369,13 @@ class Inputs:
     """The inputs of a run that are not settings; `token` is not in its repr."""
 
     token: str = setting("", "The token that reads the repository and writes the memory and the comment.", secret=True)
-    config: str = setting(".github/precedent.yml", "Path of the settings on the default branch.", **GLOB)
+    config: str = setting(".github/precedent.yml", "Path of the settings on the default branch.", **GLOB_RULE)
     run: Run = setting(
         "", "What a run by hand does; other events ignore it, but a schedule may make a digest.", choices=get_args(Run)
     )
     issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
     since: str = setting(
-        "30d", "How far back the digest goes.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE
+        "30d", "How far back the digest goes.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE_WORDING
     )
     dry_run: bool = setting(False, "Write nothing; show in the job summary what would be written.")
 

@@ -17,7 +17,7 @@ except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader  # type: ignore[assignment]
 
 CONFIG_PATH = ".github/precedent.yml"
-TEMPLATES = tuple(
+TEMPLATE_PATHS = tuple(
     f".github/precedent/{name}"
     for name in ("base.md.j2", "context.md.j2", "troubleshooting.md.j2", "reply.md.j2", "release.md.j2", "words.yml")
 )
@@ -31,7 +31,7 @@ MAX_FAULTS = 5
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
 
-_TAG = "tag:yaml.org,2002:"
+_TAG_PREFIX = "tag:yaml.org,2002:"
 _EVERY_CHARACTER = [None]
 _HIDDEN_BREAK = re.compile("[\u0085\u2028\u2029]")
 """Line ends for the parser, as in YAML 1.1, but not for people who read the file."""
@@ -49,7 +49,7 @@ for _name, _form in (
     ("int", r"[-+]?[0-9]{1,18}"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"),
 ):
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_form})\Z", re.ASCII), _EVERY_CHARACTER)
+    _Loader.add_implicit_resolver(_TAG_PREFIX + _name, re.compile(rf"(?:{_form})\Z", re.ASCII), _EVERY_CHARACTER)
 
 
 class PlacedText(NamedTuple):
@@ -172,7 +172,7 @@ def _check_events(text: str, name: str, max_depth: int) -> None:
 
 
 def _is_null(node: yaml.Node) -> bool:
-    return bool(node.tag == _TAG + "null")
+    return bool(node.tag == _TAG_PREFIX + "null")
 
 
 def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
@@ -236,7 +236,7 @@ def _scalar(node: yaml.Node) -> object:
     if not isinstance(node, yaml.ScalarNode):
         return {}
     text: str = node.value
-    kind = node.tag.removeprefix(_TAG)
+    kind = node.tag.removeprefix(_TAG_PREFIX)
     if kind == "null":
         return None
     if kind == "bool":

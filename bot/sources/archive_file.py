@@ -14,7 +14,7 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.errors import UserError
 
-MAX_LINE = 16 * 1024 * 1024
+MAX_THREAD_BYTES = 16 * 1024 * 1024
 """Maximum decompressed bytes of one thread, including blank lines before it. The number of threads is unlimited."""
 
 _BLOCK = 1024 * 1024
@@ -40,8 +40,8 @@ def _lines(file: BufferedIOBase, path: Path) -> Iterator[tuple[int, bytes]]:
         blank += start - at
         end = buffer.find(b"\n", start)
         more = b"" if end >= 0 else file.read(_BLOCK)
-        if blank + (end if end >= 0 else len(buffer)) - start > MAX_LINE:
-            raise UserError(f"{path}, line {number}: over {MAX_LINE // 1024**2} MB without the end of a thread")
+        if blank + (end if end >= 0 else len(buffer)) - start > MAX_THREAD_BYTES:
+            raise UserError(f"{path}, line {number}: over {MAX_THREAD_BYTES // 1024**2} MB without the end of a thread")
         if more:
             buffer, at = buffer[start:] + more, 0
             continue

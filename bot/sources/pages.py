@@ -19,7 +19,7 @@ from bot.files import Globs
 from bot.git.remote_files import Head
 from bot.reading.pages import RELEASES, WIKI, page_key, page_title, source_of
 
-EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
+PAGE_EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
 """Events after which pages may have changed; after others, pages are read only if they never were."""
 
 OFF = "off"
@@ -122,18 +122,18 @@ def _removed_pages(name: str, reading: PageReading, store: PageStore, now: datet
     return [Tombstone(key, max(now, record.revised_at)) for key, record in stored.items() if isinstance(record, Thread)]
 
 
-MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn"})
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn"})
 MAX_FILES = 500
-MAX_BYTES = 1_048_576
+MAX_FILE_BYTES = 1_048_576
 """Maximum bytes of a file to read; its first 65,536 characters are kept."""
 
-MAX_TOTAL = 10 * MAX_BYTES
+MAX_TOTAL_BYTES = 10 * MAX_FILE_BYTES
 """Maximum bytes to read in one run; the next run continues."""
 
-BATCH = 50
+BATCH_SIZE = 50
 """Files fetched at once; small enough for the limit to stop the rest."""
 
-_FORMAT = 1
+_FORMAT_VERSION = 1
 """Increased when the same files would give different pages, so that all are read again."""
 
 
@@ -166,7 +166,9 @@ class BranchPages:
         return PageReading(self._state_of(commit) + ("" if is_all else "+"), frozenset(files.keys() - too_long), pages)
 
     def _state_of(self, commit: str) -> str:
-        patterns_hash = hashlib.sha256("\0".join([str(_FORMAT), *self.patterns]).encode("utf-8", "replace")).hexdigest()
+        patterns_hash = hashlib.sha256(
+            "\0".join([str(_FORMAT_VERSION), *self.patterns]).encode("utf-8", "replace")
+        ).hexdigest()
         return f"{commit or 'none'}-{patterns_hash[:8]}"
 
     def _list_files(self, branch: Head, note: Callable[[str], None]) -> dict[ThreadId, tuple[str, str]]:
@@ -188,24 +190,26 @@ class BranchPages:
 
     def _is_page(self, path: str) -> bool:
         file = PurePosixPath(path)
-        return file.suffix.lower() in MARKDOWN and not (self.name == WIKI and file.name.startswith("_"))
+        return file.suffix.lower() in MARKDOWN_SUFFIXES and not (self.name == WIKI and file.name.startswith("_"))
 
     def _read_texts(
         self, branch: Head, changed: Mapping[ThreadId, tuple[str, str]], note: Callable[[str], None]
     ) -> Iterator[tuple[ThreadId, str | None]]:
-        """The text of each file, None for one that is too long, until MAX_TOTAL bytes were read."""
+        """The text of each file, None for one that is too long, until MAX_TOTAL_BYTES were read."""
         total, keys = 0, list(changed)
-        for start in range(0, len(keys), BATCH):
-            batch = keys[start : start + BATCH]
-            contents = branch.contents([changed[key][1] for key in batch], MAX_BYTES)
+        for start in range(0, len(keys), BATCH_SIZE):
+            batch = keys[start : start + BATCH_SIZE]
+            contents = branch.contents([changed[key][1] for key in batch], MAX_FILE_BYTES)
             for key in batch:
                 path, oid = changed[key]
                 total += len(contents.get(oid, b""))
-                if total > MAX_TOTAL:
-                    note(f"Pages of {self.name}: {MAX_TOTAL:,} bytes were read; the next run continues from there")
+                if total > MAX_TOTAL_BYTES:
+                    note(
+                        f"Pages of {self.name}: {MAX_TOTAL_BYTES:,} bytes were read; the next run continues from there"
+                    )
                     return
                 if oid not in contents:
-                    note(f"Pages of {self.name}: {path} was left out; it has more than {MAX_BYTES:,} bytes")
+                    note(f"Pages of {self.name}: {path} was left out; it has more than {MAX_FILE_BYTES:,} bytes")
                 yield key, _decode(contents[oid]) if oid in contents else None
 
     def _page_of_file(self, key: ThreadId, path: str, text: str, at: datetime) -> Thread:
@@ -234,7 +238,7 @@ MAX_RELEASES = 100
 """The newest releases that are read: as many as GitHub returns in one response."""
 
 
-PRE_RELEASE = "pre-release"
+PRE_RELEASE_LABEL = "pre-release"
 """The label of a page whose release GitHub marks as a pre-release."""
 
 
@@ -280,7 +284,7 @@ def _page(item: Mapping[str, Any]) -> Thread | None:
         body=_text_field(item.get("body"))[:MAX_TEXT],
         author=(_text_field(author.get("login")) if isinstance(author, Mapping) else "")[:MAX_NAME] or GHOST,
         created_at=published,
-        labels=(PRE_RELEASE,) if item.get("prerelease") is True else (),
+        labels=(PRE_RELEASE_LABEL,) if item.get("prerelease") is True else (),
         kind=Kind.PAGE,
         updated_at=max(published, updated),
     )

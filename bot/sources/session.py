@@ -57,15 +57,15 @@ MAX_FILES = 50
 MAX_PATH = 500
 _MAX_ARGUMENTS = 1 << 20
 
-_TEXT = frozenset({"text", "input_text", "output_text"})
-_CALL = frozenset(
+_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_CALL_TYPES = frozenset(
     {"toolCall", "tool_call", "tool_use", "toolUse", "function_call", "server_tool_use", "custom_tool_call"}
 )
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
 _PATH = frozenset({"path", "file_path", "filePath", "file", "filename", "fileName", "notebook_path", "notebookPath"})
 _PATHS = frozenset({"paths", "files", "file_paths", "filePaths", "edits"})
 
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ([^\n]{1,500})$", re.MULTILINE)
+_PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: ([^\n]{1,500})$", re.MULTILINE)
 """A file in a patch as agents write it: https://github.com/openai/codex/blob/main/codex-rs/apply-patch."""
 
 _NEWLINE = re.compile("\r\n?")
@@ -127,7 +127,7 @@ def line_of(value: Any, most: int) -> str:
 def _text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    is_text = _is(part, _TEXT) or (isinstance(part, dict) and "type" not in part)
+    is_text = _is(part, _TEXT_TYPES) or (isinstance(part, dict) and "type" not in part)
     text = part.get("text") if is_text else None
     return text if isinstance(text, str) else ""
 
@@ -137,12 +137,12 @@ def _is(part: Any, names: frozenset[str]) -> bool:
 
 
 def _named_files(part: Any) -> Iterator[str]:
-    if not _is(part, _CALL):
+    if not _is(part, _CALL_TYPES):
         return
     for name in _ARGUMENTS:
         arguments = part.get(name)
         if isinstance(arguments, str) and len(arguments) <= _MAX_ARGUMENTS:
-            yield from _PATCHED.findall(arguments)
+            yield from _PATCHED_FILE.findall(arguments)
             try:
                 arguments = json.loads(arguments)
             except (ValueError, RecursionError):
@@ -182,10 +182,10 @@ def _shorten(path: str, folder: str) -> str:
 MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""
 
-MAX_WHOLE = 8 << 20
+MAX_OBJECT_BYTES = 8 << 20
 """Bytes of a file that is one object."""
 
-MAX_IN_ONE = 50_000
+MAX_OBJECT_MESSAGES = 50_000
 """Maximum messages read of one object; the first ones are read."""
 
 MAX_ID = 200
@@ -198,20 +198,20 @@ _EVENT = ("event", "hook_event_name", "hookEventName", "hook_event", "event_name
 _TRANSCRIPT = ("agent_transcript_path", "agentTranscriptPath", "transcript_path", "transcriptPath", "transcript")
 _RESPONSE = ("response", "last_assistant_message", "lastAssistantMessage")
 
-PROMPT, RESPONSE, SUBAGENT = "UserPromptSubmit", "AssistantResponse", "SubagentStop"
+PROMPT_EVENT, RESPONSE_EVENT, SUBAGENT_EVENT = "UserPromptSubmit", "AssistantResponse", "SubagentStop"
 """The events in hook logs that carry messages, by the hooks' own names."""
 
-_MACHINES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+_PROGRAM_KEYS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
 """Keys that mark user lines written by a program."""
 
-_PROGRAM = re.compile(
+_PROGRAM_TEXT = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|permissions instructions|turn_aborted)\b"
     r"|# AGENTS\.md instructions)"
 )
 """How program-written parts of a rollout's user messages begin."""
 
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
-_LARGEST = 2**31 - 1
+_MAX_PULL_NUMBER = 2**31 - 1
 
 
 class TranscriptMessage(NamedTuple):
@@ -283,7 +283,7 @@ def parse_line(
         return SessionHeader(_named_session(fields), line_of(fields.get("cwd"), 4_096), _branch(fields))
     if kind == "pr-link":
         return _pull_request(fields)
-    if "$set" in fields or any(fields.get(mark) is True for mark in _MACHINES):
+    if "$set" in fields or any(fields.get(mark) is True for mark in _PROGRAM_KEYS):
         return None
     return _parse_message(fields, folder, clock)
 
@@ -305,7 +305,7 @@ def _branch(fields: Mapping[str, Any]) -> str:
 
 def _pull_request(fields: Mapping[str, Any]) -> PullRequestLink | None:
     number, repo = fields.get("prNumber"), fields.get("prRepository")
-    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _LARGEST:
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 < number <= _MAX_PULL_NUMBER:
         return None
     repo = repo if isinstance(repo, str) and _SLUG.fullmatch(repo) else ""
     return PullRequestLink(_session(fields), f"{repo}#{number}")
@@ -319,7 +319,7 @@ def _rollout_header(payload: Mapping[str, Any]) -> SessionHeader:
 
 def _parse_rollout(payload: dict[str, Any], folder: str, at: datetime | None) -> TranscriptMessage | None:
     """Read an item of a rollout. https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs"""
-    if _is(payload, _CALL):
+    if _is(payload, _CALL_TYPES):
         return TranscriptMessage("", ASSISTANT, content_of([payload], folder), at)
     if payload.get("type") != "message":
         return None
@@ -329,13 +329,13 @@ def _parse_rollout(payload: dict[str, Any], folder: str, at: datetime | None) ->
     if role not in _SPEAKERS:
         return None
     parts = [content] if isinstance(content, str) else content[-MAX_PARTS:]
-    spoken = [part for part in parts if role != USER or not _PROGRAM.match(_text(part))]
+    spoken = [part for part in parts if role != USER or not _PROGRAM_TEXT.match(_text(part))]
     return TranscriptMessage("", _SPEAKERS[role], content_of(spoken, folder), at)
 
 
 def _parse_whole(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> WholeSession:
     messages, broken = [], 0
-    for item in fields["messages"][:MAX_IN_ONE]:
+    for item in fields["messages"][:MAX_OBJECT_MESSAGES]:
         try:
             if not isinstance(item, dict):
                 raise Unreadable("no object")
@@ -365,7 +365,7 @@ def _parse_object(line: bytes, most: int) -> dict[str, Any]:
 
 
 def _event(fields: Mapping[str, Any]) -> str:
-    events = (PROMPT, RESPONSE, SUBAGENT)
+    events = (PROMPT_EVENT, RESPONSE_EVENT, SUBAGENT_EVENT)
     return next((fields[key] for key in _EVENT if isinstance(fields.get(key), str) and fields[key] in events), "")
 
 
@@ -375,9 +375,9 @@ def _parse_hook(event: str, fields: Mapping[str, Any], clock: TranscriptClock) -
         raise Unreadable(event)
     session = _session(fields) or _session(data)
     at = _time(fields, clock) or _time(data, clock)
-    if event == PROMPT:
+    if event == PROMPT_EVENT:
         return TranscriptMessage(session, USER, content_of(_field(data, ("prompt",), event)), at)
-    if event == RESPONSE:
+    if event == RESPONSE_EVENT:
         return TranscriptMessage(session, ASSISTANT, content_of(_field(data, _RESPONSE, event)), at)
     for key in _RESPONSE:
         if isinstance(data.get(key), str):
@@ -441,7 +441,7 @@ def _time(fields: Mapping[str, Any], clock: TranscriptClock) -> datetime | None:
 HUMAN, MACHINE = "human", "assistant"
 """The authors of a session's messages, who have no names."""
 
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of a session without times."""
 
 NO_TITLE = "(nothing was asked)"
@@ -456,7 +456,7 @@ def thread_of(session: Session) -> Thread:
         for utterance, at in zip(session.utterances, times, strict=True)
         if (text := _with_files(utterance))
     ]
-    first = messages[0] if messages else Message(HUMAN, "NONE", LONG_AGO, "")
+    first = messages[0] if messages else Message(HUMAN, "NONE", UNKNOWN_TIME, "")
     reference = session.issue and TimelineEvent(
         "cross-referenced", first.created_at, source=session.issue, source_kind=Kind.ISSUE
     )
@@ -490,7 +490,7 @@ def _with_files(utterance: Utterance) -> str:
 
 def _times(utterances: Sequence[Utterance]) -> list[datetime]:
     """The time of each message, never earlier than that of the previous one."""
-    time = next((utterance.at for utterance in utterances if utterance.at), LONG_AGO)
+    time = next((utterance.at for utterance in utterances if utterance.at), UNKNOWN_TIME)
     times = []
     for utterance in utterances:
         time = max(time, utterance.at or time)

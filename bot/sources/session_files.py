@@ -24,13 +24,13 @@ MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
 """Maximum directory entries to check for one pattern."""
 
-_WITHIN = ("**/*.jsonl", "**/*.log", "**/*.json")
-_MAPPING = ".json"
-_ISSUES = "issues"
+_DEFAULT_GLOBS = ("**/*.jsonl", "**/*.log", "**/*.json")
+_MAPPING_SUFFIX = ".json"
+_ISSUES_FOLDER = "issues"
 """The folder next to the sessions where issue agents record which session belongs to which issue."""
 
-_MAGIC = frozenset("*?[")
-_LARGEST = (1 << 63) - 1
+_GLOB_CHARS = frozenset("*?[")
+_MAX_INT64 = (1 << 63) - 1
 
 
 class SessionFile(NamedTuple):
@@ -82,11 +82,11 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
-        if all(path.endswith(_MAPPING) for path in matches) and not any(map(_is_session, matches)):
+        if all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} matches no .jsonl or .log file"
         files_by_path |= matches
-    sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING)]
-    mappings = {file.path: file for file in files_by_path.values() if file.path.endswith(_MAPPING)}
+    sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING_SUFFIX)]
+    mappings = {file.path: file for file in files_by_path.values() if file.path.endswith(_MAPPING_SUFFIX)}
     if with_notes:
         mappings |= {file.path: file for file in _adjacent_mappings(sessions, top)}
     sessions.sort(key=lambda file: (-file.mtime_ns, file.path))
@@ -117,7 +117,9 @@ def _match_pattern(pattern: str, top: str, notes: list[str]) -> Iterator[Session
     expanded = str(Path.home()) + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
     parts, above = Path(os.path.normpath(Path(top) / expanded)).parts, Path(top).parts
     first = len(above) if parts[: len(above)] == above else 0  # the path of ``top`` itself is not a pattern
-    first_glob = next((position for position in range(first, len(parts)) if _MAGIC & set(parts[position])), len(parts))
+    first_glob = next(
+        (position for position in range(first, len(parts)) if _GLOB_CHARS & set(parts[position])), len(parts)
+    )
     root, rest = str(Path(*parts[:first_glob])), parts[first_glob:]
     if _through_link(root, top):
         notes.append(f"{_printable(root)} is a symlink, and is not followed")
@@ -127,7 +129,7 @@ def _match_pattern(pattern: str, top: str, notes: list[str]) -> Iterator[Session
         return
     if not rest and not Path(root).is_dir():
         notes.append(f"{_printable(root)} is neither a folder nor a regular file")
-    globs = Globs(["/".join(rest)] if rest else _WITHIN)
+    globs = Globs(["/".join(rest)] if rest else _DEFAULT_GLOBS)
     yield from (
         file for path, name in _walk(root, globs, notes) if globs.match(name) and (file := _stat_file(path, top))
     )
@@ -167,9 +169,9 @@ def _adjacent_mappings(sessions: Iterable[SessionFile], top: str) -> Iterator[Se
     """The mapping files of issue agents: ``issues/*.json`` in the folder of a session or, below ``top``, next to it."""
     folders = {Path(file.path).parent for file in sessions}
     folders |= {folder.parent for folder in folders if Path(top) in folder.parents}
-    globs = Globs([f"*{_MAPPING}"])
+    globs = Globs([f"*{_MAPPING_SUFFIX}"])
     for folder in sorted(folders):
-        root = str(folder / _ISSUES)
+        root = str(folder / _ISSUES_FOLDER)
         if not _through_link(root, top):
             files = (_stat_file(path, top) for path, name in _walk(root, globs, []) if globs.match(name))
             yield from filter(None, files)
@@ -184,7 +186,7 @@ def _stat_file(path: str, top: str) -> SessionFile | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     name = path[len(top) + 1 :] if path.startswith(f"{top}{os.sep}") else path
-    return SessionFile(path, name, top, status.st_size, status.st_mtime_ns, status.st_ino & _LARGEST)
+    return SessionFile(path, name, top, status.st_size, status.st_mtime_ns, status.st_ino & _MAX_INT64)
 
 
 def _printable(path: str) -> str:

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_PLAIN = re.compile(r"[^A-Za-z0-9]")
-_LONGEST_PATH = 4_096
+_NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
+_MAX_PATH = 4_096
 
 
 class SessionFolder(NamedTuple):
@@ -47,7 +47,7 @@ def _hook_logs(top: Path) -> Iterator[SessionFolder]:
 
 def _claude(top: Path) -> Iterator[SessionFolder]:
     projects = _agent_folder("CLAUDE_CONFIG_DIR", ".claude", "projects")
-    own = _PLAIN.sub("-", str(top))
+    own = _NON_ALPHANUMERIC.sub("-", str(top))
     for name in _list_names(projects):
         if name == own or name.startswith(f"{own}-"):  # for the checkout, or for a folder in it
             path = f"{projects}/{name}"
@@ -77,7 +77,7 @@ def _gemini(top: Path) -> Iterator[SessionFolder]:
 
 def _project_root(folder: str) -> str:
     with suppress(OSError, ValueError), open(f"{folder}/.project_root", encoding="utf-8") as file:  # noqa: PTH123
-        return file.read(_LONGEST_PATH).strip()
+        return file.read(_MAX_PATH).strip()
     return ""
 
 

@@ -9,15 +9,15 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-HEAD = 64 << 10
+HEAD_BYTES = 64 << 10
 """How many bytes to search for the messages of a single object."""
 
-MAX_HEAD = 1 << 20
+MAX_HEAD_BYTES = 1 << 20
 """How many bytes to search for the folder: the first line of a rollout holds the agent's instructions."""
 
 _MAX_FOLDER = 4_096
-_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
-_SPREAD = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
+_MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
+_MULTILINE_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
 
 
 def open_regular_file(path: Path) -> int:
@@ -29,7 +29,7 @@ def open_regular_file(path: Path) -> int:
     return descriptor
 
 
-def head_of(path: str, most: int = HEAD) -> bytes:
+def head_of(path: str, most: int = HEAD_BYTES) -> bytes:
     """Return the first bytes of a regular file, none if it cannot be read."""
     with suppress(OSError, ValueError), os.fdopen(open_regular_file(Path(path)), "rb") as handle:
         return handle.read(most)
@@ -38,12 +38,12 @@ def head_of(path: str, most: int = HEAD) -> bytes:
 
 def holds_messages(head: bytes) -> bool:
     """Whether a file with this start may be a conversation in one object: ``{"messages": […]}``."""
-    return _MESSAGES.search(head) is not None
+    return _MESSAGES_KEY.search(head) is not None
 
 
 def is_spread(head: bytes) -> bool:
     """Whether a file with this start is one object over several lines."""
-    return _SPREAD.match(head) is not None and holds_messages(head)
+    return _MULTILINE_OBJECT.match(head) is not None and holds_messages(head)
 
 
 def folder_in(head: bytes) -> str:

@@ -12,17 +12,17 @@ from typing import Any
 from bot.sources.session_files import SessionFile
 from bot.sources.session_head import open_regular_file
 
-MAX_MAPPING = 1 << 20
+MAX_MAPPING_BYTES = 1 << 20
 """Maximum bytes of a mapping file to read."""
 
 MAX_ENTRIES = 100_000
-_LARGEST = 2**53
+_MAX_NUMBER = 2**53
 _MAX_PATH = 4_096
 _MAX_FOLDERS = 30
 
 _NUMBER = ("issueNumber", "issue_number", "issue", "number")
 _SESSION = ("sessionPath", "session_path", "sessionFile", "session_file", "session", "sessionId", "session_id", "path")
-_WITHIN = ("issues", "sessions", "mapping", "map")
+_CONTAINER_KEYS = ("issues", "sessions", "mapping", "map")
 
 Entry = tuple[int, str]
 
@@ -62,11 +62,11 @@ def _candidates(name_or_path: str, mapping: SessionFile) -> Iterator[str]:
 
 
 def _entries(mapping: SessionFile) -> Iterator[Entry]:
-    if mapping.size > MAX_MAPPING:
+    if mapping.size > MAX_MAPPING_BYTES:
         return
     with suppress(OSError, ValueError, RecursionError):
         with os.fdopen(open_regular_file(Path(mapping.path)), "rb") as handle:
-            data = json.loads(handle.read(MAX_MAPPING + 1).decode("utf-8-sig"))
+            data = json.loads(handle.read(MAX_MAPPING_BYTES + 1).decode("utf-8-sig"))
         yield from _read_mapping(data, Path(mapping.path).stem)
 
 
@@ -74,7 +74,7 @@ def _read_mapping(data: Any, stem: str) -> Iterator[Entry]:
     notes = list(_read_note(data, stem))
     yield from notes or _read_list(data)
     if isinstance(data, dict) and not notes:
-        for name in _WITHIN:
+        for name in _CONTAINER_KEYS:
             yield from _read_list(data.get(name))
 
 
@@ -117,4 +117,4 @@ def _parse_number(value: Any) -> int:
     if isinstance(value, str):
         text = value.removeprefix("#")
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_NUMBER else 0

@@ -15,7 +15,7 @@ from bot.sources.session import (
     MAX_FILES,
     MAX_ID,
     MAX_LINE,
-    MAX_WHOLE,
+    MAX_OBJECT_BYTES,
     PullRequestLink,
     Session,
     SessionHeader,
@@ -29,7 +29,7 @@ from bot.sources.session import (
     plain,
 )
 from bot.sources.session_files import SessionFile
-from bot.sources.session_head import HEAD, holds_messages, is_spread, open_regular_file
+from bot.sources.session_head import HEAD_BYTES, holds_messages, is_spread, open_regular_file
 from bot.sources.session_times import TranscriptClock
 
 MAX_MESSAGES = 50_000
@@ -248,15 +248,15 @@ def _read_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | Non
     """The whole file as one line if it is one object, () for a ``.json`` without messages, None for a file of lines."""
     if handle.tell():
         return None
-    head = handle.read(HEAD)
+    head = handle.read(HEAD_BYTES)
     handle.seek(0)
     is_json = file.path.endswith(".json")
     if is_json and not holds_messages(head):
         return ()
     if not is_json and not is_spread(head):
         return None
-    text = handle.read(MAX_WHOLE + 1)
-    return (_Line(text, max(os.fstat(handle.fileno()).st_size, len(text)), is_whole=True, most=MAX_WHOLE),)
+    text = handle.read(MAX_OBJECT_BYTES + 1)
+    return (_Line(text, max(os.fstat(handle.fileno()).st_size, len(text)), is_whole=True, most=MAX_OBJECT_BYTES),)
 
 
 def _guard(handle: BinaryIO, offset: int) -> str:
@@ -272,7 +272,7 @@ def _guard(handle: BinaryIO, offset: int) -> str:
 MAX_TAIL = 1 << 20
 """How many bytes at the end of a transcript are searched."""
 
-MAX_READ = 200
+MAX_TRANSCRIPTS = 200
 """Maximum transcripts to read for one portion of a log."""
 
 
@@ -289,7 +289,7 @@ class Subagents:
     def response(self, path: str) -> str:
         """Return the last answer of the subagent, "" if it cannot be read."""
         if path not in self._responses:
-            self._responses[path] = self._read(path) if len(self._responses) < MAX_READ else ""
+            self._responses[path] = self._read(path) if len(self._responses) < MAX_TRANSCRIPTS else ""
         return self._responses[path]
 
     def _read(self, path: str) -> str:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
-from bot.domain.thread_json import FIRST, LAST, parse_time
+from bot.domain.thread_json import MAX_TIME, MIN_TIME, parse_time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SECONDS, _MILLISECONDS, _MICROSECONDS = 1e11, 1e14, 1e17
+_MAX_S, _MAX_MS, _MAX_US = 1e11, 1e14, 1e17
 """A number below the first is in seconds (until the year 5138), below the second in milliseconds, and so on."""
 
-_UNSTEADY = timedelta(minutes=1)
+_CLOCK_TOLERANCE = timedelta(minutes=1)
 """A line may be this much older than the one before it although the clock was not changed."""
 
 
@@ -45,22 +45,22 @@ class TranscriptClock:
         if parsed.tzinfo:
             return parse_time(text)
         first, second = (parse_time(parsed.replace(tzinfo=self._zone, fold=fold).isoformat()) for fold in (0, 1))
-        is_back = self.last is not None and first < self.last - _UNSTEADY
+        is_back = self.last is not None and first < self.last - _CLOCK_TOLERANCE
         return second if is_back and second > first else first
 
 
 def _since_epoch(value: str | float) -> datetime | None:
     try:
         number = float(value)
-        scale = 1 if number < _SECONDS else 1e3 if number < _MILLISECONDS else 1e6 if number < _MICROSECONDS else 1e9
+        scale = 1 if number < _MAX_S else 1e3 if number < _MAX_MS else 1e6 if number < _MAX_US else 1e9
         moment = _EPOCH + timedelta(seconds=number / scale)
     except (ValueError, OverflowError):
         return None
-    return moment if FIRST < moment <= LAST else None
+    return moment if MIN_TIME < moment <= MAX_TIME else None
 
 
-LOCAL = Path("/etc/localtime")
-MAX_ZONE = 100
+LOCALTIME_FILE = Path("/etc/localtime")
+MAX_ZONE_CHARS = 100
 
 
 def zone_named(name: str) -> tzinfo | None:
@@ -68,12 +68,12 @@ def zone_named(name: str) -> tzinfo | None:
     from zoneinfo import ZoneInfo
 
     try:
-        return ZoneInfo(name) if len(name) <= MAX_ZONE else None
+        return ZoneInfo(name) if len(name) <= MAX_ZONE_CHARS else None
     except (KeyError, ValueError, OSError):  # OSError: the name of a folder of zones
         return None
 
 
-def local_zone(environ: Mapping[str, str] = os.environ, path: Path = LOCAL) -> tzinfo:
+def local_zone(environ: Mapping[str, str] = os.environ, path: Path = LOCALTIME_FILE) -> tzinfo:
     """Return the time zone of this machine with its summer time rules; UTC if it is unknown."""
     name = _zone_name(environ)
     if name and not name.startswith("/"):
@@ -87,7 +87,7 @@ def local_zone(environ: Mapping[str, str] = os.environ, path: Path = LOCAL) -> t
         return UTC
 
 
-def local_key(environ: Mapping[str, str] = os.environ, path: Path = LOCAL) -> str:
+def local_key(environ: Mapping[str, str] = os.environ, path: Path = LOCALTIME_FILE) -> str:
     """Return a text that identifies the zone, without reading its rules."""
     return _zone_name(environ) or os.path.realpath(path)
 

@@ -15,7 +15,7 @@ import pytest
 
 from bot.action.main import run
 from bot.domain.thread import Record, Thread, Tombstone
-from bot.pipeline.run_context import FULL_DAY
+from bot.pipeline.run_context import DAILY_LIMIT_REACHED
 from bot.reading.digest import digest
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage
 from tests.marker import find_marker
@@ -740,7 +740,7 @@ def test_replies_and_comments_share_one_daily_limit(stage: Stage) -> None:
     act(stage, "issue_comment", "created", first, comment)
     numbers = [open_issue(stage), open_issue(stage)]
     assert [len(stage.comments(number)) for number in (first, *numbers)] == [1, 1, 0]
-    assert stage.outputs()["reason"] == FULL_DAY
+    assert stage.outputs()["reason"] == DAILY_LIMIT_REACHED
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 from bot.domain.changes import DiscussionProgress
 from bot.domain.thread import Kind, OutcomeKind, Thread, Tombstone
-from bot.pipeline.discussions import PAGES
+from bot.pipeline.discussions import MAX_PAGES
 from bot.reading.endings.outcome import outcome
 from tests.acceptance.stage import DECISION, Stage, graph_requests, rebuild, summary
 
@@ -291,7 +291,7 @@ def test_all_discussions_are_read_again_if_too_many_changed(fast_stage: Stage) -
     discuss(stage)
     run_event(stage, "schedule")
     stage.github.clock.advance(3600)
-    numbers = [stage.github.discuss("hubot", f"Question {n}") for n in range(20 * PAGES + 1)]
+    numbers = [stage.github.discuss("hubot", f"Question {n}") for n in range(20 * MAX_PAGES + 1)]
     run_event(stage, "schedule")
     assert "Many discussions changed since the last run" in summary(stage)
     assert stage.memory().records(numbers).keys() == {*numbers}

@@ -10,7 +10,7 @@ import pytest
 
 from bot.domain.changes import Changes, HistoryProgress
 from bot.domain.thread import Thread, Tombstone
-from bot.github.history import SIZES
+from bot.github.history import PAGE_SIZES
 from bot.pipeline.rebuild import MAX_LOOKUPS
 from tests.acceptance.stage import Stage, rebuild, summary
 
@@ -48,7 +48,7 @@ UNCHANGED = {1: "Crash 1", 2: "Crash 2", 3: "Crash 3"}
 
 
 def test_a_listed_issue_that_cannot_be_read_for_a_moment_stays(stage: Stage) -> None:
-    stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
+    stage.github.faults.add(GRAPHQL, "drop", len(PAGE_SIZES))
     stage.github.faults.add("GET */issues/2", "404")
     assert rebuild(stage) == 0
     assert stage.github.faults.injected[-1][0] == "404"
@@ -57,7 +57,7 @@ def test_a_listed_issue_that_cannot_be_read_for_a_moment_stays(stage: Stage) -> 
 
 
 def test_an_issue_that_is_gone_when_it_is_read_on_its_own_becomes_a_tombstone(stage: Stage) -> None:
-    stage.github.faults.add(GRAPHQL, "drop", len(SIZES))
+    stage.github.faults.add(GRAPHQL, "drop", len(PAGE_SIZES))
     stage.github.faults.add("GET */issues/2", "410")
     assert rebuild(stage) == 0
     assert titles_in_memory(stage) == UNCHANGED | {2: "(deleted)"}

@@ -14,7 +14,7 @@ import yaml
 
 from bot.cli.main import main as precedent
 from bot.domain.thread import is_forgotten
-from bot.settings.yaml_file import TEMPLATES
+from bot.settings.yaml_file import TEMPLATE_PATHS
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary
 from tests.docs.pages import CODE, blocks, section, text
 from tools.address import address
@@ -231,7 +231,7 @@ def remove_it(newcomer: Newcomer) -> None:
     newcomer.open_issue()
     *paths, command = CODE.findall(readme_rows()["remove it"])
     newcomer.push_file(".github/precedent/words.yml", 'why: "Because"\n')
-    assert all(path.startswith(tuple(paths)) for path in (SETTINGS, *TEMPLATES))
+    assert all(path.startswith(tuple(paths)) for path in (SETTINGS, *TEMPLATE_PATHS))
     newcomer.git(newcomer.clone, "rm", "-q", "-r", "--ignore-unmatch", WORKFLOW, *paths)
     assert newcomer.git(newcomer.clone, "ls-files", ".github") == ""
     newcomer.git(newcomer.clone, "commit", "-q", "-m", "No precedent any more")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.action.report import MAX_BYTES, summarise
+from bot.action.report import MAX_SUMMARY_BYTES, summarise
 from bot.comment.clean_text import log_line
 from bot.domain.answer import Match
 from bot.github.threads import OwnComment
@@ -69,7 +69,7 @@ def test_text_by_strangers_is_defanged() -> None:
 
 def test_a_report_that_is_too_long_ends_after_a_complete_entry_and_says_so() -> None:
     text = summarise(notes=[f"note {n} " + "é" * 200 for n in range(9_000)])
-    assert len(text.encode()) <= MAX_BYTES
+    assert len(text.encode()) <= MAX_SUMMARY_BYTES
     assert text.endswith("\n*The rest did not fit.*\n")
     assert text.split("\n")[-4].endswith("é")
 

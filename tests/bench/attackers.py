@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from bot.domain.thread import Message, Thread
-from bot.reading.signals import read_signals
+from bot.reading.signals import find_identifiers, read_signals
 from bot.reading.word_lists import COMMON_WORDS
 
 FIRST_NUMBER = 10_000_000
@@ -53,15 +53,17 @@ def stuffed(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     return [_issue(tracker, n, " ".join(words[:8]), " ".join(words)) for n, words in enumerate(texts)]
 
 
+def _rare_parts(text: str) -> tuple[str, ...]:
+    signals = read_signals(text)
+    return (*signals.errors[:4], *signals.files[:4], *find_identifiers(text)[:12])
+
+
 def rare(tracker: Tracker, count: int, rng: random.Random) -> list[Thread]:
     """Errors, files and identifiers of five real issues each, with their titles."""
     issues = []
     for n in range(count):
         sources = rng.sample(list(tracker.threads), 5)
-        signals = [read_signals(f"{source.title}\n{source.body}") for source in sources]
-        parts = [
-            part for source in signals for part in (*source.errors[:4], *source.files[:4], *source.identifiers[:12])
-        ]
+        parts = [part for source in sources for part in _rare_parts(f"{source.title}\n{source.body}")]
         issues.append(_issue(tracker, n, sources[0].title, "\n".join([*(source.title for source in sources), *parts])))
     return issues
 

@@ -29,12 +29,12 @@ from bot.evaluation.labels import marks
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.clusters import link_threads
-from bot.recall.clusters import DUPLICATE, HEARD, NAMED, SAID, Opinions, build_clusters, clusters_of
+from bot.recall.clusters import DUPLICATE, NAMED, STATED, STATED_BY_REPORTER, Opinions, build_clusters, clusters_of
 from tests.bench.figures import Spread
 from tests.bench.history import NOW, history
 from tests.bench.resampled import Resampler
 
-BY_PEOPLE = frozenset({NAMED, DUPLICATE, SAID, HEARD})
+BY_PEOPLE = frozenset({NAMED, DUPLICATE, STATED, STATED_BY_REPORTER})
 DRAWN, CHARS = 50, 600
 NEW = 30
 """New issues, each handled by a separate run."""

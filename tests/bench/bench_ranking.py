@@ -25,7 +25,7 @@ from bot.evaluation.evaluate import (
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
 from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
-from bot.ranking.weights import ORDER, RankingModels, RankingWeights, shipped
+from bot.ranking.weights import ORDER_NAMES, RankingModels, RankingWeights, shipped
 from bot.reading.analyzer import body_terms, terms
 from tools.fit_ranking import Archive, archives, queries
 
@@ -37,7 +37,7 @@ STEPS = {
     "+ words of the titles (by words alone)": tuple(
         each.name for each in ORDER_FEATURES if each.source not in (TRAINED, MODEL)
     ),
-    "+ trained vectors (the whole model)": ORDER,
+    "+ trained vectors (the whole model)": ORDER_NAMES,
 }
 
 

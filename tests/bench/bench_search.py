@@ -17,11 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bot.domain.card import LEAST_PART, CardId
+from bot.domain.card import MIN_QUERY_SHARE, CardId
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS, open_database
+from bot.local_cache.database import CARDS_SCHEMA, open_database
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -49,7 +49,7 @@ def cache_of(threads: Sequence[Thread], folder: Path) -> LocalCache:
     memory = Memory(FolderStore(folder / "store")).open()
     memory.stage(Changes(records=tuple(threads)))
     memory.commit("archive")
-    database = open_database(folder / "cache.db", CARDS)
+    database = open_database(folder / "cache.db", CARDS_SCHEMA)
     fill_cache(database, memory, "1")
     memory.close()
     return LocalCache(database)
@@ -117,7 +117,7 @@ def main() -> None:
             for kind, queries in searches(threads, rng).items():
                 for query in queries:
                     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
-                    old = cache.search(weights, limit=SHOWN, floor=LEAST_PART)
+                    old = cache.search(weights, limit=SHOWN, floor=MIN_QUERY_SHARE)
                     new = search_memory(WordSearch(query.words, limit=SHOWN), cache).hits
                     ranks[kind, "before"].append(rank((hit.card.id for hit in old), query.thread))
                     ranks[kind, "after"].append(rank((hit.card.id for hit in new), query.thread))

@@ -32,7 +32,7 @@ from bot.questions.requests import SmartSearch, WorkRequest
 from bot.questions.smart_search import smart
 from bot.questions.work import find_for_work
 from bot.ranking.fit import paired_interval
-from bot.reading.analyzer import OTHER_STOP_WORDS, terms
+from bot.reading.analyzer import FOREIGN_STOP_WORDS, terms
 from bot.reading.digest import digest
 from bot.reading.references import find_references
 from bot.recall.mentions import telling_files
@@ -169,8 +169,10 @@ def _branch(issue: Thread, kind: str, rng: Random) -> str:
     if kind == "says nothing":
         return rng.choice(_NOTHING)
     title, body = ([word.lower() for word in _WORD.findall(text)] for text in (issue.title, issue.body[:600]))
-    words = [word for word in dict.fromkeys(title) if word not in OTHER_STOP_WORDS and terms(word)]
-    more = [word for word in dict.fromkeys(body) if word not in OTHER_STOP_WORDS and word not in words and terms(word)]
+    words = [word for word in dict.fromkeys(title) if word not in FOREIGN_STOP_WORDS and terms(word)]
+    more = [
+        word for word in dict.fromkeys(body) if word not in FOREIGN_STOP_WORDS and word not in words and terms(word)
+    ]
     drawn = rng.sample(words, min(2, len(words))) + rng.sample(more, min(1, len(more)))
     name = "-".join([*drawn, *([rng.choice(_FOREIGN)] if rng.random() < 0.5 else [])])
     prefix = rng.choice(["fix/", "feature/", "octocat/", "", "bugfix/"])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from bot.cli.checks import github, memory
-from bot.cli.checks.collect import _MOST_FILES, SetupFacts, _read_checkout
+from bot.cli.checks.collect import _MAX_FILES, SetupFacts, _read_checkout
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
@@ -402,9 +402,9 @@ def test_the_checkout_is_read_if_the_default_branch_is_unreachable(
     findings = examine(parser().parse_args(["doctor", "--offline"]), {}, NOW)
     assert [finding.check for finding in problems(findings)] == ["permissions", "branch"]
     assert "this checkout" in findings_of("settings", findings)[0].says
-    for number in range(_MOST_FILES + 1):
+    for number in range(_MAX_FILES + 1):
         (tmp_path / f".github/workflows/z{number}.yml").touch()
-    assert len(_read_checkout(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MOST_FILES
+    assert len(_read_checkout(tmp_path, ["action.yml", ".github/workflows/*.yml"])) == _MAX_FILES
     (tmp_path / ".github").rename(tmp_path / "elsewhere")
     (tmp_path / ".github").symlink_to(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path)

@@ -16,7 +16,7 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import archive_fields
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import RANKING, WORDS, ModelUpdate
+from bot.memory.model_store import RANKING_PATH, WORDS_PATH, ModelUpdate
 from bot.ranking.weights import parse, shipped
 from bot.ranking.word_vectors import encode_words, train_embeddings
 from bot.reading.analyzer import body_terms, terms
@@ -234,7 +234,7 @@ def test_an_unwritable_report_exits_with_1(store: Path, tmp_path: Path, call: Ru
 
 
 def read_weights(store: Path) -> Any:
-    return parse(json.loads((store / RANKING).read_text(encoding="utf-8")))
+    return parse(json.loads((store / RANKING_PATH).read_text(encoding="utf-8")))
 
 
 @pytest.mark.slow
@@ -273,12 +273,16 @@ def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, 
     memory.install_model(ModelUpdate(encode_words(words), shipped(), SIZE))
     memory.rebuild_index()
     assert memory.commit("Learned")
-    words_before = (store / WORDS).read_bytes()
+    words_before = (store / WORDS_PATH).read_bytes()
     assert call("calibrate", "--store", store, "--share", "0.3", "--json").data["is_own"]
     assert read_weights(store).by_words == shipped().by_words
     assert read_weights(store).with_vectors.cut != shipped().with_vectors.cut
     memory = open_memory(store)
-    assert (memory.state.manifest.learned_from, (store / WORDS).read_bytes(), memory.notes) == (SIZE, words_before, [])
+    assert (memory.state.manifest.learned_from, (store / WORDS_PATH).read_bytes(), memory.notes) == (
+        SIZE,
+        words_before,
+        [],
+    )
     assert memory.vectors(THREADS[-1])
 
 
@@ -288,14 +292,14 @@ def test_with_too_few_issues_the_shipped_cut_stays(store: Path, call: Run) -> No
     assert result.out.startswith(
         "the cut is kept as it is: only 20 issues could be replayed, 100 are needed; so this history does not tell"
     )
-    assert not (store / RANKING).exists()
+    assert not (store / RANKING_PATH).exists()
 
 
 def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> None:
     result = call("calibrate", "--store", store, "--precision", "1", "--json")
     assert (result.code, result.data["is_own"]) == (0, False)
     assert "no 20 comments reach a precision of 100%" in result.data["reason"]
-    assert not (store / RANKING).exists()
+    assert not (store / RANKING_PATH).exists()
 
 
 @pytest.mark.parametrize("command", ["backtest", "calibrate"])

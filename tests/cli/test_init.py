@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from bot.cli.commands import init as init_command
-from bot.cli.commands.init import WORKFLOW, WorkflowChoice, workflow_text
+from bot.cli.commands.init import WORKFLOW_PATH, WorkflowChoice, workflow_text
 from bot.comment.clean_text import clean
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
@@ -82,7 +82,7 @@ def test_without_write_it_shows_everything_and_writes_nothing(checkout: Path, ca
     assert git(checkout, "status", "--porcelain", "--ignored") == before
     parts = [
         f"would write {path}:\n\n{text}\n"
-        for path, text in ((WORKFLOW, workflow_text()), (CONFIG_PATH, init_command.settings_text()))
+        for path, text in ((WORKFLOW_PATH, workflow_text()), (CONFIG_PATH, init_command.settings_text()))
     ]
     assert result.out == "".join(parts) + f"{NEXT}\n"
     assert "hunter2secret" not in result.out
@@ -90,7 +90,10 @@ def test_without_write_it_shows_everything_and_writes_nothing(checkout: Path, ca
 
 def test_the_json_has_everything_that_the_text_shows(checkout: Path, call: Run) -> None:
     preview = call("init", checkout, "--json").data
-    assert [(file["path"], file["state"]) for file in preview["files"]] == [(WORKFLOW, "new"), (CONFIG_PATH, "new")]
+    assert [(file["path"], file["state"]) for file in preview["files"]] == [
+        (WORKFLOW_PATH, "new"),
+        (CONFIG_PATH, "new"),
+    ]
     assert preview["files"][0]["content"] == workflow_text()
     assert (preview["written"], preview["refused"], preview["memory_branch"], preview["mode"]) == (
         False,
@@ -134,7 +137,7 @@ def test_it_writes_what_it_showed_and_a_second_run_has_nothing_to_do(checkout: P
     assert call("init", subfolder, "--write", "--action", PINNED).code == 0
     files = files_in(checkout)
     assert files == {
-        WORKFLOW: workflow_text(WorkflowChoice(PINNED)).encode(),
+        WORKFLOW_PATH: workflow_text(WorkflowChoice(PINNED)).encode(),
         CONFIG_PATH: init_command.settings_text().encode(),
     }
     modes = {stat.S_IMODE((checkout / path).stat().st_mode) for path in files}
@@ -144,7 +147,7 @@ def test_it_writes_what_it_showed_and_a_second_run_has_nothing_to_do(checkout: P
         result = call("init", checkout, "--write", *options)
         assert (result.code, result.err) == (0, "")
         assert result.out == (
-            f"{WORKFLOW} is already up to date\n{CONFIG_PATH} is already up to date\n"
+            f"{WORKFLOW_PATH} is already up to date\n{CONFIG_PATH} is already up to date\n"
             f"Next: bring both files to main of {REPOSITORY}, "
             "start the workflow by hand with rebuild, run precedent doctor\n"
         )
@@ -154,10 +157,10 @@ def test_it_writes_what_it_showed_and_a_second_run_has_nothing_to_do(checkout: P
 
 def test_removing_the_line_of_the_mode_by_hand_is_not_undone(checkout: Path, call: Run) -> None:
     call("init", checkout, "--write", "--action", PINNED)
-    file = checkout / WORKFLOW
+    file = checkout / WORKFLOW_PATH
     assert "remove this line to let it comment\n" in file.read_text("utf-8")
     file.write_text(workflow_text(WorkflowChoice(PINNED, "comment")), encoding="utf-8")
-    assert call("init", checkout, "--write").out.startswith(f"{WORKFLOW} is already up to date")
+    assert call("init", checkout, "--write").out.startswith(f"{WORKFLOW_PATH} is already up to date")
     assert call("init", checkout, "--json").data["mode"] == "comment"
 
 
@@ -167,18 +170,18 @@ def test_a_file_that_differs_is_replaced_only_with_force(checkout: Path, call: R
     before = files_in(checkout)
     preview, refusal = call("init", checkout, *options), call("init", checkout, "--write", *options)
     assert (preview.code, refusal.code) == (2, 2)
-    assert f"{WORKFLOW} exists and differs" in preview.out
+    assert f"{WORKFLOW_PATH} exists and differs" in preview.out
     assert "replace it with --force" in refusal.err
     assert files_in(checkout) == before
-    assert call("init", checkout, "--write", "--force", *options).out.startswith(f"replaced {WORKFLOW}\n")
-    assert files_in(checkout)[WORKFLOW] != before[WORKFLOW]
+    assert call("init", checkout, "--write", "--force", *options).out.startswith(f"replaced {WORKFLOW_PATH}\n")
+    assert files_in(checkout)[WORKFLOW_PATH] != before[WORKFLOW_PATH]
     assert files_in(checkout)[CONFIG_PATH] == before[CONFIG_PATH]
 
 
 def test_a_conflict_in_one_file_keeps_both_from_being_written(checkout: Path, call: Run) -> None:
-    write_file(checkout, WORKFLOW, "name: Something else\n")
+    write_file(checkout, WORKFLOW_PATH, "name: Something else\n")
     assert call("init", checkout, "--write", "--action", PINNED).code == 2
-    assert files_in(checkout) == {WORKFLOW: b"name: Something else\n"}
+    assert files_in(checkout) == {WORKFLOW_PATH: b"name: Something else\n"}
 
 
 def test_existing_settings_are_kept_and_respected(checkout: Path, call: Run) -> None:
@@ -211,7 +214,7 @@ def test_a_workflow_that_only_does_dry_runs_is_no_obstacle(checkout: Path, call:
 def test_another_memory_branch_is_written_to_the_settings_only(checkout: Path, call: Run) -> None:
     assert call("init", checkout, "--write", "--action", PINNED, "--branch", "bot/memory").code == 0
     assert load_settings((checkout / CONFIG_PATH).read_bytes()).branch == "bot/memory"
-    assert "bot/memory" not in (checkout / WORKFLOW).read_text("utf-8")
+    assert "bot/memory" not in (checkout / WORKFLOW_PATH).read_text("utf-8")
     assert call("init", checkout, "--json").data["memory_branch"] == "bot/memory"
 
 
@@ -246,7 +249,7 @@ def test_a_worktree_is_a_checkout_of_its_own(checkout: Path, tmp_path: Path, cal
     git(checkout, "commit", "-q", "--allow-empty", "-m", "Begin")
     git(checkout, "worktree", "add", "-q", str(tmp_path / "other"))
     assert call("init", tmp_path / "other", "--write", "--action", PINNED).code == 0
-    assert WORKFLOW in files_in(tmp_path / "other")
+    assert WORKFLOW_PATH in files_in(tmp_path / "other")
     assert files_in(checkout) == {}
 
 
@@ -268,7 +271,7 @@ def test_outside_a_checkout_one_line_says_what_is_wrong(checkout: Path, tmp_path
 # -- hostile checkouts ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("link", [".github", ".github/workflows", WORKFLOW, CONFIG_PATH])
+@pytest.mark.parametrize("link", [".github", ".github/workflows", WORKFLOW_PATH, CONFIG_PATH])
 @pytest.mark.parametrize("target_kind", ["outside", "inside", "nowhere"])
 def test_nothing_is_written_through_a_link(
     checkout: Path, tmp_path: Path, call: Run, link: str, target_kind: str
@@ -293,10 +296,10 @@ def test_nothing_is_written_through_a_link(
 
 def test_what_is_not_a_regular_file_is_left_alone(checkout: Path, call: Run) -> None:
     (checkout / ".github/workflows").mkdir(parents=True)
-    os.mkfifo(checkout / WORKFLOW)
+    os.mkfifo(checkout / WORKFLOW_PATH)
     assert "is not a regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
-    (checkout / WORKFLOW).unlink()
-    (checkout / WORKFLOW).mkdir()
+    (checkout / WORKFLOW_PATH).unlink()
+    (checkout / WORKFLOW_PATH).mkdir()
     assert "is not a regular file" in call("init", checkout, "--write", "--action", PINNED, "--force").err
     assert not (checkout / CONFIG_PATH).exists()
 
@@ -304,7 +307,7 @@ def test_what_is_not_a_regular_file_is_left_alone(checkout: Path, call: Run) -> 
 def test_text_by_strangers_is_cleaned_before_it_reaches_the_terminal(checkout: Path, call: Run) -> None:
     url = f"https://octocat:hunter2secret@git.example.com/octo-org/hello{ESCAPE}{REVERSED}.git"
     git(checkout, "remote", "set-url", "origin", url)
-    write_file(checkout, WORKFLOW, f"name: {ESCAPE}{REVERSED}\r\rx\n")
+    write_file(checkout, WORKFLOW_PATH, f"name: {ESCAPE}{REVERSED}\r\rx\n")
     write_file(checkout, f".github/workflows/a{ESCAPE}{REVERSED}.yml", workflow_text(WorkflowChoice(PINNED)))
     write_file(checkout, f"doc/{ESCAPE}.md", "A")
     for options in ((), ("--json",), ("--force",), ("--write",)):
@@ -324,7 +327,7 @@ def test_a_branch_name_with_hidden_characters_is_refused(checkout: Path, call: R
 
 
 def test_a_large_existing_file_is_not_shown_in_full(checkout: Path, call: Run) -> None:
-    write_file(checkout, WORKFLOW, "# x\n" * 100_000)
+    write_file(checkout, WORKFLOW_PATH, "# x\n" * 100_000)
     result = call("init", checkout, "--action", PINNED)
     assert result.code == 2
     assert len(result.out) < 10_000
@@ -335,14 +338,14 @@ def test_a_large_existing_file_is_not_shown_in_full(checkout: Path, call: Run) -
 
 def push(top: Path) -> None:
     """Commit the written files and push them, as the last lines of the command say."""
-    git(top, "add", WORKFLOW, CONFIG_PATH)
+    git(top, "add", WORKFLOW_PATH, CONFIG_PATH)
     git(top, "commit", "-q", "-m", "Precedent remembers the issues")
     git(top, "push", "-q", "origin", "HEAD:main")
 
 
 def run_pushed_workflow(stage: Stage, number: int) -> int:
     """Run the Action on a new issue as the pushed workflow says: its inputs, and a token with the job's permissions."""
-    (job,) = parse_yaml(git(stage.bare, "show", f"main:{WORKFLOW}"))["jobs"].values()
+    (job,) = parse_yaml(git(stage.bare, "show", f"main:{WORKFLOW_PATH}"))["jobs"].values()
     permissions = {"metadata": "read", **job["permissions"]}
     token = f"token-{len(stage.git.tokens)}"
     stage.github.add_token(token, BOT, permissions)
@@ -381,7 +384,10 @@ def test_the_doctor_finds_no_problems_in_the_pushed_files(tmp_path: Path) -> Non
     try:
         for mode, branch in itertools.product(("summary", "comment"), ("precedent", "m/x")):
             repository.put_files(
-                {WORKFLOW: workflow_text(WorkflowChoice(PINNED, mode)), CONFIG_PATH: init_command.settings_text(branch)}
+                {
+                    WORKFLOW_PATH: workflow_text(WorkflowChoice(PINNED, mode)),
+                    CONFIG_PATH: init_command.settings_text(branch),
+                }
             )
             findings = [finding for finding in repository.examine() if finding.check in checks]
             assert [(finding.check, finding.level) for finding in findings] == [("settings", "ok"), ("workflow", "ok")]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.cli.checks import github as workflow_checks
 from bot.cli.commands import init as init_command
-from bot.cli.commands.init import WORKFLOW, WorkflowChoice, is_action, workflow_text
+from bot.cli.commands.init import WORKFLOW_PATH, WorkflowChoice, is_action, workflow_text
 from bot.errors import UserError
 from bot.settings.schema import Settings, describe
 from bot.settings.yaml_file import load_settings
@@ -60,7 +60,7 @@ def test_the_settings_are_the_defaults_with_and_without_the_comment_signs() -> N
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
 def test_the_doctor_finds_nothing_wrong_with_any_workflow_of_init(choice: WorkflowChoice) -> None:
     text = workflow_text(choice)
-    steps, file_findings = workflow_checks.find_workflows({WORKFLOW: text.encode()}, is_ours=False)
+    steps, file_findings = workflow_checks.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)
     findings = [*file_findings, *workflow_checks.check_workflow(steps, comments=choice.mode == "comment")]
     assert [finding.says for finding in findings if finding.level != "ok"] == []
 
@@ -146,6 +146,6 @@ def test_the_name_of_the_action_cannot_change_the_rest_of_the_workflow(text: str
     assert is_action(text) is is_valid
     if is_valid:
         steps, _ = workflow_checks.find_workflows(
-            {WORKFLOW: workflow_text(WorkflowChoice(action=text)).encode()}, is_ours=False
+            {WORKFLOW_PATH: workflow_text(WorkflowChoice(action=text)).encode()}, is_ours=False
         )
         assert [step.uses for step in steps] == [text]

@@ -15,14 +15,14 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.domain.thread_json import archive_fields
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import RANKING, WORDS
-from bot.pipeline.learn import LEAST_THREADS, learn
+from bot.memory.model_store import RANKING_PATH, WORDS_PATH
+from bot.pipeline.learn import MIN_THREADS, learn
 from bot.settings.schema import Settings
 from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
 from tests.ranking.tiny_model import write_folder
 
-THREADS = [life.thread() for life in generated(LEAST_THREADS + 30, Random(3))]
+THREADS = [life.thread() for life in generated(MIN_THREADS + 30, Random(3))]
 
 
 def archive(path: Path, threads: Iterable[Thread]) -> Path:
@@ -46,7 +46,7 @@ def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> N
     action_memory.stage(Changes(records=tuple(THREADS)))
     learn(action_memory, Settings(), Renderer(), RepositoryAddress())
     action_memory.commit("Learn")
-    for path in (WORDS, RANKING):
+    for path in (WORDS_PATH, RANKING_PATH):
         assert (tmp_path / "store" / path).read_bytes() == (tmp_path / "action" / path).read_bytes()
     thread = THREADS[-1]
     assert open_memory(tmp_path / "store").vectors(thread) == action_memory.vectors(thread) != {}
@@ -75,7 +75,7 @@ def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> No
 
 
 def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call: Run) -> None:
-    file, store = archive(tmp_path / "history.jsonl", THREADS[: LEAST_THREADS - 1]), tmp_path / "store"
+    file, store = archive(tmp_path / "history.jsonl", THREADS[: MIN_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1
     assert list(open_memory(store).state.uncompared())
     reason = "nothing was learned: 49 threads are too few, 50 are needed"
@@ -89,10 +89,10 @@ def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call:
 def test_an_import_learns_again_once_a_third_more_threads_were_added(tmp_path: Path, call: Run) -> None:
     store = tmp_path / "store"
     call("import", archive(tmp_path / "first.jsonl", THREADS[:60]), "--store", store)
-    words_before = (store / WORDS).read_bytes()
+    words_before = (store / WORDS_PATH).read_bytes()
     second = call("import", archive(tmp_path / "second.jsonl", THREADS[60:65]), "--store", store, "--json")
     assert second.data["learned_from"] == 60
-    assert (store / WORDS).read_bytes() == words_before
+    assert (store / WORDS_PATH).read_bytes() == words_before
     assert open_memory(store).notes == []
     third = call("import", archive(tmp_path / "third.jsonl", THREADS[65:80]), "--store", store, "--json")
     assert third.data["learned_from"] == 80

@@ -17,7 +17,7 @@ from typing import Any, get_args
 import pytest
 
 from bot.cli.main import main, parser
-from bot.cli.options import STATES
+from bot.cli.options import DELIVERY_STATES
 from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
@@ -672,4 +672,4 @@ def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> No
 
 
 def test_the_states_that_the_command_line_knows_are_those_of_the_server() -> None:
-    assert get_args(State) == STATES
+    assert get_args(State) == DELIVERY_STATES

@@ -105,7 +105,7 @@ def test_forgotten_threads_are_removed_even_if_the_record_of_indexed_threads_is_
 def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
     indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
     secret = "zqxjkvbp"
     indexed.remember("octo-org/sdk", issue(15, secret * 20))
     assert count_changes(call, "update") == {"octo-org/sdk": 1, "octo-org/app": 0}
@@ -122,7 +122,7 @@ def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
 def test_a_removal_that_could_not_rewrite_the_files_can_be_repeated(
     indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
     secret = "zqxjkvbp"
     indexed.remember("octo-org/sdk", issue(15, secret * 20))
     count_changes(call, "update")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bot.cli.commands.skill import PAGE, PLACE, run_skill
+from bot.cli.commands.skill import INSTALL_PATH, SKILL_FILE, run_skill
 from bot.cli.main import parser
 from bot.cli.output import show
 from bot.errors import PrecedentError
@@ -22,7 +22,7 @@ from tests.cli.program_result import ProgramResult, Run
 from tests.sources.session_lines import CODING, HOOKS, write
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "skills" / PAGE).read_text(encoding="utf-8")
+TEXT = (ROOT / "skills" / SKILL_FILE).read_text(encoding="utf-8")
 DOCS = (ROOT / "docs/agents.md").read_text(encoding="utf-8")
 PARAGRAPH = re.compile(r"^([^\n]+)\n\n```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RECIPES = dict(PARAGRAPH.findall(TEXT))
@@ -41,7 +41,7 @@ def test_the_front_matter_is_valid_for_agents() -> None:
     _, front, body = TEXT.split("---\n", 2)
     fields = yaml.safe_load(front)
     assert fields.keys() == {"name", "description"}
-    assert fields["name"] == PAGE.partition("/")[0]
+    assert fields["name"] == SKILL_FILE.partition("/")[0]
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fields["name"])
     assert 50 < len(fields["description"]) <= 1024
     assert body.startswith("\n# ")
@@ -274,10 +274,10 @@ def test_it_is_written_to_the_top_folder_of_the_checkout(
 ) -> None:
     (empty_checkout / "src").mkdir()
     monkeypatch.chdir(empty_checkout / folder)
-    assert skill("install") == ProgramResult(0, f"wrote {PLACE}\n", "")
-    assert files_in(empty_checkout) == [PLACE]
-    assert (empty_checkout / PLACE).read_text(encoding="utf-8").startswith(TEXT)
-    assert (empty_checkout / PLACE).stat().st_mode & 0o777 == 0o644
+    assert skill("install") == ProgramResult(0, f"wrote {INSTALL_PATH}\n", "")
+    assert files_in(empty_checkout) == [INSTALL_PATH]
+    assert (empty_checkout / INSTALL_PATH).read_text(encoding="utf-8").startswith(TEXT)
+    assert (empty_checkout / INSTALL_PATH).stat().st_mode & 0o777 == 0o644
 
 
 def test_outside_a_checkout_it_says_what_to_do(skill: Run, empty_checkout: Path) -> None:
@@ -289,48 +289,48 @@ def test_outside_a_checkout_it_says_what_to_do(skill: Run, empty_checkout: Path)
 
 def test_a_second_install_changes_nothing(skill: Run, empty_checkout: Path) -> None:
     skill("install")
-    before = (empty_checkout / PLACE).stat().st_mtime_ns
-    assert skill("install") == ProgramResult(0, f"unchanged {PLACE}\n", "")
-    assert (empty_checkout / PLACE).stat().st_mtime_ns == before
+    before = (empty_checkout / INSTALL_PATH).stat().st_mtime_ns
+    assert skill("install") == ProgramResult(0, f"unchanged {INSTALL_PATH}\n", "")
+    assert (empty_checkout / INSTALL_PATH).stat().st_mtime_ns == before
 
 
 def test_a_copy_of_the_page_counts_as_unchanged(skill: Run, empty_checkout: Path) -> None:
-    write_file(empty_checkout / PLACE, TEXT)
-    assert skill("install") == ProgramResult(0, f"unchanged {PLACE}\n", "")
+    write_file(empty_checkout / INSTALL_PATH, TEXT)
+    assert skill("install") == ProgramResult(0, f"unchanged {INSTALL_PATH}\n", "")
 
 
 def test_a_dry_run_writes_nothing(skill: Run, empty_checkout: Path) -> None:
-    assert skill("install", "--dry-run") == ProgramResult(0, f"would write {PLACE}\n", "")
+    assert skill("install", "--dry-run") == ProgramResult(0, f"would write {INSTALL_PATH}\n", "")
     assert files_in(empty_checkout) == []
 
 
 def test_a_page_changed_by_hand_is_replaced_only_with_force(skill: Run, empty_checkout: Path) -> None:
     skill("install")
-    file = empty_checkout / PLACE
+    file = empty_checkout / INSTALL_PATH
     write_file(file, file.read_text(encoding="utf-8").replace("# Cross-reference", "# Our memory"))
     before = file.read_bytes()
     result = skill("install")
     assert (result.code, result.out) == (2, "")
-    assert PLACE in result.err
+    assert INSTALL_PATH in result.err
     assert "--force" in result.err
     assert file.read_bytes() == before
-    assert skill("install", "--force") == ProgramResult(0, f"updated {PLACE}\n", "")
+    assert skill("install", "--force") == ProgramResult(0, f"updated {INSTALL_PATH}\n", "")
     assert file.read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 100_000, "\0", "written by precedent skill install"])
 def test_a_file_that_precedent_did_not_write_is_kept(skill: Run, empty_checkout: Path, text: str) -> None:
-    write_file(empty_checkout / PLACE, text)
+    write_file(empty_checkout / INSTALL_PATH, text)
     assert skill("install").code == 2
-    assert (empty_checkout / PLACE).read_text(encoding="utf-8") == text
+    assert (empty_checkout / INSTALL_PATH).read_text(encoding="utf-8") == text
 
 
 def test_the_page_of_an_older_version_is_replaced(skill: Run, empty_checkout: Path) -> None:
     old = "an older page\n"
     fingerprint = f"<!-- written by precedent skill install, sha256 {hashlib.sha256(old.encode()).hexdigest()} -->"
-    write_file(empty_checkout / PLACE, f"{old}\n{fingerprint}\n")
-    assert skill("install") == ProgramResult(0, f"updated {PLACE}\n", "")
-    assert (empty_checkout / PLACE).read_text(encoding="utf-8").startswith(TEXT)
+    write_file(empty_checkout / INSTALL_PATH, f"{old}\n{fingerprint}\n")
+    assert skill("install") == ProgramResult(0, f"updated {INSTALL_PATH}\n", "")
+    assert (empty_checkout / INSTALL_PATH).read_text(encoding="utf-8").startswith(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_the_page_of_an_older_version_is_replaced(skill: Run, empty_checkout: Pa
         lambda empty_checkout: (empty_checkout / ".agents").symlink_to(empty_checkout.parent / "elsewhere"),
         lambda empty_checkout: make_link(empty_checkout / ".agents/skills", empty_checkout.parent / "elsewhere"),
         lambda empty_checkout: make_link(empty_checkout / ".agents/skills/cross-reference", "../../../elsewhere"),
-        lambda empty_checkout: make_link(empty_checkout / PLACE, empty_checkout.parent / "elsewhere/file"),
-        lambda empty_checkout: make_link(empty_checkout / PLACE, "../other.md"),
+        lambda empty_checkout: make_link(empty_checkout / INSTALL_PATH, empty_checkout.parent / "elsewhere/file"),
+        lambda empty_checkout: make_link(empty_checkout / INSTALL_PATH, "../other.md"),
         lambda empty_checkout: make_link(empty_checkout / ".agents/skills", "skills"),
     ],
     ids=["agent", "skills", "folder", "file", "file inside", "circle"],
@@ -361,15 +361,17 @@ def test_an_unwritable_file_is_reported_and_exits_with_1(skill: Run, empty_check
     write_file(empty_checkout / ".agents", "a file")
     result = skill("install")
     assert (result.code, result.out) == (1, "")
-    assert PLACE in result.err
+    assert INSTALL_PATH in result.err
 
 
 def test_the_json_says_what_happened_to_the_file(skill: Run, empty_checkout: Path) -> None:
     result = skill("install", "--json")
     assert json.loads(result.out) == {
-        "dry_run": False, "root": str(empty_checkout), "files": [{"path": PLACE, "state": "written", "fault": ""}],
-    }  # fmt: skip
-    write_file(empty_checkout / PLACE, "ours")
+        "dry_run": False,
+        "root": str(empty_checkout),
+        "files": [{"path": INSTALL_PATH, "state": "written", "fault": ""}],
+    }
+    write_file(empty_checkout / INSTALL_PATH, "ours")
     result = skill("install", "--json")
     assert (result.code, json.loads(result.out)["files"][0]["state"]) == (2, "left")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.github.history import PER_PAGE, POINTS
+from bot.github.history import PER_PAGE, POINTS_PER_REQUEST
 from tests.cli.try_runs import PAGE, RunTry, count_queries, open_issues, read_page, start_try, time_at
 from tests.fakes.github import FakeGitHub
 
@@ -59,7 +59,7 @@ def test_a_rate_limit_ends_a_run_and_the_next_run_continues(
     github: FakeGitHub, run_try: RunTry, tmp_path: Path
 ) -> None:
     open_issues(github, 3 * PER_PAGE)
-    github.limits.set(1 + POINTS, resource="graphql")
+    github.limits.set(1 + POINTS_PER_REQUEST, resource="graphql")
     result = run_try("--last", "3")
     assert (result.code, result.out) == (1, "")
     cost, message = result.err.splitlines()

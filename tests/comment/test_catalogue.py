@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.comment.catalogue import COMMANDS, FIXED, MAX_CHARS, PLACEHOLDER, Words, find_problem, own_words
+from bot.comment.catalogue import COMMAND_SYNTAX, MAX_CHARS, PLACEHOLDER, TEMPLATE_TEXTS, Words, find_problem, own_words
 from bot.comment.links import CommentLinks
 from bot.comment.outcome_text import CommentPhrases, ReleaseFacts, release_text
-from bot.comment.render import SHIPPED, WORDS, Rendered, Renderer, shipped_words, withdrawal_text
+from bot.comment.render import SHIPPED_FOLDER, WORDS_FILE, Rendered, Renderer, shipped_words, withdrawal_text
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
 from bot.domain.card import Passage
@@ -30,7 +30,7 @@ from tests.comment.test_outcome_text import FIXED as FIX_OUTCOME
 from tests.examples import examples
 
 ENGLISH = shipped_words()
-SOURCE = (SHIPPED / WORDS).read_text(encoding="utf-8")
+SOURCE = (SHIPPED_FOLDER / WORDS_FILE).read_text(encoding="utf-8")
 
 EVERY_ENDING = (
     *(closed_match(quoted_outcome(kind, "")) for kind in OutcomeKind),
@@ -112,8 +112,8 @@ def test_every_text_is_used() -> None:
     for is_early in (True, False):
         facts = ReleaseFacts("v2.3.0", is_early, original=7, upgrade_note="Delete the old files.")
         release_text(facts, CommentPhrases(GITHUB, NOW, {}, words))
-    sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED.glob("*.md.j2"))
-    texts.used |= {name for name in FIXED if f"words.{name}" in sources}
+    sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED_FOLDER.glob("*.md.j2"))
+    texts.used |= {name for name in TEMPLATE_TEXTS if f"words.{name}" in sources}
     assert set(texts) - texts.used == set()
 
 
@@ -149,7 +149,7 @@ def in_cyrillic(text: str) -> str:
 
 
 CYRILLIC = "\n".join(f'{name}: "{in_cyrillic(text)}"' for name, text in ENGLISH.texts.items())
-IN_CYRILLIC = Renderer(overrides={WORDS: CYRILLIC}, links=GITHUB)
+IN_CYRILLIC = Renderer(overrides={WORDS_FILE: CYRILLIC}, links=GITHUB)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
@@ -165,7 +165,7 @@ def test_all_our_words_in_a_reply_are_in_the_catalogue() -> None:
     rendered = IN_CYRILLIC.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=answer)
     assert rendered.problem is None
     assert re.findall("[A-Za-z]{2,}", report(re.sub(r"`[^`\n]*`", "", rendered.text)).text) == []
-    assert all(command in rendered.text for command in COMMANDS.values())
+    assert all(command in rendered.text for command in COMMAND_SYNTAX.values())
 
 
 def test_a_reply_names_counts_and_issues() -> None:
@@ -185,7 +185,7 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         assert find_problem(name, text, text) == "", name
         assert "!" not in text
     assert not re.search(r"(?i)please|sorry|you should|invalid|score|%", "".join(ENGLISH.texts.values()))
-    assert len(load_texts(SOURCE, WORDS)) == len(ENGLISH.texts)
+    assert len(load_texts(SOURCE, WORDS_FILE)) == len(ENGLISH.texts)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_texts_that_do_more_than_show_words_are_refused(line: str, message: str)
 @pytest.mark.parametrize("line", ['why: "@team"', "wyh: x", "why: [", "why: \ud800"])
 def test_refused_words_are_replaced_by_the_shipped_ones_and_one_line_says_so(line: str) -> None:
     context = Context(seen_before=(closed_match(FIX_OUTCOME),))
-    rendered = Renderer(overrides={WORDS: line}, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
+    rendered = Renderer(overrides={WORDS_FILE: line}, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
     assert rendered.problem is not None
     assert re.fullmatch(r"\.github/precedent/words\.yml(:[12])?: .*; the shipped words were used", rendered.problem)
     assert rendered.text == Renderer(links=GITHUB).render(context, thread_id=1, now=NOW, searched=9).text
@@ -263,13 +263,13 @@ def test_one_line_changes_one_text() -> None:
 
 def test_words_and_templates_fail_independently() -> None:
     context = Context(open_now=(OPEN,))
-    overrides = {WORDS: 'why: "Grund"', "troubleshooting.md.j2": "{{ nobody }}"}
+    overrides = {WORDS_FILE: 'why: "Grund"', "troubleshooting.md.j2": "{{ nobody }}"}
     rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
     assert "*Grund:*" in rendered.text
     assert rendered.problem is not None
     assert rendered.problem.startswith(".github/precedent, for troubleshooting.md.j2: ")
     overrides = {
-        WORDS: 'why: "@a"',
+        WORDS_FILE: 'why: "@a"',
         "troubleshooting.md.j2": '{% extends "base.md.j2" %}{% block lead %}Hi{% endblock %}',
     }
     rendered = Renderer(overrides=overrides, links=GITHUB).render(context, thread_id=1, now=NOW, searched=9)
@@ -299,7 +299,7 @@ def is_refused(name: str, text: str) -> bool:
     if find_problem(name, text, ENGLISH.texts[name]):
         return True
     source = f"{name}: " + '"' + "".join(f"\\U{ord(letter):08x}" for letter in text) + '"'
-    for rendered, tags in zip(render_both(Renderer(overrides={WORDS: source}, links=GITHUB)), PLAIN, strict=True):
+    for rendered, tags in zip(render_both(Renderer(overrides={WORDS_FILE: source}, links=GITHUB)), PLAIN, strict=True):
         findings = report(rendered.text)
         assert rendered.problem is None
         assert (findings.mentions, findings.references, findings.images, findings.shortcodes) == ([], [], [], [])
@@ -356,7 +356,7 @@ def test_days_are_in_utc_and_in_the_order_of_the_catalogue(words: str, moment: d
 
 def test_a_day_that_looks_like_a_list_item_is_not_one() -> None:
     words = 'day: "{day}. {month} {year}"\ndated: "{day} {what}"\nwho_when: "{day} {who}"'
-    rendered = Renderer(overrides={WORDS: words}, links=GITHUB).render(
+    rendered = Renderer(overrides={WORDS_FILE: words}, links=GITHUB).render(
         CASES["answered"][0], thread_id=1, now=NOW, searched=9
     )
     assert rendered.problem is None

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.comment.clean_text import clean, truncate
-from bot.comment.defang import BREAK, block, code_span, hazards, inline, link, prose
+from bot.comment.defang import ZERO_WIDTH_SPACE, block, code_span, hazards, inline, link, prose
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
 from tests.examples import examples, share
@@ -207,15 +207,15 @@ def test_readers_see_the_words_as_they_were_typed(text: str) -> None:
         ("Login loops after upgrade to v2.3.0", "Login loops after upgrade to v2.3.0"),
         ("panic in read_line() at src/main.rs:12", "panic in read_line() at src/main.rs:12"),
         (r"C:\Users\octocat is not found, 3 > 2", r"C:\Users\octocat is not found, 3 > 2"),
-        ("ping @octocat in #12", f"ping @{BREAK}octocat in #{BREAK}12"),
+        ("ping @octocat in #12", f"ping @{ZERO_WIDTH_SPACE}octocat in #{ZERO_WIDTH_SPACE}12"),
         ("Vec<T> & friends", "Vec&lt;T> & friends"),
         ("&lt;b&gt; and R&D;", "&amp;lt;b&amp;gt; and R&amp;D;"),
-        ("Duplicate of #3", f"Duplicate{BREAK} of #{BREAK}3"),
+        ("Duplicate of #3", f"Duplicate{ZERO_WIDTH_SPACE} of #{ZERO_WIDTH_SPACE}3"),
         ("at 10:20:30 it cost 5 $ each", "at 10:20:30 it cost 5 $ each"),
         ("  many \n lines\t ", "many lines"),
         ("1. first", r"1\. first"),
-        ("1234567. first", f"123456{BREAK}7\\. first"),
-        ("日本語 #12 の修正", f"日本語 #{BREAK}12 の修正"),
+        ("1234567. first", f"123456{ZERO_WIDTH_SPACE}7\\. first"),
+        ("日本語 #12 の修正", f"日本語 #{ZERO_WIDTH_SPACE}12 の修正"),
         ("👩‍👩‍👧 and 1️⃣ and می‌خواهم", "👩‍👩‍👧 and 1️⃣ and می‌خواهم"),
     ],
 )

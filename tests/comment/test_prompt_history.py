@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.comment.prompt import DATA_NOTICE, FORMS, SCHEMA, Json, Markdown, Xml, as_markdown, as_xml, render
+from bot.comment.prompt import DATA_NOTICE, FORMATS, SCHEMA, Json, Markdown, Xml, as_markdown, as_xml, render
 from bot.domain.answer import Context
 from bot.domain.thread import Kind, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, ShownConversation, Speaker, Turn
@@ -58,10 +58,10 @@ EXAMPLE = history(
 )
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_nothing_to_say_is_an_empty_string(name: str) -> None:
-    assert render(history(), FORMS[name](UTC)) == ""
-    assert render(history(omitted=2, goes_on=False), FORMS[name](UTC)) == ""
+    assert render(history(), FORMATS[name](UTC)) == ""
+    assert render(history(omitted=2, goes_on=False), FORMATS[name](UTC)) == ""
 
 
 def test_the_xml_follows_the_specification() -> None:
@@ -95,7 +95,12 @@ def test_the_markdown_has_our_words_as_headings_and_theirs_in_fences() -> None:
 
 def test_the_json_names_its_schema_and_lists_every_message() -> None:
     data = json.loads(render(EXAMPLE, Json(BERLIN)))
-    assert (data["schema"], data["status"], data["omitted"], data["notice"]) == (SCHEMA, "CONTINUATION", 3, DATA_NOTICE)
+    assert (data["schema"], data["status"], data["omitted"], data["notice"]) == (
+        SCHEMA,
+        "CONTINUATION",
+        3,
+        DATA_NOTICE,
+    )
     full, short = data["conversations"]
     assert (full["thread"], full["kind"], full["title"], full["relative"]) == (12, "issue", "Login loops", "today")
     assert full["messages"][1] == {
@@ -119,10 +124,10 @@ def test_a_session_has_one_person_who_needs_no_name() -> None:
     assert "## session abc-1, today\n" in render(history(entry), Markdown())
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_omitted_messages_of_a_conversation_are_counted(name: str) -> None:
     entry = show(talk(*MESSAGES))
-    text = render(history(replace(entry, turns=entry.turns[1:])), FORMS[name](UTC))
+    text = render(history(replace(entry, turns=entry.turns[1:])), FORMATS[name](UTC))
     assert "It loops" not in text
     assert {"xml": 'omitted="1"', "markdown": "older messages left out: 1\n", "json": '"omitted": 1,'}[name] in text
 
@@ -142,10 +147,10 @@ def test_a_summary_shows_the_first_sentence_that_is_the_authors_own() -> None:
     assert max(map(len, re.findall(r"(?m)^\[.*$", long))) < 230
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_only_the_beginning_of_a_message_is_read_for_its_summary(name: str) -> None:
     text = "```\n" + "x\n" * 3_000 + "```\n\nThe end."
-    assert "The end" not in render(history(show(talk(("human", "a", text)), is_summary=True)), FORMS[name](UTC))
+    assert "The end" not in render(history(show(talk(("human", "a", text)), is_summary=True)), FORMATS[name](UTC))
 
 
 def test_a_message_without_visible_text_says_so() -> None:
@@ -215,19 +220,19 @@ def test_a_fence_is_longer_than_any_within_up_to_a_limit(run: int) -> None:
     assert len(fenced(page)[0]) == 1
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_hidden_text_is_left_out_in_every_form(name: str) -> None:
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in CANARY)
-    text = render(history_of(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMS[name](UTC))
+    text = render(history_of(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMATS[name](UTC))
     assert "IGNORE" not in text
     assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e\U000e0000-\U000e0fff]", text)
     assert "\\u202e" not in text
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("title", ["<" * 500, "\"'" * 250, "&" * 500, "\\" * 500, "x" * 2_000])
 def test_a_title_takes_no_more_room_once_it_is_escaped(name: str, title: str) -> None:
-    plain, odd = (render(history(show(talk(*MESSAGES, title=each))), FORMS[name](UTC)) for each in ("", title))
+    plain, odd = (render(history(show(talk(*MESSAGES, title=each))), FORMATS[name](UTC)) for each in ("", title))
     assert len(odd) - len(plain) < 180
     assert len(odd) - len(plain) > 100
 

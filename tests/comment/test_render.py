@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, smaller_contexts, withdrawal_text
-from bot.comment.template_view import FOLDED_CHARS
+from bot.comment.template_view import MAX_FOLDED_CHARS
 from bot.domain.answer import CondensedTurn, Context, Match, Mention
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError, WorldError
@@ -352,7 +352,7 @@ def test_how_it_went_takes_two_thousand_characters_at_most(word: str) -> None:
     talk = tuple(turn("octocat", day(1, n), word * 200_000) for n in (1, 2, 3))
     text = comment(Context(seen_before=(closed_match(LONG.seen_before[0].outcome, conversation=talk),)))
     folded = "".join(re.findall(r"(?s)<summary>How it went</summary>(.*?)</details>", text))
-    assert len(folded.strip()) <= FOLDED_CHARS == 2_000
+    assert len(folded.strip()) <= MAX_FOLDED_CHARS == 2_000
 
 
 def test_a_long_conversation_shows_its_opening_and_its_latest_turns() -> None:
@@ -372,7 +372,7 @@ def test_decisions_that_are_folded_count_as_part_of_how_it_went() -> None:
     talk = tuple(turn("octocat", day(1, n), "word " * 2_000) for n in (1, 2))
     text = comment(Context(mentioned=(Mention(1, "Login", "closed", decisions=decided, conversation=talk),)))
     folded = "".join(re.findall(r"(?s)<summary>How it went</summary>(.*?)</details>", text))
-    assert len(folded.strip()) <= FOLDED_CHARS
+    assert len(folded.strip()) <= MAX_FOLDED_CHARS
     assert "**octocat**" in folded
 
 

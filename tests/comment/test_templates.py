@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.comment.catalogue import FIXED
+from bot.comment.catalogue import TEMPLATE_TEXTS
 from bot.comment.marker import marker
-from bot.comment.render import NAMES, SHIPPED, Renderer, shipped_words
+from bot.comment.render import SHIPPED_FOLDER, TEMPLATE_NAMES, Renderer, shipped_words
 from bot.comment.template_sandbox import OutputTooLong, Sandbox, TemplateFault
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context
@@ -325,15 +325,15 @@ def test_no_template_raises_or_loses_the_marker(pieces: list[str]) -> None:
 
 
 def test_the_shipped_templates_are_the_four_that_are_named() -> None:
-    assert {path.name for path in Path(SHIPPED).glob("*.md.j2")} == set(NAMES)
+    assert {path.name for path in Path(SHIPPED_FOLDER).glob("*.md.j2")} == set(TEMPLATE_NAMES)
     assert marker() in SHIPPED_TEXT
 
 
-DOCS = SHIPPED.parent / "docs" / "templates.md"
+DOCS = SHIPPED_FOLDER.parent / "docs" / "templates.md"
 
 
 def test_every_block_is_documented_and_every_documented_block_exists() -> None:
-    source = "".join((SHIPPED / name).read_text(encoding="utf-8") for name in NAMES)
+    source = "".join((SHIPPED_FOLDER / name).read_text(encoding="utf-8") for name in TEMPLATE_NAMES)
     table = DOCS.read_text(encoding="utf-8").partition("| block | holds |")[2].partition("##")[0]
     documented = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.partition(" | ")[0])}
     assert documented == set(re.findall(r"{% block (\w+)", source))
@@ -347,7 +347,7 @@ def test_every_value_that_a_template_sees_is_documented() -> None:
     ]
     assert items
     assert set(view) | {key for item in items for key in item} <= documented
-    assert set(FIXED) <= documented
+    assert set(TEMPLATE_TEXTS) <= documented
 
 
 def test_the_documented_words_work() -> None:

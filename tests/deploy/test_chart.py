@@ -17,7 +17,7 @@ import yaml
 
 import bot
 from bot.organisation import lance
-from bot.server.options import REQUIRED, WORKING, ServerOptions, is_secret, read_options, variable
+from bot.server.options import REQUIRED, WORKER_REQUIRED, ServerOptions, is_secret, read_options, variable
 from bot.server.processes import KILL_AFTER
 from bot.server.web import create_app
 from bot.settings.schema import rules
@@ -301,7 +301,7 @@ def options(pod: Manifest, folder: Path) -> ServerOptions:
     known_variables = {f"{variable(name)}{end}" for name in rules(ServerOptions) for end in ("", "_FILE")}
     assert {name for name in environ if name.startswith("PRECEDENT_")} <= known_variables
     assert not {name for name in rules(ServerOptions) if is_secret(name) and variable(name) in environ}
-    return read_options(environ, {}, REQUIRED if container(pod)["args"] == ["serve"] else WORKING)
+    return read_options(environ, {}, REQUIRED if container(pod)["args"] == ["serve"] else WORKER_REQUIRED)
 
 
 @BOTH_VALUE_SETS
@@ -363,7 +363,7 @@ def test_the_index_of_all_repositories_is_for_workers(tmp_path: Path) -> None:
 
 def test_the_caches_of_the_index_engine_leave_a_worker_enough_memory() -> None:
     limit = container(pod_templates(render(FULL))["worker"])["resources"]["limits"]["memory"]
-    engine = lance.INDEX_CACHE + lance.METADATA_CACHE + (lance.INDEX_MEGABYTES << 20)
+    engine = lance.INDEX_CACHE_BYTES + lance.METADATA_CACHE_BYTES + (lance.INDEX_MEGABYTES << 20)
     assert int(limit.removesuffix("Gi")) << 30 >= engine + (1 << 30)
 
 

@@ -23,7 +23,7 @@ from bot.server import metrics
 from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State
 from bot.server.organisation_changes import OrganisationChanges
-from bot.server.scope import EVERYTHING
+from bot.server.scope import ALL_REPOSITORIES
 from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, given_inputs, read_inputs, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
@@ -169,8 +169,8 @@ def test_the_documented_parameters_of_tools_are_those_of_the_code() -> None:
 def sample_metrics() -> dict[str, tuple[str, tuple[str, ...], str]]:
     """Each metric of the sample day: its kind, labels and help, by the name in the page of metrics."""
     inbox = sample_inbox()
-    inbox.count_up({(metrics.DELIVERIES, ("issues", "stored")): 1, (metrics.SEARCHES, ("found",)): 1})
-    OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", EVERYTHING)
+    inbox.count_up({(metrics.DELIVERIES_METRIC, ("issues", "stored")): 1, (metrics.SEARCHES_METRIC, ("found",)): 1})
+    OrganisationChanges(inbox.database, inbox.queue, inbox.now).align("/srv/index", ALL_REPOSITORIES)
     families = {}
     for each in text_string_to_metric_families(metrics.render(inbox, ReceiveHistogram(), TODAY).decode()):
         name = f"{each.name}_total" if each.type == "counter" else each.name
@@ -198,7 +198,7 @@ def test_the_sample_day_has_every_metric() -> None:
     metric_calls = [node for node in calls if re.search(r"(?:MetricFamily|_gauge)$", ast.unparse(node.func))]
     literal = {node.args[0].value for node in metric_calls if isinstance(node.args[0], ast.Constant)}
     names = {name if name.startswith("precedent_") else f"precedent_{name}" for name in literal}
-    assert names | set(metrics.COUNTERS) | {metrics.STAGES, metrics.RECEIVED} == set(sample_metrics())
+    assert names | set(metrics.COUNTERS) | {metrics.STAGES_METRIC, metrics.RECEIVE_METRIC} == set(sample_metrics())
 
 
 def test_the_values_of_labels_are_documented() -> None:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from bot.domain.thread import GHOST, Kind, Message, Thread
 from bot.domain.thread_json import (
     MAX_LABELS,
+    MAX_MIDDLE_TEXT,
     MAX_NAME,
     MAX_TEXT,
-    MAX_THREAD,
-    MIDDLE_TEXT,
+    MAX_THREAD_CHARS,
     archive_fields,
     clean,
     limit_size,
@@ -193,11 +193,11 @@ def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_
     text = "x" * MAX_TEXT
     messages = [Message("octocat", "NONE", NOON + timedelta(minutes=at), text) for at in range(2_500)]
     limited = limit_size(replace(thread(body=text), comments=tuple(messages)))
-    assert characters(limited) <= MAX_THREAD
+    assert characters(limited) <= MAX_THREAD_CHARS
     sizes = [len(message.text) for message in limited.comments]
     assert len(sizes) == 2_500
     assert sizes[0] == sizes[1] == sizes[-1] == MAX_TEXT
-    assert 0 < sizes[1_250] <= MIDDLE_TEXT
+    assert 0 < sizes[1_250] <= MAX_MIDDLE_TEXT
     assert limit_size(limited) == limited
 
 
@@ -207,8 +207,8 @@ def test_a_thread_is_cut_to_the_limit_only_if_it_exceeds_it(count: int, size: in
     message = Message("octocat", "NONE", NOON, "x" * size)
     original = replace(thread(body="b" * MAX_TEXT), comments=(message,) * count)
     limited = limit_size(original)
-    assert characters(limited) <= MAX_THREAD
-    assert (limited == original) == (characters(original) <= MAX_THREAD)
+    assert characters(limited) <= MAX_THREAD_CHARS
+    assert (limited == original) == (characters(original) <= MAX_THREAD_CHARS)
     assert limit_size(limited) == limited
 
 

@@ -129,7 +129,7 @@ DRIFTS = {
         "README.md", "precedent related auth", "precedent relate auth", COMMANDS, "relate"
     ),
     "an exit code": Drift(
-        "bot/cli/commands/try_repository.py", "INTERRUPTED = 130", "INTERRUPTED = 3", COMMANDS, "130"
+        "bot/cli/commands/try_repository.py", "INTERRUPT_EXIT_CODE = 130", "INTERRUPT_EXIT_CODE = 3", COMMANDS, "130"
     ),
     "a target of the Makefile": Drift("Makefile", "bench: $(VENV)", "measure: $(VENV)", COMMANDS, "bench"),
     "the two commands of the README": Drift(

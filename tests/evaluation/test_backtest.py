@@ -12,7 +12,7 @@ from bot.domain.thread import Kind, Thread
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import ReplayHistory
-from bot.ranking.weights import SHOWN_FROM, shipped
+from bot.ranking.weights import CUT_SIMILARITY, shipped
 from bot.settings.schema import Settings
 from tests.evaluation.timelines import generated
 from tests.recall.samples import at, closed, duplicate, message, thread
@@ -92,7 +92,7 @@ def test_candidates_and_hits_are_the_same_in_the_same_order() -> None:
         hits = result.replayed.hits
         assert [c.entry.id for c in result.candidates] == [hit.id for hit in hits]
         assert [(c.confidence, c.similarity) for c in result.candidates] == [(h.confidence, h.similarity) for h in hits]
-        assert all(hit.is_shown == (hit.similarity >= SHOWN_FROM) for hit in hits)
+        assert all(hit.is_shown == (hit.similarity >= CUT_SIMILARITY) for hit in hits)
         assert all(isinstance(hit.id, int) and hit.id < result.replayed.id for hit in hits)
         assert all(hit.why for hit in hits)
 

@@ -13,8 +13,8 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.calibrate import (
-    LEAST_SPOKEN,
-    LEAST_THREADS,
+    MIN_COMMENTS,
+    MIN_THREADS,
     cut_by_precision,
     cut_by_share,
     refit_confidence,
@@ -25,7 +25,7 @@ from bot.evaluation.labels import LinkLabels
 from bot.evaluation.replay import ReplayHistory
 from bot.evaluation.results import Replayed, ShownThread
 from bot.ranking.order import Candidate
-from bot.ranking.weights import SHOWN_FROM, RankingModels, RankingWeights, shipped
+from bot.ranking.weights import CUT_SIMILARITY, RankingModels, RankingWeights, shipped
 from bot.settings.schema import Settings
 from tests.evaluation.samples import replayed, shown
 from tests.evaluation.timelines import generated
@@ -42,7 +42,7 @@ def make_hit(key: int, confidence: float, related: bool = False) -> ShownThread:
 
 def count_shown(replays: Sequence[Replayed], model: RankingWeights) -> int:
     """How many threads have a hit to show under this model."""
-    return sum(any(model.similarity(hit.confidence) >= SHOWN_FROM for hit in each.hits) for each in replays)
+    return sum(any(model.similarity(hit.confidence) >= CUT_SIMILARITY for hit in each.hits) for each in replays)
 
 
 def replayed_hits(*hits: tuple[float, bool], near: float | None = None) -> ReplayedHits:
@@ -65,7 +65,7 @@ def replayed_hits(*hits: tuple[float, bool], near: float | None = None) -> Repla
 @given(
     st.lists(
         st.none() | CONFIDENCES,
-        min_size=LEAST_THREADS,
+        min_size=MIN_THREADS,
         max_size=130,
         unique_by=lambda confidence: confidence or Random(),
     ),
@@ -96,7 +96,7 @@ def test_cut_by_share_reaches_every_share_from_none_to_all(share: float, count: 
 
 
 def test_too_few_issues_give_no_cut_by_share() -> None:
-    replays = [replayed(500 + key, make_hit(1, 0.5)) for key in range(LEAST_THREADS)]
+    replays = [replayed(500 + key, make_hit(1, 0.5)) for key in range(MIN_THREADS)]
     assert cut_by_share(replays, MODEL, 0.1).is_own
     for few in (replays[1:], []):
         result = cut_by_share(few, MODEL, 0.1)
@@ -105,7 +105,7 @@ def test_too_few_issues_give_no_cut_by_share() -> None:
 
 
 def test_the_shipped_cut_is_kept_when_most_issues_have_no_hit() -> None:
-    replays = [replayed(500 + key, *([make_hit(1, 0.5)] if key < 9 else [])) for key in range(LEAST_THREADS)]
+    replays = [replayed(500 + key, *([make_hit(1, 0.5)] if key < 9 else [])) for key in range(MIN_THREADS)]
     result = cut_by_share(replays, MODEL, 0.1)
     assert (result.model, result.is_own) == (MODEL, False)
     assert "fewer than 10%" in result.reason
@@ -131,7 +131,7 @@ def test_the_cut_is_the_lowest_with_the_wanted_precision() -> None:
 def test_a_lower_cut_can_add_a_related_hit_to_a_comment() -> None:
     """The related hit may be the comment's second one."""
     replays = [
-        replayed(500 + key, make_hit(1, 0.9 - key / 1000), make_hit(2, 0.4, True)) for key in range(LEAST_SPOKEN)
+        replayed(500 + key, make_hit(1, 0.9 - key / 1000), make_hit(2, 0.4, True)) for key in range(MIN_COMMENTS)
     ]
     result = cut_by_precision(replays, MODEL, 1.0)
     assert result.is_own
@@ -139,11 +139,11 @@ def test_a_lower_cut_can_add_a_related_hit_to_a_comment() -> None:
 
 
 def test_the_shipped_cut_is_kept_when_there_are_too_few_comments() -> None:
-    assert cut_by_precision(commented(LEAST_SPOKEN, 0), MODEL, 1.0).is_own
-    for replays in (commented(LEAST_SPOKEN - 1, 0), commented(5, 300), []):
+    assert cut_by_precision(commented(MIN_COMMENTS, 0), MODEL, 1.0).is_own
+    for replays in (commented(MIN_COMMENTS - 1, 0), commented(5, 300), []):
         result = cut_by_precision(replays, MODEL, 0.5)
         assert (result.model, result.is_own) == (MODEL, False)
-        assert result.reason.startswith(f"the cut is kept as it is: no {LEAST_SPOKEN} comments")
+        assert result.reason.startswith(f"the cut is kept as it is: no {MIN_COMMENTS} comments")
 
 
 HITS = st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.4, 0.6, 0.8]), st.booleans()), max_size=3)
@@ -162,7 +162,7 @@ def test_a_cut_by_precision_is_the_lowest_that_reaches_it(
         return len(written), sum(any(hit.related for hit in hits) for hits in written)
 
     by_cut = [comments(cut) for cut in (0.1, 0.2, 0.4, 0.6, 0.8)]
-    precise_enough = [(count, good) for count, good in by_cut if count >= LEAST_SPOKEN and good / count >= precision]
+    precise_enough = [(count, good) for count, good in by_cut if count >= MIN_COMMENTS and good / count >= precision]
     result = cut_by_precision(replays, MODEL, precision)
     assert result.is_own is bool(precise_enough)
     if precise_enough:
@@ -191,7 +191,7 @@ def test_rescoring_with_another_cut_equals_a_replay_with_it(cut: float, more: fl
     base = shipped().by_words
     model = replace(base.with_cut(cut), intercept=base.intercept + more)
     for original, other in zip(first, replay_newest(past, links, model), strict=True):
-        changed = rescore(original, model, SHOWN_FROM)
+        changed = rescore(original, model, CUT_SIMILARITY)
         assert changed.replayed.hits == other.replayed.hits
         assert changed.replayed.rank == other.replayed.rank
 
@@ -204,7 +204,7 @@ def test_rescored_confidences_equal_those_of_a_replay() -> None:
     compared = 0
     for original, other in zip(first, replay_newest(past, links, model), strict=True):
         expected = {hit.id: hit for hit in other.replayed.hits}
-        for hit in rescore(original, model, SHOWN_FROM).replayed.hits:
+        for hit in rescore(original, model, CUT_SIMILARITY).replayed.hits:
             if hit.id in expected:
                 compared += 1
                 assert hit == expected[hit.id]
@@ -213,7 +213,7 @@ def test_rescored_confidences_equal_those_of_a_replay() -> None:
 
 def test_rescoring_with_the_same_model_changes_nothing() -> None:
     first, _, _ = history()
-    assert [rescore(case, shipped().by_words, SHOWN_FROM) for case in first] == list(first)
+    assert [rescore(case, shipped().by_words, CUT_SIMILARITY) for case in first] == list(first)
 
 
 def test_no_hit_is_shown_below_the_threshold() -> None:

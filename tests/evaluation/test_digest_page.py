@@ -13,7 +13,15 @@ import pytest
 from bot.domain.card import Card, Passage
 from bot.domain.kinds import Kind
 from bot.evaluation.digest_page import plot_weeks, render_digest, weeks_in_words
-from bot.questions.digest import BACK, DECIDED, MANY, DigestItem, DigestSection, EvidenceIssue, MaintainerReport
+from bot.questions.digest import (
+    DECIDED,
+    MANY_REPORTS,
+    POSSIBLY_BACK,
+    DigestItem,
+    DigestSection,
+    EvidenceIssue,
+    MaintainerReport,
+)
 from tests.evaluation.test_report import HOSTILE, Page
 from tests.questions.digest_samples import DECIDED as DECISION
 from tests.questions.digest_samples import HOME, NOW, PAGE, SINCE, THREADS, create_memory, report
@@ -28,7 +36,11 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> MaintainerReport:
 
 
 EMPTY = MaintainerReport(
-    "octo-org/linkbarn", SINCE, NOW, 0, tuple(DigestSection(name, (), 0) for name in (BACK, MANY, DECIDED))
+    "octo-org/linkbarn",
+    SINCE,
+    NOW,
+    0,
+    tuple(DigestSection(name, (), 0) for name in (POSSIBLY_BACK, MANY_REPORTS, DECIDED)),
 )
 
 
@@ -37,7 +49,7 @@ def hostile(text: str) -> MaintainerReport:
     card = Card(text, Kind.ISSUE, text, text, "open", SINCE, NOW)
     quote = Passage(text, text, "NONE", NOW, text)
     item = DigestItem(card, NOW, (text, text), (EvidenceIssue(card, (text,)),), 3, quote, (1, 2))
-    sections = tuple(DigestSection(name, (item,), 2) for name in (BACK, MANY, DECIDED))
+    sections = tuple(DigestSection(name, (item,), 2) for name in (POSSIBLY_BACK, MANY_REPORTS, DECIDED))
     return MaintainerReport(f"octo-org/{text}", SINCE, NOW, 4, sections, (text,))
 
 

@@ -13,8 +13,8 @@ import pytest
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId, TimelineEvent
 from bot.domain.thread_json import thread_from_archive
 from bot.evaluation.evaluate import (
-    LEAST_EXAMPLES,
-    MOST_EXAMPLES,
+    MAX_EXAMPLES,
+    MIN_EXAMPLES,
     EvaluationQuery,
     EvaluationResult,
     Example,
@@ -191,18 +191,18 @@ def make_examples(count: int, days: float = 0) -> list[Example]:
 
 
 def test_a_repository_with_enough_marks_gets_its_own_ranking() -> None:
-    before = at(0) + timedelta(hours=LEAST_EXAMPLES - 1)
+    before = at(0) + timedelta(hours=MIN_EXAMPLES - 1)
     assert own_ranking(make_examples(1000), TEXT_ONLY, before) is TEXT_ONLY
     own = own_ranking(make_examples(1000), TEXT_ONLY, before + timedelta(seconds=1))
     assert own.by_words.order["open"] < 0
-    assert own == own_ranking(make_examples(LEAST_EXAMPLES), TEXT_ONLY, at(999))
+    assert own == own_ranking(make_examples(MIN_EXAMPLES), TEXT_ONLY, at(999))
 
 
 @pytest.mark.slow
 def test_only_the_newest_of_many_marks_are_used_for_training() -> None:
     """Even if the queries came in a different order than the marks."""
-    reversed_examples = [replace(example, right=(False, True)) for example in make_examples(MOST_EXAMPLES)]
-    later = make_examples(MOST_EXAMPLES, 100)
+    reversed_examples = [replace(example, right=(False, True)) for example in make_examples(MAX_EXAMPLES)]
+    later = make_examples(MAX_EXAMPLES, 100)
     own = own_ranking([*later, *reversed_examples], TEXT_ONLY, at(999))
     assert own == own_ranking(later, TEXT_ONLY, at(999))
     assert own.provenance["order"] != own_ranking(make_examples(100), TEXT_ONLY, at(999)).provenance["order"]
@@ -210,7 +210,7 @@ def test_only_the_newest_of_many_marks_are_used_for_training() -> None:
 
 def test_confidence_and_cut_stay_those_of_the_base_ranking() -> None:
     base = replace(TEXT_ONLY, by_words=RankingWeights({"duplicates": 2.0}, {"score": 3.0}, -1.0, 0.3))
-    own = own_ranking(make_examples(LEAST_EXAMPLES), base, at(999)).by_words
+    own = own_ranking(make_examples(MIN_EXAMPLES), base, at(999)).by_words
     assert (own.confidence, own.intercept, own.cut) == ({"score": 3.0}, -1.0, 0.3)
     assert own.order["duplicates"] == 2.0, "nothing was seen of it"
 

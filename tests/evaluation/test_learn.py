@@ -10,12 +10,12 @@ import pytest
 from bot.domain.answer import Context
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions
-from bot.evaluation.calibrate import LEAST_THREADS, USUAL_SHARE, Calibration, refit_confidence, rescore
-from bot.evaluation.evaluate import LEAST_EXAMPLES
+from bot.evaluation.calibrate import MAX_HIT_SHARE, MIN_THREADS, Calibration, refit_confidence, rescore
+from bot.evaluation.evaluate import MIN_EXAMPLES
 from bot.evaluation.learn import Learner, read_history, usual_cut
 from bot.evaluation.metrics import summary
-from bot.memory.model_store import BACKTEST, RANKING, WORDS, read_ranking, read_words
-from bot.ranking.weights import SHOWN_FROM, RankingModels, parse, ranking_fields, shipped
+from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, read_ranking, read_words
+from bot.ranking.weights import CUT_SIMILARITY, RankingModels, parse, ranking_fields, shipped
 from bot.settings.schema import Settings
 from tests.evaluation.test_calibrate import MODEL, replayed_hits
 from tests.evaluation.timelines import generated
@@ -46,7 +46,7 @@ def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
 
 
 def commented(cases: list[ReplayedHits], calibration: Calibration) -> int:
-    rescored = [rescore(replayed, calibration.model, SHOWN_FROM).replayed for replayed in cases]
+    rescored = [rescore(replayed, calibration.model, CUT_SIMILARITY).replayed for replayed in cases]
     return sum(bool(replayed.shown) for replayed in rescored)
 
 
@@ -55,7 +55,7 @@ def test_the_usual_share_gets_a_comment_when_many_issues_repeat() -> None:
     calibration = usual_cut(cases, RANKING_OF_SAMPLES)
     assert calibration.is_own
     assert calibration.model.cut > MODEL.cut
-    assert commented(cases, calibration) == USUAL_SHARE * 200
+    assert commented(cases, calibration) == MAX_HIT_SHARE * 200
 
 
 def test_comments_are_fewer_but_no_worse_when_few_issues_repeat() -> None:
@@ -78,7 +78,7 @@ def test_the_cut_is_never_below_the_shipped_one_even_with_refitted_confidences(m
 
 
 def test_the_shipped_cut_is_kept_for_too_few_issues() -> None:
-    calibration = usual_cut(replays(*[1.0] * (LEAST_THREADS - 1)), RANKING_OF_SAMPLES)
+    calibration = usual_cut(replays(*[1.0] * (MIN_THREADS - 1)), RANKING_OF_SAMPLES)
     assert (calibration.model, calibration.is_own) == (MODEL, False)
 
 
@@ -132,16 +132,16 @@ def marked(count: int) -> list[Thread]:
 @pytest.mark.slow
 def test_a_repositorys_own_order_needs_enough_marked_duplicates() -> None:
     options = ReplayOptions(shipped(), Settings(), trains=False)
-    assert read_history(marked(LEAST_EXAMPLES - 1), options).own_order(600) is shipped()
-    ranking = read_history(marked(LEAST_EXAMPLES), options).own_order(600)
+    assert read_history(marked(MIN_EXAMPLES - 1), options).own_order(600) is shipped()
+    ranking = read_history(marked(MIN_EXAMPLES), options).own_order(600)
     assert ranking.by_words.order != shipped().by_words.order
     assert ranking.by_words.confidence == shipped().by_words.confidence
-    assert ranking.provenance["order"] == f"{LEAST_EXAMPLES} marked duplicates of this repository"
+    assert ranking.provenance["order"] == f"{MIN_EXAMPLES} marked duplicates of this repository"
 
 
 def test_the_shipped_order_is_kept_when_there_is_no_time() -> None:
     assert (
-        read_history(marked(LEAST_EXAMPLES), ReplayOptions(shipped(), Settings(), trains=False)).own_order(-1)
+        read_history(marked(MIN_EXAMPLES), ReplayOptions(shipped(), Settings(), trains=False)).own_order(-1)
         is shipped()
     )
 
@@ -205,8 +205,8 @@ def test_a_model_update_has_words_a_ranking_with_provenance_and_a_backtest() -> 
     assert (update.backtest["n"], update.backtest["threads"]) == (70, 70)
     assert update.backtest["evidence"] == update.ranking.provenance
     files = update.files()
-    assert set(files) == {WORDS, RANKING, BACKTEST}
-    assert read_ranking(files[RANKING]).provenance == update.ranking.provenance
+    assert set(files) == {WORDS_PATH, RANKING_PATH, BACKTEST_PATH}
+    assert read_ranking(files[RANKING_PATH]).provenance == update.ranking.provenance
 
 
 def test_a_small_history_trains_no_words_and_keeps_the_shipped_ranking() -> None:

@@ -6,7 +6,15 @@ from datetime import timedelta
 from itertools import pairwise
 
 from bot.domain.thread import Kind, Thread, TimelineEvent
-from bot.evaluation.replay import FIRST, GROWTH, Epoch, PastLibrary, ReplayHistory, epochs, past_libraries
+from bot.evaluation.replay import (
+    FIRST_TRAINING_SIZE,
+    RETRAINING_GROWTH,
+    Epoch,
+    PastLibrary,
+    ReplayHistory,
+    epochs,
+    past_libraries,
+)
 from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
 from bot.ranking.word_vectors import train_embeddings
@@ -47,7 +55,13 @@ def test_a_history_is_sorted_by_creation_whatever_the_input_order() -> None:
 
 def test_epochs_begin_whenever_the_history_has_grown_enough() -> None:
     history = ReplayHistory.read(numbered_threads(120))
-    starts = [0, FIRST, int(FIRST * GROWTH), int(FIRST * GROWTH**2), int(FIRST * GROWTH**3)]
+    starts = [
+        0,
+        FIRST_TRAINING_SIZE,
+        int(FIRST_TRAINING_SIZE * RETRAINING_GROWTH),
+        int(FIRST_TRAINING_SIZE * RETRAINING_GROWTH**2),
+        int(FIRST_TRAINING_SIZE * RETRAINING_GROWTH**3),
+    ]
     by_start = {epoch.trained_on: [each.id for each in epoch.threads] for epoch in epochs(history, history.threads)}
     assert list(by_start) == starts
     borders = [*starts, 120]
@@ -70,8 +84,8 @@ def test_queries_come_oldest_first_each_in_its_own_epoch() -> None:
     queries = [history.threads[70], history.threads[3], history.threads[60]]
     assert epochs(history, queries) == [
         Epoch(0, (history.threads[3],)),
-        Epoch(FIRST, (history.threads[60],)),
-        Epoch(int(FIRST * GROWTH), (history.threads[70],)),
+        Epoch(FIRST_TRAINING_SIZE, (history.threads[60],)),
+        Epoch(int(FIRST_TRAINING_SIZE * RETRAINING_GROWTH), (history.threads[70],)),
     ]
 
 
@@ -139,14 +153,14 @@ def test_vectors_are_those_of_the_threads_before_the_epoch() -> None:
     )
     query = history.threads[62]
     past = past_of(history, query)
-    words = train_embeddings([(each.title, each.body) for each in history.documents[:FIRST]])
+    words = train_embeddings([(each.title, each.body) for each in history.documents[:FIRST_TRAINING_SIZE]])
     assert past.vectors(query) == LearnedModel(shipped(), words).vectors(query) != {}
     assert past.vectors(thread(99, "zucchini", "zucchini")) == {}, "a word that nobody had written then"
 
 
 def test_there_are_no_vectors_before_the_first_training_or_without_training() -> None:
     history = ReplayHistory.read(numbered_threads(60))
-    assert past_of(history, history.threads[FIRST - 1]).vectors(history.threads[0]) == {}
+    assert past_of(history, history.threads[FIRST_TRAINING_SIZE - 1]).vectors(history.threads[0]) == {}
     parts = epochs(history, [history.threads[55]])
     assert [past.vectors(history.threads[0]) for _, past in past_libraries(history, parts, trains=False)] == [{}]
     assert [past.vectors(history.threads[0]) == {} for _, past in past_libraries(history, parts)] == [False]

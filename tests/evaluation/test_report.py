@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.evaluation.metrics import calibration_bins, precision_coverage, summary
 from bot.evaluation.plots import grade_bar, plot_calibration, plot_precision, plot_ranks, plot_times
-from bot.evaluation.report import GRADES, NOTE, render_report
+from bot.evaluation.report import GRADES, PRECISION_NOTE, render_report
 from bot.evaluation.results import Backtest, Grade, Relations
 from tests.evaluation.samples import backtest, generated, of_every_grade, replayed, shown
 from tests.examples import examples
@@ -170,7 +170,7 @@ def test_shares_of_few_links_or_comments_are_called_too_few_to_tell() -> None:
 
 
 def test_the_report_states_no_figures_of_other_repositories() -> None:
-    texts = [NOTE, *(about for _, about in GRADES.values())]
+    texts = [PRECISION_NOTE, *(about for _, about in GRADES.values())]
     assert not [text for text in texts if re.search(r"\d", text)]
 
 
@@ -198,8 +198,8 @@ def test_small_replays_read_well(sample: Backtest, expected: str) -> None:
 
 def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() -> None:
     html = render_report(generated(60))
-    assert NOTE in html
-    assert re.findall(r"(?i)\bwrong\b|false positive|\bbad\b", html.replace(NOTE, "")) == []
+    assert PRECISION_NOTE in html
+    assert re.findall(r"(?i)\bwrong\b|false positive|\bbad\b", html.replace(PRECISION_NOTE, "")) == []
 
 
 @pytest.mark.slow

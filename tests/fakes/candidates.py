@@ -10,7 +10,7 @@ from math import log1p
 
 import numpy as np
 
-from bot.domain.digest import LATE
+from bot.domain.digest import FAR_FUTURE
 from bot.domain.organisation import FoundThread, OrganisationThread
 
 K1, B = 1.2, 0.75
@@ -23,7 +23,7 @@ class InMemoryCandidates:
     """
 
     def __init__(self, threads: Iterable[OrganisationThread], since: Mapping[object, datetime] | None = None) -> None:
-        self.moment = LATE
+        self.moment = FAR_FUTURE
         self._threads = sorted(
             (thread for thread in threads if not thread.is_gone), key=lambda thread: thread.created_at
         )
@@ -56,7 +56,7 @@ class InMemoryCandidates:
     ) -> list[FoundThread]:
         """The best threads by BM25; a term that occurs twice counts twice."""
         scores = np.zeros(len(self._threads))
-        latest = min(before or LATE, self.moment)
+        latest = min(before or FAR_FUTURE, self.moment)
         for term, rarity in self.rarity(set(terms)).items():
             if term in self._postings:
                 scores[self._postings[term]] += terms.count(term) * rarity * self._term_scores[term]

@@ -254,7 +254,7 @@ def test_a_git_that_hangs_is_given_up(checkout: Path, monkeypatch: pytest.Monkey
     slow.write_text('#!/bin/sh\ncase "$*" in *" status "*|*" log "*) exec sleep 60;; esac\nexit 1\n')
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    worktree = read_worktree(checkout, patience=0.2)
+    worktree = read_worktree(checkout, timeout=0.2)
     assert worktree.unused == ("new files: timed out after 0.2 s", "changed files: timed out after 0.2 s")
     assert (worktree.project, worktree.language) == ("linkbarn", "python")
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bot.git.checkout import MOST_BYTES, CheckoutGit, NoAnswer, find_top, tracked_files
+from bot.git.checkout import MAX_OUTPUT_BYTES, CheckoutGit, NoAnswer, find_top, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
@@ -190,7 +190,7 @@ def test_fetching_from_a_remote_inside_the_checkout_runs_none_of_its_programs(
 
 def test_git_is_refused_if_its_settings_are_too_long_to_check(hostile: HostileCheckout) -> None:
     with (hostile.top / ".git/config").open("a", encoding="ascii") as config:
-        config.write("".join(f'[remote "r{n}"]\n\turl = {"x" * 1_000}\n' for n in range(MOST_BYTES // 1_000 + 1)))
+        config.write("".join(f'[remote "r{n}"]\n\turl = {"x" * 1_000}\n' for n in range(MAX_OUTPUT_BYTES // 1_000 + 1)))
         config.write(f'[filter "late"]\n\tclean = touch {hostile.mark}; cat\n')
     (hostile.top / ".git/info/attributes").write_text("* filter=late\n")
     with pytest.raises(NoAnswer, match="too long"):
@@ -265,7 +265,7 @@ def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     output = CheckoutGit(tmp_path, 3).run("status")
-    assert (len(output.stdout), output.is_cut, len(output.stderr) < MOST_BYTES) == (MOST_BYTES, True, True)
+    assert (len(output.stdout), output.is_cut, len(output.stderr) < MAX_OUTPUT_BYTES) == (MAX_OUTPUT_BYTES, True, True)
 
 
 def test_file_names_are_not_read_as_patterns(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from bot.errors import UserError
 from bot.git.errors import AuthFailed, GitError, RefMissing, RemoteUnreachable
 from bot.git.remote import Remote, checked_branch
-from bot.git.repository import TIP, Git
+from bot.git.repository import TIP_REF, Git
 from tests.examples import examples
 from tests.memory.remotes import HostedRepository, bare_repository, git
 
@@ -258,7 +258,7 @@ def test_no_object_is_fetched_implicitly(repository: Git, tmp_path: Path) -> Non
     commit = git(remote, "commit-tree", "-m", "x", tree)
     git(remote, "update-ref", "refs/heads/precedent", commit)
     assert repository.fetch_tip("refs/heads/precedent", ["blob:none"])
-    assert repository.objects.commit(TIP).tree == tree
+    assert repository.objects.commit(TIP_REF).tree == tree
     assert repository.objects.absent([blob, tree]) == [blob]
     assert list(repository.objects.read([blob])) == []
     repository.fetch_objects([blob], "blob:none")

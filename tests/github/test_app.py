@@ -101,7 +101,7 @@ def test_a_permission_accepted_later_is_used_after_an_hour(
     app.create_token(number, forge.repo.id)
     forge.apps.by_id[77].permissions["pull_requests"] = "read"
     assert forge.world.tokens[app.create_token(number, forge.repo.id).token].permissions == PERMISSIONS
-    monkeypatch.setattr("bot.github.app.REREAD", 0.0)
+    monkeypatch.setattr("bot.github.app.PERMISSIONS_TTL", 0.0)
     minted = app.create_token(number, forge.repo.id)
     assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"pull_requests": "read"}
 

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.github.budget import LONGEST, REPORTED, RESERVE, SAME_WINDOW, Rate, RequestBudget, merge_rates
+from bot.github.budget import (
+    ANSWERS_PER_REPORT,
+    MAX_WINDOW,
+    RESERVE_SHARE,
+    WINDOW_TOLERANCE,
+    Rate,
+    RequestBudget,
+    merge_rates,
+)
 from bot.github.client import GitHubClient
-from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_HISTORY, ForgeError, RateLimited
+from bot.github.errors import CORE, GRAPHQL, HISTORY, HISTORY_LIMITS, ForgeError, RateLimited
 from bot.github.history import GraphQLHistory, HistorySource, RestHistory
 from bot.github.threads import OwnCommentRule
 from tests.fakes.github import FakeGitHub
@@ -36,7 +44,7 @@ def headers(left: object, limit: object = 5000, ends: datetime | str = END, reso
     }
 
 
-def budget(reserve: float = RESERVE, known: Mapping[str, Rate] | None = None) -> RequestBudget:
+def budget(reserve: float = RESERVE_SHARE, known: Mapping[str, Rate] | None = None) -> RequestBudget:
     return RequestBudget(known, reserve=reserve)
 
 
@@ -74,7 +82,7 @@ def test_the_order_of_responses_does_not_matter(rates: list[Rate]) -> None:
         return merged
 
     last = max(rate.ends for rate in rates if rate.ends)
-    window = [rate for rate in rates if rate.ends and last - rate.ends < SAME_WINDOW]
+    window = [rate for rate in rates if rate.ends and last - rate.ends < WINDOW_TOLERANCE]
     expected = Rate(min(rate.left for rate in window), 5000, last)
     assert merge_all(rates) == merge_all(rates[::-1]) == expected
 
@@ -98,7 +106,7 @@ def test_malformed_and_unrelated_limits_are_ignored(response_headers: dict[str, 
     assert request_budget.rates == {}
 
 
-@pytest.mark.parametrize("ends", ["", "soon", "99999999999", NOW + LONGEST + timedelta(seconds=1)])
+@pytest.mark.parametrize("ends", ["", "soon", "99999999999", NOW + MAX_WINDOW + timedelta(seconds=1)])
 def test_an_implausible_reset_time_is_ignored(ends: datetime | str) -> None:
     request_budget = budget()
     request_budget.note(headers(5, ends=ends))
@@ -129,16 +137,16 @@ def test_history_leaves_the_reserve(left: int, limit: int, reserve: float, minim
     with pytest.raises(RateLimited) as error:
         request_budget.keep_reserve(CORE, minimum)
     assert (error.value.resource, error.value.until) == (HISTORY, END)
-    assert error.value.resource in OF_HISTORY
+    assert error.value.resource in HISTORY_LIMITS
     request_budget.keep_reserve(GRAPHQL, minimum)
 
 
 def test_the_remaining_requests_are_reported_from_time_to_time() -> None:
     reported: list[int] = []
     request_budget = RequestBudget(report=lambda rates: reported.append(rates[CORE].left))
-    for left in range(2 * REPORTED + 1):
+    for left in range(2 * ANSWERS_PER_REPORT + 1):
         request_budget.note(headers(4000 - left))
-    assert reported == [4001 - REPORTED, 4001 - 2 * REPORTED]
+    assert reported == [4001 - ANSWERS_PER_REPORT, 4001 - 2 * ANSWERS_PER_REPORT]
 
 
 @pytest.mark.parametrize("resource", [CORE, GRAPHQL])
@@ -146,7 +154,7 @@ def test_history_sends_no_request_once_only_the_reserve_is_left(github: FakeGitH
     github.open_issue("octocat", "Crash")
     github.comment(1, "hubot", "Here too.")
     known = {resource: Rate(1499, 5000, datetime.now(UTC) + timedelta(minutes=9))}
-    client = GitHubClient(github.url, github.token, REPOSITORY, budget=RequestBudget(known, reserve=RESERVE))
+    client = GitHubClient(github.url, github.token, REPOSITORY, budget=RequestBudget(known, reserve=RESERVE_SHARE))
     histories: dict[str, HistorySource] = {
         CORE: RestHistory(OWN, client),
         GRAPHQL: GraphQLHistory(github.url, github.token, REPOSITORY, OWN, client),

@@ -6,11 +6,11 @@ import pytest
 
 from bot.github.client import GitHubClient
 from bot.github.discussion_comments import (
-    ADD,
-    COMMENTS,
-    COUNT,
-    DELETE,
-    UPDATE,
+    ADD_COMMENT,
+    COMMENTS_QUERY,
+    COUNT_QUERY,
+    DELETE_COMMENT,
+    UPDATE_COMMENT,
     DiscussionComments,
     count_discussions,
 )
@@ -26,7 +26,7 @@ def comments_api(client: GitHubClient) -> DiscussionComments:
     return DiscussionComments(client, REPOSITORY)
 
 
-@pytest.mark.parametrize("query", [ADD, COMMENTS, COUNT, DELETE, UPDATE])
+@pytest.mark.parametrize("query", [ADD_COMMENT, COMMENTS_QUERY, COUNT_QUERY, DELETE_COMMENT, UPDATE_COMMENT])
 def test_each_query_is_valid_in_githubs_schema(query: str) -> None:
     assert validate_query(query) == []
 

@@ -10,7 +10,7 @@ from graphql import parse
 from bot.domain.thread import Kind, TimelineEvent
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.github.client import GitHubClient
-from bot.github.discussions import LISTED, ONE, SIZES, DiscussionReader, changed_since
+from bot.github.discussions import DISCUSSION_QUERY, LIST_QUERY, PAGE_SIZES, DiscussionReader, changed_since
 from bot.github.errors import Gone, NotPermitted, Unreachable
 from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnCommentRule
@@ -111,8 +111,8 @@ def test_the_list_resumes_at_the_cursor_and_later_changes_come_last(
     first = reader.page("")
     github.say(numbers[0], "octocat", "Once more", at=at(2))
     rest = reader.page(first.after)
-    assert [thread.id for thread in first.threads] == numbers[: SIZES[0]]
-    assert [thread.id for thread in rest.threads] == [*numbers[SIZES[0] :], numbers[0]]
+    assert [thread.id for thread in first.threads] == numbers[: PAGE_SIZES[0]]
+    assert [thread.id for thread in rest.threads] == [*numbers[PAGE_SIZES[0] :], numbers[0]]
     assert (bool(first.after), rest.after) == (True, "")
 
 
@@ -164,7 +164,7 @@ def test_smaller_pages_are_requested_if_the_server_drops_a_large_one(
     numbers = [github.discuss("hubot", f"Question {n}") for n in range(7)]
     github.faults.add("POST /graphql", "drop")
     page = reader.page("")
-    assert [thread.id for thread in page.threads] == numbers[: SIZES[1]]
+    assert [thread.id for thread in page.threads] == numbers[: PAGE_SIZES[1]]
 
 
 def test_an_unknown_cursor_is_an_error_and_not_the_end(github: FakeGitHub, reader: DiscussionReader) -> None:
@@ -173,9 +173,9 @@ def test_an_unknown_cursor_is_an_error_and_not_the_end(github: FakeGitHub, reade
         reader.page("a")
 
 
-@pytest.mark.parametrize("query", [LISTED, ONE])
+@pytest.mark.parametrize("query", [LIST_QUERY, DISCUSSION_QUERY])
 def test_the_queries_match_the_published_schema_and_stay_within_their_cost(query: str) -> None:
     assert validate_query(query) == []
-    nodes, requests = measure(parse(query), {"first": SIZES[0], "comments": 30, "replies": 10})
+    nodes, requests = measure(parse(query), {"first": PAGE_SIZES[0], "comments": 30, "replies": 10})
     assert nodes < 10_000
     assert round(requests / 100) <= 7

@@ -11,12 +11,12 @@ from bot.domain.changes import FixInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
 from bot.github.fixes import (
-    AGAIN,
-    FAILED_AGAIN,
     MAX_COMPARES,
     MAX_READS,
     NEVER,
-    NOTHING_AGAIN,
+    NO_FIX_INTERVAL,
+    RECHECK_INTERVAL,
+    RETRY_INTERVAL,
     FixFinder,
     due_fixes,
     files_of,
@@ -74,7 +74,9 @@ def test_an_unmerged_pull_request_is_not_a_fix(github: FakeGitHub, finder: FixFi
     github.close(number, "hubot")
     unmerged = look_up(finder, f"#{number}")
     assert unmerged == FixInfo(1, f"#{number}", NOW, is_pull=True, refuted=True)
-    assert due_fixes({1: unmerged.ref}, {1: unmerged}, NOW + AGAIN) == {1: unmerged.ref}, "it may be merged yet"
+    assert due_fixes({1: unmerged.ref}, {1: unmerged}, NOW + RECHECK_INTERVAL) == {1: unmerged.ref}, (
+        "it may be merged yet"
+    )
 
 
 def test_an_issue_or_a_missing_reference_is_not_a_fix(github: FakeGitHub, finder: FixFinder) -> None:
@@ -90,9 +92,9 @@ def test_a_commit_outside_the_main_branch_and_all_releases_is_not_a_fix(github: 
     sha = github.add_commit("Try it", "hubot", at=day(3), branch="topic")
     fix_info = look_up(finder, sha)
     assert (fix_info.commit, fix_info.refuted) == (sha, True)
-    assert look_up(new_finder(github), sha, fix_info, NOW + AGAIN).refuted
+    assert look_up(new_finder(github), sha, fix_info, NOW + RECHECK_INTERVAL).refuted
     github.add_release("v1.0.1", at=day(4), branch="topic")
-    shipped = look_up(new_finder(github), sha, fix_info, NOW + AGAIN)
+    shipped = look_up(new_finder(github), sha, fix_info, NOW + RECHECK_INTERVAL)
     assert (shipped.release, shipped.refuted) == ("v1.0.1", False)
 
 
@@ -162,7 +164,7 @@ def test_drafts_are_skipped_and_prereleases_give_way_to_a_full_release(github: F
     early = look_up(finder, ref)
     assert early.release == "v2.3.0-rc.1"
     github.add_release("v2.3.0", at=day(6))
-    later = NOW + AGAIN
+    later = NOW + RECHECK_INTERVAL
     assert due_fixes({1: ref}, {1: early}, later)
     assert look_up(new_finder(github), ref, early, later).release == "v2.3.0"
 
@@ -172,11 +174,11 @@ def test_an_unreleased_fix_is_looked_up_again_after_a_day(github: FakeGitHub, fi
     github.add_release("v2.2.0", at=day(2))
     known = look_up(finder, ref)
     assert (known.release, known.commit is not None, known.unreleased) == (None, True, True)
-    assert not due_fixes({1: ref}, {1: known}, NOW + AGAIN - timedelta(minutes=1))
-    assert due_fixes({1: ref}, {1: known}, NOW + AGAIN)
+    assert not due_fixes({1: ref}, {1: known}, NOW + RECHECK_INTERVAL - timedelta(minutes=1))
+    assert due_fixes({1: ref}, {1: known}, NOW + RECHECK_INTERVAL)
     github.add_release("v2.3.0", at="2026-06-02T00:00:00Z")
     github.mark()
-    later = look_up(new_finder(github), ref, known, NOW + AGAIN)
+    later = look_up(new_finder(github), ref, known, NOW + RECHECK_INTERVAL)
     assert (later.release, later.unreleased) == ("v2.3.0", False)
     assert github.reads == 2, "the pull request and its files are known"
 
@@ -298,8 +300,8 @@ def test_a_known_fix_is_not_looked_up_again() -> None:
     known = {fix.id: fix for fix in (released, not_found, unmerged)}
     refs: dict[int | str, str] = {1: "#5", 2: "#6", 3: "#7"}
     assert due_fixes(refs, known, NOW + timedelta(hours=1)) == {}
-    assert due_fixes(refs, known, NOW + AGAIN) == {3: "#7"}
-    assert due_fixes(refs, known, NOW + NOTHING_AGAIN) == {2: "#6", 3: "#7"}
+    assert due_fixes(refs, known, NOW + RECHECK_INTERVAL) == {3: "#7"}
+    assert due_fixes(refs, known, NOW + NO_FIX_INTERVAL) == {2: "#6", 3: "#7"}
     assert due_fixes({1: "#8", 9: "#1"}, known, NOW) == {1: "#8", 9: "#1"}
 
 
@@ -337,7 +339,7 @@ def test_an_unreachable_server_is_asked_again_later(github: FakeGitHub, client: 
     flaky.down = "/releases"
     cut_short = look_up(finder, ref)
     assert (cut_short.release, cut_short.unreleased, cut_short.looked_at) == (
-        None, False, NOW - AGAIN + FAILED_AGAIN,
+        None, False, NOW - RECHECK_INTERVAL + RETRY_INTERVAL,
     )  # fmt: skip
     flaky.down = ""
     assert look_up(finder, ref, cut_short).release == "v1.0.0"
@@ -354,7 +356,7 @@ def test_a_failed_lookup_is_repeated_after_an_hour(github: FakeGitHub, client: G
     flaky.down = down
     fix_info = look_up(FixFinder(flaky, REPOSITORY), ref)
     assert (fix_info.release, fix_info.unreleased) == (None, False)
-    due = NOW + FAILED_AGAIN
+    due = NOW + RETRY_INTERVAL
     assert due_fixes({1: ref}, {1: fix_info}, due - timedelta(seconds=1)) == {}
     assert due_fixes({1: ref}, {1: fix_info}, due) == {1: ref}
     retried = look_up(FixFinder(flaky, REPOSITORY), ref, fix_info, due)

@@ -16,8 +16,8 @@ from bot.domain.thread_json import parse_time, thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised, Unreachable
 from bot.github.history import (
+    PAGE_SIZES,
     PER_PAGE,
-    SIZES,
     GraphQLHistory,
     HistorySource,
     NoGraphQL,
@@ -304,16 +304,16 @@ def test_more_than_a_hundred_pages_are_read_by_following_the_link_cursor(own: Ow
 def test_a_dropped_response_does_not_cost_the_rest_of_the_history(github: FakeGitHub, own: OwnCommentRule) -> None:
     for count in range(12):
         github.comment(github.open_issue("octocat", f"Crash {count}"), "hubot", "Me too")
-    github.faults.add("POST /graphql", "drop", len(SIZES))
+    github.faults.add("POST /graphql", "drop", len(PAGE_SIZES))
     history = by_graphql(github, own)
     assert comparable(threads(history)) == comparable(archived_threads(github))
-    assert history.requests == len(SIZES) + 3
+    assert history.requests == len(PAGE_SIZES) + 3
 
 
 def test_threads_too_large_for_any_page_are_read_one_by_one(github: FakeGitHub, own: OwnCommentRule) -> None:
     github.comment(github.open_issue("octocat", "Crash"), BOT, OUR_COMMENT)
     github.comment(github.open_issue("octocat", "Hang"), "hubot", "Me too")
-    github.faults.add("POST /graphql", "drop", len(SIZES))
+    github.faults.add("POST /graphql", "drop", len(PAGE_SIZES))
     github.faults.add("GET /repos/*/issues/1", "410")
     (updates,) = by_graphql(github, own).since(None)
     tombstone, thread = updates.records
@@ -339,7 +339,7 @@ def test_a_server_too_slow_for_large_pages_is_asked_for_smaller_ones(github: Fak
 
     def answer(_: str, path: str, headers: dict[str, str], body: bytes) -> SentReply:
         page_sizes.append(json.loads(body)["variables"]["first"])
-        if page_sizes[-1] > SIZES[1]:
+        if page_sizes[-1] > PAGE_SIZES[1]:
             return SentReply(0, {}, b"", dropped=True)
         sent = httpx.post(f"{github.url}{path}", content=body, headers={"Authorization": headers["Authorization"]})
         return SentReply(sent.status_code, {"Content-Type": "application/json"}, sent.content)
@@ -359,7 +359,7 @@ def test_an_invisible_thread_costs_no_other_thread(
     number, other = long_thread(github), github.open_issue("octocat", "Short")
     github.close(number, "octocat")
     github.faults.add("GET */issues/1/timeline", "404", None)
-    github.faults.add("POST /graphql", "drop", len(SIZES) if too_much else 0)
+    github.faults.add("POST /graphql", "drop", len(PAGE_SIZES) if too_much else 0)
     (updates,) = make_history(github, own).since(None)
     assert [record.id for record in updates.records] == [other]
     assert (updates.listed, updates.unread) == ({number, other}, {number: parse_time("2026-01-01T00:00:00Z")})

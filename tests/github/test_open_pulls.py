@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.domain.changes import OpenPull
 from bot.github.client import GitHubClient
 from bot.github.errors import RateLimited
-from bot.github.open_pulls import MAX_ASKED, find_open_pulls, read_pulls
+from bot.github.open_pulls import MAX_ISSUES, find_open_pulls, read_pulls
 from tests.examples import examples
 from tests.fakes.github import FakeGitHub
 
@@ -45,11 +45,11 @@ def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_re
 
 
 def test_one_request_asks_for_as_many_issues_as_a_run_may_show(github: FakeGitHub) -> None:
-    for number in range(MAX_ASKED):
+    for number in range(MAX_ISSUES):
         github.open_issue("octocat", f"Crash {number}")
-    github.add_pull("hubot", "Fix it", f"Fixes #{MAX_ASKED}.", closes=[MAX_ASKED])
+    github.add_pull("hubot", "Fix it", f"Fixes #{MAX_ISSUES}.", closes=[MAX_ISSUES])
     api = client(github)
-    assert [pull.about for pull in find_open_pulls(api, REPO, range(1, MAX_ASKED + 1), NOW)] == [MAX_ASKED]
+    assert [pull.about for pull in find_open_pulls(api, REPO, range(1, MAX_ISSUES + 1), NOW)] == [MAX_ISSUES]
     assert (api.queries, github.violations) == (1, [])
 
 

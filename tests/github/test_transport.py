@@ -13,7 +13,7 @@ import pytest
 
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, RequestSkipped, Unauthorised, Unreachable
-from bot.github.transport import STRIKES
+from bot.github.transport import MAX_FAILURES
 from tests.fakes.github import FakeGitHub
 from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
@@ -108,17 +108,17 @@ def test_a_server_that_is_down_is_tried_a_few_times_and_then_left_alone(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("*", "5xx", None)
-    for _ in range(STRIKES + 5):
+    for _ in range(MAX_FAILURES + 5):
         with pytest.raises(Unreachable):
             client.issue(number)
-    assert len(github.requests) == 4 * STRIKES
+    assert len(github.requests) == 4 * MAX_FAILURES
 
 
 def test_a_success_in_between_resets_the_count_of_failures(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("GET */comments", "5xx", None)
-    for _ in range(STRIKES + 2):
+    for _ in range(MAX_FAILURES + 2):
         with pytest.raises(Unreachable):
             client.comments(number)
         assert client.issue(number)["number"] == number
@@ -138,7 +138,7 @@ def test_failing_optional_requests_do_not_stop_the_others(
         lambda: client.react(created.id, "eyes"),
         lambda: client.fold(created.node_id, folded=True),
     ]
-    for call in calls * STRIKES:
+    for call in calls * MAX_FAILURES:
         with pytest.raises(Unreachable):
             call()
     assert len(github.recent) == 4 + 4 + 1, "what has no answer three times is not asked for"
@@ -152,7 +152,7 @@ def test_optional_requests_are_skipped_if_the_server_is_down(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("*", "5xx", None)
-    for _ in range(STRIKES):
+    for _ in range(MAX_FAILURES):
         with pytest.raises(Unreachable):
             client.issue(number)
     github.mark()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from bot.index.protocol import LAYOUT, VECTOR_FIELDS
-from bot.index.whoosh.codec import KINDS, LETTERS, NUMBERS
+from bot.index.protocol import LAYOUT_VERSION, VECTOR_FIELDS
+from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS, NUMBER_COLUMNS
 
 LAYOUTS = {
     1: "157cce3bc35432f3",
@@ -24,23 +24,25 @@ begin with ``Error:``."""
 
 def fingerprint() -> str:
     """A hash of the names and types of all fields, their order in parts, and the meaning of letters and kinds."""
-    columns = [("entry", "Pieces"), *((name, "Rows") for name in (*NUMBERS, *VECTOR_FIELDS))]
+    columns = [("entry", "Pieces"), *((name, "Rows") for name in (*NUMBER_COLUMNS, *VECTOR_FIELDS))]
     fields = sorted(
         [
             *((name, "ColumnField", kind) for name, kind in columns),
-            *((name, "TermsField", "NoneType") for name in LETTERS),
+            *((name, "TermsField", "NoneType") for name in FIELD_LETTERS),
         ]
     )
     layout = (
         fields,
-        NUMBERS,
+        NUMBER_COLUMNS,
         VECTOR_FIELDS,
-        sorted(LETTERS.items()),
-        sorted((kind.value, code) for kind, code in KINDS.items()),
+        sorted(FIELD_LETTERS.items()),
+        sorted((kind.value, code) for kind, code in KIND_NUMBERS.items()),
     )
     return hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
 
 
 def test_an_index_with_other_fields_has_another_number() -> None:
-    assert max(LAYOUTS) == LAYOUT
-    assert LAYOUTS[LAYOUT] == fingerprint(), "the fields of the index changed: raise LAYOUT, and add its line here"
+    assert max(LAYOUTS) == LAYOUT_VERSION
+    assert LAYOUTS[LAYOUT_VERSION] == fingerprint(), (
+        "the fields of the index changed: raise LAYOUT_VERSION, and add its line here"
+    )

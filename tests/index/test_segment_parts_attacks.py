@@ -221,7 +221,9 @@ def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, 
 
 def test_random_codes_give_cosines_within_bounds(honest: Path) -> None:
     core = core_of(honest)
-    replace_part(honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.SIZE * vectors.WIDTH * 2))
+    replace_part(
+        honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2)
+    )
     for hit in use(open_index(honest, sizes=SMALL)):
         assert -1 <= hit.near["trained"] <= 1
 

@@ -9,7 +9,7 @@ import pytest
 from bot.domain.digest import FOREVER, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import build_index, open_index
-from bot.index.protocol import FLOOD, Index, IndexDocument, Query
+from bot.index.protocol import FLOOD_THRESHOLD, Index, IndexDocument, Query
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 QUERY = Query({"crash": 1.0})
@@ -63,7 +63,7 @@ def test_hidden_issues_are_not_counted_either(tmp_path: Path) -> None:
     assert with_unvouched.joint_frequency(groups) != without_unvouched.joint_frequency(groups)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(FLOOD, FLOOD), (FLOOD + 1, 0)])
+@pytest.mark.parametrize(("count", "expected"), [(FLOOD_THRESHOLD, FLOOD_THRESHOLD), (FLOOD_THRESHOLD + 1, 0)])
 def test_too_many_open_issues_of_one_account_count_as_a_flood(tmp_path: Path, count: int, expected: int) -> None:
     index = index_of(
         tmp_path, *(unvouched_document(n, closed=None, author="Mona" if n % 2 else "mona") for n in range(1, count + 1))
@@ -76,12 +76,12 @@ def test_too_many_open_issues_of_one_account_count_as_a_flood(tmp_path: Path, co
 
 
 def test_a_flood_is_counted_over_all_segments(tmp_path: Path) -> None:
-    index = index_of(tmp_path, *(unvouched_document(n, closed=None) for n in range(1, FLOOD + 1)))
-    assert len(ids(index, at(5))) == FLOOD
+    index = index_of(tmp_path, *(unvouched_document(n, closed=None) for n in range(1, FLOOD_THRESHOLD + 1)))
+    assert len(ids(index, at(5))) == FLOOD_THRESHOLD
     index.update([unvouched_document(900, closed=None)])
     assert ids(index, at(5)) == []
     index.update([unvouched_document(900, closed=None, until=at(2))])
-    assert ids(index, at(5)) == [*range(1, FLOOD + 1), 900]
+    assert ids(index, at(5)) == [*range(1, FLOOD_THRESHOLD + 1), 900]
 
 
 # A history without roles
@@ -94,7 +94,7 @@ def without_role(document: IndexDocument) -> IndexDocument:
 
 @pytest.mark.parametrize("closed", [None, 2], ids=["open", "closed"])
 def test_in_a_history_without_roles_no_issue_is_unvouched(tmp_path: Path, closed: float | None) -> None:
-    keys = range(1, FLOOD + 6)
+    keys = range(1, FLOOD_THRESHOLD + 6)
     index = index_of(tmp_path, *(without_role(unvouched_document(key, closed=closed)) for key in keys))
     assert ids(index, at(5)) == [*keys]
     assert not any(hit.entry.is_unvouched_at(at(5)) for hit in index.search(QUERY, before=at(5)))
@@ -104,15 +104,15 @@ def test_in_a_history_without_roles_no_issue_is_unvouched(tmp_path: Path, closed
 def test_the_first_known_role_makes_issues_without_one_unvouched(tmp_path: Path) -> None:
     index = index_of(
         tmp_path,
-        *(without_role(unvouched_document(n, closed=None)) for n in range(1, FLOOD + 2)),
+        *(without_role(unvouched_document(n, closed=None)) for n in range(1, FLOOD_THRESHOLD + 2)),
         without_role(unvouched_document(99, closed=2)),
     )
-    assert len(ids(index, at(5))) == FLOOD + 2
+    assert len(ids(index, at(5))) == FLOOD_THRESHOLD + 2
     index.update([unvouched_document(500, closed=None, author="octocat")])
     assert ids(index, at(5)) == [500]
     assert all(entry.is_unvouched_at(at(5)) for entry in index.entries([1, 99, 500]).values())
     index.update([], remove=[500])
-    assert len(ids(index, at(5))) == FLOOD + 2
+    assert len(ids(index, at(5))) == FLOOD_THRESHOLD + 2
 
 
 @pytest.mark.parametrize("role_of", [Kind.PULL, Kind.PAGE, Kind.SESSION])

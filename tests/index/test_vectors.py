@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.index import vectors
-from bot.index.vectors import MAX_LENGTH
+from bot.index.vectors import MAX_DIMENSIONS
 
 
 def exact_cosine(left: bytes, right: bytes) -> float:
@@ -24,7 +24,7 @@ def test_cosines_are_exact(rows: list[bytes]) -> None:
     assert vectors.cosines(matrix, rows[0]).tolist() == [exact_cosine(row, rows[0]) for row in rows]
 
 
-@pytest.mark.parametrize("length", [1, 128, MAX_LENGTH])
+@pytest.mark.parametrize("length", [1, 128, MAX_DIMENSIONS])
 def test_many_long_vectors_give_exact_cosines_too(length: int) -> None:
     rng = Random(length)
     rows = [rng.randbytes(length) for _ in range(700)]
@@ -34,8 +34,8 @@ def test_many_long_vectors_give_exact_cosines_too(length: int) -> None:
 
 
 def test_the_largest_sums_are_exact() -> None:
-    lowest, highest = b"\x80" * MAX_LENGTH, b"\x7f" * MAX_LENGTH
-    matrix = vectors.matrix(lowest + highest, MAX_LENGTH)
+    lowest, highest = b"\x80" * MAX_DIMENSIONS, b"\x7f" * MAX_DIMENSIONS
+    matrix = vectors.matrix(lowest + highest, MAX_DIMENSIONS)
     assert vectors.squares(matrix).tolist() == [128 * 128 * 1024, 127 * 127 * 1024]
     assert vectors.cosines(matrix, lowest).tolist() == [1.0, -1.0]
 

@@ -59,14 +59,14 @@ def test_equal_rows_give_equal_codebooks_that_survive_a_round_trip() -> None:
     book = vectors.train_codes(rows(300, 10))
     packed = vectors.pack_book(book)
     assert packed == vectors.pack_book(vectors.train_codes(rows(300, 10)))
-    assert len(packed) == 4 * vectors.SIZE * vectors.WIDTH * 2
+    assert len(packed) == 4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2
     assert np.array_equal(vectors.read_book(packed, 10), book)
 
 
 @pytest.mark.parametrize("change", [-1, 1, 2])
 def test_books_and_codes_of_another_size_are_refused(change: int) -> None:
     with pytest.raises(ValueError, match=r"reshape|buffer size"):
-        vectors.read_book(bytes(4 * vectors.SIZE * vectors.WIDTH * 2 + change), 10)
+        vectors.read_book(bytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2 + change), 10)
     with pytest.raises(ValueError, match="reshape"):
         vectors.read_codes(bytes(4 * 9 + change), 10, 9)
 
@@ -78,7 +78,7 @@ NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
 def test_columns_survive_the_round_trip_through_planes(columns: list[list[int]]) -> None:
     expected = [np.array(column, np.int64) for column in columns]
     packed = arrays.pack_planes(expected)
-    assert len(packed) == arrays.BYTES * sum(map(len, columns))
+    assert len(packed) == arrays.NUMBER_BYTES * sum(map(len, columns))
     unpacked = arrays.unpack_planes(packed, len(columns), len(columns[0]))
     assert [column.tolist() for column in unpacked] == columns
     assert np.frombuffer(arrays.rows_of(unpacked[0]), "<i8").tolist() == columns[0]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import bm25f, build_index, open_index
-from bot.index.impacts import SETTLED
+from bot.index.impacts import MIN_RELIABLE_DOCUMENTS
 from bot.index.protocol import NOTES, TEXT, Index, IndexDocument, Query
 from tests.examples import examples
 
@@ -58,7 +58,7 @@ def test_the_score_is_bm25f_with_fixed_averages(tmp_path: Path) -> None:
     [hit] = index.search(Query({"crash": 2.0}))
     title = 8 * 1 / (0.5 + 0.5 * 1 / bm25f.TITLE.average)
     body = 2 / (0.1 + 0.9 * 3 / bm25f.BODY.average)
-    idf = log(1 + (SETTLED - 1 + 0.5) / (1 + 0.5))
+    idf = log(1 + (MIN_RELIABLE_DOCUMENTS - 1 + 0.5) / (1 + 0.5))
     exact = 2.0 * idf * (title + body) * 6 / (5 + title + body)
     assert hit.score == pytest.approx(exact, rel=0.07)  # levels differ by 14 %
     assert hit.share == pytest.approx(hit.score / (2.0 * idf * 6))

@@ -22,7 +22,7 @@ from bot.domain.thread import Kind
 from bot.index import build_index, open_index
 from bot.index.posting_lists import TermFile
 from bot.index.protocol import IndexCorrupt, IndexDocument, Query
-from bot.index.whoosh.codec import FLIPS, NUMBERS
+from bot.index.whoosh.codec import FLIP_COLUMNS, NUMBER_COLUMNS
 from bot.index.whoosh.index import MAX_SEGMENTS
 from tests.index import hostile_index
 
@@ -388,7 +388,7 @@ def rows(width: int, count: int) -> bytes:
     return struct.pack("<I", width) + bytes(width) * count
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", NUMBER_COLUMNS)
 @pytest.mark.parametrize(
     "data", [None, b"", b"\0\0\0", rows(8, 38), rows(8, 40), rows(4, 78), rows(4, 39), rows(0, 0), b"\xff" * 316]
 )
@@ -432,7 +432,7 @@ def search_all(folder: Path) -> list[Hit]:
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("number", [-(1 << 63), -1, 0, 1, (1 << 63) - 1])
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", NUMBER_COLUMNS)
 def test_impossible_numbers_do_no_harm(honest: Path, name: str, number: int) -> None:
     before = [hit.entry.id for hit in search_all(honest)]
     with_column(honest, name, numbers([number] * 39))
@@ -448,7 +448,7 @@ def test_columns_of_random_numbers_do_no_harm(honest: Path, seed: int) -> None:
     rng = Random(seed)
     likely = int(NOW.timestamp())
     usual = (0, 1, -1, likely, likely + 86_400, -(1 << 63), (1 << 63) - 1)
-    for name in (name for name in NUMBERS[1:] if name != "alone"):  # which hides documents
+    for name in (name for name in NUMBER_COLUMNS[1:] if name != "alone"):  # which hides documents
         with_column(honest, name, numbers([rng.choice((*usual, rng.getrandbits(62))) for _ in range(39)]))
     hits = search_all(honest)
     assert sorted(int(hit.entry.id) for hit in hits) == [*range(1, 40), 99]
@@ -460,7 +460,7 @@ def test_columns_of_random_numbers_do_no_harm(honest: Path, seed: int) -> None:
 @pytest.mark.filterwarnings("error")
 def test_unsorted_flips_give_the_same_answer_each_time(honest: Path) -> None:
     at = int(NOW.timestamp())
-    for name, moment in zip(FLIPS, (at + 300, at + 100, 0, at + 200), strict=True):
+    for name, moment in zip(FLIP_COLUMNS, (at + 300, at + 100, 0, at + 200), strict=True):
         with_column(honest, name, numbers([moment] * 39))
     first = search_all(honest)
     assert len(first) == 40

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit
 from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
-from bot.index.impacts import K1, LEVELS, MAX_LOOKED_UP, smoothed_idf
+from bot.index.impacts import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
-from bot.index.whoosh.codec import FLIPS
+from bot.index.whoosh.codec import FLIP_COLUMNS
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of
 
@@ -36,7 +36,7 @@ def naive_search(documents: Sequence[IndexDocument], query: Query, before: datet
     visible = [candidate for candidate in documents if before is None or candidate.entry.created_at < before]
     gains: list[dict[str, float]] = [{} for _ in visible]
     max_score = 0.0
-    terms = sorted(query.terms, key=lambda term: (-query.terms[term], term))[:MAX_LOOKED_UP]
+    terms = sorted(query.terms, key=lambda term: (-query.terms[term], term))[:MAX_QUERY_TERMS]
     for field, importance in sorted(query.fields.items()):
         impacts_by_document = [LEVELS_OF[field](candidate) for candidate in visible]
         for term in (term for term in terms if query.terms[term] > 0 and importance > 0):
@@ -66,7 +66,7 @@ def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime
 
 
 def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
-    closed_at = replace(hit.entry, flips=hit.entry.flips[: len(FLIPS)]).closed_since(moment)
+    closed_at = replace(hit.entry, flips=hit.entry.flips[: len(FLIP_COLUMNS)]).closed_since(moment)
     values = {
         **hit.near,
         "text": hit.score / best if best else 0.0,
@@ -201,7 +201,7 @@ def test_with_a_blend_the_best_are_those_of_the_naive_sum(
 
 
 def test_every_term_of_a_long_query_counts(tmp_path: Path) -> None:
-    words = [f"word{number:03}" for number in range(MAX_LOOKED_UP)]
+    words = [f"word{number:03}" for number in range(MAX_QUERY_TERMS)]
     documents = [
         document(1, "", " ".join(words[:300])),
         document(2, "", " ".join(words[200:500])),

@@ -13,7 +13,7 @@ from bot.domain.thread import Thread, ThreadId, Tombstone
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import StoreError
 from bot.memory.branch_store import BranchStore
-from bot.memory.manifest import INDEX
+from bot.memory.manifest import INDEX_FOLDER
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, edit_shards
 from bot.memory.stored_index import damaged_files
@@ -132,7 +132,7 @@ def _memory_faults(memory: Memory) -> Iterator[str]:
     if (manifest.threads, manifest.tombstones) != (len(threads), tombstones):
         counted = f"{manifest.threads} threads and {manifest.tombstones} tombstones"
         yield f"the manifest counts {counted}, there are {len(threads)} and {tombstones}"
-    yield from (f"index: {name}" for name in damaged_files(manifest.index, snapshot.checkout(INDEX)))
+    yield from (f"index: {name}" for name in damaged_files(manifest.index, snapshot.checkout(INDEX_FOLDER)))
     entries = memory.entries(threads)
     if entries.keys() != threads.keys() or memory.index.ask(len, 0) != len(threads):
         yield f"the index knows {len(entries)} of {len(threads)} threads"

@@ -9,7 +9,7 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS, open_database
+from bot.local_cache.database import CARDS_SCHEMA, open_database
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -31,7 +31,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @pytest.fixture(scope="session")
 def local_cache(memory: Memory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCache]:
     """The same history as a local cache."""
-    database = open_database(tmp_path_factory.mktemp("glance") / "glance.db", CARDS)
+    database = open_database(tmp_path_factory.mktemp("glance") / "glance.db", CARDS_SCHEMA)
     fill_cache(database, memory, "1")
     local_cache = LocalCache(database)
     yield local_cache

@@ -24,7 +24,7 @@ from bot.index.segment_file import pack, unpack
 from bot.local_cache import database as database_module
 from bot.local_cache import sync as sync_module
 from bot.local_cache.cache import LocalCache
-from bot.local_cache.database import CARDS, SESSIONS, fact, open_database, writing
+from bot.local_cache.database import CARDS_SCHEMA, SESSIONS_SCHEMA, fact, open_database, writing
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -48,7 +48,7 @@ def ids(local_cache: LocalCache, words: str, limit: int = 10) -> list[ThreadId]:
 
 
 def open_cache_database(path: Path) -> sqlite3.Connection:
-    OPENED.append(database := open_database(path, CARDS))
+    OPENED.append(database := open_database(path, CARDS_SCHEMA))
     return database
 
 
@@ -367,7 +367,7 @@ def test_a_file_that_is_no_cache_is_recreated(tmp_path: Path, data: bytes) -> No
 
 def test_a_cache_of_another_format_is_recreated(tmp_path: Path) -> None:
     path = tmp_path / "glance.db"
-    old = open_database(path, SESSIONS)
+    old = open_database(path, SESSIONS_SCHEMA)
     old.execute("INSERT INTO facts VALUES ('stamp', 'x')")
     old.close()
     assert (LocalCache(open_cache_database(path)).size, fact(open_cache_database(path), "stamp")) == (0, "")

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bot.domain import card as card_module
-from bot.domain.card import LEAST_PART, SessionOutline, SessionPassage
+from bot.domain.card import MIN_QUERY_SHARE, SessionOutline, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
@@ -107,7 +107,7 @@ def test_a_message_with_less_than_half_of_the_words_is_not_found(log_folder: Log
     assert log_folder.search("common quagmire") == ["a quagmire of common words", "the rare quagmire"]
     assert log_folder.search("common zyzzogeton") == []
     assert log_folder.search("the of and") == log_folder.search("") == log_folder.search("!? …") == []
-    assert card_module.LEAST_PART == LEAST_PART
+    assert card_module.MIN_QUERY_SHARE == MIN_QUERY_SHARE
 
 
 def test_messages_are_ranked_by_matching_and_other_words_and_then_newest_first(log_folder: LogFolder) -> None:
@@ -206,11 +206,11 @@ def test_half_a_line_is_broken_until_it_is_complete(log_folder: LogFolder) -> No
 
 
 def test_a_large_file_is_read_in_portions(log_folder: LogFolder) -> None:
-    count = 2 * sync_module.BATCH + 10
+    count = 2 * sync_module.BATCH_SIZE + 10
     write(
         log_folder.folder / "a.log", *(prompt(f"word{number} widget", f"s-{number // 50}") for number in range(count))
     )
-    assert log_folder.refresh() == [sync_module.BATCH, sync_module.BATCH, 10]
+    assert log_folder.refresh() == [sync_module.BATCH_SIZE, sync_module.BATCH_SIZE, 10]
     assert log_folder.search(f"word{count - 1}") == [f"word{count - 1} widget"]
     assert log_folder.rows("SELECT count(*) FROM passages") == [(count,)]
 
@@ -490,7 +490,7 @@ def test_several_processes_at_once_read_everything_once(log_folder: LogFolder) -
 
 @pytest.mark.slow
 def test_a_killed_process_loses_at_most_one_portion(log_folder: LogFolder) -> None:
-    count = 3 * sync_module.BATCH
+    count = 3 * sync_module.BATCH_SIZE
     write(log_folder.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))
     process = start_search(log_folder, subprocess.PIPE)
     assert process.stdout is not None
@@ -502,7 +502,7 @@ def test_a_killed_process_loses_at_most_one_portion(log_folder: LogFolder) -> No
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert log_folder.rows("SELECT count(*) >= 5000 FROM passages") == [(1,)]
-    assert sum(log_folder.refresh()) == count - sync_module.BATCH
+    assert sum(log_folder.refresh()) == count - sync_module.BATCH_SIZE
     assert len(log_folder.search("widget", count + 1)) == count
 
 

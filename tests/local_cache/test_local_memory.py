@@ -27,7 +27,7 @@ from bot.local_cache.threads import open_records
 from bot.memory.branch_store import BranchStore, CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.paths import CLONE
+from bot.memory.paths import CLONE_FOLDER
 from bot.reading.analyzer import terms
 from bot.sources.archive_file import read_archive
 from tests.fakes.git_http import GitServer
@@ -632,5 +632,5 @@ def test_the_messages_of_threads_are_read_from_the_clone_without_the_network(che
         (checkout / ".github/precedent.yml").write_text(f"ignore:\n  people: {people}\n")
         assert not any(message.text for messages in LocalMessages(local_memory)(keys).values() for message in messages)
         assert local_memory.cache
-        (local_memory.cache / CLONE).rename(local_memory.cache / "gone.git")
+        (local_memory.cache / CLONE_FOLDER).rename(local_memory.cache / "gone.git")
         assert LocalMessages(local_memory)(keys) == {}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.errors import UserError
-from bot.local_cache.local_memory import PATH, EarlySettings, early_settings_at, settings_at, templates_of
+from bot.local_cache.local_memory import SETTINGS_PATH, EarlySettings, early_settings_at, settings_at, templates_of
 from bot.local_cache.location import no_memory
 from bot.settings.schema import Settings
 
@@ -56,16 +56,16 @@ def test_without_a_file_early_settings_are_the_defaults(top: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
 def test_early_settings_are_those_of_the_current_file(top: Path, texts: list[str]) -> None:
     for text in texts:
-        (top / PATH).write_text(text, encoding="utf-8")
-        os.utime(top / PATH, (0, 0))  # the time of the file must not matter
+        (top / SETTINGS_PATH).write_text(text, encoding="utf-8")
+        os.utime(top / SETTINGS_PATH, (0, 0))  # the time of the file must not matter
         assert [early_settings_at(top), early_settings_at(top)] == [parse_settings(top)] * 2
     assert len(cache_files(top)) == 1
 
 
 def test_wrong_settings_are_reported_each_time(top: Path) -> None:
-    (top / PATH).write_text("branch: memory\n")
+    (top / SETTINGS_PATH).write_text("branch: memory\n")
     assert early_settings_at(top).branch == "memory"
-    (top / PATH).write_text("branch: memory\nmoed: off\n")
+    (top / SETTINGS_PATH).write_text("branch: memory\nmoed: off\n")
     for _ in range(2):
         with pytest.raises(UserError, match="unknown setting"):
             early_settings_at(top)
@@ -75,7 +75,7 @@ def test_wrong_settings_are_reported_each_time(top: Path) -> None:
     "damage", [b"", b"[", b"null\nbranch: memory\n", b'["x", "evil", []]\nbranch: memory\n', b"\xff\n"]
 )
 def test_settings_with_a_damaged_or_outdated_cache_are_parsed_again(top: Path, damage: bytes) -> None:
-    (top / PATH).write_text("branch: memory\n")
+    (top / SETTINGS_PATH).write_text("branch: memory\n")
     early_settings_at(top)
     (cache_file,) = cache_files(top)
     cache_file.write_bytes(damage)
@@ -85,7 +85,7 @@ def test_settings_with_a_damaged_or_outdated_cache_are_parsed_again(top: Path, d
 
 def test_an_unwritable_cache_does_no_harm(top: Path) -> None:
     (top.parent / "cache").write_text("no folder")
-    (top / PATH).write_text("branch: memory\n")
+    (top / SETTINGS_PATH).write_text("branch: memory\n")
     assert early_settings_at(top).branch == "memory"
 
 

@@ -12,7 +12,7 @@ import pytest
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.organisation import organisation_folder
 from bot.mcp.server import answer
-from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
+from bot.mcp.tools import ANSWER_SCHEMAS, ToolAnswer, ToolContext
 from bot.questions.thread import visible_data
 from tests.cli.organisations import issue, organisation_at
 from tests.cli.program_result import Run
@@ -61,7 +61,7 @@ def test_the_command_line_and_the_tools_find_and_refuse_the_same(
         assert tool_answer.text.strip() == command.err.removeprefix("precedent search: ").strip()
         return
     assert not tool_answer.failed, tool_answer.text
-    jsonschema.validate(tool_answer.data, ANSWERS["search_memories"])
+    jsonschema.validate(tool_answer.data, ANSWER_SCHEMAS["search_memories"])
     assert tool_answer.data["nothing_relevant"] is (command.code == 1) is not bool(command.data)
     shared = ("repository", "id", "cite", "kind", "state", "url", "title", "why", "outcome", "created_at", "closed_at")
     assert [[hit[name] for name in shared] for hit in tool_answer.data["hits"]] == [

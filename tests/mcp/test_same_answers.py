@@ -12,7 +12,7 @@ import pytest
 
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
-from bot.mcp.tools import ANSWERS, ToolAnswer, ToolContext
+from bot.mcp.tools import ANSWER_SCHEMAS, ToolAnswer, ToolContext
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import ProgramResult, Run
 from tests.examples import share
@@ -57,7 +57,7 @@ def answered_alike(command: ProgramResult, tool_answer: ToolAnswer) -> bool:
         assert tool_answer.text == expected.strip()
         return False
     assert not tool_answer.failed, tool_answer.text
-    jsonschema.validate(tool_answer.data, ANSWERS["search_memories"])
+    jsonschema.validate(tool_answer.data, ANSWER_SCHEMAS["search_memories"])
     assert tool_answer.data["nothing_relevant"] == (command.code == 1) == (not command.data)
     if any("session_id" in item for item in command.data):
         assert tool_answer.data["passages"] == command.data

@@ -27,22 +27,22 @@ from hypothesis import strategies as st
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from bot.cli.commands.mcp import EXTRA
+from bot.cli.commands.mcp import INSTALL_HINT
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.changes import Changes
 from bot.domain.thread import Kind, Message, Thread
 from bot.domain.thread_json import clean
 from bot.errors import UserError, WorldError
-from bot.local_cache.database import CARDS, note, open_database
+from bot.local_cache.database import CARDS_SCHEMA, note, open_database
 from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.answers import ago
-from bot.mcp.server import OFFERED, answer, checked_arguments, describe_tool
-from bot.mcp.tools import ANSWERS, CHARS, LEAST_CHARS, MAX_CHARS, ToolContext, moment_or_none
+from bot.mcp.server import TOOLS_BY_NAME, answer, checked_arguments, describe_tool
+from bot.mcp.tools import ANSWER_SCHEMAS, DEFAULT_CHARS, MAX_CHARS, MIN_CHARS, ToolContext, moment_or_none
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.questions.thread import MAX_ANSWER, conversation, limit_size, visible_data
+from bot.questions.thread import MAX_ANSWER_CHARS, conversation, limit_size, visible_data
 from tests.cli.program_result import Run
 from tests.memory.remotes import bare_repository, commit
 
@@ -254,14 +254,14 @@ def test_each_answer_matches_its_schema_and_golden_file(agent: Agent, name: str)
     tool, arguments = CALLS[name]
     result = agent.call(tool, **arguments)
     assert not result.is_error
-    jsonschema.validate(arguments, describe_tool(OFFERED[tool]).input_schema)
-    jsonschema.validate(result.structured_content, ANSWERS[tool])
+    jsonschema.validate(arguments, describe_tool(TOOLS_BY_NAME[tool]).input_schema)
+    jsonschema.validate(result.structured_content, ANSWER_SCHEMAS[tool])
     assert result.structured_content["notice"] == DATA_NOTICE
     compare_with_golden(name, {"data": result.structured_content, "text": result.content[0].text.split("\n")})
 
 
 def test_every_tool_is_called_by_these_tests() -> None:
-    assert {tool for tool, _ in CALLS.values()} == set(OFFERED)
+    assert {tool for tool, _ in CALLS.values()} == set(TOOLS_BY_NAME)
 
 
 def test_an_irrelevant_query_gives_no_hits_rather_than_weak_ones(agent: Agent) -> None:
@@ -382,7 +382,7 @@ def test_offline_answers_say_so_and_nothing_is_fetched(tmp_path: Path) -> None:
     with open_memory(MemoryOptions(checkout)) as memory:
         assert memory.cache
         long_ago = datetime.now(UTC) - timedelta(hours=3, seconds=5)
-        with closing(open_database(memory.cache / CACHE_FILE, CARDS)) as database:
+        with closing(open_database(memory.cache / CACHE_FILE, CARDS_SCHEMA)) as database:
             note(database, "fetched", long_ago.isoformat())
         os.utime(memory.cache / FETCHED_FILE, (long_ago.timestamp(), long_ago.timestamp()))
     (tmp_path / "octocat").rename(tmp_path / "away")
@@ -486,12 +486,12 @@ def test_transcripts_listed_in_the_settings_are_searched_and_read(tmp_path: Path
     (checkout / "logs/abc.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     tools = ToolContext(MemoryOptions(checkout))
     result = answer(tools, "search_memories", {"query": "zeppelin", "kind": "session"})
-    jsonschema.validate(result.data, ANSWERS["search_memories"])
+    jsonschema.validate(result.data, ANSWER_SCHEMAS["search_memories"])
     assert {each["session_id"] for each in result.data["passages"]} == {"abc"}
     assert "Said in sessions on this machine:\n\nsession abc (" in result.text
     assert ESC[0] not in json.dumps(result.data, ensure_ascii=False) + result.text
     result = answer(tools, "get_conversation", {"id": "abc"})
-    jsonschema.validate(result.data, ANSWERS["get_conversation"])
+    jsonschema.validate(result.data, ANSWER_SCHEMAS["get_conversation"])
     assert result.data["thread"]["kind"] == "session"
     assert "zeppelin needs gas." in result.text
     assert answer(tools, "search_memories", {"query": "zeppelin", "kind": "issue"}).data["nothing_relevant"]
@@ -538,14 +538,14 @@ def test_no_answer_is_longer_than_an_agent_accepts(tmp_path: Path) -> None:
         ("search_memories", {"query": "loop", "limit": 50, "expand": True}),
         ("memory_smart_search", {"query": "loop", "limit": 50}),
         ("get_conversation", {"id": 1, "max_chars": MAX_CHARS}),
-        ("get_conversation", {"id": 1, "max_chars": LEAST_CHARS}),
-        ("issue_context", {"number": 1, "max_chars": LEAST_CHARS}),
+        ("get_conversation", {"id": 1, "max_chars": MIN_CHARS}),
+        ("issue_context", {"number": 1, "max_chars": MIN_CHARS}),
     ):
         result = answer(tools, tool, arguments)
         assert not result.failed, result.text
-        assert len(json.dumps(result.data, ensure_ascii=False)) <= MAX_ANSWER
-        assert len(result.text) <= MAX_ANSWER
-        jsonschema.validate(result.data, ANSWERS[tool])
+        assert len(json.dumps(result.data, ensure_ascii=False)) <= MAX_ANSWER_CHARS
+        assert len(result.text) <= MAX_ANSWER_CHARS
+        jsonschema.validate(result.data, ANSWER_SCHEMAS[tool])
 
 
 # -- stdout belongs to the protocol --------------------------------------------------------------------------------
@@ -709,7 +709,7 @@ def test_without_the_mcp_extra_one_line_says_how_to_install_it(tmp_path: Path) -
         text=True,
         check=False,
     )
-    assert (process.returncode, process.stdout, process.stderr) == (2, "", f"precedent mcp: {EXTRA}\n")
+    assert (process.returncode, process.stdout, process.stderr) == (2, "", f"precedent mcp: {INSTALL_HINT}\n")
 
 
 def test_the_argument_parser_does_not_load_the_mcp_library() -> None:
@@ -761,7 +761,7 @@ def test_a_long_conversation_keeps_its_beginning_its_decisions_and_its_end() -> 
     assert comments[20] in texts
     assert texts[-1].startswith("Remark 39.")
     assert part.omitted > 30
-    short = conversation(issue(1, "A title", "The opening text. " * 500, *comments), LEAST_CHARS)
+    short = conversation(issue(1, "A title", "The opening text. " * 500, *comments), MIN_CHARS)
     assert [each["text"][:12] for each in short.messages[:2]] == ["The opening ", "We decided t"]
     assert short.messages[0]["cut"]
     assert len(short.messages) >= 3
@@ -769,14 +769,14 @@ def test_a_long_conversation_keeps_its_beginning_its_decisions_and_its_end() -> 
 
 @given(
     st.recursive(st.text() | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3), max_leaves=5),
-    st.sampled_from([(tool, name) for tool, each in OFFERED.items() for name in each.parameters["properties"]]),
+    st.sampled_from([(tool, name) for tool, each in TOOLS_BY_NAME.items() for name in each.parameters["properties"]]),
 )
 def test_any_argument_is_read_within_bounds_or_refused_in_one_line(value: Any, parameter: tuple[str, str]) -> None:
     tool, name = parameter
     required = {"search_memories": {"query": "x"}, "get_conversation": {"id": 1}, "issue_context": {"number": 1}}
     required["check_draft"] = {"title": "x"}
     try:
-        checked = checked_arguments(OFFERED[tool], required.get(tool, {}) | {name: value}).get(name)
+        checked = checked_arguments(TOOLS_BY_NAME[tool], required.get(tool, {}) | {name: value}).get(name)
     except UserError as error:
         checked = str(error)
         is_one_line = checked.startswith(name) and "\n" not in checked and len(checked) <= 200
@@ -809,12 +809,12 @@ def test_ages_are_given_in_the_largest_unit() -> None:
 
 def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
     page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(OFFERED)
+    assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(TOOLS_BY_NAME)
     assert re.findall(r"^\| `(\w+)` `(\w+)` \| ", page, re.MULTILINE) == [
-        (name, parameter) for name, tool in OFFERED.items() for parameter in tool.parameters["properties"]
+        (name, parameter) for name, tool in TOOLS_BY_NAME.items() for parameter in tool.parameters["properties"]
     ]
-    assert f"{LEAST_CHARS:,} to {MAX_CHARS:,}" in page
-    assert f"{CHARS:,}" in page
+    assert f"{MIN_CHARS:,} to {MAX_CHARS:,}" in page
+    assert f"{DEFAULT_CHARS:,}" in page
     for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL):
         json.loads(block)
 
@@ -825,7 +825,7 @@ def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
         min_size=1,
         max_size=6,
     ),
-    st.integers(LEAST_CHARS, 4_000),
+    st.integers(MIN_CHARS, 4_000),
 )
 def test_a_conversation_within_its_budget_says_what_it_leaves_out(texts: list[str], chars: int) -> None:
     part = conversation(issue(1, "Loop", *texts), chars)

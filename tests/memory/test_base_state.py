@@ -15,7 +15,7 @@ import pytest
 
 from bot.domain.changes import AnswerRecord, Changes, HistoryProgress, Request
 from bot.domain.thread import Kind, Thread
-from bot.memory.memory import WENT_BACK, Memory
+from bot.memory.memory import BRANCH_RESET, Memory
 from bot.memory.model_store import ModelUpdate
 from bot.pipeline.setup import page_sources
 from bot.ranking.weights import shipped
@@ -118,7 +118,7 @@ def test_reading_progress_is_dropped_when_the_branch_no_longer_has_what_it_build
         memory.stage(THIRD)
         move(hosted, two_commits)
         assert memory.commit("third")
-        assert (WENT_BACK in memory.notes) is (cursor != at(9))
+        assert (BRANCH_RESET in memory.notes) is (cursor != at(9))
     with open_memory(hosted) as memory:
         assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (states, cursor)
         assert set(memory.records([3, "docs:c.md"])) == {3, "docs:c.md"}
@@ -197,7 +197,7 @@ def test_what_another_run_read_meanwhile_is_not_overwritten(hosted: HostedReposi
         memory.stage(THIRD)
         write(hosted, Changes(records=(page("docs:c.md", 4),), pages=pages({"docs": "c3"}), cursor=at(4)))
         memory.commit("third")
-        assert WENT_BACK not in memory.notes
+        assert BRANCH_RESET not in memory.notes
     with open_memory(hosted) as memory:
         assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (
             {"docs": "c3", "wiki": "w1", "releases": "r2"},
@@ -214,7 +214,7 @@ def test_reading_progress_counts_if_another_run_only_added_an_issue(
         for number in (7, 8):
             write(hosted, Changes(records=(issue(number, 4),), cursor=at(4)))
         memory.commit("third")
-        assert WENT_BACK not in memory.notes
+        assert BRANCH_RESET not in memory.notes
     with open_memory(hosted) as memory:
         assert (dict(memory.state.manifest.pages), memory.state.manifest.cursor) == (SECOND_PAGES | THIRD_PAGES, at(4))
         assert memory.state.manifest.reading == HistoryProgress(at(2), at(2), frozenset({1, 3}))

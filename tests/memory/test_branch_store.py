@@ -13,7 +13,7 @@ import pytest
 from bot.errors import StoreError, TipMoved, UserError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
-from bot.memory.branch_store import CLONE, BranchStore, Growth
+from bot.memory.branch_store import CLONE_FOLDER, BranchStore, Growth
 from tests.bench.bench_contention import contend
 from tests.examples import THOROUGH
 from tests.memory.remotes import HostedRepository, bare_repository, commit, contents, git, open_store
@@ -356,7 +356,7 @@ def test_closing_leaves_nothing_behind_but_the_kept_clone(hosted: HostedReposito
     with BranchStore(hosted.url, "precedent", hosted.token, keep=keep) as store:
         store.write(store.open(), {"a": b"1"}, "first").checkout("")
         assert len(list(keep.iterdir())) == 2
-    assert [path.name for path in keep.iterdir()] == [CLONE]
+    assert [path.name for path in keep.iterdir()] == [CLONE_FOLDER]
 
 
 def test_closing_removes_a_clone_that_is_not_kept(hosted: HostedRepository, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_a_kept_clone_is_reused_even_after_a_squash(hosted: HostedRepository, tm
 def test_locks_left_by_a_killed_git_in_a_kept_clone_are_removed(hosted: HostedRepository, tmp_path: Path) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
-    clone = tmp_path / CLONE
+    clone = tmp_path / CLONE_FOLDER
     leftovers = [clone / "shallow.lock", clone / "refs" / "tip.lock", clone / "objects" / "pack" / "tmp_pack_x"]
     leftovers += [tmp_path / "precedent-left" / "checkout"]
     for path in leftovers:
@@ -401,7 +401,7 @@ def test_a_damaged_kept_clone_is_replaced(hosted: HostedRepository, tmp_path: Pa
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
         store.open(["a"])
-    clone = tmp_path / CLONE
+    clone = tmp_path / CLONE_FOLDER
     if harm == "objects":
         for file in (path for path in (clone / "objects").rglob("*") if path.is_file()):
             file.chmod(0o600)
@@ -420,11 +420,11 @@ def test_a_damaged_kept_clone_is_replaced(hosted: HostedRepository, tmp_path: Pa
 def test_an_unreachable_server_does_not_cost_the_kept_clone(hosted: HostedRepository, tmp_path: Path) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:
         store.write(store.open(), {"a": b"1"}, "first")
-    before = (tmp_path / CLONE / "HEAD").stat().st_ino
+    before = (tmp_path / CLONE_FOLDER / "HEAD").stat().st_ino
     hosted.server.faults.add("* */info/refs", "401", times=None)
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store, pytest.raises(GitError):
         store.open()
-    assert (tmp_path / CLONE / "HEAD").stat().st_ino == before
+    assert (tmp_path / CLONE_FOLDER / "HEAD").stat().st_ino == before
 
 
 def test_a_clone_folder_that_cannot_be_made_is_reported(hosted: HostedRepository) -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Tombstone
-from bot.index.protocol import LAYOUT
-from bot.memory.manifest import FORMAT, PARTS, ForeignFormat
+from bot.index.protocol import LAYOUT_VERSION
+from bot.memory.manifest import FORMAT, INDEX_PARTS_FOLDER, ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import encode_record
@@ -218,13 +218,13 @@ def test_an_index_of_this_version_that_cannot_be_opened_is_reported_as_damaged(f
     check_search_and_repair(full, "it was rebuilt from 12 records")
 
 
-@pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT + 1, "a newer version")])
+@pytest.mark.parametrize(("layout", "maker"), [(None, "an older version"), (LAYOUT_VERSION + 1, "a newer version")])
 def test_an_index_of_another_version_is_rebuilt_and_not_called_damaged(
     full: StoredMemory, layout: int | None, maker: str
 ) -> None:
     change_layout(full, layout)
     check_search_and_repair(full, f"The index was made by {maker}: it was rebuilt from 12 records.")
-    assert manifest_of(full)["layout"] == LAYOUT
+    assert manifest_of(full)["layout"] == LAYOUT_VERSION
 
 
 @pytest.mark.parametrize("spoil", [truncate, add_link, change_analyser])
@@ -360,11 +360,11 @@ def test_a_damaged_record_is_left_out_until_the_thread_is_read_again(full: Store
 
 
 def test_a_memory_with_nothing_left_but_index_parts_starts_again(stored: StoredMemory) -> None:
-    stored.put({part_path(PARTS, "0123456789abcdef"): b"a part"})
+    stored.put({part_path(INDEX_PARTS_FOLDER, "0123456789abcdef"): b"a part"})
     memory = stored.memory()
     assert memory.state.manifest.cursor is None
     assert remember(memory, issue(1))
-    assert [path for path in stored.files() if path.startswith(PARTS)] == []
+    assert [path for path in stored.files() if path.startswith(INDEX_PARTS_FOLDER)] == []
 
 
 def test_foreign_files_among_the_records_are_ignored(full: StoredMemory) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError, TipMoved
-from bot.files import MAX_FILE
+from bot.files import MAX_FILE_BYTES
 from bot.memory.folder_store import FolderStore
 from tests.memory.remotes import bare_repository, commit, git
 
@@ -455,7 +455,8 @@ def test_an_oversized_file_is_refused_without_reading_it(tmp_path: Path) -> None
     with (tmp_path / "manifest.json").open("ab") as file:
         file.truncate(3 << 30)
     began = time.monotonic()
-    with pytest.raises(StoreError, match=f"manifest.json has more than {MAX_FILE:,} bytes; remove it from the store"):
+    message = f"manifest.json has more than {MAX_FILE_BYTES:,} bytes; remove it from the store"
+    with pytest.raises(StoreError, match=message):
         snapshot.read(["manifest.json"])
     store.write(snapshot, {"manifest.json": b"{ }"}, "in its place")
     assert (tmp_path / "manifest.json").read_bytes() == b"{ }"

@@ -10,7 +10,7 @@ import pytest
 from bot.domain.changes import FORGET, AnswerRecord, Changes, FixInfo, Request
 from bot.domain.thread import FORGOTTEN, Message, Thread, Tombstone
 from bot.git.errors import RemoteRefused
-from bot.memory.branch_store import CLONE, BranchStore
+from bot.memory.branch_store import CLONE_FOLDER, BranchStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import shipped
@@ -165,13 +165,13 @@ def test_forgetting_removes_kept_clones_here_and_on_other_machines(hosted: Hoste
     assert all(files_with(machine, SECRET) for machine in (tmp_path / "one", tmp_path / "other"))
     with open_kept(hosted, tmp_path / "one") as store:
         forget(Memory(store).open([7]))
-    assert not (tmp_path / "one" / CLONE).exists()
+    assert not (tmp_path / "one" / CLONE_FOLDER).exists()
     with open_kept(hosted, tmp_path / "other") as store:
         memory = Memory(store).open([7, 1])
         assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-        before = (tmp_path / "other" / CLONE).stat().st_ino
+        before = (tmp_path / "other" / CLONE_FOLDER).stat().st_ino
         remember(memory, issue(2))
     assert files_with(tmp_path / "other", SECRET) == []
     with open_kept(hosted, tmp_path / "other") as store:
         store.open()
-    assert (tmp_path / "other" / CLONE).stat().st_ino == before
+    assert (tmp_path / "other" / CLONE_FOLDER).stat().st_ino == before

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import LARGEST, DiscussionProgress, HistoryProgress
+from bot.domain.changes import TRACKED_NUMBER_LIMIT, DiscussionProgress, HistoryProgress
 from bot.memory.manifest import (
     FORMAT,
     MAX_PENDING,
@@ -288,7 +288,7 @@ def test_discussion_progress_does_not_count_if_the_branch_was_set_back() -> None
 
 
 def test_too_large_numbers_are_dropped_from_history_progress() -> None:
-    reading = HistoryProgress(datetime(2026, 1, 1, tzinfo=UTC), None, frozenset({1, LARGEST, 10**15}))
+    reading = HistoryProgress(datetime(2026, 1, 1, tzinfo=UTC), None, frozenset({1, TRACKED_NUMBER_LIMIT, 10**15}))
     decoded = decode_manifest(encode_manifest(Manifest(reading=reading))).reading
     assert decoded is not None
     assert decoded.seen == {1}

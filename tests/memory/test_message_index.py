@@ -15,7 +15,7 @@ from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Message, Record, Thread, ThreadId, Tombstone
 from bot.index.document import message_id, message_of
 from bot.memory import message_index
-from bot.memory.manifest import MESSAGES, MessageFiles, decode_manifest, encode_manifest
+from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from tests.memory.samples import KINDS, WORDS, StoredMemory, at, issue, query, remember
 
@@ -44,7 +44,7 @@ def find_messages(memory: Memory, text: str) -> set[tuple[ThreadId, int]]:
 
 
 def message_files(stored: StoredMemory) -> list[str]:
-    return sorted(path for path in stored.files() if path.startswith(MESSAGES))
+    return sorted(path for path in stored.files() if path.startswith(MESSAGE_FOLDER))
 
 
 def count_behind(stored: StoredMemory) -> dict[ThreadId, int]:
@@ -70,7 +70,7 @@ def test_every_message_is_found_with_its_author(stored: StoredMemory) -> None:
 def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(
     stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 2)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 2)
     remember(stored.memory(), *(talk(key, "quince") for key in range(1, 5)))
     before = message_files(stored)
     assert before
@@ -90,7 +90,7 @@ def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(
 def test_the_message_index_is_updated_once_enough_threads_changed(
     stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 2)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 2)
     for key in (1, 2):
         remember(stored.memory(), talk(key, "quince"))
     assert message_files(stored) == []
@@ -105,14 +105,14 @@ def test_the_message_index_is_updated_once_enough_threads_changed(
 def test_words_of_a_deleted_thread_are_removed_by_the_same_write(
     stored: StoredMemory, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
     remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"), talk(3, "quince medlar"))
     tombstone = Tombstone(1, at(5), reason)
     remember(stored.memory(), tombstone)
     files = stored.files()
     assert count_behind(stored) == {}
     assert find_messages(stored.memory(), "quince") == {(3, 1)}
-    assert not any(b"bramble" in data for path, data in files.items() if path.startswith(MESSAGES))
+    assert not any(b"bramble" in data for path, data in files.items() if path.startswith(MESSAGE_FOLDER))
 
 
 @pytest.mark.parametrize("record", [Tombstone(1, at(5), FORGET), talk(3, "plum")], ids=["forget", "event"])
@@ -120,7 +120,7 @@ def test_message_files_missing_in_the_manifest_are_removed_by_the_next_write(
     stored: StoredMemory, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version wrote the branch: it can forget a thread, but does not know the message index."""
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 0)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 0)
     remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"))
     manifest = json.loads(stored.files()["manifest.json"])
     del manifest["messages"]
@@ -132,7 +132,7 @@ def test_message_files_missing_in_the_manifest_are_removed_by_the_next_write(
 
 
 def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
     remember(stored.memory(), talk(1, "quince", "medlar"), talk(2, "medlar"))
     stored.put({"records/0000/0001.json": None, "records/0000/1.json": b"{"})
     remember(stored.memory(), talk(1, "plum", revision=2))
@@ -143,14 +143,14 @@ def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory, monke
 def test_a_damaged_or_foreign_message_index_is_rebuilt(
     stored: StoredMemory, spoil: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 0)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 0)
     remember(stored.memory(), talk(1, "quince"))
     segment = next(path for path in message_files(stored) if not path.endswith(".toc"))
     manifest = json.loads(stored.files()["manifest.json"])
     damages: dict[str, dict[str, bytes | None]] = {
         "content": {segment: b"not a segment"},
         "missing": {segment: None},
-        "strange": {f"{MESSAGES}/stranger": b"hello"},
+        "strange": {f"{MESSAGE_FOLDER}/stranger": b"hello"},
     }
     edits = damages.get(spoil, {})
     if not edits:
@@ -204,7 +204,7 @@ def test_searches_find_exactly_the_messages_of_the_records(
 ) -> None:
     stored = StoredMemory(tmp_path_factory.mktemp("memory"), "folder")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_index, "MOST_BEHIND", most_behind)
+        patch.setattr(message_index, "MAX_THREADS_BEHIND", most_behind)
         revision = 0
         for changed in runs:
             records: list[Record] = []
@@ -227,7 +227,7 @@ def test_searches_find_exactly_the_messages_of_the_records(
 
 
 def test_two_writers_lose_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
     stored = StoredMemory(tmp_path, "branch")
     remember(stored.memory(), talk(1, "quince"), talk(2, "quince"))
     first, second = stored.memory(), stored.memory()
@@ -251,7 +251,7 @@ def test_an_upgrade_that_reads_all_records_builds_the_message_index(stored: Stor
 
 
 def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MOST_BEHIND", 1)
+    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
     files_by_order = []
     for name, keys in (("one", (1, 2, 3)), ("other", (3, 1, 2))):
         stored = StoredMemory(tmp_path / name, "folder")
@@ -259,6 +259,6 @@ def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path, monke
         for key in keys:
             memory.stage(Changes(records=(talk(key, "quince"),)))
         assert memory.commit("records")
-        files_by_order.append({path: data for path, data in stored.files().items() if path.startswith(MESSAGES)})
+        files_by_order.append({path: data for path, data in stored.files().items() if path.startswith(MESSAGE_FOLDER)})
         stored.close()
     assert files_by_order[0] == files_by_order[1] != {}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.memory.model_store import (
-    BACKTEST,
-    MAX_EMBEDDED,
-    RANKING,
-    WORDS,
+    BACKTEST_PATH,
+    MAX_EMBEDDED_CHARS,
+    RANKING_PATH,
+    WORDS_PATH,
     CachingEmbedder,
     Embedder,
     Encoder,
@@ -116,7 +116,7 @@ def test_only_the_prose_of_a_text_is_embedded(body: str, expected: str) -> None:
 def test_only_the_beginning_of_a_long_text_is_embedded() -> None:
     model = LengthEmbedder()
     embed(thread(body="x" * 100_000), model)
-    assert len(model.encoded_texts[0][0]) == len("Disk\n") + MAX_EMBEDDED
+    assert len(model.encoded_texts[0][0]) == len("Disk\n") + MAX_EMBEDDED_CHARS
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_a_failing_model_is_dropped_and_reported_once() -> None:
 
 def test_a_model_update_round_trips_through_its_files() -> None:
     files = ModelUpdate(encode_words(TWO_WORDS), shipped(), 60, {"n": 3}).files()
-    assert set(files) == {WORDS, RANKING, BACKTEST}
-    assert read_words(files[WORDS]).words == TWO_WORDS.words
-    assert read_ranking(files[RANKING]) == shipped()
-    assert json.loads(files[BACKTEST]) == {"n": 3}
+    assert set(files) == {WORDS_PATH, RANKING_PATH, BACKTEST_PATH}
+    assert read_words(files[WORDS_PATH]).words == TWO_WORDS.words
+    assert read_ranking(files[RANKING_PATH]) == shipped()
+    assert json.loads(files[BACKTEST_PATH]) == {"n": 3}
 
 
 def test_the_bytes_of_a_ranking_depend_only_on_its_numbers() -> None:
@@ -155,7 +155,10 @@ def test_the_bytes_of_a_ranking_depend_only_on_its_numbers() -> None:
         reversed_order = replace(ranking.by_words, order=dict(reversed(list(ranking.by_words.order.items()))))
         return replace(ranking, by_words=reversed_order)
 
-    assert ModelUpdate(b"", shipped(), 0).files()[RANKING] == ModelUpdate(b"", backwards(shipped()), 0).files()[RANKING]
+    assert (
+        ModelUpdate(b"", shipped(), 0).files()[RANKING_PATH]
+        == ModelUpdate(b"", backwards(shipped()), 0).files()[RANKING_PATH]
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request
-from bot.files import MAX_FILE
+from bot.files import MAX_FILE_BYTES
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MANIFEST_PATH
@@ -39,7 +39,7 @@ KINDS = {
     "executable": ("100755", b"{}"),
     "submodule": ("160000", b""),
     "garbage": ("100644", b"\0{"),
-    "large": ("100644", b" " * (MAX_FILE + 1)),
+    "large": ("100644", b" " * (MAX_FILE_BYTES + 1)),
 }
 
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.changes import AnswerRecord, FixInfo, Request
-from bot.domain.cluster import MAX_LINKS, MAX_WORDS, ClusterLink, ClusterLinks
+from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
 from bot.memory.merge import (
     MAX_REQUESTS,
-    RECENT,
+    RECENT_WINDOW,
     later_answer,
     later_fix,
     later_links,
@@ -344,7 +344,7 @@ def test_recent_requests_do_not_depend_on_order(requests: list[Request], seed: i
         kept = recent(kept, [request])
     assert kept == recent(requests)
     newest = max((request.at for request in requests), default=None)
-    assert all(request.state == "pending" or newest - request.at <= RECENT for request in kept if newest)
+    assert all(request.state == "pending" or newest - request.at <= RECENT_WINDOW for request in kept if newest)
 
 
 def test_pending_requests_are_recent_for_a_week_and_done_ones_for_an_hour() -> None:
@@ -484,7 +484,7 @@ def test_cluster_links_are_bounded() -> None:
     many = replace(LINKS, links=tuple(ClusterLink(n, "error", "x" * 500) for n in range(1, 100)))
     parsed, _ = parse_cluster_links(line_of(CLUSTERS, many))
     assert len(parsed.links) == MAX_LINKS
-    assert {len(link.words) for link in parsed.links} == {MAX_WORDS}
+    assert {len(link.words) for link in parsed.links} == {MAX_LINK_CHARS}
 
 
 def test_cluster_links_of_the_later_thread_win_or_the_newest_of_the_same_thread() -> None:

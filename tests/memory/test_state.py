@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.branch_store import BranchStore
-from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE, Manifest, decode_manifest, encode_manifest
+from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.merge import later_fix, merge_requests, recent
 from tests.examples import examples
@@ -300,7 +300,7 @@ def test_a_branch_of_the_previous_version_is_not_rewritten_needlessly(in_folder:
         ({"pages": 5}, {}),
         ({"pages": ["docs"]}, {}),
         ({"pages": {"docs": 5, "wiki": None, "": "x"}}, {"docs": "5"}),
-        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_STATE}),
+        ({"pages": {"docs": "x" * 65_536}}, {"docs": "x" * MAX_STATE_CHARS}),
         ({"recent": "abc"}, {}),
         ({"recent": [None, 5, {}, {"id": 7}, {"id": 7, "comment_id": 5}] * 9_000}, {}),
     ],

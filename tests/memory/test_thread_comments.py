@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.changes import (
-    NOBODY,
+    NOTICES_OFF,
     AnswerRecord,
     Changes,
     FixInfo,
@@ -350,7 +350,7 @@ def test_the_time_of_the_last_notice_only_advances_until_notices_are_switched_of
     manifest = Manifest().with_notified(at(5)).with_notified(at(3)).with_notified(None)
     assert manifest.told_until == at(5)
     assert decode_manifest(encode_manifest(manifest)).told_until == at(5)
-    off = manifest.with_notified(NOBODY)
+    off = manifest.with_notified(NOTICES_OFF)
     assert (off.told_until, b"told_until" in encode_manifest(off)) == (None, False)
 
 

@@ -23,7 +23,7 @@ from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, ThreadId
 from bot.errors import UserError
-from bot.organisation.lance import LARGE_FILE, LanceCandidates, open_candidates
+from bot.organisation.lance import LARGE_FILE_ROWS, LanceCandidates, open_candidates
 from bot.organisation.rows import row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable
@@ -202,13 +202,13 @@ ERASE: dict[str, Callable[[LanceCandidates], object]] = {
 
 
 @pytest.mark.parametrize("erasure", ERASE)
-@pytest.mark.parametrize(("is_rebuilt", "large"), [(False, LARGE_FILE), (True, LARGE_FILE), (True, 1)])
+@pytest.mark.parametrize(("is_rebuilt", "large"), [(False, LARGE_FILE_ROWS), (True, LARGE_FILE_ROWS), (True, 1)])
 def test_forgotten_text_is_purged_from_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erasure: str, is_rebuilt: bool, large: int
 ) -> None:
     """This includes the words in the packed file of the index: it is as large as if they had never been there."""
-    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
-    monkeypatch.setattr("bot.organisation.lance.LARGE_FILE", large)
+    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
+    monkeypatch.setattr("bot.organisation.lance.LARGE_FILE_ROWS", large)
     words = [f"{random.Random(number).getrandbits(64):x}" for number in range(2_000)]
     secret = "zqxjkvbp"
     rest = [thread(1, number, " ".join(words[number : number + 9])) for number in range(1, 30)]
@@ -235,8 +235,8 @@ def test_forgotten_text_is_purged_from_the_files(
 @pytest.mark.skipif(not THOROUGH, reason="two million rows: every night")
 def test_text_forgotten_later_is_purged_from_a_large_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first purge moves rows of each file; the next one has to move others."""
-    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
-    secret, row_count, forgotten = "zqxjkvbp", LARGE_FILE + 1_000_000, 700_001
+    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
+    secret, row_count, forgotten = "zqxjkvbp", LARGE_FILE_ROWS + 1_000_000, 700_001
     with open_candidates(str(tmp_path), "17") as index:
         index.rebuild([])
         database = lancedb.connect(str(tmp_path / "17"))

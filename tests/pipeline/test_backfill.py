@@ -17,8 +17,8 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import (
     CHECKPOINT_SECONDS,
-    LONGEST_WAIT,
-    PROGRESS_SECONDS,
+    MAX_PAUSE,
+    PROGRESS_INTERVAL,
     Clock,
     Deadline,
     HistoryRead,
@@ -117,8 +117,8 @@ def test_progress_shows_the_remaining_time_if_it_can_be_estimated(total: int | N
 @pytest.mark.parametrize(
     ("seconds", "is_shown", "is_over", "is_checkpoint_due"),
     [
-        (PROGRESS_SECONDS - 0.1, False, False, False),
-        (PROGRESS_SECONDS, True, False, False),
+        (PROGRESS_INTERVAL - 0.1, False, False, False),
+        (PROGRESS_INTERVAL, True, False, False),
         (CHECKPOINT_SECONDS, True, False, True),
         (90.0, True, False, True),
         (90.1, True, True, True),
@@ -136,9 +136,7 @@ def test_progress_checkpoints_and_the_deadline_come_at_their_times(
     assert (bool(shown), deadline.is_over, deadline.is_checkpoint_due(1)) == (is_shown, is_over, is_checkpoint_due)
 
 
-@pytest.mark.parametrize(
-    ("until_reset", "does_wait"), [(LONGEST_WAIT, True), (LONGEST_WAIT + timedelta(seconds=1), False)]
-)
+@pytest.mark.parametrize(("until_reset", "does_wait"), [(MAX_PAUSE, True), (MAX_PAUSE + timedelta(seconds=1), False)])
 def test_a_limit_is_waited_for_if_it_resets_soon(until_reset: timedelta, does_wait: bool) -> None:
     now, pauses = datetime.now(UTC), list[float]()
     deadline = Deadline(Clock(lambda: 0.0, lambda _: None, pauses.append), now)

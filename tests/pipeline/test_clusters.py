@@ -19,7 +19,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import MAX_UNLINKED, LinkProgress
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
-from bot.pipeline.clusters import BATCH, link_threads
+from bot.pipeline.clusters import BATCH_SIZE, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
 from tests.pipeline.test_handle import run_event
@@ -68,16 +68,16 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert 2 not in memory.open().cluster_links()
 
 
-@pytest.mark.parametrize("count", [3, BATCH + 2])
+@pytest.mark.parametrize("count", [3, BATCH_SIZE + 2])
 def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, count: int) -> None:
     """The clock is checked before each thread, even among those whose records are read together."""
     memory = memory_in(tmp_path)
-    store_records(memory, *map(thread, range(1, 2 * BATCH + 51)))
+    store_records(memory, *map(thread, range(1, 2 * BATCH_SIZE + 51)))
     moments, progress = iter(range(1_000)), list[int]()
     assert link_threads(memory, lambda: float(next(moments)), count + 0.5, progress.append) == sum(progress) == count
     memory.commit("Compare")
-    assert memory.open().state.manifest.links == LinkProgress(2 * BATCH + 51 - count)
-    assert compare_threads(memory) == 2 * BATCH + 50 - count
+    assert memory.open().state.manifest.links == LinkProgress(2 * BATCH_SIZE + 51 - count)
+    assert compare_threads(memory) == 2 * BATCH_SIZE + 50 - count
     assert memory.open().state.manifest.links == LinkProgress(0)
 
 

@@ -16,8 +16,8 @@ from bot.domain.thread import Kind, RepositoryAddress, Thread
 from bot.evaluation.results import Backtest
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import BACKTEST, RANKING, WORDS, ModelUpdate
-from bot.pipeline.learn import CALM_GROWTH, GROWTH, LEAST_THREADS, is_due, learn
+from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, ModelUpdate
+from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_THREADS, is_due, learn
 from bot.ranking.weights import parse, shipped
 from bot.recall.similar import find_candidates
 from bot.settings.schema import Settings
@@ -79,10 +79,10 @@ def test_a_memory_learns_again_when_it_has_grown(tmp_path: Path) -> None:
         return is_due(memory, calm=True), is_due(memory, calm=False)
 
     assert due(0) == (True, True)
-    assert due(int(SIZE / GROWTH)) == (True, True)
-    assert due(int(SIZE / GROWTH) + 1) == (True, False)
-    assert due(int(SIZE / CALM_GROWTH)) == (True, False)
-    assert due(int(SIZE / CALM_GROWTH) + 1) == (False, False)
+    assert due(int(SIZE / GROWTH_FACTOR)) == (True, True)
+    assert due(int(SIZE / GROWTH_FACTOR) + 1) == (True, False)
+    assert due(int(SIZE / CALM_GROWTH_FACTOR)) == (True, False)
+    assert due(int(SIZE / CALM_GROWTH_FACTOR) + 1) == (False, False)
     assert due(SIZE) == (False, False)
 
 
@@ -97,9 +97,9 @@ def test_pages_do_not_cause_repeated_learning(tmp_path: Path) -> None:
 
 
 def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
-    memory = remember(tmp_path, HISTORY[: LEAST_THREADS - 1])
+    memory = remember(tmp_path, HISTORY[: MIN_THREADS - 1])
     assert not is_due(memory, calm=True)
-    memory.stage(Changes(records=(HISTORY[LEAST_THREADS - 1],)))
+    memory.stage(Changes(records=(HISTORY[MIN_THREADS - 1],)))
     assert is_due(memory, calm=True)
 
 
@@ -110,11 +110,11 @@ def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
 def test_a_learned_model_is_stored_with_its_provenance(learned_folder: Path) -> None:
     memory = open_memory(learned_folder)
     assert memory.state.manifest.learned_from == memory.state.manifest.threads == SIZE
-    ranking = parse(json.loads((learned_folder / RANKING).read_text(encoding="utf-8")))
+    ranking = parse(json.loads((learned_folder / RANKING_PATH).read_text(encoding="utf-8")))
     assert memory.ranking == ranking
     assert ranking.provenance["replayed"] == SIZE
     assert "the cut is kept as it is: only 60 issues" in str(ranking.provenance["cut"])
-    figures = json.loads((learned_folder / BACKTEST).read_text(encoding="utf-8"))
+    figures = json.loads((learned_folder / BACKTEST_PATH).read_text(encoding="utf-8"))
     assert (figures["threads"], figures["n"], figures["repo"]) == (SIZE, SIZE, "octo-org/hello-world")
     assert memory.notes == []
 
@@ -147,18 +147,18 @@ def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_learning_twice_makes_the_same_vectors(copy: Path) -> None:
-    words = (copy / WORDS).read_bytes()
+    words = (copy / WORDS_PATH).read_bytes()
     memory = open_memory(copy)
     learn_from(memory)
     memory.commit("Learn again")
-    assert (copy / WORDS).read_bytes() == words
+    assert (copy / WORDS_PATH).read_bytes() == words
 
 
 def test_few_threads_train_no_vectors_and_are_compared_by_words(tmp_path: Path) -> None:
     memory = remember(tmp_path, HISTORY[:20])
     learn_from(memory)
     assert memory.commit("Learn")
-    assert not (tmp_path / WORDS).exists()
+    assert not (tmp_path / WORDS_PATH).exists()
     memory = open_memory(tmp_path)
     assert (memory.state.manifest.learned_from, memory.vectors(HISTORY[19]), memory.notes) == (20, {}, [])
     assert candidate_vectors(memory, HISTORY[19])
@@ -169,7 +169,7 @@ def test_a_memory_that_has_shrunk_drops_its_vectors(copy: Path) -> None:
     memory.install_model(ModelUpdate(b"", shipped(), 20))
     memory.rebuild_index()
     assert memory.commit("Learn")
-    assert not (copy / WORDS).exists()
+    assert not (copy / WORDS_PATH).exists()
     memory = open_memory(copy)
     assert (memory.vectors(LATER), memory.notes) == ({}, [])
 
@@ -183,7 +183,7 @@ def test_an_empty_memory_learns_nothing_and_does_not_fail(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut off", "other bytes"])
-@pytest.mark.parametrize("name", [WORDS, RANKING])
+@pytest.mark.parametrize("name", [WORDS_PATH, RANKING_PATH])
 def test_a_damaged_model_file_is_left_out_and_reported(copy: Path, name: str, damage: str) -> None:
     file = copy / name
     if damage == "missing":
@@ -193,15 +193,15 @@ def test_a_damaged_model_file_is_left_out_and_reported(copy: Path, name: str, da
     memory = open_memory(copy)
     candidates = candidate_vectors(memory, LATER)
     assert candidates
-    assert memory.ranking == (shipped() if name == RANKING else open_memory(copy).ranking)
-    assert bool(memory.vectors(LATER)) == (name == RANKING)
+    assert memory.ranking == (shipped() if name == RANKING_PATH else open_memory(copy).ranking)
+    assert bool(memory.vectors(LATER)) == (name == RANKING_PATH)
     (note,) = memory.notes
     assert note.startswith(f"{name} is {'missing' if damage == 'missing' else 'damaged'}")
     assert note.endswith("the search works without it until the next rebuild.")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [WORDS, RANKING])
+@pytest.mark.parametrize("name", [WORDS_PATH, RANKING_PATH])
 def test_learning_again_repairs_a_damaged_model_file(copy: Path, name: str) -> None:
     (copy / name).write_bytes(b"")
     memory = open_memory(copy)

@@ -16,7 +16,7 @@ __all__ = ["memory_folder", "sample"]
 def test_a_run_looks_up_a_limited_number_of_issues(
     sample: SampleRepository, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(open_pulls, "MAX_ASKED", most)
+    monkeypatch.setattr(open_pulls, "MAX_ISSUES", most)
     for title in ("It crashes", "It hangs"):
         sample.github.open_issue("hubot", title)
     for issue in (4, 5):

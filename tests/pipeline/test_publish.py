@@ -18,8 +18,8 @@ from bot.github.threads import OwnComment, OwnCommentRule, own_comment
 from bot.pipeline.outbox import (
     DELETED,
     EDITED,
-    NOTHING,
     SWITCHED_OFF,
+    WITHDRAWN_FINGERPRINT,
     CommentPlan,
     find_own,
     find_promised,
@@ -252,7 +252,7 @@ THREAD = Thread(7, "Crash", "It crashes.", "octocat", NOW)
 SPEAKING_PLAN = CommentPlan(THREAD, Speak(CONTEXT), TEXT, "q")
 SILENT_PLAN = CommentPlan(THREAD, Silent("nothing is close"), question="q")
 POSTED = OwnComment(5, TEXT)
-WITHDRAWN = OwnComment(5, seal(f"{marker()}\ngone", NOTHING))
+WITHDRAWN = OwnComment(5, seal(f"{marker()}\ngone", WITHDRAWN_FINGERPRINT))
 EDITED_COMMENT = OwnComment(5, TEXT.replace("loop", "trouble"))
 SAID = AnswerRecord(7, "said", NOW - timedelta(hours=2), "", fingerprint(CONTEXT), 5, ((1, 0.8),), "q")
 PENDING = replace(SAID, state="pending", comment_id=None)
@@ -267,7 +267,7 @@ def test_a_comment_to_be_written_is_promised_first() -> None:
     content = fingerprint(CONTEXT)
     assert promised_fields(SPEAKING_PLAN) == ("pending", content, None, "q")
     assert promised_fields(replace(SPEAKING_PLAN, own=WITHDRAWN)) == ("pending", content, 5, "q")
-    assert promised_fields(replace(SILENT_PLAN, own=POSTED)) == ("pending", NOTHING, 5, "q")
+    assert promised_fields(replace(SILENT_PLAN, own=POSTED)) == ("pending", WITHDRAWN_FINGERPRINT, 5, "q")
 
 
 def test_a_plan_that_needs_no_writing_is_settled_at_once() -> None:
@@ -315,8 +315,8 @@ def test_a_renewed_promise_keeps_its_date_and_is_tried_again() -> None:
         (PENDING, POSTED, "said"),
         (PENDING, EDITED_COMMENT, "said"),
         (PENDING, WITHDRAWN, ""),
-        (replace(PENDING, text_hash=NOTHING, comment_id=5), WITHDRAWN, "withdrawn"),
-        (replace(PENDING, text_hash=NOTHING, comment_id=5), POSTED, ""),
+        (replace(PENDING, text_hash=WITHDRAWN_FINGERPRINT, comment_id=5), WITHDRAWN, "withdrawn"),
+        (replace(PENDING, text_hash=WITHDRAWN_FINGERPRINT, comment_id=5), POSTED, ""),
         (PENDING, None, ""),
         (replace(PENDING, comment_id=5), None, "removed"),
         (SAID, None, "removed"),

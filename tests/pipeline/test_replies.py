@@ -13,7 +13,7 @@ import pytest
 
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
-from bot.comment.render import WORDS, Renderer
+from bot.comment.render import WORDS_FILE, Renderer
 from bot.domain.changes import Changes, Request, is_off, threads_to_redo, wrong_matches_for, wrong_pairs
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
@@ -28,8 +28,8 @@ from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.publish import CommentResult, promise_replies, publish_replies
 from bot.pipeline.replies import DONE_REASONS, MAX_CONFIRMED, ReplyPlan, prepare_replies
 from bot.pipeline.requests import find_requests, unread_requests
-from bot.pipeline.run_context import FULL_DAY, RunContext
-from bot.reading.requests import NAMES
+from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
+from bot.reading.requests import COMMAND_NAMES
 from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
@@ -655,7 +655,7 @@ def test_the_summary_says_what_was_asked_and_why_it_was_not_done(sample: SampleR
 
 
 def test_every_request_name_has_a_reason_in_words() -> None:
-    assert set(DONE_REASONS) == {*NAMES, "recall"}
+    assert set(DONE_REASONS) == {*COMMAND_NAMES, "recall"}
     assert [reason for reason in DONE_REASONS.values() if reason not in REASONS] == []
 
 
@@ -711,7 +711,7 @@ def test_replies_count_among_the_comments_of_any_24_hours(sample: SampleReposito
     sample.github.clock.advance(15 * 3_600)  # into the next day
     second, third = sample.say(SEARCH, "stranger"), sample.say("What did we decide about the session store?", "hubot")
     assert [len(sample.replies(comment)) for comment in (first, second, third)] == [1, 1, 0]
-    assert sample.later()[0].reason == FULL_DAY
+    assert sample.later()[0].reason == DAILY_LIMIT_REACHED
     sample.github.clock.advance(9 * 3_600)
     sample.later()
     assert [len(sample.replies(comment)) for comment in (first, second, third)] == [1, 1, 1]
@@ -803,7 +803,7 @@ def test_people_who_opted_out_are_answered_on_command_and_not_quoted(sample: Sam
 
 def test_a_repository_can_override_the_words_of_replies(sample: SampleRepository) -> None:
     own = 'reply_off: "Hier wird geschwiegen, bis jemand {command} schreibt."\nreply_help_on: "wieder reden"'
-    sample.renderer = Renderer(overrides={WORDS: own}, links=CommentLinks(repo=REPO))
+    sample.renderer = Renderer(overrides={WORDS_FILE: own}, links=CommentLinks(repo=REPO))
     off = sample.say("/precedent off")
     assert "Hier wird geschwiegen, bis jemand `/precedent on` schreibt." in sample.replies(off)[0]
     sample.say("/precedent on")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.comment.prompt import FORMS, Xml, render
+from bot.comment.prompt import FORMATS, Xml, render
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.questions.context import (
     RecentConversations,
@@ -218,20 +218,20 @@ def pasts(draw: st.DrawFn, words: st.SearchStrategy[str] = PLAIN | HOSTILE) -> R
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(pasts(), st.sampled_from(sorted(FORMS)), st.integers(MIN_CHARS, 6_000))
+@given(pasts(), st.sampled_from(sorted(FORMATS)), st.integers(MIN_CHARS, 6_000))
 def test_no_history_is_longer_than_its_budget(recent: RecentConversations, name: str, chars: int) -> None:
-    form = FORMS[name](recent.zone)
+    form = FORMATS[name](recent.zone)
     text = render(history_of(recent, form, chars), form)
     assert len(text) <= chars
     assert text.endswith("\n") or not text
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_no_small_budget_is_exceeded_by_a_single_character(name: str) -> None:
     conversation = thread(1, *((60 - n, "x" * (n % 7)) for n in range(30)))
     old = [thread(n, (2 * DAY + n, "y" * (n % 5)), title="") for n in range(2, 40)]
-    form = FORMS[name](UTC)
+    form = FORMATS[name](UTC)
     for threads in ([conversation, *old], [thread(1, (1, "a")), *old], [conversation]):
         recent = recent_conversations(threads, ME, NOW)
         full_length = len(render(history_of(recent, form), form))
@@ -252,11 +252,11 @@ def shown_pieces(recent: RecentConversations, history: ConversationHistory) -> l
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(pasts(PLAIN), st.sampled_from(sorted(FORMS)), st.integers(MIN_CHARS, 4_000))
+@given(pasts(PLAIN), st.sampled_from(sorted(FORMATS)), st.integers(MIN_CHARS, 4_000))
 def test_tiers_are_filled_in_order_and_the_oldest_messages_are_cut(
     recent: RecentConversations, name: str, chars: int
 ) -> None:
-    form = FORMS[name](recent.zone)
+    form = FORMATS[name](recent.zone)
     limited, complete = history_of(recent, form, chars), history_of(recent, form)
     assert complete.omitted == 0
     assert [shown.conversation for shown in complete.shown] == list(recent.conversations)
@@ -284,7 +284,7 @@ def test_the_order_of_the_threads_makes_no_difference() -> None:
         thread("1", (30, "a"), (30, "b"))
     ]
     assert history_with(*threads) == history_with(*reversed(threads))
-    for make_form in FORMS.values():
+    for make_form in FORMATS.values():
         texts_of = {
             render(history_of(recent_conversations(each, ME, NOW), make_form(UTC)), make_form(UTC))
             for each in (threads, threads[::-1])

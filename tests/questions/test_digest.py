@@ -15,13 +15,13 @@ from bot.domain.thread import Kind, RepositoryAddress, Thread, Tombstone
 from bot.pipeline.digest import digest_source
 from bot.questions.addresses import message_url
 from bot.questions.digest import (
-    BACK,
+    COUNTED_WEEKS,
     DECIDED,
     DUPLICATES,
-    MANY,
+    MANY_REPORTS,
+    POSSIBLY_BACK,
     UNDOCUMENTED,
     UNRELEASED,
-    WEEKS,
     DigestItem,
     DigestRequest,
     DigestSection,
@@ -91,7 +91,7 @@ def only_item(part: DigestSection) -> DigestItem:
 
 
 def test_a_report_on_a_version_with_the_fix_is_listed_with_the_fixed_issue_quoted(tmp_path: Path) -> None:
-    item = only_item(section(tmp_path, BACK))
+    item = only_item(section(tmp_path, POSSIBLY_BACK))
     assert (item.card.id, item.facts) == (90, ("reported on 2.4.1", "#48 was fixed in v2.3.0"))
     (evidence,) = item.evidence
     assert evidence.card.id == 48
@@ -111,11 +111,11 @@ def test_a_report_on_a_version_with_the_fix_is_listed_with_the_fixed_issue_quote
     ids=["older version", "no version", "before the time", "declined"],
 )
 def test_other_reports_are_not_possibly_back(tmp_path: Path, other: Thread) -> None:
-    assert ids(section(tmp_path, BACK, other)) == []
+    assert ids(section(tmp_path, POSSIBLY_BACK, other)) == []
 
 
 def test_a_report_closed_as_a_duplicate_may_still_be_back(tmp_path: Path) -> None:
-    assert ids(section(tmp_path, BACK, closed(BACK_AGAIN, 2, "Duplicate of #48."))) == [90]
+    assert ids(section(tmp_path, POSSIBLY_BACK, closed(BACK_AGAIN, 2, "Duplicate of #48."))) == [90]
 
 
 @pytest.mark.parametrize(("day", "expected"), [("2026-11-01", [90]), ("2026-05-08", []), ("2026-05-05", [])])
@@ -123,36 +123,36 @@ def test_a_nightly_is_compared_with_the_day_of_the_fix(tmp_path: Path, day: str,
     """The fix was merged on 2026-05-08; a later fix, which the nightly lacks, changes nothing."""
     nightly = replace(BACK_AGAIN, body=f"Linkbarn nightly {day}\n\n{LOGIN}")
     later = replace(FIX, id=70, ref="#71", merged_at=ago(3), released_at=ago(2))
-    assert ids(section(tmp_path, BACK, nightly, fixes=(later, FIX))) == expected
+    assert ids(section(tmp_path, POSSIBLY_BACK, nightly, fixes=(later, FIX))) == expected
 
 
 @pytest.mark.parametrize(("on", "about"), [(90, 48), (48, 90)])
 def test_a_pair_that_people_marked_as_wrong_is_not_possibly_back(tmp_path: Path, on: int, about: int) -> None:
     wrong = Request(on, 7_500, "wrong", "octocat", ago(1), (about,), state="done")
-    assert ids(section(tmp_path, BACK, requests=(wrong,))) == []
+    assert ids(section(tmp_path, POSSIBLY_BACK, requests=(wrong,))) == []
 
 
 def test_a_report_is_not_possibly_back_before_the_fix_is_released(tmp_path: Path) -> None:
     silent = closed(FIXED, 200, "Fixed by #50.")
     fix = replace(FIX, release=None, released_at=None, unreleased=True)
-    assert ids(section(tmp_path, BACK, silent, fixes=(fix,))) == []
+    assert ids(section(tmp_path, POSSIBLY_BACK, silent, fixes=(fix,))) == []
 
 
 # Many reports of one thing
 
 
 def test_a_cluster_is_listed_with_its_size_newest_reports_and_reports_by_week(tmp_path: Path) -> None:
-    first, second = section(tmp_path, MANY).items
+    first, second = section(tmp_path, MANY_REPORTS).items
     assert (first.card.id, second.card.id) == (60, 40)
     assert first.facts == ("10 reports by 10 people", "6 of them in this period", "since 2026-07-28")
     assert [evidence.card.id for evidence in first.evidence] == [93, 89, 87, 86, 84, 83]
     assert (first.left, first.at) == (3, ago(1))
-    assert (sum(first.weeks), first.weeks[-1], len(first.weeks)) == (10, 1, WEEKS)
+    assert (sum(first.weeks), first.weeks[-1], len(first.weeks)) == (10, 1, COUNTED_WEEKS)
 
 
 def test_members_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     large = replace(CLUSTERS[0], members=CLUSTERS[0].members[:1] + CLUSTERS[0].members[5:])
-    first, _ = section(tmp_path, MANY, clusters=(large, CLUSTERS[1])).items
+    first, _ = section(tmp_path, MANY_REPORTS, clusters=(large, CLUSTERS[1])).items
     assert first.facts == ("10 reports by 10 people", "6 of them in this period", "since 2026-07-28")
     assert (first.left, sum(first.weeks)) == (4, 10)
     questions = replace(CLUSTERS[1], times=(ago(300), *CLUSTERS[1].times))
@@ -163,28 +163,34 @@ def test_members_that_are_not_listed_are_counted(tmp_path: Path) -> None:
 def test_the_cluster_with_more_people_comes_first(tmp_path: Path) -> None:
     loud = [issue(key, "Again", days=3, author="user-60") for key in range(201, 216)]
     one_person = replace(cluster(*loud), people=1)
-    assert ids(section(tmp_path, MANY, *loud, clusters=(one_person, *CLUSTERS))) == [60, 40, 201]
+    assert ids(section(tmp_path, MANY_REPORTS, *loud, clusters=(one_person, *CLUSTERS))) == [60, 40, 201]
 
 
 def test_a_cluster_without_a_new_report_is_not_listed(tmp_path: Path) -> None:
     request = DigestRequest(NOW - timedelta(hours=3), NOW)
-    assert ids(section(tmp_path, MANY, request=request)) == []
+    assert ids(section(tmp_path, MANY_REPORTS, request=request)) == []
 
 
 def test_deleted_reports_are_not_shown_and_two_reports_are_too_few(tmp_path: Path) -> None:
     gone = [Tombstone(one.id, NOW) for one in IMPORTS[3:]]
-    listed = section(tmp_path, MANY, *gone)  # type: ignore[arg-type]
+    listed = section(tmp_path, MANY_REPORTS, *gone)  # type: ignore[arg-type]
     evidence = {item.card.id: [one.card.id for one in item.evidence] for item in listed.items}
     assert evidence[60] == [72, 64]
     gone += [Tombstone(72, NOW)]
-    assert ids(section(tmp_path / "two", MANY, *gone)) == [40]  # type: ignore[arg-type]
-    assert ids(section(tmp_path / "canonical", MANY, Tombstone(60, NOW))) == [40]  # type: ignore[arg-type]
+    assert ids(section(tmp_path / "two", MANY_REPORTS, *gone)) == [40]  # type: ignore[arg-type]
+    assert ids(section(tmp_path / "canonical", MANY_REPORTS, Tombstone(60, NOW))) == [40]  # type: ignore[arg-type]
 
 
 def test_weeks_are_counted_back_from_the_time_of_the_report() -> None:
     week = timedelta(weeks=1)
-    moments = [NOW, NOW - week + timedelta(seconds=1), NOW - week, NOW - WEEKS * week, NOW + timedelta(seconds=1)]
-    assert count_by_week(moments, NOW) == (*[0] * (WEEKS - 2), 1, 2)
+    moments = [
+        NOW,
+        NOW - week + timedelta(seconds=1),
+        NOW - week,
+        NOW - COUNTED_WEEKS * week,
+        NOW + timedelta(seconds=1),
+    ]
+    assert count_by_week(moments, NOW) == (*[0] * (COUNTED_WEEKS - 2), 1, 2)
 
 
 # Fixed, not released
@@ -389,8 +395,12 @@ def test_the_same_memory_gives_the_same_report(tmp_path: Path) -> None:
 
 def test_highlights_take_the_first_item_of_each_section(tmp_path: Path) -> None:
     digest = report(create_memory(tmp_path / "store"))
-    assert [(name, item.card.id) for name, item in digest.highlights] == [(BACK, 90), (MANY, 60), (DUPLICATES, 91)]
-    only = digest._replace(sections=tuple(one for one in digest.sections if one.name == MANY))
+    assert [(name, item.card.id) for name, item in digest.highlights] == [
+        (POSSIBLY_BACK, 90),
+        (MANY_REPORTS, 60),
+        (DUPLICATES, 91),
+    ]
+    only = digest._replace(sections=tuple(one for one in digest.sections if one.name == MANY_REPORTS))
     assert [item.card.id for _, item in only.highlights] == [60, 40]
 
 
@@ -425,10 +435,10 @@ def test_a_hidden_thread_appears_in_no_section(tmp_path: Path) -> None:
     memory.stage(Changes(unseen=(Tombstone(90, NOW, "unseen"), Tombstone(75, NOW, "unseen"))))
     memory.commit("Hide")
     ids_by_section = {one.name: ids(one) for one in report(memory.open()).sections}
-    assert (ids_by_section[BACK], ids_by_section[DECIDED]) == ([], [])
+    assert (ids_by_section[POSSIBLY_BACK], ids_by_section[DECIDED]) == ([], [])
 
 
 def test_a_cluster_of_unknown_threads_is_left_out(tmp_path: Path) -> None:
     ghosts = tuple(ClusterMember(key, (), ago(2), "x") for key in (900, 901, 902))
     unknown = Cluster("c900", 900, ghosts, 3, (ago(2),) * 3, "Unknown")
-    assert ids(section(tmp_path, MANY, clusters=(unknown,))) == []
+    assert ids(section(tmp_path, MANY_REPORTS, clusters=(unknown,))) == []

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from bot.domain.card import CardId, Ending
-from bot.questions.related import MAX_NEIGHBOURS, PER_HIT, expand
+from bot.questions.related import MAX_NEIGHBOURS, MAX_PER_HIT, expand
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
 
@@ -22,7 +22,7 @@ def test_expansion_follows_links_both_ways_and_names_their_kind() -> None:
         (neighbour.card.id, neighbour.kind, neighbour.hit, neighbour.direction) for neighbour in expand([1], cards)
     }
     expected = {(4, "fix", 1, "to"), (3, "duplicate", 1, "to"), (7, "fix", 1, "from"), (5, "duplicate", 1, "from")}
-    assert len(neighbours) == PER_HIT
+    assert len(neighbours) == MAX_PER_HIT
     assert expected < neighbours
 
 
@@ -46,4 +46,4 @@ def test_a_hit_has_at_most_five_neighbours_and_all_hits_together_twenty() -> Non
     hits: list[CardId] = [1, 2, 3, 4, 5, 6]
     neighbours = expand(hits, InMemoryCards([*(card(key) for key in hits), *many]))
     assert len(neighbours) == MAX_NEIGHBOURS
-    assert all(sum(neighbour.hit == hit for neighbour in neighbours) <= PER_HIT for hit in hits)
+    assert all(sum(neighbour.hit == hit for neighbour in neighbours) <= MAX_PER_HIT for hit in hits)

@@ -15,7 +15,7 @@ from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
 from bot.questions.requests import FilesRequest, WorkRequest
 from bot.questions.views import decision_item
-from bot.questions.work import EACH, find_for_work
+from bot.questions.work import SECTION_LIMIT, find_for_work
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -66,7 +66,7 @@ def test_an_open_issue_linked_to_a_related_thread_is_a_task() -> None:
 def test_without_signals_only_recent_decisions_are_listed() -> None:
     work = find_for_work(WorkRequest(Worktree(), NOW), sample())
     assert (work.related, work.decisions, work.tasks) == ((), (), ())
-    assert len(work.recent) == EACH
+    assert len(work.recent) == SECTION_LIMIT
 
 
 def test_an_empty_memory_gives_empty_sections() -> None:
@@ -183,6 +183,6 @@ def test_each_section_has_at_most_three_threads_and_none_twice(
     work = find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards))
     assert work == find_for_work(WorkRequest(checkout, NOW), InMemoryCards(reversed(cards)))
     for section in (work.related, work.decisions, work.tasks, work.pulls, work.recent):
-        assert len({item.card.id for item in section}) == len(section) <= EACH
+        assert len({item.card.id for item in section}) == len(section) <= SECTION_LIMIT
         assert all(item.why for item in section)
     assert all(item.card.state == "open" for item in work.tasks)

@@ -16,12 +16,12 @@ from bot.domain.thread import Kind
 from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.features import (
     CONFIDENCE_FEATURES,
-    FEW_SHARE,
-    LEAST_FEW,
+    DEFAULT_RARITY,
     MODEL,
     ORDER_FEATURES,
+    SPECIFIC_THREADS_FLOOR,
+    SPECIFIC_THREADS_SHARE,
     TRAINED,
-    USUAL_RARITY,
     DocumentColumns,
     Feature,
     RankedHit,
@@ -33,7 +33,7 @@ from bot.ranking.features import (
     query_for,
     rare_terms,
 )
-from bot.ranking.weights import CONFIDENCE, MODEL_NAMES, ORDER, shipped
+from bot.ranking.weights import CONFIDENCE_NAMES, MODEL_NAMES, ORDER_NAMES, shipped
 from bot.reading.analyzer import terms
 from bot.recall.library import blend
 from tests.recall.samples import at, thread
@@ -69,9 +69,9 @@ def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
 def test_every_feature_is_one_that_a_model_may_weigh() -> None:
     near = {"trained": 0.5, "trained_title": 0.4, "semantic": 0.3, "semantic_title": 0.2}
     values = features(near=near)
-    assert set(values) == set(ORDER)
+    assert set(values) == set(ORDER_NAMES)
     assert {field: values[field] for field in near} == near
-    assert set(features()) == set(ORDER) - set(near)
+    assert set(features()) == set(ORDER_NAMES) - set(near)
 
 
 def test_the_text_counts_as_a_share_of_the_best() -> None:
@@ -113,7 +113,7 @@ def test_a_title_is_found_in_the_text_by_the_rarity_of_its_words() -> None:
 
 def test_a_title_is_covered_by_the_share_of_its_rarity() -> None:
     values = features(entry("Cookie crumbles"), make_query("Session", "cookie", cookie=2.5))
-    assert isclose(values["title_covered"], 2.5 / (2.5 + USUAL_RARITY * RAREST))
+    assert isclose(values["title_covered"], 2.5 / (2.5 + DEFAULT_RARITY * RAREST))
     assert features(entry("Cookie"), make_query("Cookie", "", cookie=2.5))["title_covered"] == 1.0
     assert features(entry("Dark theme"), make_query("Cookie", "", cookie=2.5))["title_covered"] == 0.0
 
@@ -165,7 +165,10 @@ def rarity(frequency: int, threads: int) -> float:
     return log1p((threads - frequency + 0.5) / (frequency + 0.5))
 
 
-@pytest.mark.parametrize(("threads", "few"), [(3, LEAST_FEW), (300, LEAST_FEW), (20_000, 20_000 * FEW_SHARE)])
+@pytest.mark.parametrize(
+    ("threads", "few"),
+    [(3, SPECIFIC_THREADS_FLOOR), (300, SPECIFIC_THREADS_FLOOR), (20_000, 20_000 * SPECIFIC_THREADS_SHARE)],
+)
 def test_few_is_a_number_in_a_small_memory_and_a_share_in_a_large_one(threads: int, few: float) -> None:
     query = query_for(thread(500, "", ""), {}, rarity(0, threads))
     assert query.threads == pytest.approx(threads)
@@ -188,7 +191,7 @@ def titles(title: str, query: RankingQuery, *words: str) -> float:
 
 def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
     query = make_query("Cookie lost", "", cookie=3.0, lost=1.0)
-    half = 3.0 / (3.0 + USUAL_RARITY * RAREST)
+    half = 3.0 / (3.0 + DEFAULT_RARITY * RAREST)
     assert titles("Cookie crumbles", query, "cooki", "other") == (0.75 + half) / 2
     assert titles("Cookie lost", query, "cooki", "lost") == 1.0
     assert titles("Cookie", make_query("", ""), "cooki") == 0.0
@@ -254,12 +257,12 @@ def test_the_array_forms_give_finite_numbers_for_any_column(number: int, now: fl
 def test_everything_that_names_features_follows_the_table() -> None:
     """The order, the confidence, the blend of the index, the shipped weights and the documentation name its rows."""
     page = (Path(__file__).parents[2] / "docs/evaluation.md").read_text(encoding="utf-8")
-    for names, features in ((ORDER, ORDER_FEATURES), (CONFIDENCE, CONFIDENCE_FEATURES)):
+    for names, features in ((ORDER_NAMES, ORDER_FEATURES), (CONFIDENCE_NAMES, CONFIDENCE_FEATURES)):
         assert names == tuple(each.name for each in features)
         assert len(set(names)) == len(names)
         assert all(f"| `{each.name}` | {each.about} |" in page for each in features)
     models = [getattr(shipped(), name) for name in MODEL_NAMES]
-    assert {name for model in models for name in model.order} == set(ORDER)
-    assert {name for model in models for name in model.confidence} == set(CONFIDENCE)
+    assert {name for model in models for name in model.order} == set(ORDER_NAMES)
+    assert {name for model in models for name in model.confidence} == set(CONFIDENCE_NAMES)
     assert tuple(each.name for each in ORDER_FEATURES if each.source in (TRAINED, MODEL)) == VECTOR_FIELDS
-    assert set(blend(dict.fromkeys(ORDER, 1.0))) == {each.name for each in ARRAY_FEATURES}
+    assert set(blend(dict.fromkeys(ORDER_NAMES, 1.0))) == {each.name for each in ARRAY_FEATURES}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import FOREVER, Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.ranking.features import LEAST_SHARE, RankingQuery, SharedText, order_features, query_for
+from bot.ranking.features import MIN_SHARE, RankingQuery, SharedText, order_features, query_for
 from bot.ranking.order import (
-    CIRCUMSTANCES,
-    LEAST_TERMS,
+    CIRCUMSTANCE_FEATURES,
+    MIN_SHARED_TERMS,
     Candidate,
     RankedCandidates,
     limit_unknown_authors,
@@ -21,7 +21,7 @@ from bot.ranking.order import (
     similarity_key,
     sort_candidates,
 )
-from bot.ranking.weights import CONFIDENCE, SHOWN_FROM, RankingWeights, shipped
+from bot.ranking.weights import CONFIDENCE_NAMES, CUT_SIMILARITY, RankingWeights, shipped
 from bot.recall.similar import Limits, find_candidates, judge_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, similar, thread
@@ -105,7 +105,7 @@ def test_a_score_is_the_weighted_sum_of_the_features() -> None:
     weighed = {name: weight * scored.features[name] for name, weight in order.items() if name in scored.features}
     assert "trained" in weighed
     assert isclose(scored.score, sum(weighed.values()))
-    assert isclose(scored.likeness, sum(value for name, value in weighed.items() if name not in CIRCUMSTANCES))
+    assert isclose(scored.likeness, sum(value for name, value in weighed.items() if name not in CIRCUMSTANCE_FEATURES))
 
 
 TIMES = st.tuples(st.integers(-3000, 499), st.lists(st.integers(-3000, 499), max_size=4).map(sorted))
@@ -120,7 +120,7 @@ def test_likeness_does_not_depend_on_when_a_candidate_was_opened_and_closed(
         for days, flips in (one, other)
     )
     assert first.likeness == second.likeness
-    changed = [name for name in CIRCUMSTANCES if first.features[name] != second.features[name]]
+    changed = [name for name in CIRCUMSTANCE_FEATURES if first.features[name] != second.features[name]]
     if not changed:
         assert first.score == second.score
 
@@ -180,7 +180,7 @@ def test_the_evidence_holds_every_confidence_feature() -> None:
     evidence = {c.entry.id: ranked.judge(c, text).evidence for c in ranked.candidates}
     signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0}
     assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
-    assert set(evidence[1]) == set(CONFIDENCE)
+    assert set(evidence[1]) == set(CONFIDENCE_NAMES)
     assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]
     assert "semantic" not in rank(hit(1)).judge(rank(hit(1)).candidates[0], text).evidence
 
@@ -189,7 +189,7 @@ def test_hits_of_equal_score_share_a_place_and_hits_by_vectors_alone_have_a_shar
     ranked = rank(hit(1, 9.0), hit(2, 9.0), hit(3, 0.0))
     evidence = {c.entry.id: ranked.judge(c, NO_TEXT).evidence for c in ranked.candidates}
     assert [evidence[key]["place"] for key in (1, 2, 3)] == [1.0, 1.0, 1 / 3]
-    assert evidence[3]["share"] == log(LEAST_SHARE)
+    assert evidence[3]["share"] == log(MIN_SHARE)
 
 
 def test_repeats_of_the_question_take_no_place_however_many_there_are() -> None:
@@ -228,7 +228,7 @@ def test_higher_confidence_means_higher_similarity(errors: list[int], intercept:
     assert 0 <= less.similarity <= more.similarity <= 1
     for judged in (less, more):
         if abs(judged.confidence - cut) > 1e-9:
-            assert (judged.similarity >= SHOWN_FROM) == (judged.confidence >= cut)
+            assert (judged.similarity >= CUT_SIMILARITY) == (judged.confidence >= cut)
 
 
 # What is shown.
@@ -246,7 +246,7 @@ def test_a_thread_that_shares_fewer_than_three_terms_is_never_shown(
     question = thread(500, *SCARCE)
     candidates = {c.entry.id: c for c in find_candidates(question, memory, None, ()).candidates}
     assert {1, 9} <= set(candidates), "they are found"
-    assert (len(candidates[1].hit.terms) >= LEAST_TERMS) is is_shown
+    assert (len(candidates[1].hit.terms) >= MIN_SHARED_TERMS) is is_shown
     shown = [match.id for part in similar(question, memory, None, (), EVERYTHING) for match in part]
     assert shown == ([1, 9] if is_shown else [])
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.features import CONFIDENCE_FEATURES, ENTRY, ORDER_FEATURES, TERMS, TEXTS, TITLES
 from bot.ranking.weights import (
-    CONFIDENCE,
-    LARGEST,
+    CONFIDENCE_NAMES,
+    CUT_SIMILARITY,
+    MAX_WEIGHT,
     MODEL_NAMES,
-    ORDER,
-    SHOWN_FROM,
+    ORDER_NAMES,
     RankingModels,
     RankingWeights,
     parse,
@@ -27,11 +27,11 @@ from bot.ranking.weights import (
     shipped_elsewhere,
 )
 
-WEIGHTS = st.floats(-LARGEST, LARGEST)
+WEIGHTS = st.floats(-MAX_WEIGHT, MAX_WEIGHT)
 MODELS = st.builds(
     RankingWeights,
-    order=st.dictionaries(st.sampled_from(ORDER), WEIGHTS),
-    confidence=st.dictionaries(st.sampled_from(CONFIDENCE), WEIGHTS),
+    order=st.dictionaries(st.sampled_from(ORDER_NAMES), WEIGHTS),
+    confidence=st.dictionaries(st.sampled_from(CONFIDENCE_NAMES), WEIGHTS),
     intercept=WEIGHTS,
     cut=st.floats(0, 1, exclude_min=True, exclude_max=True),
 )
@@ -42,8 +42,8 @@ VALUES = st.recursive(
 )
 
 
-FIRST_FEATURE = CONFIDENCE[0]
-SECOND_FEATURE = CONFIDENCE[1]
+FIRST_FEATURE = CONFIDENCE_NAMES[0]
+SECOND_FEATURE = CONFIDENCE_NAMES[1]
 """Two arbitrary features of the confidence."""
 
 
@@ -137,7 +137,7 @@ def test_written_weights_can_be_read_again(
 def test_diverged_weights_are_written_as_the_largest_that_are_allowed() -> None:
     wild = RankingWeights({"text": 1e9, "age": -inf}, {}, 1e6, 0.5)
     weights = parse(ranking_fields(RankingModels(wild, wild, wild))).by_words
-    assert (weights.order, weights.intercept) == ({"text": LARGEST, "age": -LARGEST}, LARGEST)
+    assert (weights.order, weights.intercept) == ({"text": MAX_WEIGHT, "age": -MAX_WEIGHT}, MAX_WEIGHT)
 
 
 def test_the_shipped_numbers_are_as_described() -> None:
@@ -186,14 +186,14 @@ def test_a_confidence_is_the_logistic_of_its_evidence() -> None:
 @given(st.floats(0.001, 0.999))
 def test_the_similarity_of_the_cut_is_the_same_everywhere(cut: float) -> None:
     model = RankingWeights({}, {}, 0.0, cut)
-    assert model.similarity(cut) == pytest.approx(SHOWN_FROM)
+    assert model.similarity(cut) == pytest.approx(CUT_SIMILARITY)
 
 
 @pytest.mark.slow
 @given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))
 def test_the_log_odds_of_a_similarity_and_its_confidence_differ_by_a_constant(cut: float, value: float) -> None:
     similarity = RankingWeights({}, {}, 0.0, cut).similarity(value)
-    odds = [math.log(share / (1 - share)) for share in (similarity, SHOWN_FROM, value, cut)]
+    odds = [math.log(share / (1 - share)) for share in (similarity, CUT_SIMILARITY, value, cut)]
     assert odds[0] - odds[1] == pytest.approx(odds[2] - odds[3], abs=1e-6)
 
 
@@ -214,4 +214,4 @@ def test_the_shipped_numbers_for_other_repositories_need_no_vectors() -> None:
     weights = shipped_elsewhere()
     features = {each.name: each.source for each in (*ORDER_FEATURES, *CONFIDENCE_FEATURES)}
     assert {features[name] for name in (*weights.order, *weights.confidence)} <= {TERMS, ENTRY, TITLES, TEXTS}
-    assert weights.similarity(weights.cut) == pytest.approx(SHOWN_FROM)
+    assert weights.similarity(weights.cut) == pytest.approx(CUT_SIMILARITY)

@@ -10,8 +10,8 @@ import pytest
 from bot.ranking import word_vectors
 from bot.ranking.word_vectors import (
     DIMENSIONS,
-    LEAST_TEXTS,
-    ROUNDS,
+    MIN_TEXTS,
+    TRAINING_ROUNDS,
     Text,
     WordVectors,
     bag,
@@ -93,8 +93,8 @@ def test_training_improves_on_the_initial_vectors(trained: WordVectors) -> None:
 
 def test_every_round_is_reported() -> None:
     ticks: list[int] = []
-    assert train_embeddings(corpus(LEAST_TEXTS)[0], tick=ticks.append)
-    assert ticks == [1] * ROUNDS
+    assert train_embeddings(corpus(MIN_TEXTS)[0], tick=ticks.append)
+    assert ticks == [1] * TRAINING_ROUNDS
 
 
 def test_vectors_say_how_many_texts_they_were_trained_on(trained: WordVectors) -> None:
@@ -102,7 +102,7 @@ def test_vectors_say_how_many_texts_they_were_trained_on(trained: WordVectors) -
 
 
 def test_too_few_texts_teach_nothing() -> None:
-    texts = corpus(LEAST_TEXTS)[0]
+    texts = corpus(MIN_TEXTS)[0]
     assert train_embeddings([]) is None
     assert train_embeddings(texts[:-1]) is None
     assert train_embeddings(texts) is not None

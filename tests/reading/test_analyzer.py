@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading import analyzer
-from bot.reading.analyzer import ANALYSER_VERSION, MAX_TERM, body_terms, terms
+from bot.reading.analyzer import ANALYSER_VERSION, MAX_TERM_CHARS, body_terms, terms
 from tests.reading.linear_time import assert_linear_time
 
 
@@ -53,7 +53,7 @@ def test_code_and_versions_stay_searchable(text: str, expected: list[str]) -> No
         "_ZN4core9panicking5panic17h0123456789abcdefE",
         "aGVsbG8gd29ybGQgdGhpcyBpcyBi",
         "2014-11-02 12:30:45",
-        "x" * (MAX_TERM + 1),
+        "x" * (MAX_TERM_CHARS + 1),
         "line 12",
     ],
 )
@@ -100,13 +100,13 @@ def test_the_version_names_the_stemmer_whose_changes_change_terms() -> None:
 def test_the_cache_is_bounded() -> None:
     for start in range(0, 3 * (1 << 16), 1 << 14):
         terms(" ".join(f"w{number}x" for number in range(start, start + (1 << 14))))
-    assert len(analyzer._TERMS) <= 1 << 16
+    assert len(analyzer._ENGLISH_TERMS) <= 1 << 16
 
 
 @given(st.text())
 def test_any_text_gives_bounded_and_repeatable_terms(text: str) -> None:
     result = terms(text)
-    assert all(1 <= len(term) <= MAX_TERM and not term.isspace() for term in result)
+    assert all(1 <= len(term) <= MAX_TERM_CHARS and not term.isspace() for term in result)
     assert terms(text) == result
 
 

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading import word_lists
-from bot.reading.analyzer import MAX_TERM, bigrams, fold_word, is_english, matched_part, remove_accents, terms, tokens
+from bot.reading.analyzer import (
+    MAX_TERM_CHARS,
+    bigrams,
+    fold_word,
+    is_english,
+    matched_part,
+    remove_accents,
+    terms,
+    tokens,
+)
 from tests.reading.linear_time import assert_linear_time
 
 
@@ -172,7 +181,7 @@ def test_the_matched_part_is_the_shared_words_of_a_sentence(
 
 def test_the_word_lists_are_consistent() -> None:
     assert {len(pair) for pair in word_lists.STOP_PAIRS} == {2}
-    assert set(map(fold_word, word_lists.FUNCTION_WORDS)) >= word_lists.ALSO_ENGLISH
+    assert set(map(fold_word, word_lists.FUNCTION_WORDS)) >= word_lists.ENGLISH_HOMOGRAPHS
     assert all(word == word.lower() for word in word_lists.FUNCTION_WORDS | word_lists.RUSSIAN_STOP_WORDS)
 
 
@@ -185,7 +194,7 @@ SCRIPTS = st.text(
 @given(SCRIPTS)
 def test_terms_of_any_script_are_within_bounds_and_folded(text: str) -> None:
     for term in terms(text):
-        assert 1 <= len(term) <= MAX_TERM
+        assert 1 <= len(term) <= MAX_TERM_CHARS
         assert term == term.casefold()
 
 

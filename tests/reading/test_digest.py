@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread import Message, OutcomeKind, Reference, Thread
-from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY, digest
+from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY_CHARS, digest
 from tests.examples import share
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
@@ -108,9 +108,9 @@ def test_without_a_reply_the_summary_is_the_first_paragraph_of_the_report() -> N
 
 
 def test_the_summary_is_cut_and_leaves_out_quotes() -> None:
-    reply = "Clear the cookie of the old path" + "y" * MAX_SUMMARY
+    reply = "Clear the cookie of the old path" + "y" * MAX_SUMMARY_CHARS
     result = digest(thread("x", message(f"> It loops.\n\n{reply}")))
-    assert result.summary == reply[:MAX_SUMMARY]
+    assert result.summary == reply[:MAX_SUMMARY_CHARS]
 
 
 def test_keywords_are_readable_and_those_of_the_title_come_first() -> None:
@@ -235,7 +235,7 @@ def test_the_same_thread_gives_the_same_digest() -> None:
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=60))
 def test_any_thread_has_a_digest(body: str, reply: str, title: str) -> None:
     result = digest(thread(body, message(reply), title=title))
-    assert len(result.summary) <= MAX_SUMMARY
+    assert len(result.summary) <= MAX_SUMMARY_CHARS
     assert len(result.keywords) <= MAX_KEYWORDS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.reading.markdown import LEFT_OUT, tail
+from bot.reading.markdown import OMISSION_MARK, tail
 
 TEXT = st.text(alphabet="a é\n", max_size=200)
 
@@ -25,5 +25,5 @@ def test_the_tail_begins_with_a_whole_word_if_there_is_one() -> None:
 def test_the_tail_is_the_end_of_the_text_within_the_limit(text: str, limit: int, is_cut: bool) -> None:
     result = tail(text, limit, is_cut=is_cut)
     assert len(result) <= limit
-    assert result.startswith(LEFT_OUT) == (is_cut or len(text) > limit)
-    assert text.endswith(result.removeprefix(LEFT_OUT))
+    assert result.startswith(OMISSION_MARK) == (is_cut or len(text) > limit)
+    assert text.endswith(result.removeprefix(OMISSION_MARK))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.domain.thread import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.endings.outcome import outcome
 from bot.reading.endings.phrases import fold_for_stems, phrase_book
-from bot.reading.endings.quote import MAX_QUOTE
+from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import statements
 from bot.recall.answer import apply_merge_state
 from tests.bench import endings
@@ -466,7 +466,7 @@ SAID = st.sampled_from(["Fixed by #57. ", "Set `path` to read it once. ", "very 
 def test_any_thread_gives_a_bounded_outcome(texts: list[str], seconds: int) -> None:
     thread = closed(*(message(text, timedelta(seconds=seconds)) for text in texts))
     result = outcome(thread)
-    assert len(result.quote) <= MAX_QUOTE
+    assert len(result.quote) <= MAX_QUOTE_CHARS
     assert 0 <= result.confidence <= 1
     assert result.comment is not None or not result.quote
 
@@ -575,12 +575,12 @@ def test_a_marked_answer_is_the_ending_whatever_follows_it(after: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "quote"),
     [("Yes.", "Yes."), ("```\ncode alone\n```", ""), ("See the wiki?", "See the wiki?"), ("", ""),
-     ("a" * 1_000, "a" * (MAX_QUOTE - 1) + "…")],
+     ("a" * 1_000, "a" * (MAX_QUOTE_CHARS - 1) + "…")],
 )  # fmt: skip
 def test_an_answer_that_says_little_is_still_quoted(answer: str, quote: str) -> None:
     result = outcome(discussion(answer, marked=0))
     assert (result.kind, result.quote) == (OutcomeKind.ANSWERED, quote)
-    assert len(result.quote) <= MAX_QUOTE
+    assert len(result.quote) <= MAX_QUOTE_CHARS
 
 
 def test_a_deleted_answer_leaves_only_the_fact_that_there_was_one() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.pages import (
-    MAX_EXCERPT,
+    MAX_EXCERPT_CHARS,
     MAX_SECTIONS,
     MarkdownSection,
     anchor_of,
@@ -124,7 +124,7 @@ def test_front_matter_is_no_section() -> None:
         ("```\nmake   install\n```", "make install"),
         ("| a | b |\n|---|---|\n| 1 | 2 |\n\nWords below.", "Words below."),
         ("> quoted", ""),
-        ("x" * 300, "x" * (MAX_EXCERPT - 1) + "…"),
+        ("x" * 300, "x" * (MAX_EXCERPT_CHARS - 1) + "…"),
         (f"Short. {'word ' * 100}.", "Short."),
         ("", ""),
     ],

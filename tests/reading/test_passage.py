@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
-from bot.reading.passage import ELLIPSIS, MAX_PASSAGE, passage
+from bot.reading.passage import ELLIPSIS, MAX_PASSAGE_CHARS, passage
 from tests.reading.linear_time import assert_linear_time
 
 LONG = " ".join(f"word{number}" for number in range(400))
@@ -51,7 +51,7 @@ def test_a_long_sentence_is_cut_around_the_word_and_marked(word: str, marks: tup
     shown = passage_of(LONG, word)
     assert word in shown.split()
     assert (shown.startswith(ELLIPSIS), shown.endswith(ELLIPSIS)) == marks
-    assert MAX_PASSAGE // 2 < len(shown) <= MAX_PASSAGE
+    assert MAX_PASSAGE_CHARS // 2 < len(shown) <= MAX_PASSAGE_CHARS
 
 
 def test_a_long_sentence_is_cut_around_most_of_the_words() -> None:
@@ -67,7 +67,7 @@ def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
 @given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
 def test_a_passage_is_short_and_on_one_line(text: str, words: str) -> None:
     shown = passage_of(f"{text} cache {text}", words)
-    assert len(shown) <= MAX_PASSAGE
+    assert len(shown) <= MAX_PASSAGE_CHARS
     assert "\n" not in shown
 
 

@@ -14,12 +14,12 @@ from bot.domain.thread import Message, OutcomeKind, Thread
 from bot.reading.endings.decisions import DecisionAuthority, authority_of, may_decide
 from bot.reading.endings.engine import SentenceContext, judge, matches
 from bot.reading.endings.outcome import outcome
-from bot.reading.endings.phrases import FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
+from bot.reading.endings.phrases import PHRASES_FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
 from bot.reading.endings.stems import stems
 from tests.reading.regex_samples import generate_matches
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
-TOML: dict[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
+TOML: dict[str, Any] = tomllib.loads(PHRASES_FILE.read_text(encoding="utf-8"))
 BOOK = phrase_book()
 CONTEXTS = [
     SentenceContext(42, title, by_author=True, at_closing=at_closing, near=True)

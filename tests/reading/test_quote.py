@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.reading.endings.quote import MAX_QUOTE, quote_of, says_something
+from bot.reading.endings.quote import MAX_QUOTE_CHARS, quote_of, says_something
 from bot.reading.markdown import sentences
 
 LONG = "The " + "very " * 70 + "long story was fixed."
@@ -77,7 +77,7 @@ def test_the_sentence_that_states_the_ending_comes_first_unless_it_only_closes()
 def test_a_quote_is_whole_sentences_within_the_limit() -> None:
     assert quote(f"The name changed. {LONG}") == "The name changed."
     assert quote(LONG).endswith("…")
-    assert MAX_QUOTE - 10 < len(quote(LONG)) <= MAX_QUOTE
+    assert MAX_QUOTE_CHARS - 10 < len(quote(LONG)) <= MAX_QUOTE_CHARS
     pair = "It was fixed " + "a" * 120 + ". You can use " + "b" * 120 + "."
     assert quote(pair) == pair
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.references import find_references
-from bot.reading.requests import MAX_ARGUMENT, Command, commands, recall_question, without_commands
+from bot.reading.requests import MAX_ARGUMENT_CHARS, Command, commands, recall_question, without_commands
 from bot.settings.schema import RECALL_PHRASES
 
 REPO = "octo-org/linkbarn"
@@ -132,7 +132,7 @@ def test_at_most_three_commands_are_read_and_each_only_once() -> None:
 
 def test_arguments_are_bounded() -> None:
     (command,) = commands(f"/precedent search {'a' * 5_000}")
-    assert len(command.words) == MAX_ARGUMENT
+    assert len(command.words) == MAX_ARGUMENT_CHARS
     (command,) = commands("/precedent wrong " + " ".join(f"#{number}" for number in range(1, 50)))
     assert command.about == (1, 2, 3)
 
@@ -258,4 +258,4 @@ def test_any_text_gives_bounded_results(text: str, before: str) -> None:
     assert len(commands(full_text, repo=REPO)) <= 3
     assert isinstance(without_commands(full_text), str)
     question = recall_question(full_text, RECALL_PHRASES, repo=REPO)
-    assert question is None or len(question.topic) <= MAX_ARGUMENT
+    assert question is None or len(question.topic) <= MAX_ARGUMENT_CHARS

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bot.reading.signals import (
-    MAX_ERROR,
+    MAX_ERROR_CHARS,
     MAX_SIGNALS,
     Signals,
     find_errors,
@@ -185,7 +185,7 @@ def test_any_text_gives_bounded_signals(text: str) -> None:
     for signals in (result.errors, result.files, find_versions(text), find_identifiers(text)):
         assert len(signals) <= MAX_SIGNALS
         assert len(set(signals)) == len(signals)
-    assert all(len(error) <= MAX_ERROR for error in result.errors)
+    assert all(len(error) <= MAX_ERROR_CHARS for error in result.errors)
     assert len(strip_boilerplate(text)) <= len(text) + 1
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bot.reading.signals import LONGEST, MAX_KEYWORDS, keywords, quotations
+from bot.reading.signals import MAX_KEYWORD_CHARS, MAX_KEYWORDS, keywords, quotations
 
 
 def test_quotations_errors_names_and_files_are_keywords() -> None:
@@ -37,4 +37,4 @@ def test_hostile_texts_are_read_in_bounded_time_with_bounded_results(piece: str)
     words = keywords(piece * (65_536 // len(piece)))
     assert time.process_time() - start < 2
     assert len(words) <= MAX_KEYWORDS
-    assert all(len(word) <= LONGEST for word in words)
+    assert all(len(word) <= MAX_KEYWORD_CHARS for word in words)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.thread import Message, Thread, TimelineEvent
-from bot.reading.endings.quote import MAX_QUOTE
+from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.endings.stated_release import StatedRelease, stated_release
 from bot.reading.versions import read_version
 from tests.bench.stated_releases import RELEASED, read_all
@@ -138,7 +138,7 @@ def test_a_release_comes_with_its_sentence_author_and_time() -> None:
 def test_a_long_sentence_is_cut() -> None:
     release = stated_release(closed(message("Fixed in 2.3.0 and " + "on and " * 60)))
     assert release
-    assert len(release.quote) <= MAX_QUOTE
+    assert len(release.quote) <= MAX_QUOTE_CHARS
     assert release.quote.endswith("…")
 
 

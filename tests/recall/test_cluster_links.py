@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.cluster import MAX_WORDS
+from bot.domain.cluster import MAX_LINK_CHARS
 from bot.domain.thread import Kind, Thread, TimelineEvent
 from bot.memory.memory import Memory
-from bot.recall.cluster_links import FEW_ERRORS, find_links
+from bot.recall.cluster_links import MAX_ERROR_THREADS, find_links
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, message, thread
 from tests.recall.test_similar import FILLER
@@ -36,7 +36,7 @@ def test_two_reports_of_one_error_are_linked(remember: Remember) -> None:
 
 def test_later_threads_change_nothing(remember: Remember) -> None:
     before = find_links(AGAIN, remember(REPORT, AGAIN, *FILLER))
-    later = [thread(n, AGAIN.title, AGAIN.body, author=f"user-{n}") for n in range(300, 300 + 2 * FEW_ERRORS)]
+    later = [thread(n, AGAIN.title, AGAIN.body, author=f"user-{n}") for n in range(300, 300 + 2 * MAX_ERROR_THREADS)]
     assert find_links(AGAIN, remember(*later)) == before
 
 
@@ -132,7 +132,7 @@ def test_shared_words_are_cut_at_the_limit(remember: Remember) -> None:
     )
     older, newer = (replace(report, body=report.body.replace(ERROR, error)) for report in (REPORT, AGAIN))
     (words,) = (link.words for link in find_links(newer, remember(older, newer, *FILLER)).links if link.words)
-    assert len(words) == MAX_WORDS
+    assert len(words) == MAX_LINK_CHARS
     assert words.endswith("…")
 
 

@@ -15,7 +15,7 @@ from bot.domain.changes import Request
 from bot.domain.cluster import Cluster, ClusterLink, ClusterLinks
 from bot.domain.digest import FOREVER, IndexEntry
 from bot.domain.thread import Kind, ThreadId
-from bot.recall.clusters import MAX_MEMBERS, MAX_STRANGERS, WEIGHTS, Opinions, build_clusters, pairs_in, weight_of
+from bot.recall.clusters import MAX_MEMBERS, MAX_UNVOUCHED, WEIGHTS, Opinions, build_clusters, pairs_in, weight_of
 from bot.settings.schema import ClusterSettings
 from tests.examples import examples
 from tests.recall.samples import at
@@ -141,7 +141,7 @@ def test_strangers_alone_do_not_make_a_cluster_large() -> None:
     signs = links(*((n, 1, ("said",)) for n in keys))
     all_entries = entries(1) | {n: entry(n, f"sock-{n}", unvouched=True) for n in keys}
     (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS)
-    assert len(cluster.members) == 1 + MAX_STRANGERS
+    assert len(cluster.members) == 1 + MAX_UNVOUCHED
     of_one = entries(1) | {n: entry(n, "Sock" if n % 2 else "sock", unvouched=True) for n in keys}
     assert members(build_clusters(signs, of_one, NO_OPINIONS)) == [[1, 2]]
 
@@ -229,7 +229,7 @@ def test_clusters_do_not_depend_on_the_order_of_the_links(
         assert cluster.canonical in {member.id for member in cluster.members}
         assert all(member.why for member in cluster.members if member.id != cluster.canonical)
         assert all(member.at <= other.at for member, other in pairwise(cluster.members))
-        assert sum(member.id in strangers for member in cluster.members) <= MAX_STRANGERS
+        assert sum(member.id in strangers for member in cluster.members) <= MAX_UNVOUCHED
     assert [cluster.last for cluster in first] == sorted((cluster.last for cluster in first), reverse=True)
     assert all(cluster.last - cluster.first >= timedelta(days=1) for cluster in first)
 

@@ -2,7 +2,7 @@
 
 from bot.domain.thread import Thread
 from bot.memory.memory import Memory
-from bot.ranking.features import LEAST_FEW
+from bot.ranking.features import SPECIFIC_THREADS_FLOOR
 from bot.ranking.order import RankedCandidates
 from bot.recall.comparison import Comparison, compare
 from bot.recall.library import Library, RedactedLibrary
@@ -41,7 +41,10 @@ QUESTION = thread(500, "The falcon does not link", f"The falcon stops.\n\n```\n{
 
 
 def test_a_build_log_that_many_threads_have_is_no_evidence(remember: Remember) -> None:
-    few, many = (compare_with(remember(*build_logs(count)), QUESTION, 1)[0] for count in (LEAST_FEW, LEAST_FEW + 1))
+    few, many = (
+        compare_with(remember(*build_logs(count)), QUESTION, 1)[0]
+        for count in (SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_FLOOR + 1)
+    )
     assert few.errors > 0
     assert (many.errors, many.shared.errors, many.shared.files, many.shared.names) == (0, (), (), ())
     assert "checking" in few.text

@@ -1,7 +1,7 @@
 """Threads and words as weighted queries."""
 
 from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS
-from bot.ranking.weights import ORDER, RankingWeights, shipped
+from bot.ranking.weights import ORDER_NAMES, RankingWeights, shipped
 from bot.reading.analyzer import terms
 from bot.recall.library import blend, similar_query, word_query
 from tests.recall.samples import thread
@@ -53,7 +53,7 @@ def test_a_model_of_words_alone_has_a_blend_too() -> None:
 
 
 def test_a_blend_has_exactly_the_weights_of_an_order_that_an_index_can_use() -> None:
-    order = {name: float(number) for number, name in enumerate(ORDER, 1)}
+    order = {name: float(number) for number, name in enumerate(ORDER_NAMES, 1)}
     seen = ("text", *VECTOR_FIELDS, "open", "age", "closed", "length", "duplicates")
     assert blend(order) == {name: order[name] for name in seen}
 

@@ -14,7 +14,7 @@ from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Instant, PendingWork, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
-from bot.server.resync import MINUTE, QUARTER, QUARTERS, Resync, ResyncResult
+from bot.server.resync import MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, Resync, ResyncResult
 from bot.server.webhook import WebhookRules, receive
 from tests.fakes.github import FakeGitHub
 from tests.fakes.hooks import Delivery as SentDelivery
@@ -90,11 +90,11 @@ class AppEnvironment:
 
 def _postpone_daily_checks(github: FakeGitHub) -> None:
     """Give repositories ids whose daily check is half a day from now, so that it does not disturb a resync."""
-    world, far_slot = github.world, round(github.clock.epoch * 1000) // QUARTER + QUARTERS // 2
+    world, far_slot = github.world, round(github.clock.epoch * 1000) // QUARTER_HOUR + QUARTERS_PER_DAY // 2
     for number, repo in enumerate(list(world.repositories.values()), 10_000):
-        if repo.id < 10_000 * QUARTERS or abs((repo.id - far_slot) % QUARTERS) > 1:
+        if repo.id < 10_000 * QUARTERS_PER_DAY or abs((repo.id - far_slot) % QUARTERS_PER_DAY) > 1:
             del world.repositories[repo.id]
-            repo.id = world.names[repo.full_name.lower()] = number * QUARTERS + far_slot % QUARTERS
+            repo.id = world.names[repo.full_name.lower()] = number * QUARTERS_PER_DAY + far_slot % QUARTERS_PER_DAY
             world.repositories[repo.id] = repo
 
 

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
-from bot.server.model import WORKER, Delivery
-from bot.server.queue import LEASE
+from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
+from bot.server.model import WORKER_PREFIX, Delivery
+from bot.server.queue import LEASE_DURATION
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
@@ -73,7 +73,7 @@ UNLIMITED = 10**9
 PATIENCE = 240.0
 """Seconds to wait at the end: a comment that was pending at a kill is left alone for two minutes."""
 
-LONGEST = LEASE / 1000 + 15
+LONGEST = LEASE_DURATION / 1000 + 15
 """Maximum seconds from a kill until the interrupted work restarts on another worker: a lease, and what a busy machine
 takes to start a worker or to end another run.
 
@@ -183,7 +183,7 @@ class Campaign:
     def live_worker_pids(self) -> set[object]:
         """The process ids of the workers with a heartbeat; some may have been killed since."""
         with self.stage.inbox() as inbox:
-            return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER)}
+            return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER_PREFIX)}
 
     def record_kill(self, what: str, pids: Sequence[int]) -> None:
         names = []
@@ -226,7 +226,7 @@ class Campaign:
         faults = []
         for row in self.replayed:
             own_runs = [run for run in killed if run.repository == row.repository.text and run.began >= row.received_at]
-            if len(own_runs) < MOST_ALONE:
+            if len(own_runs) < MAX_SOLO_ATTEMPTS:
                 faults.append(f"{row.id} was given up after {len(own_runs)} kills")
         return faults
 
@@ -284,7 +284,10 @@ def report(campaign: Campaign, seconds: float) -> list[str]:
     print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
     print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(runs)} runs")
     if campaign.replayed:
-        print(f"{len(campaign.replayed)} deliveries killed {MOST_ALONE} times alone, given up, and replayed at the end")
+        print(
+            f"{len(campaign.replayed)} deliveries killed {MAX_SOLO_ATTEMPTS} times alone, given up,"
+            " and replayed at the end"
+        )
     if delays:
         median = statistics.median(delays)
         print(f"{len(delays)} runs killed; begun anew after {median:.1f} s (median), {max(delays):.1f} s (longest)")

@@ -10,8 +10,8 @@ from pathlib import Path
 from bot.github.budget import Rate
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import Event
-from bot.server.health import APP
-from bot.server.model import WORKER, Arrival, Instant, RepositoryKey, Result, RunReport
+from bot.server.health import APP_HEARTBEAT
+from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from tests.server.queues import FileInbox, take_lease
 
@@ -90,8 +90,8 @@ def sample_inbox(
         inbox.put([_arrival(901 + index, waiting, repositories, NOW - seconds * SECOND)])
     ends = datetime.fromtimestamp((NOW + 38 * MINUTE) / 1000, UTC)
     inbox.budgets().store(1, {CORE: Rate(4_739, 5_000, ends), GRAPHQL: Rate(4_992, 5_000, ends)})
-    inbox.heartbeat(APP, {"slug": "precedent", "ahead": 0})
-    inbox.heartbeat(f"{WORKER}mill-4711-c0ffee", {"state": "working"})
+    inbox.heartbeat(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0})
+    inbox.heartbeat(f"{WORKER_PREFIX}mill-4711-c0ffee", {"state": "working"})
     inbox.count_up({("precedent_answers_total", ("silent", NOTHING)): 212})
     inbox.count_up({("precedent_answers_total", ("silent", "somebody switched it off on this issue")): 17})
     inbox.count_up({("precedent_answers_total", ("created", FOUND)): 31})
@@ -131,7 +131,7 @@ def hostile_inbox() -> SampleInbox:
     long = "y" * 2_000
     deliveries = [PastDelivery(600 - n, n % 4, issue_opened(n), "silent", long if n == 3 else "") for n in range(60)]
     inbox = sample_inbox(deliveries, names)
-    inbox.heartbeat(APP, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
+    inbox.heartbeat(APP_HEARTBEAT, {"slug": "precedent", "ahead": 95, "fault": "z" * 300})
     return inbox
 
 

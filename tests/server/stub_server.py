@@ -18,7 +18,7 @@ from bot.cli.output import CommandResult
 from bot.errors import PrecedentError
 from bot.server import processes
 from bot.server.model import Delivery, Lease, PendingWork, Result, RunReport
-from bot.server.options import WORKER_NAME, WORKING, forget_secrets, read_options
+from bot.server.options import WORKER_NAME_KEY, WORKER_REQUIRED, forget_secrets, read_options
 from bot.server.processes import spawn
 from bot.server.worker import RunDependencies
 
@@ -58,8 +58,8 @@ def main() -> int | CommandResult:
         parser.add_argument("--parent", type=int, default=0)
         arguments = parser.parse_args(sys.argv[2:])
         environ = json.load(sys.stdin) if arguments.parent else dict(os.environ)
-        name = environ.pop(WORKER_NAME, "")
-        processes.work(read_options(environ, None, WORKING), run, arguments.parent, name)
+        name = environ.pop(WORKER_NAME_KEY, "")
+        processes.work(read_options(environ, None, WORKER_REQUIRED), run, arguments.parent, name)
     options = read_options(os.environ)
     forget_secrets(os.environ)
     try:

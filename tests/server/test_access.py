@@ -34,14 +34,14 @@ def authorize(method: str = "POST", options: ServerOptions = OPTIONS, **extra: s
 @pytest.mark.parametrize(
     ("status_password", "operator_password", "password", "role"),
     [
-        (PASSWORD, OPERATOR, PASSWORD, Role.LOOK),
+        (PASSWORD, OPERATOR, PASSWORD, Role.VIEW),
         (PASSWORD, OPERATOR, OPERATOR, Role.OPERATE),
         (PASSWORD, OPERATOR, "", None),
         (PASSWORD, OPERATOR, f"{OPERATOR} ", None),
-        (PASSWORD, "", PASSWORD, Role.LOOK),
+        (PASSWORD, "", PASSWORD, Role.VIEW),
         (PASSWORD, "", "", None),
         ("", OPERATOR, "", None),
-        (PASSWORD, PASSWORD, PASSWORD, Role.LOOK),
+        (PASSWORD, PASSWORD, PASSWORD, Role.VIEW),
     ],
 )
 def test_each_password_grants_one_role_and_no_password_grants_none(

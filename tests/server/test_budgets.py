@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.errors import WorldError
-from bot.github.budget import RESERVE, Rate
+from bot.github.budget import RESERVE_SHARE, Rate
 from bot.github.errors import CORE, GRAPHQL, HISTORY
 from bot.github.events import Event
 from bot.server.budgets import Budgets, ScarcestLimit
@@ -293,7 +293,7 @@ def test_history_leaves_a_reserve_and_urgent_work_continues(
     harness.github.limits.set(limit, resource=resource)
     for project in projects:
         harness.deliver_events(project, Event("catch-up"))
-    repositories, reserve = [harness.repository(project) for project in projects], RESERVE * limit
+    repositories, reserve = [harness.repository(project) for project in projects], RESERVE_SHARE * limit
     seen: list[int] = []
     history = HISTORY_PATHS[resource]
     harness.on_request = lambda request: (

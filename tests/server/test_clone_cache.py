@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.clone_cache import MOST_PACKS, CloneCache
+from bot.server.clone_cache import MAX_PACKS, CloneCache
 from bot.server.model import RepositoryKey
 
 REPOSITORIES = [RepositoryKey(1, number) for number in range(1, 5)]
@@ -72,7 +72,7 @@ def test_a_forgotten_clone_is_empty_when_borrowed_again(clones: CloneCache) -> N
 
 def test_a_clone_with_too_many_packs_is_discarded(clones: CloneCache) -> None:
     with clones.borrow(REPOSITORIES[0]) as folder:
-        for number in range(MOST_PACKS + 1):
+        for number in range(MAX_PACKS + 1):
             (folder / f"{number}.pack").touch()
     assert not folder.exists()
 

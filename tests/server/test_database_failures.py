@@ -23,9 +23,9 @@ from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Lease, RepositoryKey
 from bot.server.options import ServerOptions
-from bot.server.queue import LEASE
+from bot.server.queue import LEASE_DURATION
 from bot.server.rate_limiter import RateLimiter
-from bot.server.reconcile import TROUBLE, reconcile
+from bot.server.reconcile import RETRY_SECONDS, reconcile
 from bot.server.worker import RunDependencies
 from tests.fakes.state import from_epoch
 from tests.server import postgres
@@ -99,7 +99,9 @@ class FailingBeginInbox(FileInbox):
         super().give_back(lease, seconds)
 
 
-@pytest.mark.parametrize(("unanswered", "later"), [(0, 1000 * TROUBLE), (1, LEASE)], ids=["given back", "not at all"])
+@pytest.mark.parametrize(
+    ("unanswered", "later"), [(0, 1000 * RETRY_SECONDS), (1, LEASE_DURATION)], ids=["given back", "not at all"]
+)
 def test_a_repository_whose_run_cannot_begin_is_due_again_soon(
     unanswered: int, later: float, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bot.domain.organisation import Visibility
 from bot.errors import UserError
-from bot.server.database import OURS, RENAMES, UPGRADES, VERSION, Database, machine_clock
+from bot.server.database import POSTGRES_SCHEMA, RENAMES, SCHEMA_VERSION, UPGRADES, Database, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey, RunReport
 from tests.server.queues import REPOSITORY, all_done, arrival, keys, take_lease
@@ -98,7 +98,7 @@ def version_3(empty_url: str) -> Iterator[Database]:
     with database.transaction() as transaction:
         if database.is_postgres:
             big, serial = "bigint", "bigint generated always as identity primary key"
-            transaction.change(f"create schema {OURS}")
+            transaction.change(f"create schema {POSTGRES_SCHEMA}")
         for statement in (VERSION_3.format(big=big, serial=serial) + ";" + VERSION_3_ROWS).split(";"):
             transaction.change(statement)
         rows = [
@@ -153,7 +153,7 @@ def make_tables_in_parallel(url: str, processes: int = 4) -> list[int]:
 def test_each_repository_with_open_deliveries_in_version_3_gets_a_queue_key(version_3: Database) -> None:
     version_3.make_tables()
     inbox = Inbox(version_3, "one", machine_clock)
-    assert version(version_3) == VERSION == 5
+    assert version(version_3) == SCHEMA_VERSION == 5
     assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     assert [row.id for row in reversed(inbox.deliveries())] == ["9:a", "9:b", "9:c", "9:d", "9:e", "9:f", "9:g"]
 
@@ -199,7 +199,7 @@ def test_an_upgrade_runs_only_once(version_3: Database) -> None:
     again = Database(version_3.url)
     again.make_tables()
     again.close()
-    assert version(version_3) == VERSION
+    assert version(version_3) == SCHEMA_VERSION
     assert keys(inbox) == {REPOSITORY.text, OTHER.text, FOURTH.text}
     with version_3.transaction() as transaction:
         assert transaction.row("select lease from queue where key = :key", key=REPOSITORY.text) == {"lease": lease.id}
@@ -214,7 +214,7 @@ def test_upgraded_tables_of_version_3_equal_new_ones_except_for_unused_columns(
         sql = "select m.name as place, c.name as name from sqlite_master m join pragma_table_info(m.name) c"
         if database.is_postgres:
             sql = "select table_name as place, column_name as name from information_schema.columns"
-            sql += f" where table_schema = '{OURS}'"
+            sql += f" where table_schema = '{POSTGRES_SCHEMA}'"
         with database.transaction() as transaction:
             return {(row["place"], row["name"]) for row in transaction.rows(sql)}
 
@@ -254,7 +254,7 @@ def test_a_repository_of_version_4_counts_as_private_until_github_says_otherwise
     with database.transaction() as transaction:
         for table in ("organisation_changes", "organisation_shown"):
             assert transaction.rows(f"select * from {table}") == []
-    assert version(database) == VERSION
+    assert version(database) == SCHEMA_VERSION
     database.close()
 
 
@@ -268,7 +268,7 @@ def test_version_1_is_upgraded_too(version_3: Database) -> None:
         with version_3.transaction() as transaction:
             assert transaction.rows("select * from pauses") == [{"installation": 7, "resource": "core", "until": 5000}]
             assert transaction.rows("select distinct nearest from deliveries") == [{"nearest": "[]"}]
-        assert version(version_3) == VERSION
+        assert version(version_3) == SCHEMA_VERSION
     assert keys(Inbox(version_3, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
@@ -282,7 +282,7 @@ def test_a_failed_upgrade_leaves_version_3_unchanged(version_3: Database) -> Non
         assert transaction.rows("select ticket from turns") == [{"ticket": "9:b"}]
         transaction.change("create table workers (id text primary key)")
     version_3.make_tables()
-    assert version(version_3) == VERSION
+    assert version(version_3) == SCHEMA_VERSION
 
 
 def test_upgrades_after_version_4_only_add_columns_so_that_older_processes_can_finish() -> None:
@@ -297,7 +297,7 @@ def test_upgrades_after_version_4_only_add_columns_so_that_older_processes_can_f
 @pytest.mark.slow
 def test_processes_that_start_together_upgrade_the_tables_once(version_3: Database) -> None:
     assert make_tables_in_parallel(version_3.url) == [0] * 4
-    assert version(version_3) == VERSION
+    assert version(version_3) == SCHEMA_VERSION
     assert keys(Inbox(version_3, "one", machine_clock)) == {REPOSITORY.text, OTHER.text, FOURTH.text}
 
 
@@ -305,7 +305,7 @@ def test_processes_that_start_together_upgrade_the_tables_once(version_3: Databa
 def test_processes_that_start_together_create_the_tables_once(empty_url: str) -> None:
     assert make_tables_in_parallel(empty_url) == [0] * 4
     database = Database(empty_url)
-    assert version(database) == VERSION
+    assert version(database) == SCHEMA_VERSION
     assert keys(Inbox(database, "one", machine_clock)) == set()
     database.close()
 

@@ -9,10 +9,10 @@ import pytest
 
 from bot.server.access import Role
 from bot.server.dead_letters import Operation, replay_or_drop
-from bot.server.dead_page import GROUPS, NEWEST, DeadView, dead_page, parse_operation
+from bot.server.dead_page import GROUP_DELIVERIES, MAX_GROUPS, DeadView, dead_page, parse_operation
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.model import Result, RunReport
-from bot.server.status_page import PAGE, dead_link, delivery_page, policy, status_page
+from bot.server.status_page import PAGE_SIZE, dead_link, delivery_page, policy, status_page
 from tests.server.queues import take_lease
 from tests.server.sample_inbox import NOW, PastDelivery, SampleInbox, empty_inbox, issue_opened, sample_inbox
 from tests.server.test_status_page import links, text_of
@@ -64,7 +64,7 @@ def test_each_group_shows_its_count_times_and_repositories() -> None:
 
 def test_only_an_operator_gets_buttons_and_a_policy_that_allows_forms() -> None:
     inbox = inbox_with_dead(AWAY)
-    viewer_page, operator_page = page(inbox, Role.LOOK), page(inbox)
+    viewer_page, operator_page = page(inbox, Role.VIEW), page(inbox)
     assert not re.search("<(form|button|input)", viewer_page)
     assert policy() in unescape(viewer_page)
     assert "sign in with the operator's password" in text_of(viewer_page)
@@ -165,14 +165,14 @@ def test_deliveries_without_a_reason_form_their_own_group() -> None:
 
 def test_paging_through_a_large_group_shows_every_delivery_once() -> None:
     inbox = inbox_with_dead(*[AWAY] * 60)
-    assert f"{60 - NEWEST} more" in text_of(page(inbox))
+    assert f"{60 - GROUP_DELIVERIES} more" in text_of(page(inbox))
     assert dead_link(AWAY) in links(page(inbox))
     links_shown: list[str] = []
     before = 0
     for _ in range(3):
         part = page(inbox, view=DeadView(AWAY, before))
         new_links = [link for link in links(part) if link.startswith("/deliveries/")]
-        assert len(new_links) <= PAGE
+        assert len(new_links) <= PAGE_SIZE
         links_shown += new_links
         older = [link for link in links(part) if "before=" in link]
         before = int(older[0].rpartition("=")[2]) if older else 0
@@ -181,8 +181,8 @@ def test_paging_through_a_large_group_shows_every_delivery_once() -> None:
 
 
 def test_only_the_largest_groups_are_shown() -> None:
-    html = page(inbox_with_dead(*(f"reason {n}" for n in range(GROUPS + 5))))
-    assert html.count("<section") == GROUPS
+    html = page(inbox_with_dead(*(f"reason {n}" for n in range(MAX_GROUPS + 5))))
+    assert html.count("<section") == MAX_GROUPS
     assert "There are more reasons" in text_of(html)
 
 

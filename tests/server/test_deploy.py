@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 import yaml
 
-from bot.github.app import EVENTS, OPTIONAL, PERMISSIONS
+from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS
 from bot.server.options import ServerOptions, is_secret, variable
-from bot.server.webhook import OF_INSTALLATION, OF_REPOSITORY
+from bot.server.webhook import INSTALLATION_EVENTS, REPOSITORY_EVENTS
 from bot.settings.schema import rules
 from tests.container.engine import Engine
 from tests.server.server_container import IMAGE, ContainerStage, service
@@ -42,12 +42,12 @@ def options_of(content: str) -> set[str]:
 
 
 def test_the_app_asks_for_the_permissions_of_its_tokens_and_no_more(manifest: dict[str, Any]) -> None:
-    assert manifest["default_permissions"] == PERMISSIONS | dict.fromkeys(OPTIONAL, "read")
+    assert manifest["default_permissions"] == PERMISSIONS | dict.fromkeys(OPTIONAL_PERMISSIONS, "read")
 
 
 def test_the_app_subscribes_to_the_events_that_the_server_receives_and_no_others(manifest: dict[str, Any]) -> None:
     events = {*EVENTS, "discussion", "discussion_comment"}
-    assert set(manifest["default_events"]) == events == (OF_REPOSITORY | OF_INSTALLATION) - ALWAYS_DELIVERED
+    assert set(manifest["default_events"]) == events == (REPOSITORY_EVENTS | INSTALLATION_EVENTS) - ALWAYS_DELIVERED
 
 
 def test_nobody_else_can_install_the_app(manifest: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def test_the_registration_link_in_the_documentation_matches_the_manifest(manifes
     pairs = parse_qsl(urlsplit(address).query)
     parameters = dict(pairs)
     assert [value for name, value in pairs if name == "events[]"] == manifest["default_events"]
-    assert {name: parameters[name] for name in PERMISSIONS | OPTIONAL} == manifest["default_permissions"]
+    assert {name: parameters[name] for name in PERMISSIONS | OPTIONAL_PERMISSIONS} == manifest["default_permissions"]
     assert parameters["webhook_url"] == manifest["hook_attributes"]["url"]
     assert (parameters["name"], parameters["url"], parameters["public"]) == (manifest["name"], manifest["url"], "false")
     assert "secret" not in address

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot.domain.kinds import Kind
 from bot.github.events import Event
 from bot.questions.digest import DECIDED, MaintainerReport
-from bot.server.digests import OFTEN, Digests, SectionNumbers, StoredDigest
+from bot.server.digests import DIGEST_INTERVAL, Digests, SectionNumbers, StoredDigest
 from bot.server.model import DAY, RepositoryKey
 from bot.server.status_page import server_digest_page, status_page
 from tests.questions.digest_samples import SINCE, create_memory, report
@@ -75,16 +75,16 @@ def test_a_later_digest_replaces_the_first_and_old_ones_are_purged(sample: Maint
     inbox = SampleInbox()
     digests = store_digest(inbox, sample)
     assert not digests.is_due(KEY)
-    inbox.time += OFTEN
+    inbox.time += DIGEST_INTERVAL
     assert digests.is_due(KEY)
     assert digests.is_due(RepositoryKey(1, 18))
     store_digest(inbox, sample._replace(sections=sample.sections[:1]))
     digest = digests.get(KEY)
     assert digest
-    assert (digest.made_at, len(digest.sections)) == (NOW + OFTEN, 1)
-    inbox.purge(NOW + OFTEN)
+    assert (digest.made_at, len(digest.sections)) == (NOW + DIGEST_INTERVAL, 1)
+    inbox.purge(NOW + DIGEST_INTERVAL)
     assert digests.repositories() == {KEY.text}
-    inbox.purge(NOW + OFTEN + 1)
+    inbox.purge(NOW + DIGEST_INTERVAL + 1)
     assert digests.repositories() == frozenset()
 
 

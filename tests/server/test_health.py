@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from bot.errors import WorldError
-from bot.server.database import SCHEMA, Database
+from bot.server.database import SCHEMA_HEARTBEAT, Database
 from bot.server.database import machine_clock as clock
-from bot.server.health import APP, CachedChecks, readiness_checks
+from bot.server.health import APP_HEARTBEAT, CachedChecks, readiness_checks
 from bot.server.inbox import Inbox
-from bot.server.model import COUNTED, STATES, WORKER
+from bot.server.model import MAX_COUNT, STATES, WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.web import StatusRoutes, WebContext
 from bot.server.webhook import WebhookRules
@@ -32,8 +32,8 @@ SOUND = {"slug": "precedent", "ahead": 0, "fault": ""}
 def healthy_server(folder: Path) -> tuple[FileInbox, ServerOptions]:
     """The inbox and options of a server with nothing wrong."""
     inbox = FileInbox()
-    inbox.heartbeat(APP, SOUND)
-    inbox.heartbeat(f"{WORKER}a", {"pid": 7})
+    inbox.heartbeat(APP_HEARTBEAT, SOUND)
+    inbox.heartbeat(f"{WORKER_PREFIX}a", {"pid": 7})
     return inbox, ServerOptions(data=folder, app_id=7)
 
 
@@ -53,7 +53,7 @@ def test_a_server_with_nothing_wrong_is_healthy_and_ready(tmp_path: Path) -> Non
 def test_a_server_that_cannot_work_is_unhealthy_but_still_takes_deliveries(tmp_path: Path) -> None:
     inbox, options = healthy_server(tmp_path)
     with inbox.database.transaction() as forgetting:
-        forgetting.change("delete from heartbeats where name <> :schema", schema=SCHEMA)
+        forgetting.change("delete from heartbeats where name <> :schema", schema=SCHEMA_HEARTBEAT)
     inbox.put([arrival("a", received_at=clock() - 3 * 3_600_000)])
     status, body = get_status(inbox, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "queue", "token", "workers"])
@@ -91,12 +91,12 @@ def test_a_fault_of_the_app_is_unhealthy_and_logged_in_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox, options = healthy_server(tmp_path)
-    inbox.heartbeat(APP, {**SOUND, "fault": FAULT})
+    inbox.heartbeat(APP_HEARTBEAT, {**SOUND, "fault": FAULT})
     status, body = get_status(inbox, options)
     assert (status, [name for name, ok in body.items() if not ok]) == (503, ["well", "token"])
     assert caplog.messages == [f"check failed: token: {FAULT}"]
     assert FAULT not in json.dumps(body), "whoever asks is not always the operator"
-    inbox.heartbeat(APP, SOUND)
+    inbox.heartbeat(APP_HEARTBEAT, SOUND)
     assert get_status(inbox, options)[0] == 200
 
 
@@ -106,7 +106,7 @@ def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest
     now = [clock()]
     cached_checks = CachedChecks(lambda at: readiness_checks(inbox, options, at), lambda: now[0], max_age=10)
     for fault in (FAULT, FAULT, "", ""):
-        inbox.heartbeat(APP, {**SOUND, "fault": fault})
+        inbox.heartbeat(APP_HEARTBEAT, {**SOUND, "fault": fault})
         now[0] += 100
         cached_checks.results()
     assert caplog.messages == [f"check failed: token: {FAULT}", "check passes again: token"]
@@ -114,7 +114,7 @@ def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest
 
 def test_an_unreachable_database_fails_its_checks_without_an_exception(tmp_path: Path) -> None:
     class UnreachableFileInbox(FileInbox):
-        def counts(self, most=COUNTED, of=STATES):  # type: ignore[no-untyped-def]
+        def counts(self, most=MAX_COUNT, of=STATES):  # type: ignore[no-untyped-def]
             raise WorldError("the connection was refused")
 
         def heartbeats(self):  # type: ignore[no-untyped-def]

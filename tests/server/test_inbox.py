@@ -17,9 +17,9 @@ from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.database import Database
 from bot.server.inbox import Inbox
-from bot.server.inbox_rows import MOST_ALONE, NEVER_ENDED
+from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import Arrival, Instant, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE
+from bot.server.queue import LEASE_DURATION
 from tests.server.queues import APP, REPOSITORY, Clock, Queue, all_done, arrival, take_lease, until
 
 OTHER = RepositoryKey(7, 71)
@@ -166,7 +166,7 @@ def test_a_single_delivery_also_has_five_tries_before_it_is_dead(queue: Queue) -
 
 def test_a_run_that_ended_does_not_count_as_a_crash(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    for _ in range(MOST_ALONE + 2):
+    for _ in range(MAX_SOLO_ATTEMPTS + 2):
         work = begin_work(queue)
         assert work.deliveries[0].begun == 2
         queue.inbox.end(work, [Result(1, "waiting", "the network")], RunReport())
@@ -174,7 +174,7 @@ def test_a_run_that_ended_does_not_count_as_a_crash(queue: Queue) -> None:
 
 def test_a_retried_dead_delivery_starts_like_a_new_one(queue: Queue) -> None:
     queue.inbox.put([replace(arrival("a"), priority=URGENT)])
-    for _ in range(MOST_ALONE):
+    for _ in range(MAX_SOLO_ATTEMPTS):
         begin_work(queue)
         crash_worker(queue)
     assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
@@ -226,11 +226,11 @@ def test_a_lost_lease_neither_begins_a_run_nor_is_given_back(queue: Queue) -> No
 def test_an_expired_lease_is_valid_until_another_worker_takes_the_key(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b", OTHER)])
     late, lost_work = begin_work(queue), begin_work(queue, OTHER)
-    queue.clock.ahead += LEASE - 1000
+    queue.clock.ahead += LEASE_DURATION - 1000
     queue.inbox.queue.renew("one", [late.id])
     queue.clock.ahead += 1001
     begin_work(queue, OTHER)
-    queue.clock.ahead += LEASE
+    queue.clock.ahead += LEASE_DURATION
     assert queue.inbox.end(late, all_done(late), RunReport())
     assert not queue.inbox.end(lost_work, all_done(lost_work), RunReport())
 
@@ -649,7 +649,7 @@ def test_deliveries_in_sqlite_survive_power_loss(sqlite_template: Path) -> None:
 def test_an_urgent_transaction_holds_the_write_lock_from_its_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.server.database.HURRY", 0.2)
+    monkeypatch.setattr("bot.server.database.SHORT_BUSY_TIMEOUT", 0.2)
     first, second, third = (Database.in_folder(tmp_path, hurry=hurry) for hurry in (True, False, True))
     first.make_tables()
     with first.urgent() as urgent:

@@ -6,7 +6,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
-from bot.server.installation_events import PLACES, apply_installation_events
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
 from bot.server.model import Priority, RepositoryKey, RunReport
 from tests.server.app_environment import AppEnvironment, receive_sent
 from tests.server.queues import keys, take_lease
@@ -43,7 +43,7 @@ def test_the_repositories_of_a_new_installation_are_checked(env: AppEnvironment)
         (repository_of(env, number, name).text, Priority.HISTORY) for name in (HELLO, OTHER)
     }
     assert env.register.state(number) == "active"
-    assert env.inbox.heartbeats()[PLACES][1] == {"day": 0}
+    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
 
 
 def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> None:

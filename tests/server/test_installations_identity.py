@@ -9,7 +9,7 @@ import pytest
 
 from bot.github.app import InstallationToken
 from bot.github.errors import NotInstalled
-from bot.server.installations import LIFE, SPARE, TokenCache
+from bot.server.installations import MIN_TOKEN_VALIDITY, TOKEN_LIFETIME, TokenCache
 from bot.server.model import RepositoryKey
 
 NOW = 1_767_614_400_000
@@ -22,7 +22,7 @@ class FakeTokenApi:
     def __init__(self, ahead: int = 0) -> None:
         self.requests: list[RepositoryKey] = []
         self.names = {10: "octocat/hello-world", 11: "octocat/other"}
-        self.ends = NOW + LIFE + ahead
+        self.ends = NOW + TOKEN_LIFETIME + ahead
         self.before_token: Callable[[], None] = lambda: None
 
     def create_token(self, installation: int, repository: int) -> InstallationToken:
@@ -48,15 +48,15 @@ def test_a_token_is_requested_once_and_carries_the_name_of_its_repository() -> N
         "octocat/hello-world",
         False,
     )
-    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE) == first
+    assert tokens.grant(REPOSITORY, NOW + TOKEN_LIFETIME - MIN_TOKEN_VALIDITY) == first
     assert api.requests == [REPOSITORY]
 
 
 def test_a_token_is_renewed_before_it_is_too_old_for_a_run() -> None:
     tokens = token_cache(api := FakeTokenApi())
     tokens.grant(REPOSITORY, NOW)
-    api.ends = NOW + 2 * LIFE
-    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE + 1).token == "token-2"
+    api.ends = NOW + 2 * TOKEN_LIFETIME
+    assert tokens.grant(REPOSITORY, NOW + TOKEN_LIFETIME - MIN_TOKEN_VALIDITY + 1).token == "token-2"
 
 
 def test_no_repository_gets_the_token_of_another() -> None:
@@ -66,13 +66,13 @@ def test_no_repository_gets_the_token_of_another() -> None:
 
 
 def test_a_slow_clock_does_not_keep_a_token_beyond_its_lifetime() -> None:
-    tokens = token_cache(FakeTokenApi(ahead=10 * LIFE))
+    tokens = token_cache(FakeTokenApi(ahead=10 * TOKEN_LIFETIME))
     tokens.grant(REPOSITORY, NOW)
-    assert tokens.grant(REPOSITORY, NOW + LIFE - SPARE + 1).token == "token-2"
+    assert tokens.grant(REPOSITORY, NOW + TOKEN_LIFETIME - MIN_TOKEN_VALIDITY + 1).token == "token-2"
 
 
 def test_a_fast_clock_still_gets_a_token() -> None:
-    tokens = token_cache(FakeTokenApi(ahead=-2 * LIFE))
+    tokens = token_cache(FakeTokenApi(ahead=-2 * TOKEN_LIFETIME))
     assert tokens.grant(REPOSITORY, NOW).token == "token-1"
     assert tokens.grant(REPOSITORY, NOW).token == "token-2"
 
@@ -128,8 +128,8 @@ def test_a_repository_that_is_no_longer_ours_gets_no_token() -> None:
 def test_expired_tokens_are_not_kept() -> None:
     tokens = token_cache(api := FakeTokenApi())
     tokens.grant(REPOSITORY, NOW)
-    api.ends = NOW + 3 * LIFE
-    tokens.grant(OTHER, NOW + LIFE)
+    api.ends = NOW + 3 * TOKEN_LIFETIME
+    tokens.grant(OTHER, NOW + TOKEN_LIFETIME)
     assert "token-1" not in str(vars(tokens))
     assert set(tokens._grants) == {OTHER}
 

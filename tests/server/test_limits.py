@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.github.errors import CORE, GRAPHQL, HISTORY, OF_ALL, OF_HISTORY, SECONDARY
+from bot.github.errors import CORE, EVENT_LIMITS, GRAPHQL, HISTORY, HISTORY_LIMITS, SECONDARY
 from bot.github.events import Event
 from tests.fakes.payloads import EventfulProject
 from tests.server.harness import ServerHarness
@@ -90,12 +90,12 @@ def test_runs_while_the_limit_holds_do_not_prolong_it(harness: ServerHarness) ->
     harness.ask(new_project)
     harness.settle()
     register, installation = harness.env.inbox.installations(), harness.repository(new_project).installation
-    until = register.paused_until(installation, OF_HISTORY)
+    until = register.paused_until(installation, HISTORY_LIMITS)
     assert until > harness.env.clock.now
     harness.pass_time((until - harness.env.clock.now) / 1000 - 20)
     harness.ask(new_project)
     harness.settle()
-    assert register.paused_until(installation, OF_HISTORY) == until
+    assert register.paused_until(installation, HISTORY_LIMITS) == until
 
 
 def test_a_rebuild_continues_when_the_limit_ends(harness: ServerHarness) -> None:
@@ -135,6 +135,6 @@ def test_only_limits_on_all_requests_pause_a_repository(queue: Queue, resource: 
     register.pause(8, CORE, queue.clock() + 90_000)
     assert register.paused_until(REPOSITORY.installation, [resource]) > queue.clock() + 50_000
     work = queue.inbox.begin(take_lease(queue.inbox, REPOSITORY))
-    assert (work is None) == (resource in OF_ALL)
+    assert (work is None) == (resource in EVENT_LIMITS)
     assert queue.keys() == {REPOSITORY.text}
-    assert register.count_paused(OF_ALL) == 1 + (resource in OF_ALL)
+    assert register.count_paused(EVENT_LIMITS) == 1 + (resource in EVENT_LIMITS)

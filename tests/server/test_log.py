@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.server.log import HIDDEN, MOST, LogFormatter, log_fields, run_guarded, write_logs
+from bot.server.log import HIDDEN, MAX_CHARS, LogFormatter, log_fields, run_guarded, write_logs
 from bot.server.options import Misconfigured
 from tests.server.restored_log import own_log
 
@@ -125,7 +125,7 @@ def test_a_line_is_one_line_whatever_is_in_it(text: str, form: Any) -> None:
 
 
 def test_long_text_is_truncated() -> None:
-    assert len(line("x" * (MOST + 50))["message"]) == MOST + 1
+    assert len(line("x" * (MAX_CHARS + 50))["message"]) == MAX_CHARS + 1
 
 
 def test_the_text_format_has_the_same_content_in_a_readable_line() -> None:

@@ -12,12 +12,21 @@ from prometheus_client.parser import text_string_to_metric_families
 from bot.errors import WorldError
 from bot.github.budget import Rate
 from bot.github.errors import CORE
-from bot.server.health import ALIVE, APP, LATE, WORKER, CachedChecks, Check, readiness_checks, refusal_reason
+from bot.server.health import (
+    APP_HEARTBEAT,
+    MAX_QUEUE_WAIT,
+    WORKER_PREFIX,
+    WORKER_TIMEOUT,
+    CachedChecks,
+    Check,
+    readiness_checks,
+    refusal_reason,
+)
 from bot.server.inbox_rows import BUCKETS
-from bot.server.metrics import DELIVERIES, QUICK, ReceiveHistogram, render
+from bot.server.metrics import DELIVERIES_METRIC, RECEIVE_BUCKETS, ReceiveHistogram, render
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
-from bot.server.scope import EVERYTHING
+from bot.server.scope import ALL_REPOSITORIES
 from tests.server.sample_inbox import MINUTE, NOW, OPTIONS, SampleInbox, empty_inbox, sample_inbox
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -35,10 +44,10 @@ def samples(inbox: SampleInbox, histogram: ReceiveHistogram | None = None) -> Sa
 
 def test_metrics_show_the_counts_of_a_day() -> None:
     inbox = sample_inbox()
-    inbox.count_up({(DELIVERIES, ("issues", "stored")): 40, (DELIVERIES, ("other", "refused 403")): 3})
+    inbox.count_up({(DELIVERIES_METRIC, ("issues", "stored")): 40, (DELIVERIES_METRIC, ("other", "refused 403")): 3})
     metrics = samples(inbox)
-    assert metrics[DELIVERIES, (("event", "issues"), ("result", "stored"))] == 40
-    assert metrics[DELIVERIES, (("event", "other"), ("result", "refused 403"))] == 3
+    assert metrics[DELIVERIES_METRIC, (("event", "issues"), ("result", "stored"))] == 40
+    assert metrics[DELIVERIES_METRIC, (("event", "other"), ("result", "refused 403"))] == 3
     assert metrics["precedent_jobs", (("state", "dead"),)] == 1
     assert metrics["precedent_jobs", (("state", "waiting"),)] == 2
     assert metrics["precedent_oldest_waiting_seconds", ()] == 8
@@ -90,7 +99,7 @@ def test_response_times_of_this_process_are_measured() -> None:
     for seconds in (0.001, 0.005, 0.07, 60):
         histogram.observe(seconds)
     metrics = samples(empty_inbox(), histogram)
-    counts = [metrics["precedent_receive_seconds_bucket", (("le", str(end)),)] for end in (*QUICK, "+Inf")]
+    counts = [metrics["precedent_receive_seconds_bucket", (("le", str(end)),)] for end in (*RECEIVE_BUCKETS, "+Inf")]
     assert counts == [2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4]
     assert metrics["precedent_receive_seconds_count", ()] == 4
 
@@ -123,8 +132,8 @@ def test_no_metric_names_a_repository_or_an_account() -> None:
 
 def test_counters_without_a_metric_are_left_out() -> None:
     inbox = empty_inbox()
-    inbox.count_up({("something_else", ("a",)): 1, (DELIVERIES, ("one label",)): 1})
-    assert not [name for name, _ in samples(inbox) if name in ("something_else", DELIVERIES)]
+    inbox.count_up({("something_else", ("a",)): 1, (DELIVERIES_METRIC, ("one label",)): 1})
+    assert not [name for name, _ in samples(inbox) if name in ("something_else", DELIVERIES_METRIC)]
 
 
 def by_name(checks: list[Check]) -> dict[str, Check]:
@@ -156,16 +165,16 @@ def test_a_wrong_clock_or_private_key_makes_the_server_unready(
     note: dict[str, str | int], name: str, line: str
 ) -> None:
     inbox = sample_inbox()
-    inbox.heartbeat(APP, {"slug": "precedent", "ahead": 0} | note)
+    inbox.heartbeat(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
     failed = [check for check in readiness_checks(inbox, OPTIONS, NOW) if not check.ok]
     assert [(check.name, check.line) for check in failed] == [(name, line)]
 
 
 def test_a_worker_without_a_recent_heartbeat_does_not_count() -> None:
     inbox = sample_inbox()
-    assert by_name(readiness_checks(inbox, OPTIONS, NOW + ALIVE))["workers"].ok
-    assert not by_name(readiness_checks(inbox, OPTIONS, NOW + ALIVE + 1))["workers"].ok
-    inbox.heartbeat(f"{WORKER}other", {})
+    assert by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT))["workers"].ok
+    assert not by_name(readiness_checks(inbox, OPTIONS, NOW + WORKER_TIMEOUT + 1))["workers"].ok
+    inbox.heartbeat(f"{WORKER_PREFIX}other", {})
     assert by_name(readiness_checks(inbox, OPTIONS, NOW))["workers"].line == "2 running"
 
 
@@ -177,8 +186,8 @@ def test_a_token_last_requested_hours_ago_makes_the_server_unready() -> None:
 
 def test_a_delivery_that_is_long_overdue_makes_the_queue_unready() -> None:
     inbox = sample_inbox()
-    assert by_name(readiness_checks(inbox, OPTIONS, NOW + LATE - 9_000))["queue"].ok
-    late = by_name(readiness_checks(inbox, OPTIONS, NOW + LATE))["queue"]
+    assert by_name(readiness_checks(inbox, OPTIONS, NOW + MAX_QUEUE_WAIT - 9_000))["queue"].ok
+    late = by_name(readiness_checks(inbox, OPTIONS, NOW + MAX_QUEUE_WAIT))["queue"]
     assert (late.ok, "arrived 120 minutes ago" in late.line) == (False, True)
 
 
@@ -228,13 +237,13 @@ def test_the_organisation_index_metrics_show_what_its_workers_report() -> None:
     inbox = sample_inbox()
     assert not [name for name, _ in samples(inbox) if name.startswith("precedent_organisation_")]
     changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
-    changes_noted = changes.align("/srv/index", EVERYTHING)
+    changes_noted = changes.align("/srv/index", ALL_REPOSITORIES)
     metrics = samples(inbox)
     assert metrics["precedent_organisation_up", ()] == 1
     assert metrics["precedent_organisation_waiting", ()] == changes_noted > 0
     inbox.time = NOW + MINUTE
     for name, is_up in (("one", 1), ("two", 0)):
-        inbox.heartbeat(f"{WORKER}{name}", {"pid": 1, INDEX_UP: is_up})
+        inbox.heartbeat(f"{WORKER_PREFIX}{name}", {"pid": 1, INDEX_UP: is_up})
     page = render(inbox, ReceiveHistogram(), NOW + MINUTE).decode()
     assert "precedent_organisation_up 0.0" in page
     assert "precedent_organisation_oldest_seconds 60.0" in page

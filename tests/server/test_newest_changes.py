@@ -83,7 +83,7 @@ def test_github_answers_the_etag_of_another_token_in_full(env: AppEnvironment) -
 
 
 def test_only_a_limited_number_of_etags_is_kept(env: AppEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ETAGS_KEPT", 1)
+    monkeypatch.setattr(module, "MAX_ETAGS", 1)
     repositories = quiet_repositories(env)
     newest = NewestChanges(env.github.url)
     grants: list[Grant] = [env.tokens.grant(repository, env.clock.now) for repository in repositories]

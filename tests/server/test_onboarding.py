@@ -18,7 +18,7 @@ import pytest
 from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
 from bot.github.errors import CORE, GRAPHQL
-from bot.github.events import ORGANISATION, Event
+from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
 from bot.server.installations import Installations
@@ -142,11 +142,11 @@ def test_a_newly_excluded_repository_disappears_from_comments_elsewhere(env: App
         register.store_repository(each, name, private=False, visibility=Visibility.PUBLIC)
     register.add_shown(other, 5, [OrganisationKey(repository.number, 1)])
     run_resync(env)
-    assert ORGANISATION not in env.waiting(other)
+    assert ORGANISATION_EVENT not in env.waiting(other)
     for _ in range(2):
         run_resync(env, exclude=(HELLO,))
-        assert env.waiting(other).count(ORGANISATION) == 1
-    assert ORGANISATION not in env.waiting(repository)
+        assert env.waiting(other).count(ORGANISATION_EVENT) == 1
+    assert ORGANISATION_EVENT not in env.waiting(repository)
 
 
 @pytest.mark.slow
@@ -280,8 +280,8 @@ def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
 def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(
     harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.server.reconcile.PART", -1.0)  # each run reads one batch
-    monkeypatch.setattr("bot.pipeline.fetch.PAGES", 0)
+    monkeypatch.setattr("bot.server.reconcile.READING_SECONDS", -1.0)  # each run reads one batch
+    monkeypatch.setattr("bot.pipeline.fetch.MAX_PAGES", 0)
     project = harness.project("octo-org/app", "PostgreSQL")
     for number in range(180):
         day = from_epoch(harness.github.clock.epoch - HISTORY_AGE + 24 * 3600 * (number + 1))

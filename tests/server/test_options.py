@@ -10,9 +10,9 @@ import pytest
 
 from bot.server.options import (
     FLAGS,
-    RECEIVING,
     REQUIRED,
-    WORKING,
+    WEB_ONLY,
+    WORKER_REQUIRED,
     Misconfigured,
     ServerOptions,
     forget_secrets,
@@ -196,18 +196,18 @@ def test_secrets_are_removed_from_the_environment() -> None:
 )
 def test_a_worker_reads_the_same_options_from_its_environment(changes: dict[str, str]) -> None:
     options = read_options(NEEDED | changes)
-    unused = {name: getattr(ServerOptions(), name) for name in RECEIVING}
-    assert read_options(worker_environment(options), required=WORKING) == replace(options, **unused)
+    unused = {name: getattr(ServerOptions(), name) for name in WEB_ONLY}
+    assert read_options(worker_environment(options), required=WORKER_REQUIRED) == replace(options, **unused)
 
 
 def test_workers_neither_get_nor_need_the_options_of_the_web_side() -> None:
     environ = worker_environment(
         read_options(NEEDED | {f"PRECEDENT_{name}": SECRET for name in ("WEBHOOK_SECRET_OLD", "STATUS_PASSWORD")})
     )
-    assert environ.keys() & {variable(name) for name in RECEIVING} == set()
+    assert environ.keys() & {variable(name) for name in WEB_ONLY} == set()
     assert SECRET not in environ.values()
     with pytest.raises(Misconfigured) as caught:
-        read_options({}, required=WORKING)
+        read_options({}, required=WORKER_REQUIRED)
     assert [fault.partition(" ")[0] for fault in caught.value.faults] == ["PRECEDENT_APP_ID", "PRECEDENT_PRIVATE_KEY"]
 
 

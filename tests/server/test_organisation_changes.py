@@ -13,17 +13,17 @@ from bot.server.database import to_json
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
     FIRST_PAUSE,
-    LONGEST_PAUSE,
-    MOST_CHANGED,
-    NEXT_PURGE,
-    PURGE_AFTER,
+    MAX_PAUSE,
+    MAX_ROW_THREADS,
+    PURGE_DELAY,
+    PURGE_PREFIX,
     OrganisationChanges,
     installation_of,
     note_run,
     people_digest,
     queue_key,
 )
-from bot.server.scope import EVERYTHING, RepositoryScope
+from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
 from tests.server.queues import REPOSITORY, Queue, arrival, keys, take_lease
 
 OTHER = RepositoryKey(7, 71)
@@ -36,7 +36,7 @@ def changes_of(queue: Queue) -> OrganisationChanges:
 
 def switch_on(queue: Queue) -> OrganisationChanges:
     changes = changes_of(queue)
-    changes.align(LOCATION, EVERYTHING)
+    changes.align(LOCATION, ALL_REPOSITORIES)
     return changes
 
 
@@ -112,8 +112,8 @@ def test_the_first_run_records_the_whole_memory_and_later_runs_only_their_change
 
 def test_a_history_is_recorded_once_it_is_completely_read(queue: Queue) -> None:
     switch_on(queue)
-    do_run(queue, range(1, 2 * MOST_CHANGED), is_unread=True)
-    do_run(queue, range(1, 2 * MOST_CHANGED), is_unread=None)
+    do_run(queue, range(1, 2 * MAX_ROW_THREADS), is_unread=True)
+    do_run(queue, range(1, 2 * MAX_ROW_THREADS), is_unread=None)
     assert rows(queue) == []
     do_run(queue, [], is_unread=False)
     assert rows(queue) == [("7-70", "")]
@@ -121,7 +121,7 @@ def test_a_history_is_recorded_once_it_is_completely_read(queue: Queue) -> None:
 
 def test_very_many_changes_are_recorded_as_the_whole_memory(queue: Queue) -> None:
     switch_on_and_index(queue)
-    do_run(queue, range(1, MOST_CHANGED + 2))
+    do_run(queue, range(1, MAX_ROW_THREADS + 2))
     assert rows(queue) == [("7-70", "")]
 
 
@@ -138,15 +138,15 @@ def test_a_repository_deleted_while_the_index_was_off_is_recorded_when_it_is_on_
     changes.switch_off()
     queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
     assert rows(queue) == []
-    assert changes.align(LOCATION, EVERYTHING) == 1
+    assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
     assert rows(queue) == [("7-70", "")]
-    assert changes.align(LOCATION, EVERYTHING) == 0
+    assert changes.align(LOCATION, ALL_REPOSITORIES) == 0
 
 
 def test_a_new_document_version_rereads_everything(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = switch_on_and_index(queue)
     monkeypatch.setattr("bot.organisation.documents.DOCUMENT_VERSION", "another")
-    assert changes.align(LOCATION, EVERYTHING) == 1
+    assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
     assert rows(queue) == [("7-70", "")]
 
 
@@ -232,7 +232,7 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
     changes.note_forgotten(7)
     with queue.inbox.database.transaction() as ending:
         sql = "update heartbeats set note = :note where name = :name"
-        ending.change(sql, note=to_json({"left": 1}), name=f"{NEXT_PURGE}7")
+        ending.change(sql, note=to_json({"left": 1}), name=f"{PURGE_PREFIX}7")
     purging = threading.Thread(target=changes.note_purged, args=(7,))
     with queue.inbox.database.transaction() as ending:
         note_run(ending, work, RepositoryRow(REPOSITORY, is_unread=False), RunReport(people="other"), 0, queue.clock())
@@ -241,7 +241,7 @@ def test_a_change_recorded_during_a_purge_still_needs_a_purge(queue: Queue) -> N
     purging.join(30)
     changes.mark_done(changes.take(7))
     for _ in range(2):
-        queue.clock.ahead += 2 * PURGE_AFTER
+        queue.clock.ahead += 2 * PURGE_DELAY
         assert changes.is_purge_due(7)
         changes.note_purged(7)
     assert not list(purges(queue, 1))
@@ -256,11 +256,11 @@ def test_switching_the_index_on_or_changing_the_scope_records_the_repositories_c
     without = RepositoryScope(exclude=("*/other",))
     assert changes.align(LOCATION, without) == 2  # the other one may be in an earlier index
     assert sorted(rows(queue)) == [("7-70", ""), ("7-71", "")]
-    assert changes.align(LOCATION, EVERYTHING) == 1
-    assert changes.align(LOCATION, EVERYTHING) == 0
+    assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
+    assert changes.align(LOCATION, ALL_REPOSITORIES) == 0
     assert changes.align(LOCATION, without) == 1
     assert sorted(rows(queue)) == [("7-70", ""), *3 * [("7-71", "")]]
-    assert changes.align("/another", EVERYTHING) == 2
+    assert changes.align("/another", ALL_REPOSITORIES) == 2
     assert rows(queue) == [("7-70", ""), ("7-71", "")]
     changes.switch_off()
     assert (rows(queue), changes.backlog()) == ([], None)
@@ -271,7 +271,7 @@ def test_a_change_whose_key_is_missing_from_the_queue_gets_it_back(queue: Queue)
     do_run(queue, [4])
     with queue.inbox.database.transaction() as losing:
         losing.change("delete from queue where key = :key", key=queue_key(7))
-    changes.align(LOCATION, EVERYTHING)
+    changes.align(LOCATION, ALL_REPOSITORIES)
     assert is_queued(queue)
 
 
@@ -288,7 +288,7 @@ def test_changes_of_a_repository_are_taken_together_and_failed_ones_later_one_by
     assert [[each.threads for each in changes.take(7)] for _ in range(3)] == [[(1,)], [(2,)], [(3,)]]
     queue.clock.ahead += FIRST_PAUSE
     assert changes.take(7) == []
-    queue.clock.ahead += LONGEST_PAUSE
+    queue.clock.ahead += MAX_PAUSE
     retried = changes.take(7)
     assert [(each.threads, each.attempts) for each in retried] == [((1,), 3)]
     changes.mark_done(retried)
@@ -315,9 +315,9 @@ def test_a_whole_memory_is_divided_into_parts(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
     queue.inbox.installations().mark_gone(REPOSITORY, "deleted")
     taken = changes.take(7)
-    changes.divide(taken, list(range(1, 2 * MOST_CHANGED + 2)))
+    changes.divide(taken, list(range(1, 2 * MAX_ROW_THREADS + 2)))
     parts = changes.take(7)
-    assert [len(each.threads or ()) for each in parts] == [MOST_CHANGED, MOST_CHANGED, 1]
+    assert [len(each.threads or ()) for each in parts] == [MAX_ROW_THREADS, MAX_ROW_THREADS, 1]
 
 
 def test_the_key_is_due_again_with_the_next_change_and_removed_without_one(queue: Queue) -> None:

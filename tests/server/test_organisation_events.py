@@ -10,8 +10,8 @@ from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
 from bot.errors import PrecedentError
 from bot.github.errors import NotInstalled, Suspended, Unreachable
-from bot.github.events import ORGANISATION, Event
-from bot.server.installation_events import PLACES, apply_installation_events
+from bot.github.events import ORGANISATION_EVENT, Event
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
 from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation_register import OrganisationRegister
@@ -53,13 +53,13 @@ def test_less_visibility_is_stored_and_comments_elsewhere_are_checked_again(
     env.github.tenants.set_visibility(env.github, new_visibility)
     process_delivery(env)
     assert visibility(env, first) == new_visibility
-    assert env.waiting(second) == [ORGANISATION]
+    assert env.waiting(second) == [ORGANISATION_EVENT]
 
 
 def test_comments_are_checked_when_their_repository_is_unarchived(env: AppEnvironment) -> None:
     _, second = register_two(env)
     installation = replace(second, number=0)
-    for action, waiting in (("archived", []), ("unarchived", [ORGANISATION])):
+    for action, waiting in (("archived", []), ("unarchived", [ORGANISATION_EVENT])):
         env.arrive(installation, "repository", action, repository=str(second.number))
         work = env.begin(installation)
         env.inbox.end(
@@ -103,10 +103,10 @@ def test_a_resync_finds_a_change_of_visibility_without_an_event(env: AppEnvironm
     first, second = register_two(env)
     env.github.tenants.lose = True
     env.github.tenants.set_visibility(env.github, "private")
-    env.inbox.heartbeat(PLACES, {"day": 0})
+    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
     assert visibility(env, first) == "private"
-    assert ORGANISATION in env.waiting(second)
+    assert ORGANISATION_EVENT in env.waiting(second)
 
 
 def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> None:
@@ -123,12 +123,12 @@ def test_a_grant_has_the_visibility_of_its_repository(env: AppEnvironment) -> No
 @pytest.mark.parametrize(
     ("error", "event", "state"),
     [
-        (Suspended("suspended"), ORGANISATION, "waiting"),
+        (Suspended("suspended"), ORGANISATION_EVENT, "waiting"),
         (Suspended("suspended"), "issues", "dropped"),
-        (NotInstalled("gone"), ORGANISATION, "dropped"),
-        (Unreachable("down"), ORGANISATION, "waiting"),
+        (NotInstalled("gone"), ORGANISATION_EVENT, "dropped"),
+        (Unreachable("down"), ORGANISATION_EVENT, "waiting"),
         (Unreachable("down"), "issues", "dead"),
-        (Bug("a bug"), ORGANISATION, "dead"),
+        (Bug("a bug"), ORGANISATION_EVENT, "dead"),
     ],
 )
 def test_a_delivery_that_withdraws_content_is_never_given_up(error: PrecedentError, event: str, state: str) -> None:

@@ -15,7 +15,13 @@ from bot.domain.thread import Kind, ThreadId
 from bot.errors import WorldError
 from bot.recall.candidates import OrganisationUnavailable
 from bot.server.model import Counters
-from bot.server.organisation_guard import DOWN, REPAIR_AFTER, REST, SEARCHES, OrganisationGuard
+from bot.server.organisation_guard import (
+    COOLDOWN_SECONDS,
+    DOWN_SECONDS,
+    REPAIR_AFTER,
+    SEARCHES_METRIC,
+    OrganisationGuard,
+)
 
 FOUND = FoundThread(OrganisationThread(1, 2, 3, "a/b", Kind.ISSUE, "Crash", "x", datetime(2026, 1, 1, tzinfo=UTC)), 1.0)
 
@@ -74,7 +80,7 @@ class FakeIndex:
 
 
 def results(fake_index: FakeIndex) -> dict[str, int]:
-    return {labels[0]: count for (name, labels), count in fake_index.counters.items() if name == SEARCHES}
+    return {labels[0]: count for (name, labels), count in fake_index.counters.items() if name == SEARCHES_METRIC}
 
 
 def failure_of(guard: OrganisationGuard, installation: int = 7) -> str:
@@ -104,7 +110,7 @@ def test_after_a_failure_the_index_rests_for_a_while_and_is_then_reopened() -> N
     fake_index.fault = None
     assert "tried again soon" in failure_of(guard)
     assert fake_index.calls == ["search"]
-    fake_index.now += REST
+    fake_index.now += COOLDOWN_SECONDS
     assert guard.index(7).search(["crash"], {1})
     assert fake_index.opened == 2
 
@@ -124,7 +130,7 @@ def test_a_failure_and_its_end_are_each_logged_once(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO):
         for installation in (7, 8, 7, 8):
             failure_of(guard, installation)
-            fake_index.now += REST
+            fake_index.now += COOLDOWN_SECONDS
         fake_index.fault = None
         for installation in (7, 8):
             guard.index(installation).search(["crash"], {1})
@@ -148,7 +154,7 @@ def test_failing_searches_and_failing_writes_are_tracked_separately(use: str, ca
             fake_index.fault = None
             other_call()
             assert not guard.is_up
-            fake_index.now += REST
+            fake_index.now += COOLDOWN_SECONDS
         call()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert guard.is_up
@@ -159,7 +165,7 @@ def test_a_rebuild_ends_every_failure() -> None:
     guard = fake_index.guard()
     while fake_index.now <= REPAIR_AFTER:
         failure_of(guard)
-        fake_index.now += REST
+        fake_index.now += COOLDOWN_SECONDS
     fake_index.fault = None
     assert guard.is_damaged(7)
     guard.index(7).rebuild([])
@@ -200,11 +206,11 @@ def test_the_index_is_up_again_after_an_answer_or_long_without_a_call() -> None:
     assert guard.is_up
     failure_of(guard)
     assert not guard.is_up
-    fake_index.now += DOWN + 1
+    fake_index.now += DOWN_SECONDS + 1
     assert guard.is_up
     failure_of(guard)
     fake_index.fault = None
-    fake_index.now += REST
+    fake_index.now += COOLDOWN_SECONDS
     guard.index(7).search(["crash"], {1})
     assert guard.is_up
 
@@ -216,7 +222,7 @@ def test_only_a_lasting_failure_that_a_rebuild_may_repair_counts_as_damage(remed
     failure_of(guard)
     assert not guard.is_damaged(7)
     while fake_index.now <= REPAIR_AFTER:
-        fake_index.now += REST
+        fake_index.now += COOLDOWN_SECONDS
         failure_of(guard)
     assert guard.is_damaged(7) is is_damaged
 
@@ -228,7 +234,7 @@ def test_calls_that_read_no_thread_do_not_clear_damage(caplog: pytest.LogCapture
     guard = fake_index.guard()
     failure_of(guard)
     while fake_index.now <= REPAIR_AFTER:
-        fake_index.now, fake_index.fault = fake_index.now + REST, None
+        fake_index.now, fake_index.fault = fake_index.now + COOLDOWN_SECONDS, None
         assert guard.index(7).exists()
         guard.index(7).rarity(["crash"])
         fake_index.fault = damage

@@ -20,12 +20,12 @@ from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
-from bot.server.organisation_changes import FIRST_PAUSE, LONGEST_PAUSE, PURGE_AFTER, queue_key
-from bot.server.organisation_guard import REPAIR_AFTER, REST, OrganisationGuard
+from bot.server.organisation_changes import FIRST_PAUSE, MAX_PAUSE, PURGE_DELAY, queue_key
+from bot.server.organisation_guard import COOLDOWN_SECONDS, REPAIR_AFTER, OrganisationGuard
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.resync import Resync
-from bot.server.worker import HANGING
+from bot.server.worker import HANG_TIMEOUT
 from tests.fakes.payloads import EventfulProject
 from tests.github.keys import key_pair
 from tests.server.app_environment import APP
@@ -218,9 +218,9 @@ def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
             index.work()
             assert not index.guard.is_up
             index.work()  # it rests
-            harness.pass_time(max(REST, FIRST_PAUSE / 1000 * 4))
+            harness.pass_time(max(COOLDOWN_SECONDS, FIRST_PAUSE / 1000 * 4))
         assert caplog.text.count("no route to host") == 1
-        harness.pass_time(LONGEST_PAUSE / 1000)
+        harness.pass_time(MAX_PAUSE / 1000)
         index.work()
     assert index.guard.is_up
     assert caplog.text.count("answers again") == 1
@@ -239,10 +239,10 @@ def test_a_damaged_index_is_rebuilt_automatically(
     harness.deliver_opened(sdk, number)
     harness.settle()
     spent = 0.0
-    while spent <= REPAIR_AFTER + LONGEST_PAUSE / 1000 and index.waiting():
+    while spent <= REPAIR_AFTER + MAX_PAUSE / 1000 and index.waiting():
         index.work()
-        harness.pass_time(REST)
-        spent += REST
+        harness.pass_time(COOLDOWN_SECONDS)
+        spent += COOLDOWN_SECONDS
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
 
 
@@ -280,7 +280,7 @@ def files_contain(index: HarnessIndex, words: str) -> bool:
 def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr("bot.organisation.lance.READERS_LEAVE", timedelta(milliseconds=1))
+    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
     secret, key = "zqxjkvbp", queue_key(index.installation)
     number = sdk.open_issue("octo-org", "Sessions", " ".join([secret * 20, *(secret + each for each in QUESTION)]))
     for each in range(3):
@@ -307,7 +307,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     for attempt in range(3):  # the first fails
         assert key in keys(harness.env.inbox)
         assert attempt > 1 or files_contain(index, secret)
-        harness.pass_time(PURGE_AFTER / 1000 * (1, 2, 1)[attempt])
+        harness.pass_time(PURGE_DELAY / 1000 * (1, 2, 1)[attempt])
         index.work()
         index.work()  # it is not tried twice
     assert not files_contain(index, secret)
@@ -327,14 +327,14 @@ def test_a_temporarily_hidden_issue_causes_no_purge(
 
 
 def test_a_compaction_times_out_before_its_worker_counts_as_hung() -> None:
-    assert COMPACT_SECONDS < HANGING
+    assert COMPACT_SECONDS < HANG_TIMEOUT
 
 
 def test_a_large_memory_is_read_in_parts(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.server.organisation_changes.MOST_CHANGED", 1)
-    monkeypatch.setattr("bot.server.organisation_changes.AT_ONCE", 1)
+    monkeypatch.setattr("bot.server.organisation_changes.MAX_ROW_THREADS", 1)
+    monkeypatch.setattr("bot.server.organisation_changes.MAX_ROWS", 1)
     index.work()
     assert titles(index, sdk) == [QUESTION]
     assert {tuple(threads) for _, threads in index.notifications} == {(1,), (2,)}
@@ -392,7 +392,7 @@ def test_a_rebuild_that_loses_its_lease_changes_nothing(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.work()
-    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL", 0.01)
+    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL_INTERVAL", 0.01)
 
     def lose_lease(_: int) -> None:
         with harness.env.inbox.database.transaction() as losing:
@@ -408,7 +408,7 @@ def test_a_rebuild_that_loses_its_lease_ends_in_the_middle_of_a_memory(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.work()
-    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL", 0.01)
+    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL_INTERVAL", 0.01)
     read_ids = []
 
     class LeaseLosing(FailingIndex):

@@ -14,7 +14,7 @@ import pytest
 
 from bot.organisation.lance import open_candidates
 from bot.reading.analyzer import terms
-from bot.server.organisation_changes import PLACE, OrganisationChanges
+from bot.server.organisation_changes import INDEX_HEARTBEAT, OrganisationChanges
 from tests.examples import share
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
@@ -91,7 +91,7 @@ def campaign(stage: ServerStage, index: Path) -> None:
 
 def is_on(stage: ServerStage) -> bool:
     with stage.inbox() as inbox:
-        return PLACE in inbox.heartbeats()
+        return INDEX_HEARTBEAT in inbox.heartbeats()
 
 
 def check_index(index: Path, projects: list[EventfulProject]) -> None:

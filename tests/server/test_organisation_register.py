@@ -10,13 +10,13 @@ import pytest
 from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
 from bot.errors import WorldError
-from bot.github.events import ORGANISATION
+from bot.github.events import ORGANISATION_EVENT
 from bot.server.inbox import Inbox
 from bot.server.installations import installations_in
 from bot.server.model import Priority, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges, queue_key
 from bot.server.organisation_register import OrganisationRegister
-from bot.server.scope import EVERYTHING
+from bot.server.scope import ALL_REPOSITORIES
 from tests.server.queues import Queue, arrival, take_lease
 
 APP, SDK, PLUGIN, OTHER, FOREIGN = (RepositoryKey.of(key) for key in ("7-1", "7-2", "7-3", "7-4", "8-1"))
@@ -42,7 +42,7 @@ def take_checks(inbox: Inbox) -> list[tuple[RepositoryKey, int | None, Priority]
     with inbox.database.transaction() as reading:
         rows = reading.rows("select seq, priority from deliveries")
     priorities = {row["seq"]: Priority(row["priority"]) for row in rows}
-    assert {each.event.name for each in deliveries} <= {ORGANISATION}
+    assert {each.event.name for each in deliveries} <= {ORGANISATION_EVENT}
     return sorted((each.repository, each.event.number, priorities[each.seq]) for each in deliveries)
 
 
@@ -202,12 +202,12 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
     second: str,
 ) -> None:
     """Statement by statement, in order, as the webhook, a change of the other repository and the end of a run do."""
-    monkeypatch.setattr("bot.server.organisation_register.MANY", 1)
+    monkeypatch.setattr("bot.server.organisation_register.BATCH_SIZE", 1)
     register.add_shown(PLUGIN, 8, [OrganisationKey(SDK.number, 56), OrganisationKey(OTHER.number, 1)])
     for repository in (APP, SDK, PLUGIN):
         queue.inbox.put([arrival(repository.text, repository, 1)])
     changes = OrganisationChanges(queue.inbox.database, queue.inbox.queue, queue.clock)
-    changes.align("/srv/index", EVERYTHING)
+    changes.align("/srv/index", ALL_REPOSITORIES)
     changes.request_reread([SDK])
     faults = list[WorldError]()
 
@@ -226,4 +226,4 @@ def test_a_change_does_not_deadlock_with_adding_work_for_several_keys(
     other.join(30)
     assert (other.is_alive(), faults) == (False, [])
     waiting = {(each.repository, each.event.name) for each in queue.inbox.deliveries(state="waiting")}
-    assert waiting >= {(APP, ORGANISATION), (PLUGIN, ORGANISATION)}
+    assert waiting >= {(APP, ORGANISATION_EVENT), (PLUGIN, ORGANISATION_EVENT)}

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bot.server.database import VERSION
-from bot.server.queue import LEASE
+from bot.server.database import SCHEMA_VERSION
+from bot.server.queue import LEASE_DURATION
 from tests.fakes.payloads import EventfulProject
 from tests.server import pgbouncer, postgres
 from tests.server.pgbouncer import Bouncer
@@ -99,7 +99,7 @@ def test_two_processes_can_create_the_tables_at_once(postgres_url: str, pooler: 
     assert [maker.returncode for maker in makers] == [0, 0]
     with psycopg.connect(postgres_url) as connection:
         assert connection.execute("select said_at from precedent.heartbeats where name = 'schema'").fetchall() == [
-            (VERSION,)
+            (SCHEMA_VERSION,)
         ]
 
 
@@ -129,8 +129,8 @@ def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
         killed = next(pid for _, numbers, pid in logged_runs(stage, "begin") if numbers == [140])
         next(worker for worker in workers if worker.pid == killed).send_signal(signal.SIGKILL)
         began = time.monotonic()
-        stage.settle(2 * LEASE / 1000)
-        assert time.monotonic() - began < LEASE / 1000 + 15
+        stage.settle(2 * LEASE_DURATION / 1000)
+        assert time.monotonic() - began < LEASE_DURATION / 1000 + 15
         (ended,) = [pid for _, numbers, pid in logged_runs(stage, "end") if numbers == [140]]
         assert ended != killed
         assert next(row for row in stage.rows() if row.id == last).state == "done"

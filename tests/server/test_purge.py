@@ -6,10 +6,10 @@ from contextlib import closing
 
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
-from bot.server.inbox import PURGED_AT_ONCE, Inbox
+from bot.server.inbox import PURGE_BATCH_ROWS, Inbox
 from tests.bench.bench_purge import fill
 
-ROWS = 3 * PURGED_AT_ONCE
+ROWS = 3 * PURGE_BATCH_ROWS
 
 
 def test_recently_ended_deliveries_stay_and_all_older_ones_are_deleted(database_url: str) -> None:

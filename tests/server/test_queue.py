@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from bot.server.database import Database
 from bot.server.model import Instant, Lease, Priority
-from bot.server.queue import LEASE, OLDEST_EVERY, Wakeups, WorkQueue
+from bot.server.queue import LEASE_DURATION, OLDEST_EVERY, Wakeups, WorkQueue
 from tests.examples import examples
 from tests.server import postgres
 from tests.server.queues import Queue, copy_database, template_file
@@ -102,7 +102,7 @@ def test_a_history_slot_is_free_when_its_lease_expires_or_is_released(bench: Que
     now, bench.work.histories = bench.clock.now, 1
     bench.add(("one", HISTORY, now - 3), ("two", HISTORY, now - 2), ("three", HISTORY, now - 1))
     assert (bench.claim("a"), bench.claim("b")) == ("one", "")
-    bench.clock.now += LEASE
+    bench.clock.now += LEASE_DURATION
     assert (bench.claim("b"), bench.claim("a")) == ("one", "")
     assert bench.work.release("b") == 1
     assert (bench.claim("a"), bench.claim("b")) == ("one", "")
@@ -114,7 +114,7 @@ def test_expired_histories_of_dead_workers_come_before_all_waiting_histories(ben
     bench.add(*((f"waits-{n}", HISTORY, now - 9_000 + n) for n in range(9)))
     expired = {bench.claim("dead-1"), bench.claim("dead-2")}
     bench.add(("asked", URGENT, now), unread={"asked"})
-    bench.clock.now += LEASE - 1
+    bench.clock.now += LEASE_DURATION - 1
     assert bench.claim("alive") == ""
     bench.clock.now += 1
     assert {bench.claim("alive"), bench.claim("alive")} == expired
@@ -127,7 +127,7 @@ def test_an_interrupted_history_has_no_precedence_after_its_next_run(bench: Queu
     now, bench.work.histories = bench.clock.now, 1
     bench.add(("cut", HISTORY, now - 2), ("other", HISTORY, now - 1))
     assert bench.claim("dead") == "cut"
-    bench.clock.now += LEASE
+    bench.clock.now += LEASE_DURATION
     bench.add(("cut", HISTORY, now), ("new", URGENT, now))
     assert bench.claim() == "new", "what is more urgent and reads no history comes first"
     second_lease = bench.lease()
@@ -215,7 +215,7 @@ def test_more_work_makes_a_waiting_key_more_urgent_and_due_at_once(bench: QueueB
 def test_a_lease_that_is_not_renewed_expires_and_its_owner_cannot_finish(bench: QueueBench) -> None:
     bench.add(("a", CHANGE, bench.clock.now))
     expired = bench.lease("a")
-    bench.clock.now += LEASE - 1
+    bench.clock.now += LEASE_DURATION - 1
     assert bench.claim("b") == ""
     bench.clock.now += 1
     second_lease = bench.lease("b")
@@ -229,7 +229,7 @@ def test_a_renewed_lease_does_not_expire(bench: QueueBench) -> None:
     bench.add(("a", CHANGE, bench.clock.now))
     lease = bench.lease("a")
     for _ in range(4):
-        bench.clock.now += LEASE - 1
+        bench.clock.now += LEASE_DURATION - 1
         assert bench.work.renew("a", [lease.id]) == frozenset()
         assert bench.claim("b") == ""
     assert bench.finish(lease) is True
@@ -426,7 +426,7 @@ class Model(RuleBasedStateMachine):
             assert by_rank[lease.key] == min(by_rank.values())
         row = self.rows[lease.key]
         assert lease.is_history == row.is_history
-        row.lease, row.owner, row.due, row.was_interrupted = lease.id, owner, self.clock.now + LEASE, False
+        row.lease, row.owner, row.due, row.was_interrupted = lease.id, owner, self.clock.now + LEASE_DURATION, False
         self.leases.append((owner, lease))
 
     @rule(
@@ -461,7 +461,7 @@ class Model(RuleBasedStateMachine):
         assert self.work.renew(owner, ids) == frozenset(ids) - held.keys()
         for each in ids:
             if each in held:
-                held[each].due = self.clock.now + LEASE
+                held[each].due = self.clock.now + LEASE_DURATION
 
     @rule(owner=OWNERS)
     def die(self, owner: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bot.server.inbox import Inbox
 from bot.server.model import Lease, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE
+from bot.server.queue import LEASE_DURATION
 from tests.server.queues import (
     REPOSITORY,
     LossyQueue,
@@ -184,7 +184,7 @@ def test_another_worker_does_what_a_dead_worker_had_begun(queue: Queue, is_relea
         assert runs.calls == [], "its lease lasts, as nobody knows that it is dead"
         if is_released:
             assert queue.inbox.queue.release("dead") == 1
-        wait_until_settled(queue, LEASE / 1000 + 10)
+        wait_until_settled(queue, LEASE_DURATION / 1000 + 10)
     assert [seqs for _, _, _, seqs in runs.records] == [[1], [2]], "the oldest comes alone, as it may be what kills"
 
 

@@ -11,8 +11,8 @@ import pytest
 from bot.server.rate_limiter import (
     FORGET_AFTER,
     FREE_TRIES,
-    LONGEST,
-    MOST,
+    MAX_PEERS,
+    MAX_WAIT,
     REFILL_SECONDS,
     SHARED_TRIES,
     PasswordLimiter,
@@ -97,7 +97,7 @@ def test_a_waiting_peer_does_not_lock_out_others(guesses: Guesses) -> None:
 
 
 def test_one_peer_gets_a_few_hundred_guesses_a_day(guesses: Guesses) -> None:
-    assert guesses.attack(DAY, 1) < FREE_TRIES + 12 + DAY / LONGEST
+    assert guesses.attack(DAY, 1) < FREE_TRIES + 12 + DAY / MAX_WAIT
 
 
 def test_many_peers_together_get_one_guess_in_ten_seconds(guesses: Guesses) -> None:
@@ -121,11 +121,11 @@ def test_everybody_can_log_in_again_after_an_attack(guesses: Guesses) -> None:
 
 
 def test_the_tables_of_peers_are_bounded(guesses: Guesses) -> None:
-    for number in range(3 * MOST):
+    for number in range(3 * MAX_PEERS):
         guesses.guess(f"right {number}", right=True)
         guesses.guess(f"wrong {number}", near=True)
-    assert len(guesses.limiter._wrong) <= MOST
-    assert len(guesses.limiter._right) <= MOST
+    assert len(guesses.limiter._wrong) <= MAX_PEERS
+    assert len(guesses.limiter._right) <= MAX_PEERS
 
 
 def test_concurrent_guesses_count_like_sequential_ones(guesses: Guesses) -> None:

@@ -16,11 +16,11 @@ from bot.github.errors import CORE
 from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.pipeline.plan import BUSY
+from bot.pipeline.plan import OTHER_RUN_POSTING
 from bot.server.delivery_groups import coalesce
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE
-from bot.server.reconcile import NOTHING, PAUSES, TROUBLE, reconcile
+from bot.server.queue import LEASE_DURATION
+from bot.server.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
@@ -102,7 +102,7 @@ def test_a_change_in_another_repository_is_handled_whatever_else_the_run_did(har
     harness.deliver_events(project, Event("issues", "edited", number), Event("organisation", number=number))
     harness.run(harness.repository(project))
     rows = harness.env.inbox.deliveries(limit=10)
-    assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING)]
+    assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING_DUE)]
 
 
 @pytest.mark.parametrize("granted", [True, False])
@@ -210,7 +210,7 @@ def test_an_answer_that_a_killed_run_promised_waits_visibly_and_is_posted_when_d
     other = harness.ask(project)
     harness.run(harness.repository(project))
     row = harness.row(project, number)
-    assert (row.state, row.reason, row.attempts) == ("waiting", BUSY, 0)
+    assert (row.state, row.reason, row.attempts) == ("waiting", OTHER_RUN_POSTING, 0)
     assert len(harness.comments(project, other)) == 1
     harness.pass_time(130)
     harness.settle()
@@ -272,10 +272,10 @@ def test_a_stopping_server_gives_back_a_delivery_it_has_not_begun(harness: Serve
 def test_the_result_of_a_run_is_stored_once_the_database_is_back(tmp_path: Path) -> None:
     harness, inbox = flaky_harness(tmp_path)
     number = harness.ask(harness.github)
-    inbox.end_failures = len(PAUSES)
+    inbox.end_failures = len(STORE_PAUSES)
     harness.run(harness.repository(harness.github))
     assert harness.row(harness.github, number).state == "done"
-    assert harness.waits.slept == list(PAUSES)
+    assert harness.waits.slept == list(STORE_PAUSES)
     harness.close()
 
 
@@ -285,11 +285,11 @@ def test_a_run_whose_result_could_not_be_stored_is_repeated_without_a_second_com
     project = harness.project("octo-org/app", "PostgreSQL")
     harness.github.tenants.install("octo-org", ["octo-org/app"])
     number, repository = harness.ask(project), harness.repository(project)
-    inbox.end_failures = len(PAUSES) + 1
+    inbox.end_failures = len(STORE_PAUSES) + 1
     harness.run(repository)
     assert harness.row(project, number).state == "working"
-    assert due_at(harness, repository) == harness.env.clock.now + 1000 * TROUBLE, "it runs again soon"
-    harness.pass_time(TROUBLE)
+    assert due_at(harness, repository) == harness.env.clock.now + 1000 * RETRY_SECONDS, "it runs again soon"
+    harness.pass_time(RETRY_SECONDS)
     harness.run(repository)
     assert harness.row(project, number).state == "done"
     assert len(harness.comments(project, number)) == 1
@@ -301,9 +301,9 @@ def test_a_run_that_cannot_begin_gives_its_lease_back_for_later(tmp_path: Path) 
     number, repository = harness.ask(harness.github), harness.repository(harness.github)
     inbox.begin_failures = 1
     harness.run(repository)
-    assert due_at(harness, repository) == harness.env.clock.now + 1000 * TROUBLE
+    assert due_at(harness, repository) == harness.env.clock.now + 1000 * RETRY_SECONDS
     assert (harness.row(harness.github, number).state, harness.row(harness.github, number).begun) == ("waiting", 0)
-    harness.pass_time(TROUBLE)
+    harness.pass_time(RETRY_SECONDS)
     harness.run(repository)
     assert harness.row(harness.github, number).state == "done"
     harness.close()
@@ -314,10 +314,10 @@ def test_a_lease_that_cannot_be_given_back_expires(tmp_path: Path) -> None:
     number, repository = harness.ask(harness.github), harness.repository(harness.github)
     inbox.begin_failures = inbox.give_back_failures = 1
     harness.run(repository)
-    assert due_at(harness, repository) == harness.env.clock.now + LEASE
+    assert due_at(harness, repository) == harness.env.clock.now + LEASE_DURATION
     with pytest.raises(AssertionError, match="nothing to do now"):
         take_lease(inbox, repository)
-    harness.pass_time(LEASE / 1000)
+    harness.pass_time(LEASE_DURATION / 1000)
     harness.run(repository)
     assert harness.row(harness.github, number).state == "done"
     harness.close()
@@ -333,7 +333,7 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
 
     def take_over(request: str) -> None:
         if not taken:
-            harness.pass_time(LEASE / 1000)
+            harness.pass_time(LEASE_DURATION / 1000)
             taken.append(take_lease(harness.env.inbox, repository))
 
     harness.on_request = take_over
@@ -424,7 +424,8 @@ def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarn
 def test_other_repositories_are_handled_between_parts_of_a_long_history(
     harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bot.server.reconcile.PART", 0.0)  # a part is one answer of GitHub, with fifty issues
+    # A part is one answer of GitHub, with fifty issues.
+    monkeypatch.setattr("bot.server.reconcile.READING_SECONDS", 0.0)
     large, small = harness.project("octo-org/app", "PostgreSQL"), harness.project("octo-org/web", "Redis")
     harness.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
     past = harness.github.clock.epoch - HISTORY_AGE

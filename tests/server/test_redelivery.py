@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.resync import LOST, MINUTE, MOST_REQUESTED, TRIES, ResyncResult
+from bot.server.resync import MAX_REQUESTED, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
@@ -84,9 +84,9 @@ def test_a_delivery_that_never_arrives_is_requested_three_times_and_then_reporte
     endpoint.error_status = 500
     open_issues(env)
     guid = env.github.hooks.deliveries[-1].guid
-    redelivered = [run_resync(env, 15 * MINUTE).redelivered for _ in range(TRIES)]
+    redelivered = [run_resync(env, 15 * MINUTE).redelivered for _ in range(MAX_TRIES)]
     last = run_resync(env, 15 * MINUTE)
-    assert (redelivered, last.redelivered) == ([1] * TRIES, 0)
+    assert (redelivered, last.redelivered) == ([1] * MAX_TRIES, 0)
     assert last.notes == (f"deliveries that were requested again but never arrived: {guid}",)
     assert [run_resync(env, 15 * MINUTE) for _ in range(3)] == [ResyncResult()] * 3
 
@@ -104,13 +104,13 @@ def test_two_resyncs_in_short_succession_request_a_delivery_once(
 def test_a_resync_leaves_requests_beyond_its_limit_to_the_next_one(env: AppEnvironment) -> None:
     env.github.validate = False
     env.github.tenants.install("octocat", [HELLO])
-    open_issues(env, MOST_REQUESTED + 10)
+    open_issues(env, MAX_REQUESTED + 10)
     first = run_resync(env, 2 * MINUTE)
-    assert (first.redelivered, len(first.notes)) == (MOST_REQUESTED, 1)
+    assert (first.redelivered, len(first.notes)) == (MAX_REQUESTED, 1)
     run_resync(env, 6 * MINUTE)
     all_guids = {each.guid for each in env.github.hooks.deliveries}
     redelivered_guids = {each.guid for each in env.github.hooks.deliveries if each.redelivery}
-    assert (len(all_guids), redelivered_guids) == (MOST_REQUESTED + 11, all_guids)
+    assert (len(all_guids), redelivered_guids) == (MAX_REQUESTED + 11, all_guids)
 
 
 def test_a_rate_limit_postpones_the_remaining_redeliveries(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
@@ -191,5 +191,5 @@ def test_postponed_redeliveries_are_requested_however_old_they_are(
 
 
 def test_state_of_an_earlier_version_does_not_break_a_resync(env: AppEnvironment) -> None:
-    env.inbox.heartbeat(LOST, {"until": "x", "owed": "[1]"})
+    env.inbox.heartbeat(REDELIVERY_HEARTBEAT, {"until": "x", "owed": "[1]"})
     assert run_resync(env).notes == ()

@@ -7,15 +7,15 @@ import time
 import pytest
 
 from bot.github.app import App
-from bot.github.errors import OF_ALL
-from bot.server.health import APP as APP_HEARTBEAT
-from bot.server.installation_events import PLACES
-from bot.server.model import WORKER, Grant, Instant, Priority, RepositoryKey
+from bot.github.errors import EVENT_LIMITS
+from bot.server.health import APP_HEARTBEAT
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT
+from bot.server.model import WORKER_PREFIX, Grant, Instant, Priority, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
-from bot.server.resync import DAY, INDEX_LEFT, MINUTE, QUARTER, QUARTERS, DriftCheck, ResyncResult
-from bot.server.resync import MOST as MOST_REPOSITORIES
-from bot.server.scope import EVERYTHING
+from bot.server.resync import DAY, INDEX_TIMEOUT, MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, DriftCheck, ResyncResult
+from bot.server.resync import MAX_REPOSITORIES as MOST_REPOSITORIES
+from bot.server.scope import ALL_REPOSITORIES
 from tests.github.keys import key_pair
 from tests.server.app_environment import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
 from tests.server.queues import keys, take_lease
@@ -35,7 +35,7 @@ def test_repositories_without_an_event_are_found_once_a_day(env: AppEnvironment)
     env.github.hooks.deliveries.clear()
     later = min(2 * HOUR, DAY - 1 - env.clock.now % DAY)  # the test may run shortly before midnight
     assert (run_resync(env, later).caught_up, env.waiting(other)) == (0, [])
-    env.inbox.heartbeat(PLACES, {"day": 0})
+    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
     assert (run_resync(env).caught_up, env.waiting(other)) == (1, ["catch-up"])
 
 
@@ -48,15 +48,15 @@ def test_a_change_while_installations_are_listed_is_found_by_the_next_resync(
 
     def change_meanwhile() -> object:
         env.clock.now += 1
-        env.inbox.heartbeat(PLACES, {"day": 0})
+        env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
         return list_installations()
 
     monkeypatch.setattr(env.api, "installations", change_meanwhile)
     run_resync(env)
-    assert env.inbox.heartbeats()[PLACES][1] == {"day": 0}
+    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] == {"day": 0}
     monkeypatch.undo()
     run_resync(env)
-    assert env.inbox.heartbeats()[PLACES][1] != {"day": 0}
+    assert env.inbox.heartbeats()[INSTALLATIONS_HEARTBEAT][1] != {"day": 0}
 
 
 def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
@@ -65,7 +65,7 @@ def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
     env.arrive(repository)
     env.github.tenants.uninstall(repository.installation)
     env.github.hooks.deliveries.clear()
-    env.inbox.heartbeat(PLACES, {"day": 0})
+    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
     run_resync(env)
     assert (env.register.repositories(), env.waiting(repository)) == ([], [])
 
@@ -74,7 +74,7 @@ def test_an_installation_missing_from_the_list_is_not_assumed_to_be_gone(env: Ap
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     run_resync(env)
     env.arrive(repository)
-    env.inbox.heartbeat(PLACES, {"day": 0})
+    env.inbox.heartbeat(INSTALLATIONS_HEARTBEAT, {"day": 0})
     app = env.github.apps.by_id[APP]
 
     class Silent(App):
@@ -225,7 +225,7 @@ def test_a_rate_limit_during_a_resync_pauses_the_installation(env: AppEnvironmen
     env.github.faults.add("GET /repos/octocat/hello-world/issues", "primary403", times=None)
     run_resync(env)
     env.arrive(repository)
-    until = env.register.paused_until(repository.installation, OF_ALL)
+    until = env.register.paused_until(repository.installation, EVENT_LIMITS)
     assert env.inbox.begin(take_lease(env.inbox, repository)) is None
     env.clock.now = until - 1
     assert env.inbox.queue.claim("worker") is None
@@ -258,14 +258,14 @@ def test_each_repository_gets_a_daily_run_at_its_own_time(env: AppEnvironment) -
     drift = resync(env).drift
     midnight = env.clock.now // DAY * DAY
     seen = {repository: [] for repository in repositories}  # type: dict[RepositoryKey, list[int]]
-    for quarter in range(2 * QUARTERS):
+    for quarter in range(2 * QUARTERS_PER_DAY):
         before = {repository: env.waiting(repository).count("schedule") for repository in repositories}
-        drift.start_daily_looks(midnight + quarter * QUARTER)
+        drift.start_daily_looks(midnight + quarter * QUARTER_HOUR)
         for repository in repositories:
             if env.waiting(repository).count("schedule") > before[repository]:
                 seen[repository].append(quarter)
     slots = {
-        repository: [repository.number % QUARTERS, repository.number % QUARTERS + QUARTERS]
+        repository: [repository.number % QUARTERS_PER_DAY, repository.number % QUARTERS_PER_DAY + QUARTERS_PER_DAY]
         for repository in repositories
     }
     assert seen == slots
@@ -274,22 +274,22 @@ def test_each_repository_gets_a_daily_run_at_its_own_time(env: AppEnvironment) -
 def test_a_late_resync_still_begins_the_daily_run(env: AppEnvironment) -> None:
     env.add_repositories(RepositoryKey(5, 100))
     drift = resync(env).drift
-    due = env.clock.now // DAY * DAY + (100 % QUARTERS) * QUARTER
-    assert [drift.start_daily_looks(due + after * QUARTER) for after in (-1, 3, 4)] == [0, 1, 0]
+    due = env.clock.now // DAY * DAY + (100 % QUARTERS_PER_DAY) * QUARTER_HOUR
+    assert [drift.start_daily_looks(due + after * QUARTER_HOUR) for after in (-1, 3, 4)] == [0, 1, 0]
 
 
 def test_a_worker_without_an_index_does_not_switch_off_the_index_of_another(
     env: AppEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
     changes = OrganisationChanges(env.inbox.database, env.inbox.queue, env.clock)
-    changes.align("/srv/index", EVERYTHING)
-    env.inbox.heartbeat(f"{WORKER}with", {INDEX_UP: 0})
-    env.inbox.heartbeat(f"{WORKER}without", {"busy": 1})
+    changes.align("/srv/index", ALL_REPOSITORIES)
+    env.inbox.heartbeat(f"{WORKER_PREFIX}with", {INDEX_UP: 0})
+    env.inbox.heartbeat(f"{WORKER_PREFIX}without", {"busy": 1})
     run_resync(env)
     assert changes.backlog() is not None
     assert "set the same --organisation for all" in caplog.text
     caplog.clear()
-    run_resync(env, INDEX_LEFT - MINUTE)  # all workers that have it may be restarting
+    run_resync(env, INDEX_TIMEOUT - MINUTE)  # all workers that have it may be restarting
     assert changes.backlog() is not None
     assert "set the same --organisation for all" not in caplog.text
     run_resync(env, 2 * MINUTE)

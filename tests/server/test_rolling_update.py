@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.database import VERSION, Database
+from bot.server.database import SCHEMA_VERSION, Database
 from tests.server.server_process import ROOT, SLUG, ServerStage
 from tests.upgrades import old_programs
 
@@ -64,4 +64,4 @@ def test_deliveries_are_done_once_while_old_and_new_processes_share_a_database(
     stage.code = old
     refused = stage.run("serve", "--check")
     assert refused.returncode == 2
-    assert f"the database has version {VERSION}, which a newer release made" in refused.stdout
+    assert f"the database has version {SCHEMA_VERSION}, which a newer release made" in refused.stdout

@@ -20,7 +20,7 @@ from bot.errors import UserError
 from bot.github.app import App
 from bot.server.log import HIDDEN, write_logs
 from bot.server.options import ServerOptions, read_options, variable
-from bot.server.secret_files import EVERY, SecretFiles
+from bot.server.secret_files import CHECK_INTERVAL, SecretFiles
 from tests.github.keys import key_pair
 from tests.server import client
 from tests.server.server_process import APP, SECRET, ServerStage, until
@@ -306,7 +306,7 @@ def test_a_new_private_key_reaches_running_workers(stage: RotationStage) -> None
     stage.wait_for_resync()
     private, public = key_pair("another")
     stage.change("private-key", "-----BEGIN RSA PRIVATE KEY-----")
-    time.sleep(2.5 * EVERY)  # for the worker to see it too
+    time.sleep(2.5 * CHECK_INTERVAL)  # for the worker to see it too
     stage.change("private-key", private)
     until(
         lambda: stage.line_count("private-key") == 3, describe=stage.log_text

@@ -19,18 +19,25 @@ from types import SimpleNamespace
 import pytest
 
 from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, OPTIONAL, PERMISSIONS, AppInfo
+from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
-from bot.server.health import SPARE
+from bot.server.health import MIN_FREE_BYTES
 from bot.server.options import Misconfigured, ServerOptions
-from bot.server.processes import RESYNC, RESYNC_DELAY
-from bot.server.startup_check import SPACE, OutsideChecks, StartupProblem, examine, filesystem, raise_problems
+from bot.server.processes import RESYNC_DELAY, RESYNC_TASK
+from bot.server.startup_check import (
+    RECOMMENDED_FREE_BYTES,
+    OutsideChecks,
+    StartupProblem,
+    examine,
+    filesystem,
+    raise_problems,
+)
 from tests.github.keys import key_pair
 from tests.server.client import auth_headers, request_once
 from tests.server.server_process import APP, ROOT, SLUG, ServerStage
 
-HEALTHY = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS | OPTIONAL)
+HEALTHY = AppInfo(APP, SLUG, f"{SLUG}[bot]", EVENTS, PERMISSIONS | OPTIONAL_PERMISSIONS)
 
 
 @pytest.fixture
@@ -228,7 +235,12 @@ def test_a_port_that_is_in_use_may_be_free_later(reason: int, level: str, tmp_pa
 
 @pytest.mark.parametrize(
     ("free", "expected"),
-    [(SPACE, None), (SPACE - 1, "warning"), (SPARE, "warning"), (SPARE - 1, "wrong")],
+    [
+        (RECOMMENDED_FREE_BYTES, None),
+        (RECOMMENDED_FREE_BYTES - 1, "warning"),
+        (MIN_FREE_BYTES, "warning"),
+        (MIN_FREE_BYTES - 1, "wrong"),
+    ],
 )
 def test_a_server_that_could_keep_running_can_start(
     free: int, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -358,13 +370,13 @@ def test_a_resync_is_due_soon_after_a_start(stage: ServerStage) -> None:
     stage.data.mkdir()
     with stage.inbox() as inbox:
         inbox.database.make_tables()
-        inbox.queue.ensure([RESYNC])
+        inbox.queue.ensure([RESYNC_TASK])
         lease = inbox.queue.claim("earlier")
         assert lease is not None
         inbox.give_back(lease, 3600)
         stage.start(workers=0)
         with inbox.database.transaction() as reading:
-            row = reading.row("select due from queue where key = :key", key=RESYNC)
+            row = reading.row("select due from queue where key = :key", key=RESYNC_TASK)
         assert row is not None
         assert row["due"] <= inbox.now() + RESYNC_DELAY
         stage.stop()

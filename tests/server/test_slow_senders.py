@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.web import AT_ONCE
-from bot.server.webhook import LARGE_ROOM, SMALL
+from bot.server.web import MAX_CONNECTIONS
+from bot.server.webhook import LARGE_BUDGET, MAX_SMALL_BODY
 from tests.server.client import Answer, Connection, delivery_headers, head, issue_event, open_connections, request_once
 from tests.server.web_process import web_process
 
@@ -36,13 +36,15 @@ async def start_bodies(connections: list[Connection], length: int, sent: int) ->
     await asyncio.sleep(0.3)
 
 
-@pytest.mark.parametrize(("count", "peers"), [(64, 1), (200, 1), (400, 400), (AT_ONCE, 1), (AT_ONCE, AT_ONCE)])
-@pytest.mark.parametrize("length", [SMALL, 25 * SMALL])
+@pytest.mark.parametrize(
+    ("count", "peers"), [(64, 1), (200, 1), (400, 400), (MAX_CONNECTIONS, 1), (MAX_CONNECTIONS, MAX_CONNECTIONS)]
+)
+@pytest.mark.parametrize("length", [MAX_SMALL_BODY, 25 * MAX_SMALL_BODY])
 def test_a_declared_length_reserves_no_memory(port: int, count: int, peers: int, length: int) -> None:
     async def scenario() -> list[Answer]:
         async with open_connections(port, count, peers) as connections:
             await start_bodies(connections, length, 1)
-            return [await send_honest(port), await send_honest(port, 3 * SMALL)]
+            return [await send_honest(port), await send_honest(port, 3 * MAX_SMALL_BODY)]
 
     answers = asyncio.run(scenario())
     assert [answer.status for answer in answers] == [202, 202]
@@ -52,7 +54,13 @@ def test_a_declared_length_reserves_no_memory(port: int, count: int, peers: int,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "peers", "length"),
-    [(90, 1, SMALL), (90, 90, SMALL), (200, 3, SMALL), (8, 1, LARGE_ROOM // 4), (8, 8, LARGE_ROOM // 4)],
+    [
+        (90, 1, MAX_SMALL_BODY),
+        (90, 90, MAX_SMALL_BODY),
+        (200, 3, MAX_SMALL_BODY),
+        (8, 1, LARGE_BUDGET // 4),
+        (8, 8, LARGE_BUDGET // 4),
+    ],
 )
 def test_bodies_that_lack_only_their_last_byte_make_room_for_others(
     port: int, count: int, peers: int, length: int
@@ -60,7 +68,11 @@ def test_bodies_that_lack_only_their_last_byte_make_room_for_others(
     async def scenario() -> list[Answer]:
         async with open_connections(port, count, peers) as connections:
             await start_bodies(connections, length, length - 1)
-            return [await send_honest(port), await send_honest(port, 2 * SMALL), await send_honest(port, SMALL // 2)]
+            return [
+                await send_honest(port),
+                await send_honest(port, 2 * MAX_SMALL_BODY),
+                await send_honest(port, MAX_SMALL_BODY // 2),
+            ]
 
     answers = asyncio.run(scenario())
     assert [answer.status for answer in answers] == [202] * 3
@@ -72,7 +84,7 @@ def test_bodies_that_lack_only_their_last_byte_make_room_for_others(
 def test_senders_of_a_byte_a_second_delay_nobody(port: int, peers: int) -> None:
     async def scenario() -> list[Answer]:
         async with open_connections(port, 300, peers) as connections:
-            await start_bodies(connections, SMALL, 1)
+            await start_bodies(connections, MAX_SMALL_BODY, 1)
             answers = []
             for _ in range(5):
                 await asyncio.gather(*(line.send(b"a") for line in connections))
@@ -102,8 +114,8 @@ def test_more_connections_than_slots_keep_nobody_out(port: int, opening: bytes, 
 def test_an_evicted_sender_is_told_to_retry_later(port: int) -> None:
     async def scenario() -> tuple[Answer, Answer]:
         async with open_connections(port, 3) as connections:
-            await start_bodies(connections[:2], 25 * SMALL, 25 * SMALL - 1)
-            third = await send_honest(port, 2 * SMALL)
+            await start_bodies(connections[:2], 25 * MAX_SMALL_BODY, 25 * MAX_SMALL_BODY - 1)
+            third = await send_honest(port, 2 * MAX_SMALL_BODY)
             return await connections[0].read_answer(), third
 
     first, third = asyncio.run(scenario())
@@ -116,7 +128,7 @@ def test_memory_stays_bounded_whatever_is_sent(tmp_path: Path) -> None:
 
     async def scenario(port: int) -> None:
         async with open_connections(port, 400, 400) as connections:
-            await start_bodies(connections, SMALL, SMALL - 1)
+            await start_bodies(connections, MAX_SMALL_BODY, MAX_SMALL_BODY - 1)
 
     with web_process(tmp_path) as (port, process):
         before = peak_memory(process.pid)

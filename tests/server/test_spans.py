@@ -18,7 +18,7 @@ from bot.github.errors import Gone
 from bot.github.events import Event
 from bot.github.observer import observe_request
 from bot.server import spans
-from bot.server.delivery_context import TRACE, delivery_fields, trace_receipt, trace_run
+from bot.server.delivery_context import TRACE_KEY, delivery_fields, trace_receipt, trace_run
 from bot.server.model import Arrival, Delivery, RepositoryKey
 from bot.server.spans import (
     TRACEPARENT,
@@ -65,7 +65,7 @@ def arrival(name: str = "guid-1", action: str = "opened") -> Arrival:
 
 
 def delivery(seq: int, context: str = "", **changed: int) -> Delivery:
-    extra = ((TRACE, context),) if context else ()
+    extra = ((TRACE_KEY, context),) if context else ()
     sample = Delivery(seq, f"7:guid-{seq}", REPOSITORY, Event("issues", "opened", seq), "o/r", True, "working", 1_000)
     return replace(sample, extra=extra, request=f"r{seq}", **changed)
 
@@ -151,11 +151,11 @@ def test_a_span_costs_no_memory_while_traces_are_off() -> None:
 
 def test_the_trace_context_of_a_receipt_is_stored_with_the_delivery(collector: Collector) -> None:
     with trace_receipt(arrival(), 1_000 * NANO) as stored:
-        assert dict(stored.extra)[TRACE] == traceparent()
+        assert dict(stored.extra)[TRACE_KEY] == traceparent()
         assert len(traceparent()) == 55
         assert traceparent().split("-")[1] == trace_id()
     (receive,) = flush(collector).spans_named("receive")
-    assert dict(stored.extra)[TRACE].startswith(f"00-{receive.trace}-{receive.id}-")
+    assert dict(stored.extra)[TRACE_KEY].startswith(f"00-{receive.trace}-{receive.id}-")
     assert receive.began == 1_000 * NANO
 
 

@@ -21,7 +21,7 @@ from bot.server.health import Check, readiness_checks
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State
 from bot.server.run_log import nearest
 from bot.server.status_page import (
-    PAGE,
+    PAGE_SIZE,
     badge,
     count_of,
     delivery_page,
@@ -99,7 +99,7 @@ def test_paging_shows_every_delivery_once() -> None:
     page = status(inbox)
     for _ in range(9):
         page_links = [link for link in links(page) if link.startswith("/deliveries/")]
-        assert len(page_links) <= PAGE
+        assert len(page_links) <= PAGE_SIZE
         shown += page_links
         older = [link for link in links(page) if "before=" in link]
         if not older:

@@ -51,7 +51,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "hostile-delivery": lambda: delivery_page(hostile_inbox().delivery(4), NOW),
     "gone": lambda: delivery_page(None, NOW),
     "groups": lambda: dead_page(inbox_with_dead(DENIED, *[AWAY] * 40), NOW, Role.OPERATE, DeadView(audited=0)),
-    "groups-to-look-at": lambda: dead_page(inbox_with_dead(DENIED, AWAY), NOW, Role.LOOK, DeadView()),
+    "groups-to-look-at": lambda: dead_page(inbox_with_dead(DENIED, AWAY), NOW, Role.VIEW, DeadView()),
     "hostile-groups": lambda: dead_page(hostile_groups(), NOW, Role.OPERATE, DeadView()),
     "one-group": lambda: dead_page(inbox_with_dead(*[AWAY] * 40), NOW, Role.OPERATE, DeadView(AWAY, 30)),
     "digest": lambda: server_digest_page(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.server.delivery_context import TRACE
+from bot.server.delivery_context import TRACE_KEY
 from tests.server.client import delivery_headers, issue_event, request_once
 from tests.server.collector import Collector, ReceivedSpan
 from tests.server.conftest import KINDS
@@ -117,7 +117,7 @@ def request_of(span: ReceivedSpan) -> tuple[str, str, int]:
 def trace_of(stage: ServerStage, guid: str) -> str:
     """Return the trace that is stored with the delivery."""
     (row,) = [each for each in stage.rows() if each.id.endswith(guid)]
-    return dict(row.extra)[TRACE].split("-")[1]
+    return dict(row.extra)[TRACE_KEY].split("-")[1]
 
 
 def all_are_logged(stage: ServerStage) -> bool:
@@ -242,5 +242,5 @@ def test_a_missing_library_is_logged_in_one_line_and_the_server_runs(
     assert has_comment(stage, number)
     assert stage.log_text().count("opentelemetry") == 1
     assert json.dumps(f"traces: {remedy}") in stage.log_text()
-    assert not any(TRACE in dict(row.extra) for row in stage.rows())
+    assert not any(TRACE_KEY in dict(row.extra) for row in stage.rows())
     assert collector.raw == []

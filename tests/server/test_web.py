@@ -15,7 +15,7 @@ import pytest
 from bot.errors import UserError
 from bot.server import web
 from bot.server.model import Refused
-from bot.server.webhook import SMALL, BodyBudget
+from bot.server.webhook import MAX_SMALL_BODY, BodyBudget
 from tests.server.client import (
     PASSWORD,
     Answer,
@@ -207,12 +207,14 @@ def test_large_bodies_have_a_memory_budget_of_their_own() -> None:
             if isinstance(body, Refused):
                 return body.status
             bodies.append(body)
-            return await receive_body(budget, SMALL) if len(bodies) == 1 else 202
+            return await receive_body(budget, MAX_SMALL_BODY) if len(bodies) == 1 else 202
 
     bodies: list[bytes] = []
-    assert asyncio.run(receive_body(BodyBudget(2 * SMALL, 4 * SMALL), 2 * SMALL)) == 202
+    assert asyncio.run(receive_body(BodyBudget(2 * MAX_SMALL_BODY, 4 * MAX_SMALL_BODY), 2 * MAX_SMALL_BODY)) == 202
     bodies.clear()
-    assert asyncio.run(receive_body(BodyBudget(SMALL, 4 * SMALL), 2 * SMALL)) == 503, "half of the room is for one peer"
+    assert asyncio.run(receive_body(BodyBudget(MAX_SMALL_BODY, 4 * MAX_SMALL_BODY), 2 * MAX_SMALL_BODY)) == 503, (
+        "half of the room is for one peer"
+    )
 
 
 def test_a_large_delivery_is_accepted(server: tuple[int, int]) -> None:

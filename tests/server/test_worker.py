@@ -17,8 +17,8 @@ from bot.github.events import Event
 from bot.server import worker as module
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE, WorkQueue
-from bot.server.worker import HANGING, LOST, Task, Worker, WorkerExit
+from bot.server.queue import LEASE_DURATION, WorkQueue
+from bot.server.worker import EXIT_LEASE_LOST, HANG_TIMEOUT, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
 from tests.server.server_process import ServerStage
 
@@ -136,7 +136,7 @@ def test_a_worker_whose_run_threads_died_does_not_touch_its_file(bench: WorkerBe
     until((tmp_path / "alive").exists)
     queue.is_broken = True
     until(lambda: not [each for each in threading.enumerate() if each.name.startswith("run-")])
-    time.sleep(2 * module.BEAT)
+    time.sleep(2 * module.CHECK_INTERVAL)
     assert not is_touched(tmp_path / "alive")
 
 
@@ -170,22 +170,22 @@ def test_a_task_is_done_by_one_worker_while_runs_continue(bench: WorkerBench) ->
 
 @pytest.mark.slow
 def test_a_worker_that_lost_a_lease_ends_at_once(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RENEWAL", 0.2)
+    monkeypatch.setattr(module, "RENEWAL_INTERVAL", 0.2)
     thread, ended = bench.run_hanging(bench.worker())
-    bench.queue.clock.ahead += LEASE + 1
+    bench.queue.clock.ahead += LEASE_DURATION + 1
     lease = bench.inbox.queue.claim("other")
     while lease and lease.key != HANGS.text:
         lease = bench.inbox.queue.claim("other")
     thread.join(10)
-    assert ended == [LOST]
+    assert ended == [EXIT_LEASE_LOST]
 
 
 @pytest.mark.slow
 def test_leases_are_renewed_while_their_run_continues(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RENEWAL", 0.1)
+    monkeypatch.setattr(module, "RENEWAL_INTERVAL", 0.1)
     _, ended = bench.run_hanging(bench.worker())
     for _ in range(4):
-        bench.queue.clock.ahead += LEASE - 5_000
+        bench.queue.clock.ahead += LEASE_DURATION - 5_000
         time.sleep(1)
     assert bench.inbox.queue.claim("other") is None
     bench.may_end.set()
@@ -198,10 +198,10 @@ def test_a_run_that_hangs_ends_the_worker(bench: WorkerBench, monkeypatch: pytes
     thread, ended = bench.run_hanging(bench.worker())
     time.sleep(1)
     assert ended == []
-    assert HANGING > 600, "a first reading takes five minutes"
-    monkeypatch.setattr(module, "HANGING", 1.0)
+    assert HANG_TIMEOUT > 600, "a first reading takes five minutes"
+    monkeypatch.setattr(module, "HANG_TIMEOUT", 1.0)
     thread.join(10)
-    assert ended == [LOST]
+    assert ended == [EXIT_LEASE_LOST]
 
 
 def test_a_worker_drains_when_its_parent_is_gone(bench: WorkerBench) -> None:
@@ -239,19 +239,19 @@ class NotRenewingQueue(WorkQueue):
 
 @pytest.mark.slow
 def test_a_worker_survives_a_short_database_outage(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RENEWAL", 0.1)
+    monkeypatch.setattr(module, "RENEWAL_INTERVAL", 0.1)
     unreachable = NoHeartbeatInbox(bench.inbox.database, "one", bench.queue.clock)
     unreachable.queue = NotRenewingQueue(bench.inbox.database, bench.queue.clock)
     thread, ended = bench.run_hanging(bench.worker(unreachable))
     time.sleep(1.5)
     assert ended == []
-    monkeypatch.setattr(module, "LEASE", Instant(1_000))
+    monkeypatch.setattr(module, "LEASE_DURATION", Instant(1_000))
     thread.join(10)
-    assert ended == [LOST], "by now somebody else may have the lease"
+    assert ended == [EXIT_LEASE_LOST], "by now somebody else may have the lease"
 
 
 def test_claims_are_retried_after_a_database_error(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TROUBLE", 0.05)
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
     failing_inbox = Inbox(bench.inbox.database, "one", bench.queue.clock)
     failing_inbox.queue = FlakyQueue(bench.inbox.database, bench.queue.clock)
     bench.inbox.put([arrival(1)])

@@ -13,7 +13,7 @@ import pytest
 from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.model import Arrival, ReceiveQueueFull, RepositoryKey
-from bot.server.writer import GROUP, GroupCommitWriter
+from bot.server.writer import MAX_GROUP, GroupCommitWriter
 from tests.server.queues import FileInbox
 
 SAMPLE = Arrival("7:1", RepositoryKey(1, 17), Event("issues", "opened", 1))
@@ -72,7 +72,7 @@ def test_waiting_deliveries_are_stored_in_groups_and_in_order() -> None:
     inbox.gate.clear()
     assert store_many(inbox, 100) == [True] * 100
     assert len(inbox.groups) <= 5
-    assert max(inbox.groups) == GROUP
+    assert max(inbox.groups) == MAX_GROUP
     assert [row.id for row in reversed(inbox.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from bot.errors import WorldError
 from bot.server import health, web
 from bot.server.database import machine_clock as clock
-from bot.server.health import APP
+from bot.server.health import APP_HEARTBEAT
 from bot.server.inbox import Inbox
-from bot.server.model import WORKER
+from bot.server.model import WORKER_PREFIX
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.web import WebContext, create_app
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("port", type=int)
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--operator", default="")
-    parser.add_argument("--patience", type=float, default=web.HEADERS)
+    parser.add_argument("--patience", type=float, default=web.HEADERS_TIMEOUT)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
@@ -75,8 +75,8 @@ def main() -> int:
         unreachable = UnreachableInbox(inbox.database, "web", inbox.now)
         unreachable.away_file = options.data / "away"
         context = make_web_context(unreachable, options)
-        unreachable.heartbeat(APP, {"slug": "helper", "ahead": 0})
-        unreachable.heartbeat(f"{WORKER}here", {"state": "ready"})
+        unreachable.heartbeat(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
+        unreachable.heartbeat(f"{WORKER_PREFIX}here", {"state": "ready"})
         context.writer.start()
         web.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, arguments.patience)
         return 0 if context.writer.stop(3) else 1

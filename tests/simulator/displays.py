@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.comment.marker import read_seal
-from bot.pipeline.outbox import NOTHING
+from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
 from tests.fakes.state import Comment
 from tests.simulator.observed_github import OURS
 from tests.simulator.scene import Scene, is_ours
@@ -33,10 +33,10 @@ def stale_displays(scene: Scene, reported_gone: set[int]) -> Iterator[str]:
     }
     for comment in scene.fake.comments_by("github-actions[bot]"):
         seal, label = read_seal(comment.body), f"the comment {comment.id} on #{comment.issue.number}"
-        if comment.id not in repo.comments or (seal and seal.untouched and seal.content == NOTHING):
+        if comment.id not in repo.comments or (seal and seal.untouched and seal.content == WITHDRAWN_FINGERPRINT):
             continue
         yield from (f"(9) {label} shows {note!r}" for note in set(NOTE.findall(comment.body)) - existing - unreported)
-        is_withdrawn = seal is not None and seal.content == NOTHING  # a person may have edited it since
+        is_withdrawn = seal is not None and seal.content == WITHDRAWN_FINGERPRINT  # a person may have edited it since
         yield from (f"(9) {label} answers what is gone" for _ in [1] if not is_withdrawn and _is_orphan(scene, comment))
         if seal and seal.untouched:
             yield from (f"(9) {label} {fault}" for fault in _items(scene, comment.body, reported_gone))

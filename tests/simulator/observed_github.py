@@ -11,7 +11,7 @@ from typing import Any
 from bot.comment.marker import read_seal
 from bot.github.threads import OwnCommentRule
 from bot.memory.shards import ANSWERS, REQUESTS
-from bot.pipeline.outbox import NOTHING
+from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import SentReply
 from tests.fakes.state import BOT_LOGIN
@@ -121,7 +121,7 @@ class ObservedGitHub(FakeGitHub):
         if comment is None:
             return
         seal = read_seal(text)
-        is_withdrawn = seal is not None and seal.content == NOTHING
+        is_withdrawn = seal is not None and seal.content == WITHDRAWN_FINGERPRINT
         if self.written.get(comment_id) != comment.body and not is_withdrawn:
             self.broken.append(f"(1) comment {comment_id} is written over, which a person wrote or edited")
         if OURS.is_answer({"body": text, "user": {"login": BOT_LOGIN}}):

@@ -49,8 +49,8 @@ BUGS = (
     Bug(
         "a lost POST is repeated blindly",
         "bot/github/transport.py",
-        'pauses, kind = PAUSES if request.verb == "GET" else (), ',
-        "pauses, kind = PAUSES, ",
+        'pauses, kind = RETRY_DELAYS if request.verb == "GET" else (), ',
+        "pauses, kind = RETRY_DELAYS, ",
     ),
     Bug(
         "the push is forced",

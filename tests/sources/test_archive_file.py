@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bot.errors import UserError
 from bot.sources import archive_file
-from bot.sources.archive_file import MAX_LINE, read_archive
+from bot.sources.archive_file import MAX_THREAD_BYTES, read_archive
 from tests.cli.program_result import Run
 
 MB = 1024 * 1024
@@ -60,7 +60,7 @@ def test_blank_lines_between_threads_cost_little(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_an_archive_may_have_any_size_and_a_thread_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
-    body_size = MAX_LINE - len(line(1, ""))
+    body_size = MAX_THREAD_BYTES - len(line(1, ""))
     path = write_archive(tmp_path, line(1, "a" * body_size), b"\n", line(2, "b" * (body_size - 1)), packed=packed)
     assert ids(path) == [1, 2]
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.domain.thread import Kind, Tombstone
-from bot.sources.pages import MAX_BYTES, MAX_FILES
+from bot.sources.pages import MAX_FILE_BYTES, MAX_FILES
 from tests.memory.remotes import git
 from tests.sources.projects import NOW, Project
 
@@ -208,7 +208,7 @@ def test_links_submodules_and_odd_names_are_left_out_with_a_note(project: Projec
 
 
 def test_a_file_over_the_size_limit_is_left_out_with_a_note(project: Project) -> None:
-    long = b"x" * (MAX_BYTES + 1)
+    long = b"x" * (MAX_FILE_BYTES + 1)
     project.write(project.docs, {"docs/long.md": long, "docs/fits.md": long[1:]})
     project.refresh()
     assert project.ids == ["docs:docs/fits.md"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.session import MAX_WHOLE, Session, Unreadable, parse_line
+from bot.sources.session import MAX_OBJECT_BYTES, Session, Unreadable, parse_line
 from bot.sources.session_files import find_sessions
 from bot.sources.session_reader import SessionMark, read_portion, read_sessions
 from tests.sources.session_lines import CODING, CONVERSATION, ROLLOUT, line, prompt, session_file, write
@@ -83,7 +83,7 @@ def test_any_json_file_is_accepted(tmp_path: Path, text: str, broken: int) -> No
 
 
 def test_an_object_that_is_too_long_is_counted(tmp_path: Path) -> None:
-    conversation = {"messages": [{"role": "user", "content": "x" * MAX_WHOLE}]}
+    conversation = {"messages": [{"role": "user", "content": "x" * MAX_OBJECT_BYTES}]}
     (tmp_path / "a.json").write_text(json.dumps(conversation), encoding="utf-8")
     portion = read_portion(find_sessions(["."], str(tmp_path)).sessions[0])
     assert (portion.messages, portion.cursor.broken) == ((), 1)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from tests.acceptance.stage import BOT, REPOSITORY, Stage
 
-PROGRAM = Path(__file__).with_name("watched.py")
+PROGRAM = Path(__file__).with_name("audited_run.py")
 DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 PERMISSIONS = {"contents": "write", "issues": "write", "metadata": "read"}
 """What the job's token may do: the documented permissions, and the `metadata: read` that every token has."""

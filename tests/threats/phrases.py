@@ -22,7 +22,7 @@ TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, stated_relea
 RUNS = [*"-.,;:!?()[]{}<>#@/\\'\"`*_~|&^%$+=0a \u2013\u2014\u3002", "a ", "not ", "1.", "- ", ". ", "#1 ", "a/", "n't "]
 """What is repeated after the beginning of a phrase."""
 
-_AT_START = {"_TYPED", "_LINE", "_ANSWERED"}
+_AT_START = {"_TYPED_COMMAND", "_COMMAND_LINE", "_ANSWERED"}
 _FIRST_MATCH = settings(
     max_examples=20, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )

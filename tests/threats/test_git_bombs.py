@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError
-from bot.files import MAX_CHECKOUT, MAX_FILE
+from bot.files import MAX_CHECKOUT_BYTES, MAX_FILE_BYTES
 from bot.git.errors import GitError
 from bot.git.remote_files import open_head, read_head
 from bot.git.repository import TreeTooLarge
@@ -160,7 +160,7 @@ def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: HostedReposito
     bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
     commit(hosted.repository, nested(hosted.repository, path, FILE, bomb), "precedent")
     output = run_bounded(hosted, f"BranchStore({{url!r}}, 'precedent', {{token!r}}).open().read([{path!r}])", 90)
-    assert output == f"UnreadableFile {path} on the branch has more than {MAX_FILE:,} bytes; remove it there\n"
+    assert output == f"UnreadableFile {path} on the branch has more than {MAX_FILE_BYTES:,} bytes; remove it there\n"
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_a_huge_index_is_not_written_to_the_disk(hosted: HostedRepository, tmp_p
     with open_store(hosted) as store:
         folder = store.open().checkout("index")
         assert not (folder / "a.seg").exists()
-        assert 0 < sum(file.stat().st_size for file in folder.iterdir()) <= MAX_CHECKOUT
+        assert 0 < sum(file.stat().st_size for file in folder.iterdir()) <= MAX_CHECKOUT_BYTES
 
 
 @pytest.mark.slow

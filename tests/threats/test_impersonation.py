@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.cli.main import main
 from bot.comment.outcome_text import CommentPhrases
-from bot.comment.prompt import FORMS, as_markdown, as_xml, render
+from bot.comment.prompt import FORMATS, as_markdown, as_xml, render
 from bot.comment.render import shipped_words
 from bot.domain.answer import Context
 from bot.domain.changes import Changes
@@ -156,7 +156,7 @@ def speakers_in_markdown(context: Context) -> Speakers:
 
 def speakers_in_history(issue: Thread, form: str) -> Speakers:
     conversations = recent_conversations([issue], ("precedent",), THEN + timedelta(hours=1))
-    shape = FORMS[form](UTC)
+    shape = FORMATS[form](UTC)
     output = render(history_of(conversations, shape, 100_000), shape)
     if form == "json":
         return [(name, False) for name in re.findall(r'(?m)^\{"speaker": "human", "name": "(\w+)"', output)]
@@ -202,7 +202,7 @@ def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, tm
     assert latest >= 2
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_no_line_of_a_stranger_looks_like_a_message_in_a_history(form: str) -> None:
     for way, text in WAYS.items():
         issue = thread("Which one?", *(text.replace("{}", line) for line in LINES))

@@ -16,7 +16,7 @@ from time import process_time
 import pytest
 
 from bot.reading.endings.phrases import phrase_book
-from bot.reading.markdown import MAX_SENTENCE, sentences
+from bot.reading.markdown import MAX_SENTENCE_CHARS, sentences
 from tests.examples import share
 from tests.threats.phrases import RUNS, Phrase, all_phrases, matching_text
 
@@ -72,7 +72,7 @@ def test_every_set_of_phrases_is_timed() -> None:
 
 @pytest.mark.parametrize("run", ["-", "a ", "。a", "word, "])
 def test_no_phrase_sees_more_of_a_sentence_than_the_limit(run: str) -> None:
-    assert max(map(len, sentences(f"Fixed in 1.2.3 {run * 20_000}"))) <= MAX_SENTENCE
+    assert max(map(len, sentences(f"Fixed in 1.2.3 {run * 20_000}"))) <= MAX_SENTENCE_CHARS
 
 
 def hostile_thread(number: int) -> dict[str, object]:

@@ -11,7 +11,7 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
-from bot.index.impacts import MAX_LOOKED_UP
+from bot.index.impacts import MAX_QUERY_TERMS
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.requests import commands
@@ -65,7 +65,7 @@ def test_a_hundred_thousand_terms_cost_no_more_than_the_limit_of_terms(memory: M
     query_text: Callable[[int], str] = lambda count: " ".join(f"w{n % 12}x{n}" for n in range(count))  # noqa: E731
     many = word_query(query_text(100_000))
     assert len(many.terms) > 50_000
-    bounded = word_query(query_text(MAX_LOOKED_UP))
+    bounded = word_query(query_text(MAX_QUERY_TERMS))
     assert len(memory.search(many)) <= 200
     baseline = min(seconds(memory, bounded) for _ in range(3))
     assert min(seconds(memory, many) for _ in range(3)) < 8 * max(baseline, 0.05)

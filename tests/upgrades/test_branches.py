@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.thread import Thread, ThreadId, Tombstone
-from bot.index.protocol import LAYOUT
+from bot.index.protocol import LAYOUT_VERSION
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.shards import DIGESTS, read_lines
@@ -24,7 +24,7 @@ from tests.upgrades import old_branch
 pytestmark = pytest.mark.slow
 PUSHES = "POST *git-receive-pack"
 OLD_DIGESTS = """\
-Digests that an earlier program wrote stay, though this one makes them otherwise. Raise LAYOUT in
+Digests that an earlier program wrote stay, though this one makes them otherwise. Raise LAYOUT_VERSION in
 bot/index/protocol.py: then the index is made anew from the records, and the digests with it."""
 REMADE = "The index was made by"
 
@@ -58,7 +58,7 @@ def test_an_upgrade_loses_nothing_is_reported_in_one_line_and_happens_once(old_s
     run_summary = summary(old_stage)
     learns = not manifest_before.learned_from  # and rebuilds the index for that
     assert (run_summary.count(REMADE), run_summary.count("newest issues, it would")) == (
-        manifest_before.layout < LAYOUT and not learns,
+        manifest_before.layout < LAYOUT_VERSION and not learns,
         learns,
     )
     assert run_later(old_stage) == 0

@@ -12,7 +12,7 @@ import pytest
 
 from bot.cli.main import parser
 from bot.local_cache.local_memory import MemoryOptions
-from bot.mcp.server import OFFERED, answer
+from bot.mcp.server import TOOLS_BY_NAME, answer
 from bot.mcp.tools import ToolContext
 from bot.memory.manifest import FORMAT, FORMATS
 from tests.acceptance.stage import Stage
@@ -122,10 +122,11 @@ def test_a_format_that_no_version_writes_is_refused_too(number: object, store: P
     assert contents(store) == before
 
 
-@pytest.mark.parametrize("tool", OFFERED)
+@pytest.mark.parametrize("tool", TOOLS_BY_NAME)
 def test_each_tool_for_agents_answers_with_the_line_as_an_error(tool: str, store: Path) -> None:
     arguments = {
-        name: {"id": "14", "number": 14}.get(name, "sessions") for name in OFFERED[tool].parameters.get("required", ())
+        name: {"id": "14", "number": 14}.get(name, "sessions")
+        for name in TOOLS_BY_NAME[tool].parameters.get("required", ())
     }
     result = answer(ToolContext(MemoryOptions(store, store=store)), tool, arguments)
     assert (result.failed, result.text, result.data) == (True, LINE, {})

@@ -24,17 +24,17 @@ from bot.github.discussion_comments import count_discussions
 from bot.github.errors import ForgeError
 from bot.memory.branch_store import BranchStore, Tip, read_tip
 from bot.memory.folder_store import FolderStore
-from bot.memory.manifest import INDEX, MANIFEST_PATH, MESSAGES
+from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, MESSAGE_FOLDER
 from bot.memory.store import Store
 from bot.settings.schema import Settings, SettingsError, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES
 
-_OURS = re.compile(r"^name: Precedent$", re.MULTILINE)
-_WORKFLOWS = (f"{github.WORKFLOW_FOLDER}/*.yml", f"{github.WORKFLOW_FOLDER}/*.yaml", "action.yml")
-_MOST_FILES = 200
+_ACTION_NAME = re.compile(r"^name: Precedent$", re.MULTILINE)
+_WORKFLOW_PATTERNS = (f"{github.WORKFLOW_FOLDER}/*.yml", f"{github.WORKFLOW_FOLDER}/*.yaml", "action.yml")
+_MAX_FILES = 200
 """Maximum workflow files of a checkout to read per pattern."""
 
-_NO_ACCESS = (AuthFailed, RemoteUnreachable)
+_ACCESS_ERRORS = (AuthFailed, RemoteUnreachable)
 """Errors after which other git requests would fail in the same way."""
 
 
@@ -68,7 +68,7 @@ def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
         )
     setup = _read_setup(options)
     target = _target_of(options, setup)
-    tip = setup.fault if isinstance(setup.fault, _NO_ACCESS) else _read_tip(options.remote, target.branch)
+    tip = setup.fault if isinstance(setup.fault, _ACCESS_ERRORS) else _read_tip(options.remote, target.branch)
     memory = _inspect_store(BranchStore(options.remote, target.branch)) if isinstance(tip, Tip) else None
     return SetupFacts(target, now, setup, tip, memory, _ask_api(options))
 
@@ -88,8 +88,8 @@ def _target_of(options: DoctorOptions, setup: Setup) -> RepositoryLinks:
 
 def _read_setup(options: DoctorOptions) -> Setup:
     """Read our files on the default branch. A workflow may name the settings file and override some settings."""
-    files, fault, is_from_checkout = _read_files(options, (*_WORKFLOWS, CONFIG_PATH))
-    is_ours = bool(_OURS.search(files.pop("action.yml", b"").decode("utf-8", "replace")))
+    files, fault, is_from_checkout = _read_files(options, (*_WORKFLOW_PATTERNS, CONFIG_PATH))
+    is_ours = bool(_ACTION_NAME.search(files.pop("action.yml", b"").decode("utf-8", "replace")))
     data = files.pop(CONFIG_PATH, None)
     steps, findings = github.find_workflows(files, is_ours=is_ours)
     inputs = github.literal_inputs(steps[0]) if steps else {}
@@ -125,14 +125,14 @@ def _read_files(options: DoctorOptions, patterns: Iterable[str]) -> tuple[dict[s
     try:
         return read_head(options.remote, None, patterns)[1], None, False
     except StoreError as error:
-        if options.checkout is None or not isinstance(error, _NO_ACCESS):
+        if options.checkout is None or not isinstance(error, _ACCESS_ERRORS):
             return {}, error, False
         return _read_checkout(options.checkout, patterns), error, True
 
 
 def _read_checkout(top: Path, patterns: Iterable[str]) -> dict[str, bytes]:
     contents = {}
-    for path in sorted({path for pattern in patterns for path in sorted(top.glob(pattern))[:_MOST_FILES]}):
+    for path in sorted({path for pattern in patterns for path in sorted(top.glob(pattern))[:_MAX_FILES]}):
         name = path.relative_to(top).as_posix()
         try:
             refuse_symlinks(top, name)
@@ -154,7 +154,7 @@ def _read_tip(remote: Remote, branch: str) -> Tip | StoreError | None:
 def _inspect_store(store: Store) -> InspectedMemory | StoreError:
     with closing(store):
         try:
-            return inspect(store.open([MANIFEST_PATH, INDEX, MESSAGES]))
+            return inspect(store.open([MANIFEST_PATH, INDEX_FOLDER, MESSAGE_FOLDER]))
         except StoreError as error:
             return error
 

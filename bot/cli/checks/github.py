@@ -15,7 +15,7 @@ from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unaut
 from bot.settings.schema import INPUTS, Settings, SettingsError, read_inputs
 from bot.settings.yaml_file import load_plain, load_settings
 
-LOW = 100
+LOW_QUOTA = 100
 """Remaining requests below which a catch-up run may fail; for small quotas, a tenth of the quota."""
 
 
@@ -83,7 +83,7 @@ def check_limits(facts: GitHubFacts, now: datetime) -> Iterator[CheckResult]:
 def _check_quota(name: str, quota: Mapping[str, Any], now: datetime) -> CheckResult:
     left, most, until = quota["remaining"], quota["limit"], datetime.fromtimestamp(quota["reset"], UTC)
     says = f"{name}: {left:,} of {most:,} requests left, reset at {format_time(until)} (in {age(until - now)})"
-    if most and left < min(LOW, most // 10):
+    if most and left < min(LOW_QUOTA, most // 10):
         return CheckResult("rate limit", "warning", says, _retry_later(until), outside=True)
     return CheckResult("rate limit", "ok", says)
 
@@ -105,13 +105,13 @@ def read_config(data: bytes | None, name: str) -> tuple[Settings, CheckResult]:
 
 
 WORKFLOW_FOLDER = ".github/workflows"
-EVENTS: Mapping[str, tuple[str, ...]] = {
+REQUIRED_EVENTS: Mapping[str, tuple[str, ...]] = {
     "issues": ("opened", "edited", "closed", "reopened", "deleted", "transferred"),
     "issue_comment": ("created", "edited", "deleted"),
 }
 """Events without which memory lags behind, each with the activity types that bring something new."""
 
-_OURS = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:][\w./:@-]{1,200})?", re.ASCII)
+_PRECEDENT_ACTION = re.compile(r"(?:docker://)?(?:[\w.-]{1,100}/){1,4}precedent(?:[@:][\w./:@-]{1,200})?", re.ASCII)
 _PLACEHOLDER = re.compile(r"(?:\A|/)OWNER/", re.ASCII)
 
 
@@ -151,7 +151,7 @@ def _find_steps(path: str, workflow: object, *, is_ours: bool) -> Iterator[Step]
     for job in map(_as_mapping, _as_mapping(top.get("jobs")).values()):
         for step in map(_as_mapping, _as_list(job.get("steps"))):
             uses = str(step.get("uses") or "")
-            if _OURS.fullmatch(uses) or (is_ours and uses in ("./", ".")):
+            if _PRECEDENT_ACTION.fullmatch(uses) or (is_ours and uses in ("./", ".")):
                 inputs = {str(name): _as_text(value) for name, value in _as_mapping(step.get("with")).items()}
                 yield Step(path, top, job, uses, inputs, "if" in step or "if" in job)
 
@@ -182,7 +182,7 @@ def check_workflow(
 
 def _check_events(step: Step) -> Iterator[CheckResult]:
     events = events_of(step.workflow)
-    for name, expected_types in EVENTS.items():
+    for name, expected_types in REQUIRED_EVENTS.items():
         if name not in events:
             says = f"{step.path} does not run on {name}: what happens there is remembered a day later"
             yield CheckResult("events", "warning", says, f"add `{name}:` under `on:` in {step.path}")

@@ -16,11 +16,11 @@ from bot.index.protocol import IndexCorrupt
 from bot.memory.branch_store import Tip
 from bot.memory.manifest import (
     FORMAT,
-    INDEX,
+    INDEX_FOLDER,
+    INDEX_PARTS_FOLDER,
     MANIFEST_PATH,
-    MESSAGE_PARTS,
-    MESSAGES,
-    PARTS,
+    MESSAGE_FOLDER,
+    MESSAGE_PARTS_FOLDER,
     ForeignFormat,
     Manifest,
     decode_manifest,
@@ -64,10 +64,10 @@ def _index_faults(snapshot: Snapshot, manifest: Manifest) -> tuple[str, ...]:
     """Damaged, missing and foreign files and parts of both indexes, except of indexes made by other versions."""
     faults: tuple[str, ...] = ()
     if not (manifest.index and other_maker(manifest.layout, manifest.analyser)):
-        faults += _faults(snapshot, INDEX, PARTS, manifest.index)
+        faults += _faults(snapshot, INDEX_FOLDER, INDEX_PARTS_FOLDER, manifest.index)
     messages = manifest.messages
     if messages and messages.files and not other_maker(messages.layout, messages.analyser):
-        faults += _faults(snapshot, MESSAGES, MESSAGE_PARTS, messages.files)
+        faults += _faults(snapshot, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, messages.files)
     return faults
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.action.report import NEAREST
+from bot.action.report import NEAREST_HEADING
 from bot.comment.clean_text import one_line, truncate
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
@@ -24,7 +24,7 @@ from bot.questions.requests import MAX_NAME, keys_of, parse_issue
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 
-WIDEST = 200
+MAX_LINE_CHARS = 200
 """Maximum characters of a line about a similar issue."""
 
 
@@ -53,10 +53,10 @@ def _print_nearest(answer: Answer) -> None:
     """Print the most similar issues to stderr, shown or not; they are not part of the comment."""
     matches = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
     if matches:
-        print(f"{NEAREST}:", file=sys.stderr)
+        print(f"{NEAREST_HEADING}:", file=sys.stderr)
     for match in matches:
         about = f"{match.id} ({match.state}): {match.title}{' · ' * bool(match.why)}{', '.join(match.why)}"
-        print(f"  {match.similarity:.2f}  {truncate(one_line(about), WIDEST)}", file=sys.stderr)
+        print(f"  {match.similarity:.2f}  {truncate(one_line(about), MAX_LINE_CHARS)}", file=sys.stderr)
 
 
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bot.cli.arguments import memory_options, reference_time
-from bot.cli.output import SCHEMA, CommandResult, facts_of_answer, show_notes
+from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes
 from bot.comment.clean_text import clean
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE
 from bot.errors import UserError
@@ -16,7 +16,7 @@ from bot.local_cache.location import open_memory
 from bot.questions.comment import split_draft
 from bot.questions.requests import DraftRequest
 
-_MOST = 4 * (MAX_TITLE + MAX_TEXT)
+_MAX_BYTES = 4 * (MAX_TITLE + MAX_TEXT)
 """Bytes of a draft that are read: GitHub's limit, in UTF-8."""
 
 
@@ -28,7 +28,7 @@ def run_check(args: argparse.Namespace) -> CommandResult:
         if args.json:
             facts = facts_of_answer(memory, (), ())
             selected = {name: facts[name] for name in ("notes", "searched")}
-            shown: object = {"schema": SCHEMA, "similar": bool(answer.comment), **answer.rows, **selected}
+            shown: object = {"schema": SCHEMA_VERSION, "similar": bool(answer.comment), **answer.rows, **selected}
         else:
             if args.comment and not answer.comment:
                 print(answer.nothing, file=sys.stderr)
@@ -50,10 +50,10 @@ def _read_draft(file: Path | None) -> str:
         raise UserError("no draft: name a file, or give it on stdin (precedent check < draft.md)")
     try:
         if file is None:
-            data = sys.stdin.buffer.read(_MOST)
+            data = sys.stdin.buffer.read(_MAX_BYTES)
         else:
             with file.open("rb") as stream:
-                data = stream.read(_MOST)
+                data = stream.read(_MAX_BYTES)
     except OSError as error:
         raise UserError(f"the draft cannot be read: {error.strerror}: {file or 'stdin'}") from error
     return data.decode("utf-8", "replace").replace("\r\n", "\n")

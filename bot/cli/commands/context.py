@@ -10,13 +10,13 @@ from pathlib import Path
 
 from bot.cli.arguments import memory_options, reference_time, worktree_of
 from bot.cli.commands.search import run_what
-from bot.cli.output import NOTHING, show_notes
+from bot.cli.output import NO_RESULTS, show_notes
 from bot.comment.catalogue import count
 from bot.comment.clean_text import one_line
 from bot.comment.prompt import (
     DATA_NOTICE,
     FENCE_NOTICE,
-    FORMS,
+    FORMATS,
     attributes_of,
     decision_label,
     element,
@@ -33,13 +33,13 @@ from bot.local_cache.sessions import threads_of
 from bot.local_cache.threads import open_records
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
-from bot.questions.views import SESSIONS, SESSIONS_TITLE, WORK, Row, work_rows
+from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, work_rows
 from bot.questions.work import find_for_work
 from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings
 from bot.sources.session_times import local_zone
 
-_TITLES = {name: section.title for name, section in WORK.items()} | {SESSIONS: SESSIONS_TITLE}
+_SECTION_TITLES = {name: section.title for name, section in WORK_SECTIONS.items()} | {SESSIONS_SECTION: SESSIONS_TITLE}
 """The sections of `work_rows` with their titles."""
 
 
@@ -47,7 +47,7 @@ def branch_text(sections: dict[str, list[Row]], form: str, chars: int) -> str:
     """The sections as XML or Markdown (``form``), without the last threads if all do not fit in ``chars``; "" if none
     fits. Other people's words are marked as data, and nothing is hidden in them."""
     write = _xml if form == "xml" else _markdown
-    entries = [(name, row) for name in _TITLES for row in sections[name]]
+    entries = [(name, row) for name in _SECTION_TITLES for row in sections[name]]
     while entries:
         text = write(entries)
         if len(text) <= chars:
@@ -57,7 +57,10 @@ def branch_text(sections: dict[str, list[Row]], form: str, chars: int) -> str:
 
 
 def _xml(entries: list[tuple[str, Row]]) -> str:
-    shown = ((name, "".join(map(_session if name == SESSIONS else _thread, rows))) for name, rows in _sections(entries))
+    shown = (
+        (name, "".join(map(_session if name == SESSIONS_SECTION else _thread, rows)))
+        for name, rows in _sections(entries)
+    )
     body = "".join(f"<{name}>\n{text}</{name}>\n" for name, text in shown)
     return f"<branch-context>\n{element('notice', DATA_NOTICE)}{body}</branch-context>\n"
 
@@ -81,10 +84,10 @@ def _session(row: Row) -> str:
 
 def _markdown(entries: list[tuple[str, Row]]) -> str:
     shown = (
-        (name, "".join(map(_session_paragraph if name == SESSIONS else _paragraph, rows)))
+        (name, "".join(map(_session_paragraph if name == SESSIONS_SECTION else _paragraph, rows)))
         for name, rows in _sections(entries)
     )
-    body = "".join(f"\n## {_TITLES[name]}\n{text}" for name, text in shown)
+    body = "".join(f"\n## {_SECTION_TITLES[name]}\n{text}" for name, text in shown)
     return f"# What is known about this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
@@ -111,12 +114,12 @@ def _ending(row: Row) -> dict[str, object]:
 
 
 def _sections(entries: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]:
-    for name in _TITLES:
+    for name in _SECTION_TITLES:
         if rows := [row for title, row in entries if title == name]:
             yield name, rows
 
 
-MOST = 10_000
+MAX_THREADS = 10_000
 """Maximum threads to read for one scope, newest first."""
 
 
@@ -126,7 +129,7 @@ def run_context(args: argparse.Namespace) -> object:
     zone = args.timezone or local_zone()
     now = (args.as_of or datetime.now(UTC)).astimezone(zone)
     threads, own = _threads_in_scope(args, now)
-    form = FORMS[args.format](zone)
+    form = FORMATS[args.format](zone)
     request = HistoryRequest(now, tuple(args.me or [own]), args.days, args.chars)
     text = render(find_history(request, threads, form), form)
     if not text:
@@ -142,7 +145,7 @@ def _branch_context(args: argparse.Namespace) -> str:
         show_notes(memory, answer.unused)
         text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:
-        print(NOTHING, file=sys.stderr)
+        print(NO_RESULTS, file=sys.stderr)
     return text
 
 
@@ -165,7 +168,7 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thr
             else:
                 changed = [
                     card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation
-                ][:MOST]
+                ][:MAX_THREADS]
                 selected = threads_of_participant(_threads(library, changed), args.participant)
     return selected, settings.comment.author
 

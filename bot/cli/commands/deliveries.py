@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from bot.server.delivery_filter import DeliveryFilter
     from bot.server.inbox import Inbox
 
-MOST = 1000
+MAX_LIMIT = 1000
 COLUMNS = "number\tstate\treceived\tlane\tabout\tevent\treason"
 AUDIT_COLUMNS = "number\ttime\twho\taction\tdone\tasked\twhich\twhy"
 
 FILTERS = ("state", "reason", "repo", "since", "until")
 PAGING = ("before", "limit")
-TAKES: Mapping[str, tuple[str, ...]] = {
+ALLOWED_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "list": (*FILTERS, *PAGING),
     "show": ("numbers",),
     "replay": ("numbers", "all_dead", *FILTERS, "why"),
@@ -57,7 +57,7 @@ def run_deliveries(args: argparse.Namespace) -> object:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    action, takes = args.action, TAKES[args.action]
+    action, takes = args.action, ALLOWED_ARGUMENTS[args.action]
     for name in ("numbers", "all_dead", *FILTERS, *PAGING, "why"):
         if getattr(args, name) and name not in takes:
             shown = "numbers" if name == "numbers" else f"--{name.replace('_', '-')}"
@@ -221,7 +221,7 @@ def _run_data(run: RunRow) -> dict[str, object]:
 
 
 def _limit(args: argparse.Namespace) -> int:
-    return min(args.limit or 50, MOST)
+    return min(args.limit or 50, MAX_LIMIT)
 
 
 def _milliseconds(at: datetime | None) -> int:

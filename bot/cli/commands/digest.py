@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from bot.cli.arguments import memory_options
 from bot.cli.commands.backtest import write_page
-from bot.cli.output import SCHEMA, CommandResult, command_result, progress, sections_text, show_notes, warn
+from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, progress, sections_text, show_notes, warn
 from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress
 from bot.local_cache.draft import embedder_of
@@ -30,7 +30,7 @@ def run_digest(args: argparse.Namespace) -> CommandResult:
 
         write_page(args.html, render_digest(report, home))
     if args.json:
-        shown: object = {"schema": SCHEMA, **report_row(report, home)}
+        shown: object = {"schema": SCHEMA_VERSION, **report_row(report, home)}
     else:
         for note in (summary_sentence(report), *report.notes):
             warn(note)

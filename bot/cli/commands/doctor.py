@@ -150,10 +150,10 @@ def _server_and_name(remote: RemoteRepository) -> tuple[str, str]:
     return parsed
 
 
-SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
-PLAIN: dict[Level, str] = {"ok": "+", "note": "-", "warning": "!", "error": "x"}
+UNICODE_SIGNS: dict[Level, str] = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
+ASCII_SIGNS: dict[Level, str] = {"ok": "+", "note": "-", "warning": "!", "error": "x"}
 _COLOURS: dict[Level, str] = {"ok": "32", "note": "2", "warning": "33", "error": "31"}
-_WIDTH = 13
+_CHECK_WIDTH = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Terminal:
 def terminal() -> Terminal:
     """The terminal of stdout. No colours if NO_COLOR is set (https://no-color.org), or in a pipe."""
     try:
-        "".join(SIGNS.values()).encode(sys.stdout.encoding or "ascii")
+        "".join(UNICODE_SIGNS.values()).encode(sys.stdout.encoding or "ascii")
         signs = True
     except (UnicodeEncodeError, LookupError):
         signs = False
@@ -204,10 +204,10 @@ def _select_findings(findings: list[CheckResult]) -> Iterator[CheckResult]:
 
 
 def _lines(finding: CheckResult, screen: Terminal, *, verbose: bool) -> Iterator[str]:
-    sign = (SIGNS if screen.signs else PLAIN)[finding.level]
+    sign = (UNICODE_SIGNS if screen.signs else ASCII_SIGNS)[finding.level]
     if screen.colours:
         sign = f"\033[{_COLOURS[finding.level]}m{sign}\033[0m"
-    yield f"{sign} {finding.check:<{_WIDTH}} {_escape_line(finding.says, screen)}"
+    yield f"{sign} {finding.check:<{_CHECK_WIDTH}} {_escape_line(finding.says, screen)}"
     if finding.remedy and (finding.is_problem or verbose):
         yield f"  {'→' if screen.signs else '->'} {_escape_line(finding.remedy, screen)}"
 

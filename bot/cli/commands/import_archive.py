@@ -18,10 +18,10 @@ from bot.errors import UserError
 from bot.local_cache.sync import text_model
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.learn import EVENT_SECONDS, is_due
+from bot.pipeline.learn import LEARN_SECONDS, is_due
 from bot.sources.archive_file import read_archive
 
-IMPORTED = 20_000
+BATCH_SIZE = 20_000
 """Threads per batch, which bounds the memory use for archives of any size."""
 
 
@@ -35,7 +35,7 @@ def run_import(args: argparse.Namespace) -> object:
     comments = 0
     with progress("Reading threads", len(last_positions)) as tick:
         latest = (thread for position, thread in _read_archives(args.files) if last_positions[thread.id] == position)
-        while batch := tuple(islice(latest, IMPORTED)):
+        while batch := tuple(islice(latest, BATCH_SIZE)):
             memory.stage(Changes(records=batch), tick)
             memory.commit(f"Import {len(batch)} threads")
             comments += sum(len(thread.comments) for thread in batch)
@@ -63,7 +63,7 @@ def run_import(args: argparse.Namespace) -> object:
 def _learn_if_due(memory: Memory, args: argparse.Namespace) -> int:
     """Learn if it is due and wanted. Returns how many threads the store has learned from."""
     if args.learn and is_due(memory, calm=True):
-        learn_and_commit(memory, args.repo or memory.state.repo, EVENT_SECONDS)
+        learn_and_commit(memory, args.repo or memory.state.repo, LEARN_SECONDS)
     return memory.state.manifest.learned_from
 
 

@@ -19,24 +19,29 @@ from bot.comment.clean_text import clean, one_line
 from bot.domain.hosts import is_hosted
 from bot.errors import UserError, WorldError
 from bot.files import read_user_file, shipped_folder, write_user_file
-from bot.git.checkout import FIRST, CheckoutGit, find_top, is_bare
+from bot.git.checkout import PREFERRED_REMOTES, CheckoutGit, find_top, is_bare
 from bot.settings.schema import Settings, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES, load_settings
 
-WORKFLOW = f"{WORKFLOW_FOLDER}/precedent.yml"
+WORKFLOW_PATH = f"{WORKFLOW_FOLDER}/precedent.yml"
 _PLACEHOLDER = "OWNER/"
 """Owner of the shipped workflow's action until a maintainer fills in this repository's address (tools/address.py)."""
 
-_MOST_FILES = 200
-_USUAL = ("main", "master")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
+_MAX_FILES = 200
+_DEFAULT_BRANCHES = ("main", "master")
+_PLAIN_SCALAR = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_STATES = {
+_PLANNED_MESSAGES = {
     "new": "would write {}:",
     "replaced": "would replace {}:",
     "differs": "{} exists and differs; without --force it is left as it is. It would be:",
 }
-_DONE = {"new": "wrote {}", "replaced": "replaced {}", "kept": "{} stays as it is", "same": "{} is already up to date"}
+_DONE_MESSAGES = {
+    "new": "wrote {}",
+    "replaced": "replaced {}",
+    "kept": "{} stays as it is",
+    "same": "{} is already up to date",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ def run_init(args: argparse.Namespace) -> object:
     """Show the two files, or write them with ``--write``: both, or neither if there is an obstacle."""
     checkout = inspect_checkout(args.folder)
     steps = _existing_steps(checkout.top)
-    choice = _choose_workflow(checkout, args, [step for step in steps if step.path == WORKFLOW])
+    choice = _choose_workflow(checkout, args, [step for step in steps if step.path == WORKFLOW_PATH])
     config, settings = _settings_file(checkout.top, args.branch)
     files = [_workflow_file(checkout.top, choice, force=args.force), config]
     refused = _refusal(checkout, settings, files, [] if args.force else steps)
@@ -140,17 +145,17 @@ def _default_branch(git: CheckoutGit) -> str:
     """The default branch that the clone recorded, else main or master if it exists, else the current branch."""
     if recorded := git.recorded_default_branch():
         return recorded
-    for name in _USUAL:
-        for ref in (*(f"refs/remotes/{remote}/{name}" for remote in FIRST), f"refs/heads/{name}"):
+    for name in _DEFAULT_BRANCHES:
+        for ref in (*(f"refs/remotes/{remote}/{name}" for remote in PREFERRED_REMOTES), f"refs/heads/{name}"):
             if not git.run("rev-parse", "--verify", "--quiet", ref).returncode:
                 return name
-    return git.line("symbolic-ref", "--quiet", "--short", "HEAD") or _USUAL[0]
+    return git.line("symbolic-ref", "--quiet", "--short", "HEAD") or _DEFAULT_BRANCHES[0]
 
 
 def _existing_steps(top: Path) -> list[Step]:
-    read_user_file(top, WORKFLOW, 0)  # refuses a symbolic link in its place; links elsewhere do not matter
+    read_user_file(top, WORKFLOW_PATH, 0)  # refuses a symbolic link in its place; links elsewhere do not matter
     workflows = {}
-    for file in sorted((top / WORKFLOW_FOLDER).glob("*.y*ml"))[:_MOST_FILES]:
+    for file in sorted((top / WORKFLOW_FOLDER).glob("*.y*ml"))[:_MAX_FILES]:
         path = f"{WORKFLOW_FOLDER}/{file.name}"
         with suppress(UserError):
             workflows[path] = read_user_file(top, path, MAX_BYTES + 1) or b""
@@ -168,11 +173,11 @@ def _choose_workflow(checkout: CheckoutInfo, args: argparse.Namespace, steps: li
 
 
 def _workflow_file(top: Path, choice: WorkflowChoice, *, force: bool) -> PlannedFile:
-    text, existing = workflow_text(choice), read_user_file(top, WORKFLOW, MAX_BYTES + 1)
+    text, existing = workflow_text(choice), read_user_file(top, WORKFLOW_PATH, MAX_BYTES + 1)
     if existing is None:
-        return PlannedFile(WORKFLOW, "new", text)
+        return PlannedFile(WORKFLOW_PATH, "new", text)
     is_same = existing.replace(b"\r\n", b"\n") == text.encode()
-    return PlannedFile(WORKFLOW, "same" if is_same else "replaced" if force else "differs", text)
+    return PlannedFile(WORKFLOW_PATH, "same" if is_same else "replaced" if force else "differs", text)
 
 
 def _settings_file(top: Path, branch: str | None) -> tuple[PlannedFile, Settings]:
@@ -192,13 +197,13 @@ def _settings_file(top: Path, branch: str | None) -> tuple[PlannedFile, Settings
 
 def _refusal(checkout: CheckoutInfo, settings: Settings, files: list[PlannedFile], steps: list[Step]) -> str:
     """Why nothing can be written, or "". ``steps`` are existing steps that must not be duplicated."""
-    others = [step.path for step in steps if step.path != WORKFLOW and not is_dry(step)]
+    others = [step.path for step in steps if step.path != WORKFLOW_PATH and not is_dry(step)]
     if settings.branch == checkout.main:
         return f"{checkout.main} is the default branch, and memory needs one of its own: name another with --branch"
     if others:
         return f"{others[0]} uses Precedent already, and two of them would answer: change that one, or add --force"
     if any(file.state == "differs" for file in files):
-        return f"{WORKFLOW} exists and differs: it is left as it is; keep it, or replace it with --force"
+        return f"{WORKFLOW_PATH} exists and differs: it is left as it is; keep it, or replace it with --force"
     return ""
 
 
@@ -229,7 +234,7 @@ def _branch_pattern(branch: str) -> str:
 
     https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#filter-pattern-cheat-sheet
     """
-    if _PLAIN.fullmatch(branch) and branch.lower() not in _YAML_WORDS:
+    if _PLAIN_SCALAR.fullmatch(branch) and branch.lower() not in _YAML_WORDS:
         return branch
     if not branch.isprintable():
         raise UserError("the name of the default branch contains invisible characters: rename that branch first")
@@ -261,10 +266,10 @@ def _as_data(
 
 def _lines(files: list[PlannedFile], *, is_written: bool) -> Iterator[str]:
     for file in files:
-        if is_written or file.state not in _STATES:
-            yield _DONE[file.state].format(file.path)
+        if is_written or file.state not in _PLANNED_MESSAGES:
+            yield _DONE_MESSAGES[file.state].format(file.path)
         else:
-            yield from (_STATES[file.state].format(file.path), "", *file.content.splitlines(), "")
+            yield from (_PLANNED_MESSAGES[file.state].format(file.path), "", *file.content.splitlines(), "")
 
 
 def _next_step(checkout: CheckoutInfo, choice: WorkflowChoice, *, ready: bool) -> str:

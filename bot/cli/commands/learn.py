@@ -10,26 +10,24 @@ from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
 from bot.evaluation.learn import Learner
-from bot.evaluation.results import REPLAYED, Backtest
+from bot.evaluation.results import REPLAY_LIMIT, Backtest
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
 from bot.pipeline.clusters import link_threads
-from bot.pipeline.learn import LEAST_THREADS, learn, learner
+from bot.pipeline.learn import MIN_THREADS, learn, learner
 from bot.settings.schema import Settings
 
-STEPS = 20 + 2 * REPLAYED
+PROGRESS_STEPS = 20 + 2 * REPLAY_LIMIT
 """Approximate steps of learning: rounds of training, and two replays of the issues."""
 
 
 def run_learn(args: argparse.Namespace) -> object:
     memory = open_store(args.store, semantic=args.semantic, repo=args.repo)
-    if memory.state.manifest.threads < LEAST_THREADS:
+    if memory.state.manifest.threads < MIN_THREADS:
         _compare(memory, args.seconds)
         memory.commit("Compare threads")
         memory.close()
-        reason = (
-            f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {LEAST_THREADS} are needed"
-        )
+        reason = f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {MIN_THREADS} are needed"
         return {"learned": False, "reason": reason} if args.json else f"{reason}\n"
     backtest = learn_and_commit(memory, args.repo or memory.state.repo, args.seconds)
     memory.close()
@@ -45,7 +43,7 @@ def learn_and_commit(memory: Memory, repo: str | None, seconds: float) -> Backte
     """Learn, find clusters, and commit the result. ``seconds`` limits each of the first two, but not the training of
     word vectors."""
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
-    with progress("Learning", STEPS) as tick:
+    with progress("Learning", PROGRESS_STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
     _compare(memory, seconds)
     memory.commit("Learn")

@@ -13,14 +13,14 @@ from typing import Any, BinaryIO, NoReturn
 from bot.cli.output import warn
 from bot.errors import require_libraries
 
-EXTRA = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
+INSTALL_HINT = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
 
 
 def run_mcp(args: argparse.Namespace) -> NoReturn:
     """Serve until stdin ends. Never returns: the process exits even if threads are still running."""
     wire = claim_stdout()
-    with require_libraries(LIBRARIES, EXTRA):
+    with require_libraries(LIBRARIES, INSTALL_HINT):
         from bot.mcp.server import serve
     from bot.local_cache.local_memory import MemoryOptions
     from bot.mcp.tools import ToolContext

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.cli.output import SCHEMA, CommandResult, command_result, list_text, progress, table, warn
+from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, list_text, progress, table, warn
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.local_cache.organisation import (
@@ -25,7 +25,7 @@ from bot.questions.views import Row
 from bot.reading.search_query import search_query
 
 COLUMNS = "repository\tthreads\tchanged\tupdated\tpath\tfault"
-_NAME = re.compile(SLUG, re.ASCII)
+_REPOSITORY_NAME = re.compile(SLUG, re.ASCII)
 _SINGLE_MEMORY_OPTIONS = ("store", "repo", "memory_branch", "refresh", "offline", "expand", "logs")
 """Search options that select a single memory, or that an organisation's index does not support."""
 
@@ -56,7 +56,7 @@ def run_org(args: argparse.Namespace) -> CommandResult:
     for source in faults:
         warn(f"{source.name} could not be read: {source.fault}")
     if args.json:
-        shown: object = {"schema": SCHEMA, "folder": str(folder), "repositories": rows}
+        shown: object = {"schema": SCHEMA_VERSION, "folder": str(folder), "repositories": rows}
     else:
         lines = ("\t".join(one_line(str(cell)) for cell in row.values()) for row in rows)
         shown = table(COLUMNS, lines, header=args.header)
@@ -92,7 +92,7 @@ def _parse_source(text: str, branch: str) -> OrganisationSource:
     path = Path(text)
     if path.is_dir():
         return OrganisationSource(0, "", str(path.resolve()), branch)
-    if not _NAME.fullmatch(text):
+    if not _REPOSITORY_NAME.fullmatch(text):
         raise UserError(f"{text[:100]!r} is neither a folder nor OWNER/NAME")
     return OrganisationSource(0, text, branch=branch)
 

@@ -12,7 +12,7 @@ from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import CommandResult, progress, table
 from bot.comment.clean_text import one_line
 from bot.errors import UserError
-from bot.server.options import WORKING, forget_secrets, read_options
+from bot.server.options import WORKER_REQUIRED, forget_secrets, read_options
 
 if TYPE_CHECKING:
     from bot.server.organisation_rebuild import RebuildResult
@@ -23,7 +23,7 @@ COLUMNS = "installation\trepositories\tthreads\tfault"
 def rebuild_on_server(args: argparse.Namespace) -> CommandResult:
     """Build a new index of each installation, or of those in ``args.installation``; exit code 1 if a memory could not
     be read. The server may keep running."""
-    options = read_options(os.environ, server_flags(args), WORKING)
+    options = read_options(os.environ, server_flags(args), WORKER_REQUIRED)
     if not options.organisation:
         raise UserError("there is no index of all repositories: give the server's --organisation")
     forget_secrets(os.environ)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.cli import output
 from bot.cli.arguments import memory_options, reference_time, worktree_of
-from bot.cli.output import SCHEMA, command_result, facts_of_answer, progress, show_notes, wants_json, warn
+from bot.cli.output import SCHEMA_VERSION, command_result, facts_of_answer, progress, show_notes, wants_json, warn
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
@@ -137,7 +137,7 @@ def run_smart_search(args: argparse.Namespace) -> object:
         show_notes(memory, answer.unused)
         if args.json:
             shown: object = {
-                "schema": SCHEMA,
+                "schema": SCHEMA_VERSION,
                 "hits": _ranked_rows(answer, memory.home),
                 **facts_of_answer(memory, answer.used, answer.unused),
             }
@@ -171,7 +171,7 @@ def run_what(args: argparse.Namespace) -> object:
         show_notes(memory, answer.unused)
         if wants_json(args):
             rows = work_rows(answer, memory.home, full_row)
-            shown: object = {"schema": SCHEMA, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
+            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
         else:
             shown = output.sections_text(work_items(answer, memory.home), header=args.header)
     return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
@@ -186,7 +186,7 @@ def run_related(args: argparse.Namespace) -> object:
         answer = find_related(FilesRequest(files, reference_time(args)), memory.local_cache)
         show_notes(memory)
         if args.json:
-            shown: object = {"schema": SCHEMA, **related_rows(answer, memory.home)}
+            shown: object = {"schema": SCHEMA_VERSION, **related_rows(answer, memory.home)}
         else:
             shown = output.sections_text(related_items(answer, memory.home), header=args.header)
     return command_result(shown, args, found=bool(answer.threads))

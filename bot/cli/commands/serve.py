@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.cli.output import CommandResult
 from bot.errors import UserError, require_libraries
-from bot.server.options import FLAGS, WORKER_NAME, WORKING, ServerOptions, forget_secrets, read_options
+from bot.server.options import FLAGS, WORKER_NAME_KEY, WORKER_REQUIRED, ServerOptions, forget_secrets, read_options
 
 if TYPE_CHECKING:
     from bot.server.inbox import Inbox
@@ -34,8 +34,8 @@ def run_serve(args: argparse.Namespace) -> CommandResult:
 def run_worker(args: argparse.Namespace) -> CommandResult:
     """Work until a signal. Never returns: the process exits even if threads are still running."""
     environment: dict[str, str] = json.load(sys.stdin) if args.parent else {}
-    name = environment.pop(WORKER_NAME, "")
-    options = read_options(environment or os.environ, server_flags(args), WORKING)
+    name = environment.pop(WORKER_NAME_KEY, "")
+    options = read_options(environment or os.environ, server_flags(args), WORKER_REQUIRED)
     forget_secrets(os.environ)
     with server_libraries():
         from bot.server import processes

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from bot.cli.arguments import memory_options
-from bot.cli.output import SCHEMA, CommandResult, command_result, show_notes
+from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_notes
 from bot.comment.clean_text import clean, one_line
 from bot.domain.answer import EarlierClosing
 from bot.domain.card import is_change, number_of
@@ -32,13 +32,13 @@ from bot.questions.views import (
 from bot.recall.answer import apply_merge_state
 from bot.recall.mentions import earlier_ending
 
-MOST = 100_000_000
+UNLIMITED_CHARS = 100_000_000
 
 
 def run_show(args: argparse.Namespace) -> CommandResult:
     with open_memory(memory_options(args)) as memory:
         thread = _find_thread(memory, args.id)
-        request = ThreadRequest(args.id, MOST if args.full else args.chars, expand=True)
+        request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
         linked = linked_rows(answer.neighbours, memory.home, full_row)
         sessions = session_rows(sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else ())
@@ -50,7 +50,7 @@ def run_show(args: argparse.Namespace) -> CommandResult:
                 "conversation": answer.conversation.messages,
                 "omitted": answer.conversation.omitted,
             }
-            shown: object = {"schema": SCHEMA, **full_row(answer.card, memory.home), **fields}
+            shown: object = {"schema": SCHEMA_VERSION, **full_row(answer.card, memory.home), **fields}
         else:
             shown = "".join(f"{line}\n" for line in _format_lines(answer, linked, sessions, memory))
     return command_result(shown, args, found=True)

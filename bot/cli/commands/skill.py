@@ -13,8 +13,8 @@ from bot.errors import UserError, WorldError
 from bot.files import read_user_file, shipped_folder, write_user_file
 from bot.git.checkout import find_top
 
-PAGE = "cross-reference/SKILL.md"
-PLACE = f".agents/skills/{PAGE}"
+SKILL_FILE = "cross-reference/SKILL.md"
+INSTALL_PATH = f".agents/skills/{SKILL_FILE}"
 """Where agents look for skills in a checkout: https://developers.openai.com/codex/skills."""
 
 MAX_BYTES = 65_536
@@ -31,33 +31,33 @@ def run_skill(args: argparse.Namespace) -> object:
     state = _install(top, text, args)
     fault = "it was changed by hand: keep it, or replace it with --force" if state == "left" else ""
     words = {"written": "would write", "updated": "would update"} if args.dry_run else {"written": "wrote"}
-    result: object = f"{words.get(state, state)} {PLACE}\n"
+    result: object = f"{words.get(state, state)} {INSTALL_PATH}\n"
     if args.json:
-        file = {"path": PLACE, "state": state, "fault": fault}
+        file = {"path": INSTALL_PATH, "state": state, "fault": fault}
         result = {"dry_run": args.dry_run, "root": clean(str(top)), "files": [file]}
     if fault:
         show(result if args.json else "")
-        raise UserError(f"{PLACE} is left as it is: {fault}")
+        raise UserError(f"{INSTALL_PATH} is left as it is: {fault}")
     return result
 
 
 def _read_page() -> bytes:
     try:
-        return (shipped_folder("skills") / PAGE).read_bytes()
+        return (shipped_folder("skills") / SKILL_FILE).read_bytes()
     except OSError as error:
-        raise WorldError(f"this installation lacks skills/{PAGE}", "install precedent again") from error
+        raise WorldError(f"this installation lacks skills/{SKILL_FILE}", "install precedent again") from error
 
 
 def _install(top: Path, text: bytes, args: argparse.Namespace) -> str:
     """Write the page. Returns what happened to the file: written, updated, unchanged or left."""
     page = text + f"\n<!-- written by precedent skill install, sha256 {sha256(text).hexdigest()} -->\n".encode()
-    existing = read_user_file(top, PLACE, MAX_BYTES)
+    existing = read_user_file(top, INSTALL_PATH, MAX_BYTES)
     if existing in (page, text):
         return "unchanged"
     if existing is not None and not _is_ours(existing) and not args.force:
         return "left"
     if not args.dry_run:
-        write_user_file(top, PLACE, page)
+        write_user_file(top, INSTALL_PATH, page)
     return "written" if existing is None else "updated"
 
 

@@ -29,14 +29,14 @@ from bot.domain.thread_json import stamp
 from bot.errors import PrecedentError, StoreError, UserError, WorldError
 from bot.evaluation.metrics import summary
 from bot.evaluation.report import render_report, summary_text
-from bot.evaluation.results import REPLAYED, Backtest, Replayed
+from bot.evaluation.results import REPLAY_LIMIT, Backtest, Replayed
 from bot.files import on_disk, read_regular
 from bot.github.client import GitHubClient
 from bot.github.discussion_comments import count_discussions
 from bot.github.errors import ForgeError, IssuesOff, NotPermitted, RateLimited, Unauthorised
 from bot.github.history import (
     PER_PAGE,
-    POINTS,
+    POINTS_PER_REQUEST,
     GraphQLHistory,
     HistorySource,
     NoGraphQL,
@@ -50,21 +50,21 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.learn import EVENT_SECONDS, LEAST_THREADS, learner
+from bot.pipeline.learn import LEARN_SECONDS, MIN_THREADS, learner
 from bot.pipeline.site import RepositorySite
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 
-INTERRUPTED = 130
+INTERRUPT_EXIT_CODE = 130
 """Exit code after Ctrl-C: 128 and the number of the signal."""
 
-FIRST_ISSUE = datetime(2008, 1, 1, tzinfo=UTC)
+GITHUB_START = datetime(2008, 1, 1, tzinfo=UTC)
 """No issue is older than GitHub."""
 
-STEPS = 24
+BISECTION_STEPS = 24
 """Bisections of the time since then, down to half a minute; each costs one point."""
 
-KEPT = "what was read is kept"
+KEPT_NOTE = "what was read is kept"
 
 
 def run_try(args: argparse.Namespace) -> object:
@@ -76,8 +76,8 @@ def run_try(args: argparse.Namespace) -> object:
         glimpse = None if args.offline else _read_history(site, store, settings, args)
         backtest, read_at = _replay(site, store, settings, args.last, glimpse)
     except (KeyboardInterrupt, _Stopped):
-        print(f"precedent try: stopped; {KEPT}: run the same command again to continue", file=sys.stderr)
-        return CommandResult("", INTERRUPTED)
+        print(f"precedent try: stopped; {KEPT_NOTE}: run the same command again to continue", file=sys.stderr)
+        return CommandResult("", INTERRUPT_EXIT_CODE)
     except ForgeError as error:
         raise _explain_error(error, site, variable) from error
     except StoreError as error:
@@ -205,8 +205,8 @@ def _find_start(
     history: GraphQLHistory, minimum: int, glimpse: RepositoryPreview
 ) -> tuple[datetime, RepositoryPreview]:
     """A time since when at least ``minimum`` issues changed, but few more, and what there is to read since then."""
-    early, late = FIRST_ISSUE, datetime.now(UTC)
-    for _ in range(STEPS):
+    early, late = GITHUB_START, datetime.now(UTC)
+    for _ in range(BISECTION_STEPS):
         if glimpse.changed <= 1.1 * minimum:
             break
         middle = early + (late - early) / 2
@@ -222,7 +222,7 @@ def _announce(glimpse: RepositoryPreview) -> None:
     part = f"{glimpse.changed:,} of" if glimpse.changed < glimpse.issues else "all"
     requests = max(1, ceil(glimpse.changed / PER_PAGE))
     message = f"{glimpse.name}: reading {part} {count(glimpse.issues, 'issue')} in {count(requests, 'request')}"
-    rate, points = glimpse.rate, POINTS * requests
+    rate, points = glimpse.rate, POINTS_PER_REQUEST * requests
     if rate:
         message += f", for {points:,} of the {rate.left:,} points left this hour"
     message += "; nothing is written there."
@@ -232,12 +232,12 @@ def _announce(glimpse: RepositoryPreview) -> None:
 
 
 def _explain_error(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentError:
-    name, cause, remedy = site.repository, error.cause, f"try again later: {KEPT}"
+    name, cause, remedy = site.repository, error.cause, f"try again later: {KEPT_NOTE}"
     match error:
         case RateLimited():
             when = f"after {error.until.astimezone(UTC):%H:%M} UTC" if error.until else "later"
             return WorldError(
-                f"{cause}; {KEPT}",
+                f"{cause}; {KEPT_NOTE}",
                 f"run the same command again {when} to continue, or use --offline with what was read",
             )
         case Unauthorised():
@@ -265,10 +265,10 @@ def _replay(
         repo, server = memory.state.repo or site.repository, site.server_url
         repository_address = RepositoryAddress.at(server, repo)
         renderer = Renderer(links=CommentLinks(server, repo, redirect=False), commands=settings.commands.enabled)
-        history_learner = learner(memory, settings, renderer, repository_address, EVENT_SECONDS)
+        history_learner = learner(memory, settings, renderer, repository_address, LEARN_SECONDS)
         ranking = memory.ranking
-        if memory.state.manifest.threads >= LEAST_THREADS:
-            with progress("Learning", REPLAYED) as tick:
+        if memory.state.manifest.threads >= MIN_THREADS:
+            with progress("Learning", REPLAY_LIMIT) as tick:
                 ranking = history_learner.own_ranking(tick)
         with progress("Replaying", last) as tick:
             backtest = history_learner.backtest(ranking, last, None, tick)

@@ -30,9 +30,9 @@ from bot.domain.thread import Kind, ThreadId
 from bot.index.arrays import Numbers
 from bot.index.protocol import NOTES, TEXT
 from bot.index.segment_file import encode_key
-from bot.index.vectors import MAX_LENGTH
+from bot.index.vectors import MAX_DIMENSIONS
 
-NAME = "MAIN"
+INDEX_NAME = "MAIN"
 """Whoosh's name for an unnamed index."""
 
 SEGMENT_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -40,13 +40,13 @@ CORE_EXT = ".core"
 MAX_DOCUMENTS = 1 << 20
 """Most documents in one segment; the largest repositories have a quarter of that."""
 
-TERMS = "trm"
+TERMS_FILE = "trm"
 """The file of terms within a segment; the others are columns."""
 
 _COLUMN_EXT = ".col"
-_UNNAMED = "0" * 16
+_UNNAMED_ID = "0" * 16
 _LOCATION = struct.Struct(">qi")
-_MAX_RECORD = 16 << 20
+_MAX_RECORD_BYTES = 16 << 20
 
 
 class JsonFile(StructFile):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class JsonFile(StructFile):  # type: ignore[misc]
 
     def read_pickle(self) -> Any:
         size = self.read_int()
-        if not 0 < size <= _MAX_RECORD:
+        if not 0 < size <= _MAX_RECORD_BYTES:
             raise ValueError("a record is damaged")
         return json.loads(self.read(size))
 
@@ -119,7 +119,10 @@ def pack_columns(columns: Mapping[str, bytes]) -> bytes:
     """The single file of a segment, in Whoosh's layout: the files inside it, then a directory of them."""
     file, directory = JsonFile(BytesIO()), {}
     file.write(_LOCATION.pack(0, 0))
-    names = {f"{NAME}_{_UNNAMED}.{name}{'' if name == TERMS else _COLUMN_EXT}": data for name, data in columns.items()}
+    names = {
+        f"{INDEX_NAME}_{_UNNAMED_ID}.{name}{'' if name == TERMS_FILE else _COLUMN_EXT}": data
+        for name, data in columns.items()
+    }
     for name, data in sorted(names.items()):
         directory[name] = {"offset": file.tell(), "length": len(data), "modified": 0}
         file.write(data)
@@ -134,15 +137,15 @@ def pack_columns(columns: Mapping[str, bytes]) -> bytes:
 
 
 def read_columns(storage: Storage, segment: Segment) -> dict[str, memoryview]:
-    """The files inside the single file of a segment, in place: by the name of each column, and `TERMS`.
+    """The files inside the single file of a segment, in place: by the name of each column, and `TERMS_FILE`.
 
     Raises ValueError, KeyError or TypeError for a damaged directory.
     """
     with Path(storage.folder, segment.file_name).open("rb") as file:
         content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
     at = int.from_bytes(content[:8], "big")
-    directory = JsonFile(BytesIO(content[at : at + 4 + _MAX_RECORD])).read_pickle()
-    columns, start = {}, len(f"{NAME}_{_UNNAMED}.")
+    directory = JsonFile(BytesIO(content[at : at + 4 + _MAX_RECORD_BYTES])).read_pickle()
+    columns, start = {}, len(f"{INDEX_NAME}_{_UNNAMED_ID}.")
     for name, location in directory.items():
         offset, size = location["offset"], location["length"]
         if type(offset) is not int or type(size) is not int or not 0 <= offset <= offset + size <= len(content):
@@ -166,25 +169,25 @@ def _segment(record: dict[str, Any]) -> Segment:
         raise ValueError("a segment record is damaged")
     if not all(type(number) is int and 0 <= number < documents for number in deleted):
         raise ValueError("a segment record is damaged")
-    segment = Segment(None, NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
+    segment = Segment(None, INDEX_NAME, doccount=documents, segid=name, deleted=set(deleted) or None)
     segment.in_parts, segment.compound = in_parts, not in_parts
     return segment
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
 
-FLIPS = ("flip1", "flip2", "flip3", "flip4")
-NUMBERS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIPS)
+FLIP_COLUMNS = ("flip1", "flip2", "flip3", "flip4")
+NUMBER_COLUMNS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIP_COLUMNS)
 """Columns of 8-byte numbers: creation time, the hash of the thread, the hash of the thread that it duplicates and since
-when that is known (0 for none), number of characters, kind (`KINDS`), until when nobody vouched for it (0 for never;
-negative if its author's role is not recorded), the hash of the account, and when it was closed, reopened, closed and
-reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees only what was
-before it."""
+when that is known (0 for none), number of characters, kind (`KIND_NUMBERS`), until when nobody vouched for it (0 for
+never; negative if its author's role is not recorded), the hash of the account, and when it was closed, reopened, closed
+and reopened again (0 for never). Times are seconds since 1970, rounded up: a search ``before`` a moment sees only what
+was before it."""
 
-LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
+FIELD_LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
 """Field → the first letter of its keys."""
 
-KINDS = {kind: number for number, kind in enumerate(Kind, 1)}
+KIND_NUMBERS = {kind: number for number, kind in enumerate(Kind, 1)}
 """Kind → the number that stands for it in a column."""
 
 _COUNT = struct.Struct("<I")
@@ -196,7 +199,7 @@ def id_term(key: ThreadId) -> str:
 
 def id_key(key: ThreadId) -> bytes:
     """The key of the list that contains only a thread's document."""
-    return encode_key(LETTERS["id"], id_term(key))
+    return encode_key(FIELD_LETTERS["id"], id_term(key))
 
 
 def hash_key(key: ThreadId) -> int:
@@ -234,7 +237,7 @@ def read_rows(column: bytes | memoryview, count: int) -> tuple[memoryview, int]:
     """All rows of a column of ``count`` documents, and their width. Raises ValueError, struct.error."""
     buffer = memoryview(column)
     [width] = _COUNT.unpack(buffer[: _COUNT.size])
-    if not 0 < width <= MAX_LENGTH or len(buffer) != _COUNT.size + count * width:
+    if not 0 < width <= MAX_DIMENSIONS or len(buffer) != _COUNT.size + count * width:
         raise ValueError("a column is damaged")
     return buffer[_COUNT.size :], width
 
@@ -258,39 +261,39 @@ def read_pieces(column: bytes | memoryview, count: int) -> tuple[memoryview, Num
 
 # -- entries ---------------------------------------------------------------------------------------------------------
 
-LEAST_BYTES = 40
+MIN_ENTRY_BYTES = 40
 """Minimum length of a packed entry in bytes."""
 
 _decode = json.JSONDecoder().raw_decode
 _KINDS = {kind.value: kind for kind in Kind}
-_TIME: set[type] = {int, float}
-_TEXT: set[type] = {str}
+_TIME_TYPES: set[type] = {int, float}
+_TEXT_TYPES: set[type] = {str}
 _MAX_COUNT = 1 << 53
-_FIELDS: dict[str, set[type]] = {
+_FIELD_TYPES: dict[str, set[type]] = {
     "id": {int, str},
-    "kind": _TEXT,
-    "title": _TEXT,
-    "author": _TEXT,
-    "state": _TEXT,
-    "created_at": _TIME,
-    "updated_at": _TIME,
-    "closed_at": {*_TIME, type(None)},
+    "kind": _TEXT_TYPES,
+    "title": _TEXT_TYPES,
+    "author": _TEXT_TYPES,
+    "state": _TEXT_TYPES,
+    "created_at": _TIME_TYPES,
+    "updated_at": _TIME_TYPES,
+    "closed_at": {*_TIME_TYPES, type(None)},
     "state_reason": {str, type(None)},
     "labels": {list},
     "turn_count": {int},
     "length": {int},
     "duplicate_of": {int, str, type(None)},
-    "duplicate_at": {*_TIME, type(None)},
+    "duplicate_at": {*_TIME_TYPES, type(None)},
     "flips": {list},
-    "unvouched_until": {*_TIME, type(None)},
-    "role": _TEXT,
+    "unvouched_until": {*_TIME_TYPES, type(None)},
+    "role": _TEXT_TYPES,
 }
 """The fields of an `IndexEntry` in order, and the JSON types that each may have."""
 
 
 def pack_stored(entry: IndexEntry) -> bytes:
     """One JSON list in UTF-8 (lone surrogates kept), times in seconds since 1970."""
-    values = [getattr(entry, name) for name in _FIELDS]
+    values = [getattr(entry, name) for name in _FIELD_TYPES]
     text = json.dumps(values, default=_seconds, ensure_ascii=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")
 
@@ -307,15 +310,15 @@ def unpack_stored(data: bytes) -> IndexEntry:
 
 @lru_cache(maxsize=1024)
 def _is_fit(types: tuple[type, ...]) -> bool:
-    return len(types) == len(_FIELDS) and all(
-        kind in allowed for kind, allowed in zip(types, _FIELDS.values(), strict=True)
+    return len(types) == len(_FIELD_TYPES) and all(
+        kind in allowed for kind, allowed in zip(types, _FIELD_TYPES.values(), strict=True)
     )
 
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
     updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
     duplicate_of, duplicate_at, flips, unvouched_until, role = more
-    if (labels and not {*map(type, labels)} <= _TEXT) or (flips and not {*map(type, flips)} <= _TIME):
+    if (labels and not {*map(type, labels)} <= _TEXT_TYPES) or (flips and not {*map(type, flips)} <= _TIME_TYPES):
         raise ValueError("an entry is damaged")
     if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
         raise ValueError("an entry is damaged")

@@ -17,11 +17,11 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError, TipMoved
 from bot.index.impacts import heaviest
-from bot.index.protocol import PARTS_FOLDER, USUAL, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import DEFAULT_SIZES, PARTS_FOLDER, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
 from bot.index.segment_file import encode_key
-from bot.index.whoosh.codec import LETTERS, NAME, SEGMENT_ID, Segment, Storage
+from bot.index.whoosh.codec import FIELD_LETTERS, INDEX_NAME, SEGMENT_ID, Segment, Storage
 from bot.index.whoosh.search import IndexSearcher, Search
-from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART, IndexParts
+from bot.index.whoosh.segment_parts import MAX_PART_BYTES, PART_NAME, IndexParts
 from bot.index.whoosh.segment_reader import SegmentReader, open_segment
 from bot.index.whoosh.writer import SCHEMA, IndexWriter, check_vectors
 
@@ -29,23 +29,23 @@ MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
-_FEW = 4
+_TRIPLING_FACTOR = 4
 """Beyond this many times the wanted number, each further search triples in size, so that there are few of them."""
 
-_UNKNOWN = "\0"
+_ABSENT_TERM = "\0"
 """A term that no text contains: a caller that searches asks for its rarity next."""
 
-_NOTHING = Query({}, fields={})
+_EMPTY_QUERY = Query({}, fields={})
 
-_SEGMENT_FILE = re.compile(rf"{NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
-_TOC_FILE = re.compile(rf"_{NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
+_SEGMENT_FILE = re.compile(rf"{INDEX_NAME}_{SEGMENT_ID.pattern}\.(?:seg|core)", re.ASCII)
+_TOC_FILE = re.compile(rf"_{INDEX_NAME}_[0-9]{{1,9}}\.toc", re.ASCII)
 
 
 class WhooshIndex:
     """An index in a folder of its own, as `bot.index.protocol.Index` describes it."""
 
     def __init__(self, folder: Path, fetch: Fetch | None = None, sizes: Sizes | None = None) -> None:
-        self._folder, self._sizes = folder, sizes or USUAL
+        self._folder, self._sizes = folder, sizes or DEFAULT_SIZES
         self._parts = IndexParts(folder, fetch)
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
@@ -109,7 +109,7 @@ class WhooshIndex:
         self._open()
         check_vectors(batch.values(), dict(self._widths))
         with _damage_is_corruption():
-            toc = TOC.read(Storage(str(self._folder)), NAME, schema=SCHEMA)
+            toc = TOC.read(Storage(str(self._folder)), INDEX_NAME, schema=SCHEMA)
             with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:
                 gone = set(remove)
                 writer.purges = bool(gone - batch.keys())
@@ -138,7 +138,7 @@ class WhooshIndex:
         with _damage_is_corruption():
             check_folder(self._folder)
             storage = Storage(str(self._folder))
-            segments: list[Segment] = TOC.read(storage, NAME, schema=SCHEMA).segments
+            segments: list[Segment] = TOC.read(storage, INDEX_NAME, schema=SCHEMA).segments
             files = {segment.file_name for segment in segments}
             if len(segments) > MAX_SEGMENTS or files != {
                 name for name in storage.list() if _SEGMENT_FILE.fullmatch(name)
@@ -159,11 +159,11 @@ class WhooshIndex:
     def parts(self) -> set[str]:
         return {name for reader in self._readers for name in reader.parts}
 
-    def _prefetch(self, query: Query = _NOTHING) -> None:
+    def _prefetch(self, query: Query = _EMPTY_QUERY) -> None:
         """Fetch the numbers of all segments, and the parts that a query reads, in one exchange."""
         parted = [reader for reader in self._readers if reader.parts]
-        terms = [*(term for _, term in heaviest(query.terms)), _UNKNOWN] if parted else ()
-        keys = [encode_key(LETTERS[field], term) for field in query.fields for term in terms]
+        terms = [*(term for _, term in heaviest(query.terms)), _ABSENT_TERM] if parted else ()
+        keys = [encode_key(FIELD_LETTERS[field], term) for field in query.fields for term in terms]
         self._parts.prefetch(name for reader in parted for name in reader.needed(keys, query.vectors, ()))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
@@ -203,7 +203,7 @@ def check_folder(folder: Path) -> None:
 def _check_parts(folder: Path) -> None:
     with scandir(folder) as files:
         for file in files:
-            _check_file(file, PART.fullmatch(file.name), MAX_PART_BYTES)
+            _check_file(file, PART_NAME.fullmatch(file.name), MAX_PART_BYTES)
 
 
 def _check_file(file: DirEntry[str], has_our_name: object, most: int) -> None:
@@ -226,7 +226,7 @@ def _best(search: Search, count: int, is_kept: Callable[[int], bool]) -> list[in
             return sorted(kept, key=lambda number: _sort_key(float(ranking.values[number]), entries[number]))[:count]
         if len(kept) == count or len(numbers) < wanted:
             return kept
-        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _FEW * count else 0)
+        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _TRIPLING_FACTOR * count else 0)
 
 
 def _sort_key(score: float, entry: IndexEntry) -> tuple[float, bool, ThreadId]:

@@ -18,17 +18,17 @@ from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
 from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.posting_lists import Postings
-from bot.index.protocol import FLOOD, TEXT, Query
+from bot.index.protocol import FLOOD_THRESHOLD, TEXT, Query
 from bot.index.segment_file import encode_key
-from bot.index.whoosh.codec import KINDS, LETTERS
+from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS
 from bot.index.whoosh.segment_parts import IndexParts
 from bot.index.whoosh.segment_reader import SegmentReader, SegmentSnapshot
 from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
-_CHAIN = 3
+_PREFETCHED_STEPS = 3
 """Length of chains of duplicates whose entries are prefetched; longer ones cost an exchange for each further step."""
 
-MAX_SHOWN = 8
+MAX_HIT_TERMS = 8
 """Most terms that a hit lists."""
 
 
@@ -60,7 +60,8 @@ class IndexSearcher:
             return
         accounts = [view.numbers("account") for view in self.views]
         many = arrays.frequent_numbers(
-            FLOOD, [account_numbers[flags] for account_numbers, flags in zip(accounts, unvouched, strict=True)]
+            FLOOD_THRESHOLD,
+            [account_numbers[flags] for account_numbers, flags in zip(accounts, unvouched, strict=True)],
         )
         for view, account_numbers, flags in zip(self.views, accounts, unvouched, strict=True):
             view.hide(flags & ((view.closed(now) != 0) | np.isin(account_numbers, many)))
@@ -74,7 +75,7 @@ class IndexSearcher:
         return entry if self._has_roles or entry.unvouched_until is None else replace(entry, unvouched_until=None)
 
     def lists(self, field: str, term: str) -> TermPostings:
-        key = encode_key(LETTERS[field], term)
+        key = encode_key(FIELD_LETTERS[field], term)
         candidates = [(number, view.postings(key)) for number, view in enumerate(self.views)]
         found = [(number, postings) for number, postings in candidates if postings]
         frequency = sum(self.views[number].frequency(postings.documents) for number, postings in found)
@@ -110,7 +111,7 @@ class IndexSearcher:
         if not any(view.reader.parts for view in self.views):
             return
         frontier = wanted = [set(documents.tolist()) for documents in self.by_view(sorted(numbers))]
-        for _ in range(_CHAIN):
+        for _ in range(_PREFETCHED_STEPS):
             frontier = self._originals(frontier)
             wanted = [old | new for old, new in zip(wanted, frontier, strict=True)]
         both = zip(self.views, wanted, strict=True)
@@ -201,7 +202,7 @@ class Search:
 
     def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
         kind_numbers = arrays.join_arrays([view.numbers("kind") for view in self._searcher.views], np.int64)
-        is_wanted = np.isin(kind_numbers, [KINDS[kind] for kind in kinds])
+        is_wanted = np.isin(kind_numbers, [KIND_NUMBERS[kind] for kind in kinds])
         return DocumentScores(np.where(is_wanted, ranking.values, -inf), ranking.nothing)
 
     def _look_up(self, query: Query) -> None:
@@ -229,7 +230,7 @@ class Search:
         return arrays.join_arrays([view.cosines(field, vector) for view in self._searcher.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
-        """The query's terms in each document, at most MAX_SHOWN, those that add most to its score first."""
+        """The query's terms in each document, at most MAX_HIT_TERMS, those that add most to its score first."""
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
@@ -238,7 +239,7 @@ class Search:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
                 part += arrays.gains_for(documents, levels, gains, wanted[at])
-        return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_SHOWN)]
+        return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_HIT_TERMS)]
 
     def _count_duplicates(self) -> Numbers:
         keys = [view.numbers("key") for view in self._searcher.views]

@@ -30,13 +30,13 @@ from bot.index import arrays, vectors
 from bot.index.arrays import Numbers, Scores
 from bot.index.posting_lists import TermFile
 from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, Fetch, IndexCorrupt
-from bot.index.vectors import MAX_LENGTH, Book, Codes, Matrix, Squares
-from bot.index.whoosh.codec import LEAST_BYTES, LETTERS, NUMBERS, TERMS, read_pieces, read_rows
+from bot.index.vectors import MAX_DIMENSIONS, Book, Codes, Matrix, Squares
+from bot.index.whoosh.codec import FIELD_LETTERS, MIN_ENTRY_BYTES, NUMBER_COLUMNS, TERMS_FILE, read_pieces, read_rows
 
-LARGEST = 1 << 20
+TARGET_PART_BYTES = 1 << 20
 """Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
 
-FIELDS = (LETTERS[TEXT], LETTERS[NOTES])
+PARTED_FIELDS = (FIELD_LETTERS[TEXT], FIELD_LETTERS[NOTES])
 """The fields whose lists are in parts; a thread is found by its hash in the column ``key``."""
 
 MAX_PARTS = 1 << 16
@@ -96,7 +96,7 @@ class Core:
         return self._section(letter)[self.lists[letter].part_number(key)]
 
     def all_lists(self) -> list[str]:
-        return [name for letter in FIELDS for name in self._section(letter)]
+        return [name for letter in PARTED_FIELDS for name in self._section(letter)]
 
     def _section(self, name: str) -> Sequence[str]:
         return self.names[slice(*self._borders[name])]
@@ -111,14 +111,14 @@ class Core:
 
     def rows_of(self, field: str) -> int:
         """How many rows of codes of this field are in one part."""
-        return min(self.rows, LARGEST // vectors.groups(self.vector_fields[field]))
+        return min(self.rows, TARGET_PART_BYTES // vectors.groups(self.vector_fields[field]))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
         counts = {"numbers": _blocks(self.documents, self.rows)}
         counts |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
         counts["entries"] = _blocks(self.documents, self.block)
-        return counts | {letter: self.lists[letter].size for letter in FIELDS}
+        return counts | {letter: self.lists[letter].size for letter in PARTED_FIELDS}
 
 
 def encode_core(core: Core) -> bytes:
@@ -139,13 +139,13 @@ def decode_core(data: bytes, documents: int) -> Core:
     description: Any = json.loads(data[_HEADER.size : _HEADER.size + size])
     digests = data[_HEADER.size + size :]
     names = [digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES)]
-    lists = {letter: _lists(*description["lists"][letter]) for letter in FIELDS}
+    lists = {letter: _lists(*description["lists"][letter]) for letter in PARTED_FIELDS}
     vector_fields = {field: description["arms"][field] for field in VECTOR_FIELDS if field in description["arms"]}
     core = Core(documents, vector_fields, description["rows"], description["block"], lists, names)
     bounded = [
         (core.rows, _MAX_ROWS),
         (core.block, _MAX_ROWS),
-        *((length, MAX_LENGTH) for length in vector_fields.values()),
+        *((length, MAX_DIMENSIONS) for length in vector_fields.values()),
     ]
     if not all(_is_count(value, most) for value, most in bounded):
         raise ValueError("the core of a segment is damaged")
@@ -172,7 +172,7 @@ def _blocks(documents: int, size: int) -> int:
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 
-PART = re.compile(r"[0-9a-f]{32}", re.ASCII)
+PART_NAME = re.compile(r"[0-9a-f]{32}", re.ASCII)
 DIGEST_BYTES = 16
 MAX_PART_BYTES = 16 << 20
 """Our own parts have at most a sixteenth of that."""
@@ -273,7 +273,7 @@ class Block(NamedTuple):
     @classmethod
     def read(cls, column: bytes | memoryview, count: int) -> Block:
         pieces, ends = read_pieces(column, count)
-        if len(pieces) < count * LEAST_BYTES:
+        if len(pieces) < count * MIN_ENTRY_BYTES:
             raise ValueError("there are fewer entries than documents")
         return cls(pieces, ends.data)  # yields single plain numbers faster than the array
 
@@ -288,18 +288,18 @@ class WholeSegment:
     def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
         self.count = self.block = count
         self._entries = Block.read(columns["entry"], count)
-        row_columns = (*NUMBERS, *(name for name in VECTOR_FIELDS if name in columns))
+        row_columns = (*NUMBER_COLUMNS, *(name for name in VECTOR_FIELDS if name in columns))
         self._rows = {name: read_rows(columns[name], count) for name in row_columns}
-        if any(self._rows[name][1] != arrays.BYTES for name in NUMBERS):
+        if any(self._rows[name][1] != arrays.NUMBER_BYTES for name in NUMBER_COLUMNS):
             raise ValueError("a column is damaged")
-        self.widths = {name: self._rows[name][1] for name in row_columns[len(NUMBERS) :]}
-        self._terms = TermFile(columns[TERMS], count)
+        self.widths = {name: self._rows[name][1] for name in row_columns[len(NUMBER_COLUMNS) :]}
+        self._terms = TermFile(columns[TERMS_FILE], count)
 
     def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
         return ()
 
     def numbers(self) -> dict[str, Numbers]:
-        return {name: arrays.numbers(self._rows[name][0]) for name in NUMBERS}
+        return {name: arrays.numbers(self._rows[name][0]) for name in NUMBER_COLUMNS}
 
     def vector_field(self, name: str) -> VectorField:
         rows = vectors.matrix(*self._rows[name])
@@ -325,11 +325,11 @@ class PartedSegment:
 
     def numbers(self) -> dict[str, Numbers]:
         blocks = [
-            arrays.unpack_planes(self._parts[name], len(NUMBERS), size)
+            arrays.unpack_planes(self._parts[name], len(NUMBER_COLUMNS), size)
             for name, size in zip(self._core.numbers(), self._sizes(self._core.rows), strict=True)
         ]
         columns = [arrays.join_arrays(parts, np.int64) for parts in zip(*blocks, strict=True)]
-        return dict(zip(NUMBERS, columns, strict=True))
+        return dict(zip(NUMBER_COLUMNS, columns, strict=True))
 
     def vector_field(self, name: str) -> CodedVectorField:
         length = self.widths[name]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bot.domain.digest import LATE, IndexEntry
+from bot.domain.digest import FAR_FUTURE, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import arrays, vectors
 from bot.index.arrays import Flags, Numbers, Scores
@@ -17,9 +17,9 @@ from bot.index.posting_lists import Postings
 from bot.index.protocol import PostingItem
 from bot.index.vectors import Matrix
 from bot.index.whoosh.codec import (
-    FLIPS,
-    KINDS,
-    NUMBERS,
+    FLIP_COLUMNS,
+    KIND_NUMBERS,
+    NUMBER_COLUMNS,
     Segment,
     Storage,
     hash_key,
@@ -88,8 +88,8 @@ class SegmentReader:
 
     def rows(self) -> Iterator[tuple[str, Matrix]]:
         """The columns of numbers and of vectors, a row of bytes for each document."""
-        for name in NUMBERS:
-            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.BYTES)
+        for name in NUMBER_COLUMNS:
+            yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.NUMBER_BYTES)
         for field in self.widths:
             yield field, self._stored.vector_field(field).matrix
 
@@ -101,7 +101,7 @@ class SegmentReader:
             yield id_key(self.entry(document).id), [document], b"\1"
 
     def count_of(self, kind: Kind) -> int:
-        return int((self.numbers("kind")[~self.hidden] == KINDS[kind]).sum())
+        return int((self.numbers("kind")[~self.hidden] == KIND_NUMBERS[kind]).sum())
 
     @cached_property
     def is_chronological(self) -> bool:
@@ -166,7 +166,7 @@ class SegmentSnapshot:
     def has_roles(self) -> bool:
         """Whether any existing issue records its author's role in the repository."""
         with_role = (
-            np.isin(self.numbers("kind"), [KINDS[kind] for kind in Kind if kind.traits.is_suggested])
+            np.isin(self.numbers("kind"), [KIND_NUMBERS[kind] for kind in Kind if kind.traits.is_suggested])
             & (self.numbers("alone") >= 0)
             & ~self.hidden
         )
@@ -174,7 +174,7 @@ class SegmentSnapshot:
 
     def unvouched(self, at: datetime | None) -> Flags:
         """A flag for each existing document that nobody had vouched for at that moment."""
-        found: Flags = (abs(self.numbers("alone")) > (at or LATE).timestamp()) & ~self.hidden
+        found: Flags = (abs(self.numbers("alone")) > (at or FAR_FUTURE).timestamp()) & ~self.hidden
         return found
 
     def hide(self, more: Flags) -> None:
@@ -184,7 +184,7 @@ class SegmentSnapshot:
 
     def closed(self, at: datetime) -> Numbers:
         """Since when each document had been closed at that moment, in seconds; 0 for open ones."""
-        return arrays.last_odd([self.numbers(column) for column in FLIPS], at.timestamp())
+        return arrays.last_odd([self.numbers(column) for column in FLIP_COLUMNS], at.timestamp())
 
     def targets(self, until: datetime | None, unvouched: Flags) -> Numbers:
         """The threads that its documents were known to duplicate at this moment, once for each duplicate.

@@ -22,16 +22,16 @@ from whoosh.util import fib
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
 from bot.index.posting_lists import PostingCollector
-from bot.index.protocol import NOTES, TEXT, USUAL, VECTOR_FIELDS, IndexDocument, Sizes
+from bot.index.protocol import DEFAULT_SIZES, NOTES, TEXT, VECTOR_FIELDS, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
-from bot.index.vectors import MAX_LENGTH
+from bot.index.vectors import MAX_DIMENSIONS
 from bot.index.whoosh.codec import (
-    FLIPS,
-    KINDS,
-    LETTERS,
-    NAME,
-    NUMBERS,
-    TERMS,
+    FIELD_LETTERS,
+    FLIP_COLUMNS,
+    INDEX_NAME,
+    KIND_NUMBERS,
+    NUMBER_COLUMNS,
+    TERMS_FILE,
     RowWriter,
     Segment,
     Storage,
@@ -43,10 +43,10 @@ from bot.index.whoosh.codec import (
     read_pieces,
     read_rows,
 )
-from bot.index.whoosh.segment_parts import FIELDS, Core, IndexParts, PostingLayout, encode_core
+from bot.index.whoosh.segment_parts import PARTED_FIELDS, Core, IndexParts, PostingLayout, encode_core
 from bot.index.whoosh.segment_reader import open_segment
 
-MANY = 8
+MAX_PARTED_SEGMENTS = 8
 """Most segments in parts; with more, a query would read too many files."""
 
 _NUMBER = struct.Struct("<q")
@@ -71,7 +71,7 @@ class IndexWriter:
         self._documents: dict[ThreadId, int] = {}
         self._deleted: set[int] = set()
         self._widths: dict[str, int] = {}
-        self._lock = self._storage.lock(f"{NAME}_WRITELOCK")
+        self._lock = self._storage.lock(f"{INDEX_NAME}_WRITELOCK")
         if not self._lock.acquire():
             raise LockError
 
@@ -100,10 +100,10 @@ class IndexWriter:
             "target": 0 if entry.duplicate_of is None else hash_key(entry.duplicate_of),
             "target_at": _seconds(entry.duplicate_at),
             "length": entry.length,
-            "kind": KINDS[entry.kind],
+            "kind": KIND_NUMBERS[entry.kind],
             "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
-            **{name: _seconds(at) for name, at in zip_longest(FLIPS, entry.flips[: len(FLIPS)])},
+            **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, entry.flips[: len(FLIP_COLUMNS)])},
         }
         for name, row in chain(
             ((name, _NUMBER.pack(value)) for name, value in numbers.items()), document.vectors.items()
@@ -113,7 +113,7 @@ class IndexWriter:
         self._lists.append(id_key(entry.id), number, 1)
         for field, levels in ((NOTES, bm25f.note_impacts(document)), (TEXT, bm25f.text_impacts(document))):
             for term, level in levels.items():
-                self._lists.append(encode_key(LETTERS[field], term), number, level)
+                self._lists.append(encode_key(FIELD_LETTERS[field], term), number, level)
         self.count += 1
 
     def take_over(self, segment: Segment) -> None:
@@ -146,7 +146,7 @@ class IndexWriter:
                 self._before = set(self._storage.list())
         finally:
             self._lock.release()
-            for name in {*(set(self._storage.list()) - self._before), f"{NAME}_WRITELOCK"}:
+            for name in {*(set(self._storage.list()) - self._before), f"{INDEX_NAME}_WRITELOCK"}:
                 path = Path(self._storage.folder, name)
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -162,8 +162,8 @@ class IndexWriter:
         # even when an index is built again in place of another.
         if generation == 1 and segments:
             generation += int(segments[0].segid[:7], 16)
-        TOC(SCHEMA, segments, generation).write(self._storage, NAME)
-        clean_files(self._storage, NAME, generation, segments)
+        TOC(SCHEMA, segments, generation).write(self._storage, INDEX_NAME)
+        clean_files(self._storage, INDEX_NAME, generation, segments)
 
     def _segment(self) -> Segment:
         columns = {name: column.packed(self.count) for name, column in self._columns.items()}
@@ -172,9 +172,9 @@ class IndexWriter:
         if in_parts:
             data = split_segment(columns, self._lists, self.count, self.parts, self._sizes)
         else:
-            data = pack_columns(columns | {TERMS: self._lists.packed(), "_stored": _stored_fields(self.count)})
+            data = pack_columns(columns | {TERMS_FILE: self._lists.packed(), "_stored": _stored_fields(self.count)})
         name = hashlib.sha256(data).hexdigest()[:16]
-        segment = Segment(None, NAME, doccount=self.count, segid=name, deleted=self._deleted or None)
+        segment = Segment(None, INDEX_NAME, doccount=self.count, segid=name, deleted=self._deleted or None)
         segment.in_parts = in_parts
         Path(self._storage.folder, segment.file_name).write_bytes(data)
         return segment
@@ -191,7 +191,7 @@ def _stored_fields(count: int) -> bytes:
 def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes | None = None) -> None:
     """Write an index of ``documents`` into an empty folder, see `bot.index.build_index`."""
     folder.mkdir(parents=True, exist_ok=True)
-    with IndexWriter(folder, IndexParts(folder), sizes or USUAL, TOC(SCHEMA, [], 0)) as writer:
+    with IndexWriter(folder, IndexParts(folder), sizes or DEFAULT_SIZES, TOC(SCHEMA, [], 0)) as writer:
         for document in documents:
             writer.add(document)
 
@@ -203,7 +203,7 @@ def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) ->
     """
     for document in documents:
         for field, vector in document.vectors.items():
-            if field not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_LENGTH:
+            if field not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_DIMENSIONS:
                 raise ValueError(f"a vector of {len(vector)} numbers for {field!a:.40}")
             if len(vector) != widths.setdefault(field, len(vector)):
                 raise ValueError(f"a vector of {len(vector)} numbers for {field}, where others have {widths[field]}")
@@ -226,7 +226,7 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
     for segment in small:
         writer.take_over(segment)
     rest = unsplit[len(small) :] if small else [segment for segment in segments if not segment.in_parts]
-    merged = parted[:-1] if len(parted) > MANY else []
+    merged = parted[:-1] if len(parted) > MAX_PARTED_SEGMENTS else []
     if writer.count + sum(segment.doc_count_all() for segment in rest) > writer.most:
         merged, rest = [*merged, *rest], []
     kept = []
@@ -260,20 +260,20 @@ def split_segment(
     """Save the parts of a segment and return the bytes of its core; ``columns`` are as `codec` writes them."""
     fields = [field for field in VECTOR_FIELDS if field in columns]
     matrices = {field: vectors.matrix(*read_rows(columns[field], documents)) for field in fields}
-    layouts = {letter: _layout_of(lists, letter, sizes) for letter in FIELDS}
+    layouts = {letter: _layout_of(lists, letter, sizes) for letter in PARTED_FIELDS}
     widths = {field: rows.shape[1] for field, rows in matrices.items()}
     core = Core(documents, widths, sizes.rows, sizes.entries, layouts, [])
     sections = [
         _numbers(columns, core),
         *(_codes(rows, core.rows_of(field)) for field, rows in matrices.items()),
         _entries(columns["entry"], core),
-        *(_lists(lists, letter, layouts[letter]) for letter in FIELDS),
+        *(_lists(lists, letter, layouts[letter]) for letter in PARTED_FIELDS),
     ]
     return encode_core(replace(core, names=[parts.save(part) for section in sections for part in section]))
 
 
 def _numbers(columns: Mapping[str, bytes], core: Core) -> Iterator[bytes]:
-    number_columns = [arrays.numbers(read_rows(columns[name], core.documents)[0]) for name in NUMBERS]
+    number_columns = [arrays.numbers(read_rows(columns[name], core.documents)[0]) for name in NUMBER_COLUMNS]
     step = core.rows
     return (
         arrays.pack_planes([column[at : at + step] for column in number_columns])

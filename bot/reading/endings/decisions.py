@@ -45,11 +45,11 @@ def authority_of(sentence: str, needed: DecisionAuthority) -> DecisionAuthority 
 
 
 _MAX_DECISIONS = 3
-_MAX_DECISION = 240
-_MAX_TAKEBACKS = 10
+_MAX_DECISION_CHARS = 240
+_MAX_RETRACTIONS = 10
 """Each is compared with all decisions, and a hostile thread may have thousands."""
 
-_MAX_SENTENCE = 600
+_MAX_SENTENCE_CHARS = 600
 """A longer sentence is a list, a log or a specification, whatever phrase it contains."""
 
 _MAX_RULING_SENTENCES = 4
@@ -117,7 +117,7 @@ def _with_takebacks(thread: Thread, candidates: list[_RatedDecision]) -> list[_R
         if not message.is_bot and _rank(thread, message)
         for takeback in takebacks(message.text, thread.id, decides=index in deciding)
     ]
-    for index, takeback in retractions[-_MAX_TAKEBACKS:]:
+    for index, takeback in retractions[-_MAX_RETRACTIONS:]:
         _mark_superseded(marked, takeback, thread, index)
     return marked
 
@@ -167,9 +167,9 @@ def _find_decisions(thread: Thread, message: Message, index: int, ending: frozen
     if needed is DecisionAuthority.RULING and len(sentences) > _MAX_RULING_SENTENCES:
         needed = DecisionAuthority.MAINTAINER
     for sentence in sentences:
-        authority = authority_of(sentence, needed) if len(sentence) <= _MAX_SENTENCE else None
+        authority = authority_of(sentence, needed) if len(sentence) <= _MAX_SENTENCE_CHARS else None
         if authority is not None:
-            text = sentence if len(sentence) <= _MAX_DECISION else sentence[: _MAX_DECISION - 1] + "…"
+            text = sentence if len(sentence) <= _MAX_DECISION_CHARS else sentence[: _MAX_DECISION_CHARS - 1] + "…"
             decision = Decision(text, message.author, message.role, message.created_at, position, message.id)
             yield _RatedDecision(decision, authority, rank, position in ending)
 

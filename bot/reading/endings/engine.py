@@ -11,13 +11,15 @@ from itertools import islice
 from bot.domain.thread import OutcomeKind, ThreadId
 from bot.reading.endings.phrases import Doubt, PhraseSet, Rule, fold_for_stems, phrase_book
 
-_MAX_PLACES = 4
+_MAX_OCCURRENCES = 4
 """Maximum occurrences of a phrase that are judged in a sentence: the words around each are searched again."""
 
-_CLAUSE = re.compile(r"[,;:()\u2013\u2014]|\b(?:but|so|because|since|and|as(?! (?:if|though)\b))\b", re.IGNORECASE)
-_ADDRESS = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
+_CLAUSE_BREAK = re.compile(
+    r"[,;:()\u2013\u2014]|\b(?:but|so|because|since|and|as(?! (?:if|though)\b))\b", re.IGNORECASE
+)
+_REPO_PREFIX = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
-_IS_COMMIT = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
+_COMMIT_URL = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class SentenceContext:
     near: bool = False
 
 
-_ANYWHERE = SentenceContext()
+_NO_CONTEXT = SentenceContext()
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,12 @@ class PhraseMatch:
     @cached_property
     def clause(self) -> str:
         """The part of ``before`` in the phrase's clause."""
-        return _CLAUSE.split(self.before)[-1]
+        return _CLAUSE_BREAK.split(self.before)[-1]
 
     @cached_property
     def next_clause(self) -> str:
         """The part of ``after`` in the phrase's clause."""
-        return _CLAUSE.split(self.after)[0]
+        return _CLAUSE_BREAK.split(self.after)[0]
 
     @cached_property
     def until(self) -> str:
@@ -131,13 +133,13 @@ class PhraseMatch:
         return bool(name) and not is_ours
 
 
-def matches(rule: Rule, sentence: str, context: SentenceContext = _ANYWHERE) -> Iterator[PhraseMatch]:
+def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -> Iterator[PhraseMatch]:
     """The phrases of ``rule`` in a sentence that no words around them take back."""
     if not all(getattr(context, condition) for condition in rule.only) or not rule.phrases.may_be_in(
         fold_for_stems(sentence)
     ):
         return
-    for occurrence in islice(rule.phrases.regex.finditer(sentence), _MAX_PLACES):
+    for occurrence in islice(rule.phrases.regex.finditer(sentence), _MAX_OCCURRENCES):
         match = PhraseMatch(occurrence[0], sentence, sentence[: occurrence.start()], context)
         if not match.is_taken_back_by(rule.unless):
             yield match
@@ -219,7 +221,7 @@ def _other_repository(reference: str, context: SentenceContext) -> str:
     People write ``owner/name#5`` to name another repository. A link may be to either: if the thread's repository is
     unknown, the link counts as one to this repository. A repository that changed owners keeps its name.
     """
-    address = _ADDRESS.match(reference)
+    address = _REPO_PREFIX.match(reference)
     if not address or not (context.repo or "://" not in reference):
         return ""
     ours = (context.repo or "").rpartition("/")[2].casefold()  # a store may know the name without the owner
@@ -229,6 +231,6 @@ def _other_repository(reference: str, context: SentenceContext) -> str:
 def _format_change(reference: str, context: SentenceContext) -> str:
     """A change as readers write it: ``#57`` or a SHA; ``owner/name#57`` or ``owner/name@SHA`` in another repository."""
     last, other = re.split(r"[#/-]", reference)[-1], _other_repository(reference, context)
-    if last == reference or _IS_COMMIT.search(reference):
+    if last == reference or _COMMIT_URL.search(reference):
         return f"{other}@{last}" if other else last
     return f"{other}#{last}"

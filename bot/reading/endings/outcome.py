@@ -12,47 +12,47 @@ from bot.domain.thread_json import ANSWERED
 from bot.reading.analyzer import is_english, tokens
 from bot.reading.endings.engine import NO_FIX, Judgement, SentenceContext, is_question, judge, says, takes_fix_back
 from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
-from bot.reading.endings.quote import MAX_QUOTE, quote_of
+from bot.reading.endings.quote import MAX_QUOTE_CHARS, quote_of
 from bot.reading.markdown import read, sentences, statements
 
-SLACK = timedelta(minutes=2)
+CLOSING_WINDOW = timedelta(minutes=2)
 """A comment up to this long after a closing belongs to it: many people close first and explain afterwards."""
 
-FLIP = timedelta(minutes=10)
+MISTAKE_WINDOW = timedelta(minutes=10)
 """A thread closed, reopened and closed again within this time was reopened by mistake."""
 
 CLOSING_PULL = "closing pull request"
 """The evidence for a pull request that GitHub itself names as closing the thread."""
 
-_COMMIT_BEFORE = timedelta(days=3)
-_COMMIT_AFTER = timedelta(hours=1)
-_PULL_BEFORE = timedelta(days=7)
-_DUPLICATE_AROUND = timedelta(days=1)
+_MAX_COMMIT_LEAD = timedelta(days=3)
+_MAX_COMMIT_LAG = timedelta(hours=1)
+_MAX_PULL_LEAD = timedelta(days=7)
+_DUPLICATE_WINDOW = timedelta(days=1)
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, and three quarters of these
 # comments were written within two minutes of it. A comment older than a day is the ending only if it says so.
-_AT_ONCE = timedelta(minutes=2)
-_NEAR = timedelta(days=1)
+_IMMEDIATE_GAP = timedelta(minutes=2)
+_NEAR_GAP = timedelta(days=1)
 _WEEK = timedelta(days=7)
-_WITHIN = timedelta(days=30)
+_MAX_ENDING_GAP = timedelta(days=30)
 
-_SHORT_CODE = 3
-_SHORT_COMMENT = 80
-_SHORTEST_ANSWER = 20
+_SHORT_CODE_CHARS = 3
+_SHORT_COMMENT_CHARS = 80
+_MIN_ANSWER_CHARS = 20
 _MAX_STEPS_BACK = 4
-_SEVERAL = 2
-_READ = 4_000
+_MIN_COMPLAINERS = 2
+_LANGUAGE_SAMPLE_CHARS = 4_000
 """Characters of a comment from which its language is detected."""
 
-_SURE = 0.7
+_SURE_CONFIDENCE = 0.7
 """Events of at least this confidence name a fix whatever people wrote; below it they are a guess."""
 
-_CLAIM = 0.5
+_CLAIM_CONFIDENCE = 0.5
 """Confidence of a stranger's claim: lower than that of any event."""
 
 # How often the last comment was the ending in those threads, rounded down, by its distance from the closing.
-_QUOTED_AT_ONCE = 0.9
-_QUOTED_NEAR = 0.7
+_IMMEDIATE_CONFIDENCE = 0.9
+_LATE_CONFIDENCE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def closing_of(thread: Thread) -> Closing | None:
     if not thread.is_closed or thread.closed_at is None:
         return None
     at = thread.closed_at
-    events = [event for event in thread.events if event.at <= at + SLACK]
+    events = [event for event in thread.events if event.at <= at + CLOSING_WINDOW]
     closed = next((event for event in reversed(events) if event.name == "closed"), None)
-    reopened = [event.at for event in events if event.name == "reopened" and at - event.at > FLIP]
+    reopened = [event.at for event in events if event.name == "reopened" and at - event.at > MISTAKE_WINDOW]
     by = thread.closed_by or (closed.actor if closed else None)
     return Closing(at, by, max(reopened, default=None), closed)
 
@@ -117,7 +117,7 @@ def _marked_answer(thread: Thread) -> Outcome | None:
     for index, message in enumerate(thread.comments):
         if message.id is not None and message.id == event.comment:
             answer = statements(message.text)
-            quote = quote_of(answer, None) or quote_of(answer, 0) or next(iter(answer), "")[:MAX_QUOTE]
+            quote = quote_of(answer, None) or quote_of(answer, 0) or next(iter(answer), "")[:MAX_QUOTE_CHARS]
             return replace(
                 answered, comment=index, comment_id=message.id, quote=quote, author=message.author, role=message.role,
                 at=message.created_at,
@@ -129,7 +129,7 @@ def _marked_answer(thread: Thread) -> Outcome | None:
 
 
 def _judge_events(thread: Thread, closing: Closing) -> Judgement | None:
-    until = closing.at + _DUPLICATE_AROUND
+    until = closing.at + _DUPLICATE_WINDOW
     marked = [event for event in thread.events if event.name.endswith("marked_as_duplicate") and event.at <= until]
     if marked and marked[-1].name == "marked_as_duplicate":
         return Judgement(OutcomeKind.DUPLICATE, ("marked as duplicate",), 0.95, duplicate_of=marked[-1].source)
@@ -163,11 +163,11 @@ def _find_fix(thread: Thread, closing: Closing) -> Judgement | None:
 
 
 def _is_around(event: TimelineEvent, closing: Closing) -> bool:
-    return closing.at - _COMMIT_BEFORE <= event.at <= closing.at + _COMMIT_AFTER
+    return closing.at - _MAX_COMMIT_LEAD <= event.at <= closing.at + _MAX_COMMIT_LAG
 
 
 def _is_before(event: TimelineEvent, closing: Closing) -> bool:
-    return event.name == "cross-referenced" and closing.at - _PULL_BEFORE <= event.at <= closing.at
+    return event.name == "cross-referenced" and closing.at - _MAX_PULL_LEAD <= event.at <= closing.at
 
 
 # Comments
@@ -198,18 +198,18 @@ class _Ending:
         """Whether the comment is worth quoting although it states no kind of ending."""
         if not self.sentences or self.is_swept:
             return False
-        if self.gap <= _NEAR:
+        if self.gap <= _NEAR_GAP:
             return True
         if self.gap <= _WEEK and any(has_phrase("settling", sentence) for sentence in self.sentences):
             return True
-        return self.gap <= _WITHIN and any(has_phrase("closable", sentence) for sentence in self.sentences)
+        return self.gap <= _MAX_ENDING_GAP and any(has_phrase("closable", sentence) for sentence in self.sentences)
 
     @property
     def without_code(self) -> list[str]:
         """The sentences with code spans blanked: a function may be called ``obsolete``."""
         blanked = "\n".join(self.sentences)
         for span in read(self.message.text).inline_code:
-            if len(span) > _SHORT_CODE:
+            if len(span) > _SHORT_CODE_CHARS:
                 blanked = blanked.replace(" ".join(span.split()), "`")
         return blanked.split("\n")
 
@@ -238,7 +238,7 @@ class _Reader:
         agrees, thanked = last.only_agrees, self._is_thanks(last)
         for ending in endings if agrees or thanked else ():
             is_answer = thanked and self._may_answer(ending)
-            if not (is_answer or agrees) or ending.gap - last.gap > _WITHIN:
+            if not (is_answer or agrees) or ending.gap - last.gap > _MAX_ENDING_GAP:
                 break
             stated = self._judge(ending, vouched=True)
             if is_answer and (stated is None or stated.kind is OutcomeKind.STALE):
@@ -257,7 +257,7 @@ class _Reader:
             gap = closing.at - message.created_at
             by_closer = closing.by is not None and message.author == closing.by
             late = gap < timedelta(0)
-            if late and (gap < -SLACK or not (by_closer or closing.by is None)):
+            if late and (gap < -CLOSING_WINDOW or not (by_closer or closing.by is None)):
                 continue
             if closing.since and message.created_at < closing.since:
                 return
@@ -277,13 +277,13 @@ class _Reader:
             title=self.thread.title,
             repo=self.repo,
             by_author=ending.message.author == self.thread.author,
-            at_closing=ending.gap <= _AT_ONCE or ending.is_swept,
-            near=ending.gap <= _NEAR or ending.is_swept,
+            at_closing=ending.gap <= _IMMEDIATE_GAP or ending.is_swept,
+            near=ending.gap <= _NEAR_GAP or ending.is_swept,
         )
 
     def _is_thanks(self, ending: _Ending) -> bool:
         """Whether the reporter says that an earlier comment was the answer."""
-        if ending.message.author != self.thread.author or ending.gap > _NEAR:
+        if ending.message.author != self.thread.author or ending.gap > _NEAR_GAP:
             return False
         if any(
             sentence.endswith("?") or has_phrase("contrast", sentence) or has_phrase("intent", sentence)
@@ -293,7 +293,7 @@ class _Reader:
         return any(says(self.book.rules["thanked"], sentence) for sentence in ending.sentences)
 
     def _may_answer(self, ending: _Ending) -> bool:
-        return ending.message.author != self.thread.author and sum(map(len, ending.sentences)) >= _SHORTEST_ANSWER
+        return ending.message.author != self.thread.author and sum(map(len, ending.sentences)) >= _MIN_ANSWER_CHARS
 
     def _judge(self, ending: _Ending, *, vouched: bool = False) -> Judgement | None:
         """The surest kind of ending that the comment names, in the sentence that first names it.
@@ -337,20 +337,20 @@ class _Reader:
 def _sentences_of(text: str, gap: timedelta) -> tuple[str, ...]:
     """The sentences of a comment; of a closing comment with nothing but a quotation, those it quotes."""
     own = statements(text)
-    if gap > _AT_ONCE or not all(has_phrase("bare_closing", sentence) for sentence in own):
+    if gap > _IMMEDIATE_GAP or not all(has_phrase("bare_closing", sentence) for sentence in own):
         return own
     return tuple(sentence for quote in read(text).quotes for sentence in sentences(quote)) or own
 
 
 def _is_noise(text: str) -> bool:
     bare = text.strip()
-    if len(bare) < _SHORT_COMMENT and (has_phrase("courtesy", bare) or has_phrase("housekeeping", bare)):
+    if len(bare) < _SHORT_COMMENT_CHARS and (has_phrase("courtesy", bare) or has_phrase("housekeeping", bare)):
         return True
     return has_phrase("command", bare)
 
 
 def _is_housekeeping(text: str) -> bool:
-    return len(text) < _SHORT_COMMENT and has_phrase("housekeeping", text)
+    return len(text) < _SHORT_COMMENT_CHARS and has_phrase("housekeeping", text)
 
 
 def _last_undone(assertions: Mapping[int, str]) -> int:
@@ -366,11 +366,11 @@ def _is_own_setup(fixed: Judgement, after: str) -> bool:
 def _as_claim(fixed: Judgement) -> Judgement:
     """A stranger's claim of a fix: it is quoted, and the change it names may be looked up."""
     evidence = ("said to be fixed by a stranger to the project",)
-    return Judgement(OutcomeKind.UNKNOWN, evidence, _CLAIM, claimed=fixed.fix, sentence=fixed.sentence)
+    return Judgement(OutcomeKind.UNKNOWN, evidence, _CLAIM_CONFIDENCE, claimed=fixed.fix, sentence=fixed.sentence)
 
 
 def _confidence(judgement: Judgement, ending: _Ending) -> float:
-    distance = 0.0 if ending.gap <= _AT_ONCE else 0.1 if ending.gap <= _NEAR else 0.2
+    distance = 0.0 if ending.gap <= _IMMEDIATE_GAP else 0.1 if ending.gap <= _NEAR_GAP else 0.2
     stranger = 0.0 if ending.by_closer or ending.message.by_maintainer else 0.05
     return round(min(max(judgement.confidence - distance - stranger + _reaction_bonus(ending.message), 0.0), 0.99), 2)
 
@@ -388,9 +388,13 @@ def _reaction_bonus(message: Message) -> float:
 
 def _trust_events(recorded: Judgement | None, ending: _Ending | None) -> Judgement | None:
     """The judgement from events, unless they only make a fix probable and the closing words say how it ended."""
-    if recorded is None or recorded.confidence >= _SURE or not (recorded.kind is OutcomeKind.FIXED or recorded.claimed):
+    if (
+        recorded is None
+        or recorded.confidence >= _SURE_CONFIDENCE
+        or not (recorded.kind is OutcomeKind.FIXED or recorded.claimed)
+    ):
         return recorded
-    return None if ending and ending.gap <= _AT_ONCE and not ending.only_agrees else recorded
+    return None if ending and ending.gap <= _IMMEDIATE_GAP and not ending.only_agrees else recorded
 
 
 def _combine(stated: Judgement | None, recorded: Judgement | None) -> Judgement | None:
@@ -422,7 +426,7 @@ def _unless_reopened(judgement: Judgement | None, thread: Thread, closing: Closi
     """The judgement, withdrawn if people say later that the problem is back."""
     if judgement is None or not (judgement.kind.traits.may_come_back or judgement.claimed):
         return judgement
-    if not is_reopened_in_words(thread, closing.at + SLACK):
+    if not is_reopened_in_words(thread, closing.at + CLOSING_WINDOW):
         return judgement
     return Judgement(OutcomeKind.UNKNOWN, ("said to be back after the closing",), 0.0)
 
@@ -437,7 +441,7 @@ def _quoted_outcome(ending: _Ending, stated: Judgement | None, judgement: Judgem
         role=message.role,
         at=message.created_at,
         evidence=("last comment before closing",),
-        confidence=_QUOTED_AT_ONCE if ending.gap <= _AT_ONCE else _QUOTED_NEAR,
+        confidence=_IMMEDIATE_CONFIDENCE if ending.gap <= _IMMEDIATE_GAP else _LATE_CONFIDENCE,
     )
 
 
@@ -445,8 +449,8 @@ def _quote(ending: _Ending, stated: Judgement | None) -> str:
     if stated:
         return quote_of(ending.sentences, stated.sentence)
     # Plain statements can be told from small talk only in English.
-    words = list(tokens(" ".join(ending.sentences)[:_READ]))
-    is_late = ending.gap > _AT_ONCE and is_english(words, ascii_only=all(map(str.isascii, words)))
+    words = list(tokens(" ".join(ending.sentences)[:_LANGUAGE_SAMPLE_CHARS]))
+    is_late = ending.gap > _IMMEDIATE_GAP and is_english(words, ascii_only=all(map(str.isascii, words)))
     return quote_of(ending.sentences, None, is_late=is_late)
 
 
@@ -454,7 +458,9 @@ def _agrees(ending: _Ending, stated: Judgement | None, judgement: Judgement | No
     """Whether the words fit the judgement. Words without an ending fit only if they came with the closing."""
     if judgement is None or judgement.kind is OutcomeKind.UNKNOWN:
         return True
-    return ending.gap <= _AT_ONCE if stated is None else stated.kind is judgement.kind or stated.claimed is not None
+    return (
+        ending.gap <= _IMMEDIATE_GAP if stated is None else stated.kind is judgement.kind or stated.claimed is not None
+    )
 
 
 def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
@@ -472,4 +478,4 @@ def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
             complaining = set() if message.by_maintainer else complaining - {message.author}
         elif any(not sentence.endswith("?") and says(phrase_book().rules["still"], sentence) for sentence in remarks):
             complaining.add(message.author)
-    return thread.author in complaining or len(complaining) >= _SEVERAL
+    return thread.author in complaining or len(complaining) >= _MIN_COMPLAINERS

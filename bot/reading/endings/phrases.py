@@ -13,14 +13,14 @@ from typing import Any
 from bot.domain.thread import OutcomeKind
 from bot.reading.endings.stems import DIGIT, stems
 
-FILE = Path(__file__).with_name("phrases.toml")
+PHRASES_FILE = Path(__file__).with_name("phrases.toml")
 MERGE_BOT = re.compile(r"(?:bors|homu|mergify|merge-?queue|github-merge-queue)(?:\[bot\]|-?bot)?\Z", re.IGNORECASE)
 """Logins of programs that close threads by merging fixes."""
 
-_WORD = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _LINE_START = re.compile(r"(?:\A|\n) *")
-_WORD_BEGINS, _WORD_ENDS = re.compile(r"\A(?=[A-Za-z0-9])"), re.compile(r"(?<=[A-Za-z0-9])(?<!\\.)\Z")
-_OTHER_KEYS = frozenset({"takes_back", "ignoring", "earlier", "undone_in", "other_product"})
+_WORD_START, _WORD_END = re.compile(r"\A(?=[A-Za-z0-9])"), re.compile(r"(?<=[A-Za-z0-9])(?<!\\.)\Z")
+_NON_CONDITION_KEYS = frozenset({"takes_back", "ignoring", "earlier", "undone_in", "other_product"})
 _DIGIT = re.compile(r"\d")
 
 
@@ -117,7 +117,7 @@ class PhraseBook:
 @lru_cache(maxsize=1)
 def phrase_book() -> PhraseBook:
     """The phrases shipped with the program, loaded on first use."""
-    return read_book(tomllib.loads(FILE.read_text(encoding="utf-8")))
+    return read_book(tomllib.loads(PHRASES_FILE.read_text(encoding="utf-8")))
 
 
 def has_phrase(name: str, text: str) -> bool:
@@ -151,12 +151,12 @@ def _parse_phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> str:
             rf"\A(?:{_expand(row['whole'], words)})\Z" if "whole" in row else rf"\A(?:{_expand(row['start'], words)})"
         )
     text = _LINE_START.sub("", row["phrase"])
-    return _expand(_WORD_ENDS.sub(r"\\b", _WORD_BEGINS.sub(r"\\b", text)), words)
+    return _expand(_WORD_END.sub(r"\\b", _WORD_START.sub(r"\\b", text)), words)
 
 
 def _expand(text: str, words: Mapping[str, str]) -> str:
     """The pattern with its ``{words}`` filled in."""
-    return _WORD.sub(lambda match: f"(?:{_expand(words[match[1]], words)})", _LINE_START.sub("", text))
+    return _PLACEHOLDER.sub(lambda match: f"(?:{_expand(words[match[1]], words)})", _LINE_START.sub("", text))
 
 
 def _parse_doubt(row: Mapping[str, Any], words: Mapping[str, str]) -> Doubt:
@@ -169,7 +169,7 @@ def _parse_doubt(row: Mapping[str, Any], words: Mapping[str, str]) -> Doubt:
     looks = tuple(
         DoubtCondition(key.removeprefix("no_"), phrases(row[key]), not key.startswith("no_"))
         for key in row
-        if key not in _OTHER_KEYS
+        if key not in _NON_CONDITION_KEYS
     )
     return Doubt(
         looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product")

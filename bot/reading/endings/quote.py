@@ -6,28 +6,28 @@ import re
 
 from bot.reading.endings.phrases import has_phrase
 
-MAX_QUOTE = 300
+MAX_QUOTE_CHARS = 300
 """Longest quote, in characters."""
 
-_LEAST_WORDS = 3
+_MIN_WORDS = 3
 """A shorter sentence that names nothing is an aside."""
 
-_PLAIN_WORDS = 4
+_MIN_PLAIN_WORDS = 4
 """A sentence of at least this many words says something, even without a known phrase."""
 
-_UNFINISHED = (":", ",", ";", " and", " or")
+_UNFINISHED_ENDS = (":", ",", ";", " and", " or")
 """Ends of sentences that introduce something else, or are part of a list."""
 
-_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "\u3002")
+_COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "\u3002")
 """Ends of complete sentences, as opposed to a heading or an address on a line of its own."""
 
-_LEAST_LATE_SCORE = 3
+_MIN_LATE_SCORE = 3
 """Minimum score of a sentence written some time before the closing: a remedy, or a conclusion with more to it."""
 
 _STATED_BONUS = {False: 4, True: 1}
 """Added to the score of the sentence that states the ending, by whether it is only about the closing."""
 
-_ADDRESS = re.compile(r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ |(?<= )(?=[A-Z]))")
+_SALUTATION = re.compile(r"(?:@[\w-]{1,39}\b(?:,| and)? ?){1,5}(?:[:,;\u2013\u2014-]+ |(?<= )(?=[A-Z]))")
 
 
 def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = False) -> str:
@@ -39,14 +39,14 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
     closings are not quoted.
     """
     texts = tuple(
-        _ADDRESS.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in sentences
+        _SALUTATION.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in sentences
     )
     scores = [
         _score(sentence) + _STATED_BONUS[_only_closes(sentence)] * (at == stated) for at, sentence in enumerate(texts)
     ]
     if is_late:
         scores = [
-            0 if score < _LEAST_LATE_SCORE or _lacks_context(texts, scores, at) else score
+            0 if score < _MIN_LATE_SCORE or _lacks_context(texts, scores, at) else score
             for at, score in enumerate(scores)
         ]
     best = max(scores, default=0)
@@ -54,7 +54,7 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
         return ""
     at = scores.index(best)
     pair = _with_neighbour(texts, scores, at, is_remedy=at != stated and has_phrase("remedy", texts[at]))
-    return pair if len(pair) <= MAX_QUOTE else pair[: MAX_QUOTE - 1].rstrip() + "\u2026"
+    return pair if len(pair) <= MAX_QUOTE_CHARS else pair[: MAX_QUOTE_CHARS - 1].rstrip() + "\u2026"
 
 
 def says_something(quote: str) -> bool:
@@ -76,11 +76,11 @@ def _only_closes(sentence: str) -> bool:
 def _score(sentence: str) -> int:
     """How much a sentence tells somebody who reads only it, 0 for nothing."""
     names = has_phrase("named", sentence)
-    if _is_aside(sentence) or not (names or _has_words(sentence, _LEAST_WORDS)):
+    if _is_aside(sentence) or not (names or _has_words(sentence, _MIN_WORDS)):
         return 0
     score = 3 * has_phrase("remedy", sentence) + 2 * has_phrase("conclusion", sentence) + names
-    score += _has_words(sentence, _PLAIN_WORDS)
-    if len(sentence) > MAX_QUOTE or sentence.startswith("("):
+    score += _has_words(sentence, _MIN_PLAIN_WORDS)
+    if len(sentence) > MAX_QUOTE_CHARS or sentence.startswith("("):
         score = min(score, 1)
     return max(score - 2 * has_phrase("plan", sentence), 0)
 
@@ -92,7 +92,11 @@ def _has_words(sentence: str, least: int) -> bool:
 
 def _is_aside(sentence: str) -> bool:
     """Whether a sentence asks, thanks, introduces what follows, invites, or only closes."""
-    if sentence.rstrip(" )*_.!").endswith("?") or sentence.endswith(_UNFINISHED) or has_phrase("courtesy", sentence):
+    if (
+        sentence.rstrip(" )*_.!").endswith("?")
+        or sentence.endswith(_UNFINISHED_ENDS)
+        or has_phrase("courtesy", sentence)
+    ):
         return True
     if has_phrase("aside", sentence) and not has_phrase("named", sentence):
         return True
@@ -111,15 +115,15 @@ def _with_neighbour(sentences: tuple[str, ...], scores: list[int], at: int, *, i
         sentences[at + 1] if at + 1 < len(sentences) else "",
     )
     needs_previous = bool(before) and (has_phrase("leaning", best) or bool(is_remedy and scores[at - 1]))
-    can_precede = before.endswith(_ENDS) and not _is_aside(before) and (needs_previous or _stands_alone(before))
+    can_precede = (
+        before.endswith(_COMPLETE_ENDS) and not _is_aside(before) and (needs_previous or _stands_alone(before))
+    )
     can_follow = bool(after) and not best.endswith(":") and not _is_aside(after)
     pairs = [f"{before} {best}"] * can_precede + [f"{best} {after}"] * can_follow
-    fitting = [pair for pair in (pairs if needs_previous else reversed(pairs)) if len(pair) <= MAX_QUOTE]
+    fitting = [pair for pair in (pairs if needs_previous else reversed(pairs)) if len(pair) <= MAX_QUOTE_CHARS]
     return fitting[0] if fitting else best
 
 
 def _stands_alone(sentence: str) -> bool:
     """Whether a sentence makes sense by itself: "Appears fixed." does, a heading or an address does not."""
-    return not has_phrase("plan", sentence) and (
-        _has_words(sentence, _LEAST_WORDS) or has_phrase("conclusion", sentence)
-    )
+    return not has_phrase("plan", sentence) and (_has_words(sentence, _MIN_WORDS) or has_phrase("conclusion", sentence))

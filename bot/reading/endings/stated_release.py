@@ -10,24 +10,24 @@ from functools import cached_property
 
 from bot.domain.thread import Message, Thread
 from bot.reading.endings.engine import SentenceContext, is_question, matches, takes_fix_back
-from bot.reading.endings.outcome import SLACK, Closing, closing_of, is_reopened_in_words
+from bot.reading.endings.outcome import CLOSING_WINDOW, Closing, closing_of, is_reopened_in_words
 from bot.reading.endings.phrases import Rule, phrase_book
-from bot.reading.endings.quote import MAX_QUOTE
+from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import read, statements
-from bot.reading.versions import PRE, Version, read_version
+from bot.reading.versions import PRERELEASE_PATTERN, Version, read_version
 
-_NEAR = timedelta(days=1)
+_NEAR_GAP = timedelta(days=1)
 """How long before the closing the release may be named. Afterwards there is no limit."""
 
-_BY_PEOPLE = ("stated_in", "just_out", "planned_in")
-_BY_PROGRAMS = ("release_bot",)
+_PEOPLE_RULES = ("stated_in", "just_out", "planned_in")
+_PROGRAM_RULES = ("release_bot",)
 
-_MAY_NAME = re.compile(r"\d\.\d", re.ASCII)
-_WRITTEN = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRE}?)(?![\w-])", re.ASCII | re.IGNORECASE)
+_MAY_NAME_VERSION = re.compile(r"\d\.\d", re.ASCII)
+_VERSION = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRERELEASE_PATTERN}?)(?![\w-])", re.ASCII | re.IGNORECASE)
 _RELEASE_BOT = "semantic-release-bot"
 """A program with an ordinary account. Anybody may register a similar name, so only this one counts."""
 
-_ADDRESS = re.compile(r"(?:https?://|//|www\.)[^/?#\s]*/?(?P<path>[^?#\s]*)", re.ASCII | re.IGNORECASE)
+_URL = re.compile(r"(?:https?://|//|www\.)[^/?#\s]*/?(?P<path>[^?#\s]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,18 @@ def stated_release(thread: Thread, repo: str | None = None) -> StatedRelease | N
         return None
     release: StatedRelease | None = None
     for message in _relevant_comments(thread, closing):
-        if release or _MAY_NAME.search(message.text):
-            near = abs(message.created_at - closing.at) <= _NEAR
+        if release or _MAY_NAME_VERSION.search(message.text):
+            near = abs(message.created_at - closing.at) <= _NEAR_GAP
             comment = _Comment(message, SentenceContext(thread.id, thread.title, repo, near=near))
             release = comment.update(release)
-    if release and is_reopened_in_words(thread, max(release.at, closing.at + SLACK)):
+    if release and is_reopened_in_words(thread, max(release.at, closing.at + CLOSING_WINDOW)):
         return None
     return release
 
 
 def _relevant_comments(thread: Thread, closing: Closing) -> Iterator[Message]:
     """The comments that belong to the closing, by maintainers, by whoever closed the thread, and by programs."""
-    since = max(closing.at - _NEAR, closing.since or closing.at - _NEAR)
+    since = max(closing.at - _NEAR_GAP, closing.since or closing.at - _NEAR_GAP)
     closer = closing.by or _guess_closer(thread, closing)
     for message in thread.comments:
         if message.created_at >= since and (_is_program(message) or message.by_maintainer or message.author == closer):
@@ -79,7 +79,9 @@ def _is_program(message: Message) -> bool:
 
 def _guess_closer(thread: Thread, closing: Closing) -> str | None:
     """Who closed the thread, if no event says: the last person who commented at about the same time."""
-    comments = [each for each in thread.comments if not each.is_bot and abs(each.created_at - closing.at) <= SLACK]
+    comments = [
+        each for each in thread.comments if not each.is_bot and abs(each.created_at - closing.at) <= CLOSING_WINDOW
+    ]
     return comments[-1].author if comments else None
 
 
@@ -98,14 +100,14 @@ class _Comment:
             if not is_program and takes_fix_back(sentence):
                 previous = stated = None
             elif stated is None:
-                stated = self._find_release(sentence, _BY_PROGRAMS if is_program else _BY_PEOPLE)
+                stated = self._find_release(sentence, _PROGRAM_RULES if is_program else _PEOPLE_RULES)
         return stated or previous
 
     def _find_release(self, sentence: str, rules: tuple[str, ...]) -> StatedRelease | None:
         for written in (self._find_version(phrase_book().rules[name], sentence) for name in rules):
             version = read_version(written)
             if version:
-                quote = sentence if len(sentence) <= MAX_QUOTE else f"{sentence[: MAX_QUOTE - 1]}\u2026"
+                quote = sentence if len(sentence) <= MAX_QUOTE_CHARS else f"{sentence[: MAX_QUOTE_CHARS - 1]}\u2026"
                 return StatedRelease(
                     written, version, self.message.created_at, self.message.author, quote, self._is_trusted
                 )
@@ -116,7 +118,7 @@ class _Comment:
         assert rule.named
         for match in matches(rule, sentence, self.context):
             version = rule.named.regex.search(match.words)
-            written = _WRITTEN.match(sentence, len(match.before) + version.start()) if version else None
+            written = _VERSION.match(sentence, len(match.before) + version.start()) if version else None
             if written and match.words not in self._code and not self._is_foreign(written):
                 return written[0]
         return ""
@@ -128,7 +130,7 @@ class _Comment:
     def _is_foreign(self, written: re.Match[str]) -> bool:
         """Whether the version is part of an address or a link text that belongs to another repository."""
         word = written.string[: written.start()].rpartition(" ")[2]
-        address = _ADDRESS.search(word)
+        address = _URL.search(word)
         return _strip_v(written[0]) in self._foreign_versions or bool(
             address and not self._is_own_address(word[address.start() :])
         )
@@ -137,10 +139,10 @@ class _Comment:
     def _foreign_versions(self) -> frozenset[str]:
         """The versions in the texts of links that lead outside this repository."""
         foreign = (words for words, target in read(self.message.text).links if not self._is_own_address(target))
-        return frozenset(_strip_v(match[0]) for words in foreign for match in _WRITTEN.finditer(words))
+        return frozenset(_strip_v(match[0]) for words in foreign for match in _VERSION.finditer(words))
 
     def _is_own_address(self, target: str) -> bool:
-        address = _ADDRESS.match(target)
+        address = _URL.match(target)
         own_path = f"{self.context.repo}/".casefold()
         return not address or (self.context.repo is not None and f"{address['path']}/".casefold().startswith(own_path))
 

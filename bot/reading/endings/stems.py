@@ -15,8 +15,8 @@ from typing import NamedTuple
 DIGIT = "0"
 """Represents any digit among the stems."""
 
-_MAX_STRINGS = 8
-_LONG_ENOUGH = 6
+_MAX_ALTERNATIVES = 8
+_USEFUL_CHARS = 6
 _TOKEN = re.compile(
     r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
@@ -61,7 +61,7 @@ def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
 
 def _union(parts: list[_Part]) -> _Part:
     exact = _any_of([part.exact for part in parts])
-    return _Part(exact if exact and len(exact) <= _MAX_STRINGS else None, _any_of([part.needed for part in parts]))
+    return _Part(exact if exact and len(exact) <= _MAX_ALTERNATIVES else None, _any_of([part.needed for part in parts]))
 
 
 def _any_of(alternatives: list[_Strings | None]) -> _Strings | None:
@@ -75,7 +75,7 @@ def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
         part, at = _atom(pattern, at)
         if part.needed:
             candidates.append(part.needed)
-        if part.exact is None or len(run) * len(part.exact) > _MAX_STRINGS:
+        if part.exact is None or len(run) * len(part.exact) > _MAX_ALTERNATIVES:
             is_exact = False
             candidates.append(run)
             run = part.exact or _EMPTY
@@ -87,7 +87,7 @@ def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
 
 
 def _usefulness(strings: _Strings) -> tuple[int, int]:
-    return min(_LONG_ENOUGH if each == DIGIT else min(len(each), _LONG_ENOUGH) for each in strings), -len(strings)
+    return min(_USEFUL_CHARS if each == DIGIT else min(len(each), _USEFUL_CHARS) for each in strings), -len(strings)
 
 
 def _atom(pattern: str, at: int) -> tuple[_Part, int]:

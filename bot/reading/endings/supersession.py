@@ -12,10 +12,10 @@ from bot.reading.endings.engine import is_question, matches
 from bot.reading.endings.phrases import Rule, fold_for_stems, phrase_book
 from bot.reading.markdown import statements
 
-_RULES = ("superseded", "reverted", "changed_mind", "given_up", "scrapped")
-_MAX_SENTENCE = 300
+_RULE_NAMES = ("superseded", "reverted", "changed_mind", "given_up", "scrapped")
+_MAX_SENTENCE_CHARS = 300
 _NUMBER = re.compile(r"(?:#|GH-)(\d{1,9})\b", re.ASCII | re.IGNORECASE)
-_GIVES_UP = re.compile(
+_NEGATIVE_WORD = re.compile(
     r"\b(?:not|no|never|without|against|drop\w*|remov\w*|reject\w*|declin\w*|stop\w*|disallow\w*|forbid\w*|instead"
     r"|deprecat\w*|rather)\b|n't\b",
     re.IGNORECASE,
@@ -48,7 +48,7 @@ class Takeback:
         for index, text in enumerate(standing):
             if self.about:
                 is_named = self._is_about(text) or (is_only and self._is_about(title))
-                is_target = is_named and not (self.rule == "given_up" and _GIVES_UP.search(text))
+                is_target = is_named and not (self.rule == "given_up" and _NEGATIVE_WORD.search(text))
             else:
                 # In a pull request it only says that another one has the change.
                 is_sweeping = self.rule == "superseded" and not is_pull
@@ -71,12 +71,12 @@ def takebacks(text: str, own: object, *, decides: bool) -> Iterator[Takeback]:
     if not may_take_back(text):
         return
     for sentence in statements(text):
-        if len(sentence) <= _MAX_SENTENCE and not is_question(sentence):
+        if len(sentence) <= _MAX_SENTENCE_CHARS and not is_question(sentence):
             yield from _sentence_takebacks(sentence, own, decides=decides)
 
 
 def _sentence_takebacks(sentence: str, own: object, *, decides: bool) -> Iterator[Takeback]:
-    for name, rule in zip(_RULES, _rules(), strict=True):
+    for name, rule in zip(_RULE_NAMES, _rules(), strict=True):
         if name == "scrapped" and not decides:
             continue
         for match in matches(rule, sentence):
@@ -98,4 +98,4 @@ def _topicless_terms() -> frozenset[str]:
 
 def _rules() -> Iterable[Rule]:
     book = phrase_book()
-    return (book.rules[name] for name in _RULES)
+    return (book.rules[name] for name in _RULE_NAMES)

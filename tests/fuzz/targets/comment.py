@@ -13,11 +13,11 @@ from xml.etree import ElementTree as ET
 
 from bot.action.report import summarise
 from bot.comment.catalogue import own_words
-from bot.comment.clean_text import MAX_NAME, log_line
+from bot.comment.clean_text import MAX_NAME_CHARS, log_line
 from bot.comment.defang import block, code_span, inline, link, prose
 from bot.comment.marker import fingerprint, read_seal, seal
 from bot.comment.prompt import as_markdown, as_xml, visible
-from bot.comment.render import MAX_BYTES, MAX_CHARS, SHIPPED, WORDS, Rendered, Renderer, shipped_words
+from bot.comment.render import MAX_BYTES, MAX_CHARS, SHIPPED_FOLDER, WORDS_FILE, Rendered, Renderer, shipped_words
 from bot.comment.template_sandbox import Sandbox, TemplateFault
 from bot.domain.answer import CondensedTurn, Context
 from bot.pipeline.publish import CommentResult
@@ -47,7 +47,7 @@ SEARCHED = 1_204
 TURN_CHARS = 1_000
 """The budget for a message of a condensed conversation."""
 
-BOUNDS = {"release": MAX_NAME, "role": MAX_NAME}
+BOUNDS = {"release": MAX_NAME_CHARS, "role": MAX_NAME_CHARS}
 """Most characters of the fields that are cut when they are read."""
 
 
@@ -160,7 +160,7 @@ def _packed(texts: list[str]) -> None:
 def _words(text: str) -> None:
     own_words(shipped_words(), text)
     context = SHAPES[0]
-    rendered = Renderer(links=GITHUB, overrides={WORDS: text}).render(
+    rendered = Renderer(links=GITHUB, overrides={WORDS_FILE: text}).render(
         context, thread_id=1_000, now=NOW, searched=SEARCHED
     )
     _check_rendered(rendered, context)
@@ -178,7 +178,7 @@ def _template(text: str) -> None:
 
 
 def _word_files() -> list[str]:
-    content = (SHIPPED / WORDS).read_text(encoding="utf-8")
+    content = (SHIPPED_FOLDER / WORDS_FILE).read_text(encoding="utf-8")
     lines = [line for line in content.splitlines() if re.match(r"[a-z_]+:", line)]
     return [content, "\n".join(lines[:12]), *lines[:40]]
 
@@ -188,7 +188,7 @@ def _templates() -> list[str]:
         '{% extends "base.md.j2" %}{% block footer %}x{% endblock %}',
         "{% for a in mentioned %}{{ a.title }}{% endfor %}",
     ]
-    return [*own, *(path.read_text(encoding="utf-8") for path in sorted(SHIPPED.glob("*.md.j2")))]
+    return [*own, *(path.read_text(encoding="utf-8") for path in sorted(SHIPPED_FOLDER.glob("*.md.j2")))]
 
 
 def _lists() -> list[list[str]]:

@@ -16,7 +16,7 @@ from bot.memory.branch_store import Growth
 from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
 from bot.memory.model_store import read_ranking, read_words
 from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
-from bot.organisation.rows import MAX_TEXT, row_of, thread_of
+from bot.organisation.rows import MAX_TEXT_CHARS, row_of, thread_of
 from bot.ranking.weights import ranking_fields, shipped
 from bot.ranking.word_vectors import WordVectors, encode_words
 from bot.settings.schema import SettingsError
@@ -132,7 +132,9 @@ def _organisation(data: bytes) -> None:
     thread = thread_of(row)
     if thread is not None:
         require_storable(thread)
-        require(len(thread.title) <= MAX_TITLE and len(thread.outcome.quote) <= MAX_TEXT, "a text without a limit")
+        require(
+            len(thread.title) <= MAX_TITLE and len(thread.outcome.quote) <= MAX_TEXT_CHARS, "a text without a limit"
+        )
         require(thread_of(row_of(thread)) == thread, "a row does not give its thread back")
 
 

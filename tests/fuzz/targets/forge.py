@@ -9,7 +9,7 @@ from bot.comment.marker import marker
 from bot.domain.thread import Thread
 from bot.domain.thread_json import archive_fields, thread_from_archive
 from bot.errors import UserError
-from bot.github.events import KNOWN, parse_event
+from bot.github.events import KNOWN_EVENTS, parse_event
 from bot.github.graphql_queries import issue_json
 from bot.github.threads import OwnCommentRule, split_own, thread_of
 from bot.memory.records import CorruptRecord, decode_record, encode_record
@@ -26,7 +26,7 @@ OWN = OwnCommentRule("github-actions[bot]", marker())
 
 
 def _payload(data: bytes) -> None:
-    for name in KNOWN:
+    for name in KNOWN_EVENTS:
         event = parse_event(name, data)
         require_storable((event.action, event.comment_author, event.moved_to, event.inputs))
         for number in (event.number, event.comment_id):
