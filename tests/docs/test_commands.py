@@ -221,13 +221,13 @@ def codes_of(tree: ast.AST) -> set[int]:
     """The literal exit codes in code; each has one of these forms."""
     values: list[ast.expr | None] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("exit_code", "INTERRUPTED"):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("exit_code", "INTERRUPT_EXIT_CODE"):
             values.append(node.value)
         elif isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            if called in ("sys.exit", "os._exit", "SystemExit", "_end", "leave"):
+            if called in ("sys.exit", "os._exit", "SystemExit"):
                 values += node.args[:1]
-            elif called == "Verdict":
+            elif called == "CommandResult":
                 values += node.args[1:2]
         elif isinstance(node, ast.FunctionDef) and node.name == "exit_code":
             values += [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
