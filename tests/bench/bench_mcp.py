@@ -48,7 +48,7 @@ def main() -> None:
         times = measure(Path(folder), options.threads, options.runs)
     print(table(times))
     if options.json:
-        resampled = f" told again as {options.threads:,} threads" if options.threads else ""
+        resampled = f", resampled to {options.threads:,} threads" if options.threads else ""
         data = f"The sample{resampled}; {options.runs} sessions"
         Report(data, (first_answer(times),)).write(options.json)
 

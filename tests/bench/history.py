@@ -24,7 +24,7 @@ def history(count: int) -> tuple[str, list[Thread], list[Thread]]:
     """A description of the data, the oldest ``count`` threads, and those that came after them."""
     if not ARCHIVE.exists():
         varied = list(Resampler(list(read_archive(SAMPLE))).threads(count + LATER, NOW))
-        return f"the sample told again as {count:,} threads", varied[:count], varied[count:]
+        return f"the sample, resampled to {count:,} threads", varied[:count], varied[count:]
     with gzip.open(ARCHIVE, "rt", encoding="utf-8") as lines:
         threads = sorted(map(thread_from_archive, map(json.loads, lines)), key=lambda thread: thread.created_at)
     return f"{min(count, len(threads)):,} of {len(threads):,} issues of Rust", threads[:count], threads[count:]
