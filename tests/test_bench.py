@@ -270,7 +270,7 @@ def test_the_table_marks_results_over_the_limit() -> None:
 def test_without_the_archive_the_sample_is_repeated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tests.bench.history.ARCHIVE", tmp_path / "absent.jsonl.gz")
     data, remembered, fresh = history(120)
-    assert data == "the sample told again as 120 threads"
+    assert data == "the sample, resampled to 120 threads"
     assert (len(remembered), len(fresh)) == (120, 1_000)
     assert max(thread.created_at for thread in remembered) < min(thread.created_at for thread in fresh)
 
