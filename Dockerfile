@@ -1,11 +1,11 @@
 # The image of the action. GitHub's runner starts it as root in /github/workspace, so there is no USER and no WORKDIR,
-# and Python runs isolated (-I): nothing that lies in the workspace, or in PYTHON* of the job, is imported.
-# It is put together from parts of Debian and Python, and not a layer over them, so that what is not needed is not there:
-# no installer, no compiler, no Perl.
+# and Python runs isolated (-I): nothing in the workspace or in the job's PYTHON* variables is imported.
+# It is assembled from parts of Debian and Python instead of adding layers to their image, so it has no installer, no
+# compiler and no Perl.
 
 FROM python:3.13-slim AS system
-# The standard library comes without bytecode. It is never checked against its source: that saves two thirds of the
-# start, and the layer is read-only.
+# The standard library comes without bytecode. The bytecode made here is never checked against its source, since the
+# layer is read-only; that saves two thirds of the start.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates git \
@@ -14,15 +14,15 @@ RUN apt-get update \
     /usr/local/lib/python3.13
 
 FROM system AS libraries
-# SEMANTIC=1 adds a text model, made of weights that are named by their hash, and what runs it (docs/semantic.md).
+# SEMANTIC=1 adds a text model, whose weights are pinned by hash, and the library that runs it (docs/semantic.md).
 ARG SEMANTIC=0
-# SERVER=1 adds what the webhook server needs (docs/self-hosting.md); it goes by words, without a model. TRACES=1 also
-# adds what sends its traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the
-# organisation's index, 320 MB, and what sends traces.
+# SERVER=1 adds what the webhook server needs (docs/self-hosting.md), without a text model. TRACES=1 also adds the
+# exporter of traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the organisation's
+# index (320 MB) and the exporter.
 ARG SERVER=0
 ARG TRACES=0
 ARG ORG=0
-COPY requirements*.lock tools/image_bill.py tools/image_cut.py tools/image_root.py /build/
+COPY requirements*.lock tools/image_sbom.py tools/image_trim.py tools/image_root.py /build/
 COPY tools/minilm.py tools/onnx_file.py /build/tools/
 RUN mkdir /models /data \
  && case "$SEMANTIC$SERVER$TRACES$ORG" in \
@@ -31,7 +31,7 @@ RUN mkdir /models /data \
       0100) ln -s requirements-server.lock /build/chosen.lock ;; \
       0110) ln -s requirements-traces.lock /build/chosen.lock ;; \
       0101 | 0111) ln -s requirements-org.lock /build/chosen.lock ;; \
-      *) echo "SEMANTIC or SERVER may be 1, TRACES and ORG with SERVER: $SEMANTIC, $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
+      *) echo "set SEMANTIC=1 or SERVER=1; TRACES=1 and ORG=1 need SERVER=1; given: $SEMANTIC, $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
@@ -39,12 +39,12 @@ RUN python -m venv --without-pip /opt/precedent \
  && if [ "$SEMANTIC" = 1 ]; then \
       PYTHONPATH=/build:/opt/precedent/lib/python3.13/site-packages python -m tools.minilm /models; \
     fi \
- && python -I /build/image_cut.py /opt/precedent/lib/python3.13/site-packages \
+ && python -I /build/image_trim.py /opt/precedent/lib/python3.13/site-packages \
  && python -W ignore -m compileall -q -f --invalidation-mode unchecked-hash /opt/precedent/lib
 RUN python -I /build/image_root.py /image /opt/precedent \
  && mkdir /image/usr/share/precedent \
- && python -I /build/image_bill.py /image /opt/precedent/lib/python3.13/site-packages /models \
-    > /image/usr/share/precedent/bill.cdx.json
+ && python -I /build/image_sbom.py /image /opt/precedent/lib/python3.13/site-packages /models \
+    > /image/usr/share/precedent/sbom.cdx.json
 
 FROM system AS code
 COPY bot /opt/precedent/lib/python3.13/site-packages/bot
@@ -57,7 +57,7 @@ LABEL org.opencontainers.image.title="Precedent" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=libraries /image /
 COPY --from=libraries /models /models
-# A new volume of the server takes this owner over.
+# A new volume of the server inherits this owner.
 COPY --from=libraries --chown=10001:10001 /data /data
 COPY --from=libraries /opt/precedent /opt/precedent
 COPY LICENSE /opt/precedent/

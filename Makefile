@@ -1,4 +1,4 @@
-# Everything here needs git, make and Python 3.11 or newer; `make help` lists what there is.
+# Everything here needs git, make and Python 3.11 or newer; `make help` lists the targets.
 PYTHON ?= python3
 VENV   := .venv
 CHECKS := .venv-checks
@@ -23,7 +23,7 @@ demo: $(VENV)/ready ## Show the bot at work: a repository on this machine, two e
 test: $(VENV)/ready ## Run the tests that need only Python and git, in a few minutes
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m "$(MARKS)"
 
-test-all: $(VENV)/ready ## Run every test; container, browser and postgres fail where the part is missing
+test-all: $(VENV)/ready ## Run every test; those of containers, browser and PostgreSQL fail without the program
 	@$(BIN)/python -m pytest
 
 lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile and shell scripts
@@ -66,7 +66,7 @@ address: $(VENV)/ready ## Fill in this repository's address: REPOSITORY=OWNER/pr
 picture: $(VENV)/ready ## Take the pictures of the README; needs Chromium and fonts
 	@$(BIN)/python -m tools.picture
 
-clean: ## Remove what the targets above have made
+clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(CHECKS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

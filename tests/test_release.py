@@ -362,7 +362,7 @@ def test_an_image_is_not_published_again_once_its_tag_exists(tmp_path: Path) -> 
     calls.unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run_job("publish", tmp_path, tmp_path, **values)
-    assert failed.value.stderr == "v1.2.3 is there already: start a new run, which goes on behind it\n"
+    assert failed.value.stderr == "v1.2.3 exists already: start a new run, which continues after it\n"
     assert "docker" not in calls.read_text(encoding="utf-8")
 
 

@@ -36,7 +36,7 @@ from bot.ranking.weights import (
     ranking_fields,
     shipped,
 )
-from tools.graded import Graded, fit_confidence, grade_archive, read_pairs
+from tools.graded_pairs import Graded, fit_confidence, grade_archive, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared/data"

@@ -8,7 +8,7 @@ The development archives do not link to each other, so the Rust archive is split
 by number (`tests/bench/elsewhere.py`); the search should find a known duplicate in another sibling. The scope excludes
 the query's own repository and includes the four other archives. Nothing is known from after a query's moment, and every
 reference in titles and texts is masked. The order is fitted to the older half of the queries, the confidence to graded
-pairs within one repository (`tools/graded.py`), seen as the organisation sees them. Unwanted hits: issues of one
+pairs within one repository (`tools/graded_pairs.py`), seen as the organisation sees them. Unwanted hits: issues of one
 archive searched in the other archives, none of which is about the same product. The engine is plain BM25 in memory
 (`tests/fakes/candidates.py`) over the same terms as LanceDB's.
 """
@@ -45,7 +45,7 @@ from tests.bench.elsewhere import (
     without_references,
 )
 from tests.fakes.candidates import InMemoryCandidates
-from tools.graded import Pair, read_pairs
+from tools.graded_pairs import Pair, read_pairs
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data"
 TARGET = Path(__file__).resolve().parents[2] / "bot/ranking/elsewhere.json"

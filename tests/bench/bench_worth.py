@@ -2,7 +2,7 @@
 
 python -m tests.bench.bench_worth [--vectors] [--semantic FOLDER] [--import]
 
-`tools/graded.py` describes the pairs. Every confidence in the first table was fitted to the pairs of the other
+`tools/graded_pairs.py` describes the pairs. Every confidence in the first table was fitted to the pairs of the other
 archives. Pairs were drawn from the surest 45 % of issues, half of them from the surest 15 %, and are weighted
 accordingly for precisions of issues. `--import` reads each archive into a store as `precedent import` does, answers as
 `precedent answer` does, and checks which pairs the shipped ranking shows. `--semantic` names the folder of a text model
@@ -31,7 +31,7 @@ from bot.recall.answer import recall
 from bot.settings.schema import Settings
 from bot.sources.archive_file import read_archive
 from tools.fit_ranking import DATA, archives, graded_pairs, with_text_model
-from tools.graded import SURER, Graded, Pair, cross_validated, read_pairs
+from tools.graded_pairs import SURER, Graded, Pair, cross_validated, read_pairs
 
 SHARES = (5, 10, 15, 20)
 DRAWN = 45

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PRINT_FOLDERS = (
-    "from bot.comment.render import Renderer, SHIPPED; from bot.files import shipped_folder;"
-    "Renderer(); print(SHIPPED); print(shipped_folder('skills'))"
+    "from bot.comment.render import Renderer, SHIPPED_FOLDER; from bot.files import shipped_folder;"
+    "Renderer(); print(SHIPPED_FOLDER); print(shipped_folder('skills'))"
 )
 
 

@@ -12,7 +12,7 @@ from tests.container.engine import ROOT, Engine
 
 pytestmark = pytest.mark.container
 
-BILL = "/usr/share/precedent/bill.cdx.json"
+SBOM_PATH = "/usr/share/precedent/sbom.cdx.json"
 PLATFORM = {
     "platform_python_implementation": "CPython",
     "python_full_version": "3.13.0",
@@ -21,13 +21,13 @@ PLATFORM = {
 
 
 @pytest.fixture(scope="module")
-def bill(engine: Engine) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(engine.shell(f"cat {BILL}"))
+def sbom(engine: Engine) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(engine.shell(f"cat {SBOM_PATH}"))
     return content
 
 
-def purls(bill: dict[str, Any], kind: str) -> set[str]:
-    return {each["purl"].removeprefix(f"pkg:{kind}/") for each in bill["components"] if f"pkg:{kind}/" in each["purl"]}
+def purls(sbom: dict[str, Any], kind: str) -> set[str]:
+    return {each["purl"].removeprefix(f"pkg:{kind}/") for each in sbom["components"] if f"pkg:{kind}/" in each["purl"]}
 
 
 def locked(lock: str) -> set[str]:
@@ -40,30 +40,30 @@ def locked(lock: str) -> set[str]:
     }
 
 
-def test_the_bill_is_cyclonedx_and_names_each_component_once_with_its_version(bill: dict[str, Any]) -> None:
-    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
-    refs = [each["bom-ref"] for each in bill["components"]]
+def test_the_bill_is_cyclonedx_and_names_each_component_once_with_its_version(sbom: dict[str, Any]) -> None:
+    assert (sbom["bomFormat"], sbom["specVersion"], sbom["version"]) == ("CycloneDX", "1.6", 1)
+    refs = [each["bom-ref"] for each in sbom["components"]]
     assert len(set(refs)) == len(refs) > 60
-    for each in bill["components"]:
+    for each in sbom["components"]:
         assert set(each) == {"type", "bom-ref", "name", "version", "purl"}
         assert each["version"], each
 
 
-def test_the_libraries_are_exactly_those_of_the_lock(bill: dict[str, Any], engine: Engine) -> None:
+def test_the_libraries_are_exactly_those_of_the_lock(sbom: dict[str, Any], engine: Engine) -> None:
     script = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
     installed = engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()
     inside = {f"{canonicalize_name(name)}@{version}" for name, version in map(str.split, installed)}
-    has_model = any(each["name"] == "model.onnx" for each in bill["components"])
+    has_model = any(each["name"] == "model.onnx" for each in sbom["components"])
     assert has_model == bool(engine.shell("ls /models"))
-    assert inside == purls(bill, "pypi") == locked("requirements-semantic.lock" if has_model else "requirements.lock")
+    assert inside == purls(sbom, "pypi") == locked("requirements-semantic.lock" if has_model else "requirements.lock")
 
 
 def test_the_debian_packages_are_those_that_a_scanner_finds_with_their_licences(
-    bill: dict[str, Any], engine: Engine
+    sbom: dict[str, Any], engine: Engine
 ) -> None:
     status = engine.shell("cat /var/lib/dpkg/status")
     packages = dict(re.findall(r"^Package: (\S+)\n(?:.+\n)*?Version: (\S+)", status, re.MULTILINE))
-    listed = {each["name"]: each["version"] for each in bill["components"] if "pkg:deb/" in each["purl"]}
+    listed = {each["name"]: each["version"] for each in sbom["components"] if "pkg:deb/" in each["purl"]}
     assert listed == packages
     assert {"git", "libc6", "ca-certificates", "dash"} <= set(packages)
     assert not {name for name in packages if re.match(r"perl|apt|dpkg|gcc-\d|bash|util-linux", name)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.image_cut import UNUSED, UNUSED_OF, cut
+from tools.image_trim import UNUSED, UNUSED_OF, cut
 
 OF_SOME = tuple(chain.from_iterable(UNUSED_OF.values()))
 

@@ -1,6 +1,6 @@
 """Removes files that the image does not need from installed libraries; run while the image is built.
 
-python -I image_cut.py SITE_PACKAGES
+python -I image_trim.py SITE_PACKAGES
 
 It removes whole modules that none of our code imports, tests, and files that only a compiler or a type checker reads.
 What stays has the bytes whose hashes were checked.

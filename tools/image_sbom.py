@@ -1,6 +1,6 @@
 """Lists the components of an image, as CycloneDX in JSON: Debian's packages, Python, its libraries, the text model.
 
-python -I image_bill.py ROOT SITE_PACKAGES MODELS > bill.cdx.json
+python -I image_sbom.py ROOT SITE_PACKAGES MODELS > sbom.cdx.json
 
 runs during the build, over the file system that becomes the image's. https://cyclonedx.org/docs/1.6/json/
 """
