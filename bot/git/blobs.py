@@ -8,14 +8,14 @@ from pathlib import Path
 
 from bot.git.process import PIPE, QUIET_ENVIRONMENT, finish, inherit, start
 
-MAX_FILES = 500
-"""Maximum number of files to read at once: their names fit into a pipe."""
+MAX_BLOBS = 500
+"""Maximum number of blobs to read at once: their names fit into a pipe."""
 
 _TIMEOUT = 5.0
 
 
 def read_blobs(repository: Path, names: Sequence[str]) -> Iterator[bytes]:
-    """Yield the contents of those of the first `MAX_FILES` objects (``COMMIT:path``) that exist.
+    """Yield the contents of those of the first `MAX_BLOBS` objects (``COMMIT:path``) that exist.
 
     Unreadable objects are left out, and so are those after the first 16 MB. Nothing is fetched.
     """
@@ -23,7 +23,7 @@ def read_blobs(repository: Path, names: Sequence[str]) -> Iterator[bytes]:
     try:
         process = start(("cat-file", "--batch"), repository, environment, PIPE)
         assert process.stdin
-        os.write(process.stdin.fileno(), "".join(f"{name}\n" for name in names[:MAX_FILES]).encode())
+        os.write(process.stdin.fileno(), "".join(f"{name}\n" for name in names[:MAX_BLOBS]).encode())
         output = finish(process, _TIMEOUT).stdout
     except (OSError, ValueError):  # includes TimeoutError
         return

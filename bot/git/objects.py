@@ -22,7 +22,7 @@ MAX_COMMIT_BYTES = 1_000_000
 _BATCH_SIZE = 256
 """Names that are sent before the answers are read: as many as certainly fit into a pipe."""
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _COMMITTER_TIME = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
 
 Start = Callable[[Sequence[str]], GitProcess]
@@ -147,7 +147,7 @@ class _BatchProcess:
         waiting.register(source, select.POLLIN)
         if not waiting.poll(self._timeout * 1000):
             raise self._end_with_error(late=True)
-        piece = os.read(source, _CHUNK)
+        piece = os.read(source, _CHUNK_BYTES)
         if not piece:
             raise self._end_with_error(late=False)
         self._buffer += piece

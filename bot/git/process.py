@@ -29,7 +29,7 @@ QUIET_ENVIRONMENT = {
 }
 """Variables that make git ask for nothing, take no locks and write English."""
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 _RESOURCE_LIMITS = ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 4 << 30), (resource.RLIMIT_CORE, 0))
 """Limits in bytes of memory, of one file, and of a core dump, which would contain a token."""
 
@@ -102,7 +102,7 @@ def _read(process: GitProcess, deadline: float, most: int) -> GitAnswer:
             if not ready:
                 raise TimeoutError
             for pipe, _ in ready:
-                piece = os.read(pipe.fd, _CHUNK)
+                piece = os.read(pipe.fd, _CHUNK_BYTES)
                 if not piece:
                     pipes.unregister(pipe.fileobj)
                 elif pipe.data is output or len(remarks) < most // 4:

@@ -162,7 +162,7 @@ class Git:
 
 
 AUTHOR = "precedent <precedent@users.noreply.github.com>"
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _chunks(source: bytes | Path) -> Iterator[bytes]:
         return
     try:
         with source.open("rb") as file:
-            while chunk := file.read(_CHUNK):
+            while chunk := file.read(_CHUNK_BYTES):
                 yield chunk
     except OSError as error:
         raise StoreError(f"cannot read {source}: {error.strerror}") from error

@@ -26,8 +26,8 @@ from bot.github.transport import PER_PAGE, TIMEOUT, HttpAnswer, HttpTransport
 
 Json = dict[str, Any]
 
-MAX_REDIRECTS = 4
-"""Maximum number of redirects that one request follows."""
+MAX_ADDRESSES = 4
+"""Maximum number of addresses that a request is sent to, one after the other, if it is redirected."""
 
 _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
 _LOGIN = re.compile(
@@ -273,7 +273,7 @@ class GitHubClient:
         A redirect means that nothing was done, so a write may follow it, but never to another repository.
         """
         suffix = path.removeprefix(self._repo)
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(MAX_ADDRESSES):
             target = path if suffix == path else (self._home or self._repo) + suffix  # the rate limit has no repository
             answer = self._transport.ask(verb, target, query, body, retry_gone=retry_gone, optional=optional)
             if not answer.redirect:

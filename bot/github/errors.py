@@ -133,10 +133,10 @@ _CLOSED_PHRASES = (
     "limited the ability to comment",
     "interaction limit",
 )
-_PERMISSION = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
+_ACCEPTED_PERMISSION = re.compile(r"([a-z][a-z_]{1,40})=(read|write|admin)\b", re.ASCII)
 _RESOURCE = re.compile(r"[a-z_]{1,40}")
 _READ_PERMISSIONS = (("/pulls", "pull-requests: read"), ("/releases", "contents: read"), ("/commits", "contents: read"),
-             ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
+                     ("/compare", "contents: read"), ("/tags", "contents: read"))  # fmt: skip
 
 
 def error_for_status(status: int, headers: Mapping[str, str], data: Any, path: str = "") -> ForgeError:
@@ -245,7 +245,7 @@ def _resource(path: str) -> str:
 
 def _missing_permission(headers: Mapping[str, str], path: str) -> str:
     """The missing permission in the syntax of a workflow, from GitHub's header or by the path."""
-    match = _PERMISSION.search(headers.get("x-accepted-github-permissions", ""))
+    match = _ACCEPTED_PERMISSION.search(headers.get("x-accepted-github-permissions", ""))
     if match:
         return f"{match[1].replace('_', '-')}: {match[2]}"
     return next((need for part, need in _READ_PERMISSIONS if part in path), "issues: write")

@@ -123,7 +123,7 @@ NO_FIX_INTERVAL = timedelta(days=30)
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
-_MAX_PAGES = 3
+_MAX_RELEASE_PAGES, _MAX_TAG_PAGES = 3, 2
 _PULL = re.compile(r"#([1-9]\d{0,9})\Z", re.ASCII)
 _GENERATED_FILE = re.compile(
     r"(?:^|/)(?:dist|vendor|node_modules|third_party|__snapshots__)/|\.min\.(?:js|css)$|\.(?:lock|snap|map|sum|pyc)$"
@@ -305,7 +305,7 @@ class FixFinder:
 
     def _list_releases(self, moment: datetime) -> bool:
         """Whether all releases since then are listed, after reading more if necessary."""
-        while not self._are_all_listed and self._pages < _MAX_PAGES and not self._reaches(moment):
+        while not self._are_all_listed and self._pages < _MAX_RELEASE_PAGES and not self._reaches(moment):
             self._pages += 1
             page = objects_in(self._get("/releases", {"per_page": PER_PAGE, "page": self._pages}))
             self._releases += page
@@ -319,7 +319,7 @@ class FixFinder:
     def _read_tags(self) -> list[Release]:
         """All tags that are versions, in order of version; none if there are too many tags to read them all."""
         listed: list[dict[str, Any]] = []
-        for number in range(1, _MAX_PAGES):
+        for number in range(1, _MAX_TAG_PAGES + 1):
             page = objects_in(self._get("/tags", {"per_page": PER_PAGE, "page": number}))
             listed += page
             if len(page) < PER_PAGE:

@@ -31,7 +31,7 @@ from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
 
 _BATCH_SIZE = 500
-"""Names looked up in one query."""
+"""Names looked up in one query, and rows fetched at a time."""
 
 
 class LocalCache:
@@ -231,7 +231,7 @@ def _folders(path: str) -> list[str]:
     return [part for part in path.replace("\\", "/").casefold().split("/") if part not in ("", ".", "..")]
 
 
-_TEXT_FIELD = "t"
+_TEXT_LETTER = "t"
 
 
 class RankedTables(NamedTuple):
@@ -242,10 +242,10 @@ class RankedTables(NamedTuple):
     fields: tuple[tuple[str, float], ...]
 
 
-_THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT_FIELD, 1.0)))
+_THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT_LETTER, 1.0)))
 """Notes, and titles and texts, weighted as in `bot.recall.library.word_query`."""
 
-_MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT_FIELD, 1.0),))
+_MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT_LETTER, 1.0),))
 
 
 class CachedSegment(NamedTuple):
@@ -344,7 +344,7 @@ class Ranker:
                     term_bits[document] = term_bits.get(document, 0) | bit
 
     def _rarity(self) -> list[float]:
-        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT_FIELD}
+        frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT_LETTER}
         rarities = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
         total = sum(rarities)
         return [rarity / total for rarity in rarities]

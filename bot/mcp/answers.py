@@ -51,7 +51,7 @@ from bot.questions.views import (
 )
 
 SEARCHED_KINDS = "issues, pull requests and pages"
-MAX_TITLE, MAX_SENTENCE, MAX_SUMMARY = 160, 240, 300
+MAX_TITLE_CHARS, MAX_SENTENCE_CHARS, MAX_SUMMARY_CHARS = 160, 240, 300
 MAX_DECISIONS, MAX_FILES, MAX_REASONS = 3, 6, 4
 _TIME_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
@@ -131,7 +131,7 @@ def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 def _session_passages_text(passages: Sequence[Row]) -> str:
     lines = "".join(
         f"\nsession {_short_line(each['session_id'])} ({_short_line(each['type'])}, {each['timestamp'][:10]})\n"
-        f"{INDENT}{quote(each['content'], MAX_SUMMARY)}\n"
+        f"{INDENT}{quote(each['content'], MAX_SUMMARY_CHARS)}\n"
         for each in passages
     )
     return f"\nSaid in sessions on this machine:\n{lines}" if lines else ""
@@ -234,7 +234,8 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
 
 def _sessions_text(data: Row) -> str:
     lines = "".join(
-        f"session {_short_line(each['id'])} ({_short_line(session_facts(each))}) {quote(each['title'], MAX_TITLE)}\n"
+        f"session {_short_line(each['id'])} ({_short_line(session_facts(each))}) "
+        f"{quote(each['title'], MAX_TITLE_CHARS)}\n"
         for each in data["sessions"]
     )
     return f"\nSessions that worked on it:\n{lines}" if lines else ""
@@ -334,13 +335,13 @@ def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
     return ToolAnswer(data, truncate(text, MAX_ANSWER_CHARS))
 
 
-def quote(text: str, most: int = MAX_SENTENCE) -> str:
+def quote(text: str, most: int = MAX_SENTENCE_CHARS) -> str:
     """The text on one line in quotation marks, with inner ones escaped."""
     return json.dumps(truncate(one_line(visible(text)), most), ensure_ascii=False)
 
 
 def _short_line(text: str) -> str:
-    return truncate(one_line(visible(text)), MAX_SUMMARY)
+    return truncate(one_line(visible(text)), MAX_SUMMARY_CHARS)
 
 
 def _rows_text(rows: Sequence[Row]) -> str:
@@ -354,7 +355,7 @@ def _row_lines(row: Row) -> Iterator[str]:
     if ending := _ending_text(row):
         yield f"{INDENT}ended: {ending}"
     elif row["summary"]:
-        yield f"{INDENT}summary: {quote(row['summary'], MAX_SUMMARY)}"
+        yield f"{INDENT}summary: {quote(row['summary'], MAX_SUMMARY_CHARS)}"
     yield from (f"{INDENT}{_decision_line(entry)}" for entry in row["decisions"][:MAX_DECISIONS])
     yield from (f"{INDENT}{line}" for entry in row.get("passages", ()) for line in _passage_lines(entry))
     if row["files"]:
@@ -367,7 +368,7 @@ def _title_line(row: Row) -> str:
     """The first line of a thread: how to cite it, what it is, its title."""
     kind = Kind(row["kind"])
     state = f"{row['state']} {kind.traits.noun}" if kind.is_on_github else kind.traits.noun
-    return f"{_short_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], MAX_TITLE)}"
+    return f"{_short_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], MAX_TITLE_CHARS)}"
 
 
 def _ending_text(row: Row) -> str:

@@ -45,7 +45,7 @@ UPGRADE_HINT = (
 )
 RESET_HINT = "set the branch back to an older commit, or delete it and run a rebuild"
 
-_MAX_SHOWN_CHARS = 20
+_MAX_NUMBER_CHARS = 20
 
 
 class ForeignFormat(StoreError):
@@ -66,7 +66,7 @@ def check_format(number: object) -> int:
 
 def parse_bounded_int(digits: str) -> int | float:
     """Parse a whole number in JSON. One with too many digits becomes infinite instead of an error."""
-    return int(digits) if len(digits) <= _MAX_SHOWN_CHARS else float("-inf" if digits.startswith("-") else "inf")
+    return int(digits) if len(digits) <= _MAX_NUMBER_CHARS else float("-inf" if digits.startswith("-") else "inf")
 
 
 def _cause(number: object, by: str) -> str:
@@ -75,7 +75,7 @@ def _cause(number: object, by: str) -> str:
 
 def _short(number: object) -> str:
     text = f"{number!a}"
-    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 3]}..."
+    return text if len(text) <= _MAX_NUMBER_CHARS else f"{text[: _MAX_NUMBER_CHARS - 3]}..."
 
 
 MANIFEST_PATH = "manifest.json"
@@ -90,7 +90,7 @@ MAX_PENDING = 200
 
 WRITTEN_WINDOW = timedelta(hours=24)
 MAX_WRITTEN = 500
-"""Maximum number of moments kept: as many as the settings allow comments in 24 hours."""
+"""Maximum number of moments kept: as many comments as the settings allow in 24 hours."""
 
 MAX_OWED = 2_000
 """Maximum number of comments that wait to be renewed, counted once for each changed thread; the oldest are kept."""

@@ -24,7 +24,7 @@ from bot.recall.reasons import opening
 DOCUMENT_VERSION = f"1 {ANALYSER_VERSION}"
 """Changes whenever the same thread may give another document."""
 
-MAX_TERMS = 400
+MAX_BODY_TERMS = 400
 """Most distinct terms of an opening text that are indexed, the most frequent first; longer texts are logs."""
 
 MAX_REPEATS = 5
@@ -120,7 +120,7 @@ def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -
 
 def _terms(thread: Thread) -> tuple[str, ...]:
     """The terms of the title, repeated, before those of the opening text."""
-    counts = Counter(body_terms(thread.body)).most_common(MAX_TERMS)
+    counts = Counter(body_terms(thread.body)).most_common(MAX_BODY_TERMS)
     body = [term for term, count in counts for _ in range(min(count, MAX_REPEATS))]
     return (*terms(thread.title) * TITLE_REPEATS, *body)
 

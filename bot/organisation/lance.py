@@ -47,7 +47,7 @@ BUILD_SECONDS = 3_600.0
 """Timeout for building an index."""
 
 COMPACT_SECONDS = 600.0
-"""Timeout for compaction. A worker of the server that is silent for longer counts as hung."""
+"""Timeout for compaction: shorter than the time after which a run of the server counts as hanging."""
 
 SMALL_BATCH, LARGE_BATCH = 500, 10_000
 MAX_TRIES = 10

@@ -15,7 +15,7 @@ from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome
 from bot.domain.thread_json import MAX_NAME, MAX_TITLE, clean, parse_key, stamp, time_or_none
 
-MAX_TERMS = 4_000
+MAX_THREAD_TERMS = 4_000
 """Most terms kept of one thread."""
 
 MAX_TERM_CHARS = 200
@@ -24,7 +24,7 @@ MAX_TERM_CHARS = 200
 MAX_SIGNALS = 200
 MAX_TEXT_CHARS = 4_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_INTEGER = 2**53
+_NUMBER_LIMIT = 2**53
 
 
 class ThreadRow(TypedDict):
@@ -45,7 +45,7 @@ def row_of(thread: OrganisationThread) -> ThreadRow:
         repository=thread.repository,
         revision=thread.revision,
         created=milliseconds(thread.created_at),
-        terms="" if thread.is_gone else " ".join(plain_terms(thread.terms)[:MAX_TERMS]),
+        terms="" if thread.is_gone else " ".join(plain_terms(thread.terms)[:MAX_THREAD_TERMS]),
         document="" if thread.is_gone else json.dumps(_document(thread), separators=(",", ":")),
     )
 
@@ -166,4 +166,4 @@ def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and 0 <= value < _MAX_INTEGER else None
+    return value if isinstance(value, int) and 0 <= value < _NUMBER_LIMIT else None

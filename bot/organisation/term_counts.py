@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-MAX_TERMS = 500_000
+MAX_COUNTED_TERMS = 500_000
 """Most terms counted at once. Beyond it, the rarest are dropped: they are rare, whatever their exact count."""
 
 MIN_COUNT = 2
@@ -15,7 +15,7 @@ MIN_COUNT = 2
 class TermCounts:
     """Lossy counting: a term that was dropped and came again is counted too low, by at most the number of drops."""
 
-    def __init__(self, most: int = MAX_TERMS) -> None:
+    def __init__(self, most: int = MAX_COUNTED_TERMS) -> None:
         self.threads = 0
         self._counts: Counter[str] = Counter()
         self._most, self._floor = most, 0

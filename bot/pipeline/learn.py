@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from bot.evaluation.learn import Learner
 
 
-MIN_THREADS = 50
+MIN_LEARN_THREADS = 50
 """With fewer threads there is nothing to learn."""
 
-MAX_THREADS = 20_000
+MAX_LEARN_THREADS = 20_000
 """The newest threads that it learns from; they are all held in RAM meanwhile."""
 
 LEARN_SECONDS = 20.0
@@ -35,7 +35,7 @@ CALM_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
 def is_due(memory: Memory, *, calm: bool) -> bool:
     """Whether the memory has grown so much that it should learn again. ``calm``: nobody waits for this run."""
     growth, manifest = CALM_GROWTH_FACTOR if calm else GROWTH_FACTOR, memory.state.manifest
-    return manifest.threads >= MIN_THREADS and manifest.threads >= growth * manifest.learned_from
+    return manifest.threads >= MIN_LEARN_THREADS and manifest.threads >= growth * manifest.learned_from
 
 
 def learn(
@@ -49,7 +49,8 @@ def learn(
 ) -> Backtest:
     """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
 
-    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most PROGRESS_STEPS steps.
+    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most
+    `bot.cli.commands.learn.PROGRESS_STEPS` steps.
     Returns a backtest: how the newest issues would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
@@ -67,7 +68,7 @@ def learner(
     *,
     trains: bool = True,
 ) -> Learner:
-    """The newest MAX_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
+    """The newest MAX_LEARN_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
     from bot.evaluation.backtest import ReplayOptions  # few runs learn
     from bot.evaluation.labels import feedback_of
     from bot.evaluation.learn import read_history
@@ -76,7 +77,7 @@ def learner(
         return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
-    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_THREADS)
+    threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_LEARN_THREADS)
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request())
     settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
     watch = ReplayOptions(memory.ranking, settings, place, render, trains)

@@ -31,11 +31,11 @@ from bot.ranking.weights import RankingWeights
 MAX_COPY_LENGTH_GAP = 0.1
 """A copy has the question's words in its title, and the logarithm of its length differs by at most this."""
 
-MIN_COPY_SCORE = 0.9
+MIN_COPY_SCORE_SHARE = 0.9
 """A copy has at least this share of the best score of all hits."""
 
 OUTAGE_PERIOD = timedelta(days=2)
-MIN_OUTAGE_SCORE = 0.5
+MIN_OUTAGE_SCORE_SHARE = 0.5
 MIN_OUTAGE_AUTHORS = 2
 """Reports of an outage are open issues of the last two days with at least half of the best score, by several people. On
 1,653 issues of the development data they change almost nothing: outages are rare."""
@@ -44,8 +44,8 @@ MIN_OUTAGE_AUTHORS = 2
 def near_duplicates(hits: Sequence[Hit], query: RankingQuery) -> frozenset[ThreadId]:
     """The copies of the question among the hits, and other reports of an ongoing outage."""
     best = max((hit.score for hit in hits), default=0.0)
-    copies = [hit for hit in hits if hit.score >= MIN_COPY_SCORE * best and _is_copy(hit.entry, query)]
-    reports = [hit for hit in hits if hit.score >= MIN_OUTAGE_SCORE * best and _is_recent_open(hit.entry, query)]
+    copies = [hit for hit in hits if hit.score >= MIN_COPY_SCORE_SHARE * best and _is_copy(hit.entry, query)]
+    reports = [hit for hit in hits if hit.score >= MIN_OUTAGE_SCORE_SHARE * best and _is_recent_open(hit.entry, query)]
     writers = {hit.entry.author for hit in reports} - {query.author}
     similar = [*copies, *reports] if len(writers) >= MIN_OUTAGE_AUTHORS else copies
     return frozenset(hit.entry.id for hit in similar)

@@ -36,7 +36,7 @@ _MAX_FILES = 8
 _MAX_VERSIONS = 4
 _MAX_REFERENCES = 12
 _MAX_KEYWORD_CHARS = 40
-_MAX_COMMENT_CHARS = 20_000
+_MAX_COMMENTS_CHARS = 20_000
 
 _TITLE_WEIGHT = 4.0
 _BODY_WEIGHT = 1.0
@@ -120,7 +120,7 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
     weights: dict[str, float] = {}
     spellings: dict[str, Counter[str]] = {}
     title, opening, *rest = map(without_addresses, texts)
-    comments = "\n".join(rest)[:_MAX_COMMENT_CHARS]
+    comments = "\n".join(rest)[:_MAX_COMMENTS_CHARS]
     parts = [tokens(text) for text in (title, opening, comments)]
     for part, weight in zip(parts, (_TITLE_WEIGHT, _BODY_WEIGHT, _COMMENT_WEIGHT), strict=True):
         counts: Counter[str] = Counter()

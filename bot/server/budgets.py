@@ -15,7 +15,7 @@ from bot.github.budget import MAX_WINDOW, RESERVE_SHARE, WINDOW_TOLERANCE, Rate,
 from bot.server.database import DatabasePart, Value
 from bot.server.model import Instant
 
-_SAME_WINDOW_MS = round(1000 * WINDOW_TOLERANCE.total_seconds())
+_WINDOW_TOLERANCE_MS = round(1000 * WINDOW_TOLERANCE.total_seconds())
 _STORE_SQL = """
 insert into budgets (installation, resource, allowed, remaining, ends) values (:id, :resource, :allowed, :left, :ends)
  on conflict (installation, resource) do update set allowed = excluded.allowed,
@@ -51,7 +51,7 @@ class Budgets(DatabasePart):
                 "allowed": rate.limit,
                 "left": rate.left,
                 "ends": round(1000 * rate.ends.timestamp()),
-                "window": _SAME_WINDOW_MS,
+                "window": _WINDOW_TOLERANCE_MS,
             }
             for resource, rate in sorted(rates.items())
             if rate.ends and rate.ends.timestamp() <= latest

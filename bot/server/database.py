@@ -23,7 +23,7 @@ from bot.errors import UserError, WorldError
 from bot.server.model import Instant
 
 BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
-"""Seconds that a writer waits for another writer of the same SQLite file; the short one if somebody is waiting."""
+"""Seconds that a writer waits for another one of the same SQLite file; the short one if somebody awaits an answer."""
 
 LOCK_RETRY_SECONDS = (0.001, 0.003)
 """Minimum and maximum seconds between two attempts to start writing."""

@@ -30,8 +30,8 @@ def coalesce(deliveries: Sequence[Delivery]) -> list[DeliveryGroup]:
 
     New comments on an issue are one event, everything else that happened to it is another: an opened issue is answered
     at any age, a comment only for what it points at. If the issue is gone, that is the only event. Comments to check
-    because other repositories changed are one event, at most `MAX_RUN_DELIVERIES` of them: memory is pushed once for
-    all.
+    because other repositories changed are one event, at most `inbox.MAX_RUN_DELIVERIES` of them: memory is pushed
+    once for all.
     """
     groups: dict[tuple[int, str], list[Delivery]] = {}
     gone = {each.event.number for each in deliveries if each.event.forgets}

@@ -30,7 +30,7 @@ WORKER_TIMEOUT = 30_000
 MAX_CONFIRMATION_AGE = 2 * 3_600_000
 """Milliseconds after which GitHub's last answer to the App is too old."""
 
-MAX_CLOCK_SKEW = 30
+MAX_CLOCK_SKEW_SECONDS = 30
 """Seconds that our clock may be off before GitHub rejects our signature."""
 
 MAX_QUEUE_WAIT = 2 * 3_600_000
@@ -124,7 +124,7 @@ def _clock(heartbeats: Heartbeats) -> Check:
     ahead = heartbeats[APP_HEARTBEAT][1].get("ahead") if APP_HEARTBEAT in heartbeats else None
     if not isinstance(ahead, int):
         return Check("clock", True, "not compared with GitHub's yet")
-    if abs(ahead) > MAX_CLOCK_SKEW:
+    if abs(ahead) > MAX_CLOCK_SKEW_SECONDS:
         return Check("clock", False, f"{abs(ahead)} s {'behind' if ahead > 0 else 'ahead of'} GitHub's: correct it")
     return Check("clock", True, f"within {max(1, abs(ahead))} s of GitHub's")
 

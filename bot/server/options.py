@@ -37,6 +37,8 @@ MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_pass
 """Minimum lengths of the secrets that the operator chooses."""
 
 MAX_SECRET_CHARS = 16_384
+"""Most characters of a secret; of its file, bytes count."""
+
 _PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----\s[A-Za-z0-9+/=\s]{200,}-----END (?:RSA )?PRIVATE KEY-----\s*")
 _POSTGRES = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://[^\s/]*/[^\s/?]+(?:\?\S*)?")
 _PATTERN_RULE = {

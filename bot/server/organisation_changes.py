@@ -55,10 +55,10 @@ MAX_ROW_THREADS = 500
 MAX_ROWS = 20
 """Most rows of one repository that are processed together."""
 
-FIRST_PAUSE, MAX_PAUSE = MINUTE // 2, 15 * MINUTE
+FIRST_ROW_PAUSE, MAX_ROW_PAUSE = MINUTE // 2, 15 * MINUTE
 """Milliseconds until a row is retried; the pause doubles each time."""
 
-MAX_CLOCK_SKEW = MINUTE // 12
+MAX_PROCESS_SKEW = MINUTE // 12
 """Milliseconds; the clocks of two processes differ by less."""
 
 _KEY = re.compile(r"organisation-([1-9][0-9]{0,17})")
@@ -352,7 +352,7 @@ def _is_on(transaction: Transaction) -> bool:
 
 def _has_unfinished_run(transaction: Transaction, work: PendingWork, last_run: Instant) -> bool:
     sql = "select 1 from runs where repository = :repository and began >= :since and ended = 0 and id <> :id limit 1"
-    since = max(last_run - MAX_CLOCK_SKEW, work.began_at - 30 * DAY)
+    since = max(last_run - MAX_PROCESS_SKEW, work.began_at - 30 * DAY)
     return transaction.row(sql, repository=work.repository.text, since=since, id=work.id) is not None
 
 
@@ -413,4 +413,4 @@ def _parse_repository(row: Row) -> RepositoryKey:
 
 
 def _retry_pause(attempts: int) -> int:
-    return int(min(MAX_PAUSE, FIRST_PAUSE << min(attempts, 10)))
+    return int(min(MAX_ROW_PAUSE, FIRST_ROW_PAUSE << min(attempts, 10)))

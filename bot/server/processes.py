@@ -57,7 +57,7 @@ from bot.server.writer import GroupCommitWriter
 CHECK_INTERVAL = 0.1
 """Seconds between two checks of the children."""
 
-FIRST_PAUSE, MAX_PAUSE = 1.0, 15.0
+FIRST_RESTART_PAUSE, MAX_RESTART_PAUSE = 1.0, 15.0
 """Seconds before a restart. Interrupted work has to continue within a minute, whatever the cause."""
 
 HEALTHY_UPTIME = 30.0
@@ -150,7 +150,11 @@ class Children:
         """Note the end of a slot's process, and start a new one once the pause is over."""
         if slot.child is not None and (code := slot.child.poll()) is not None:
             uptime = now - slot.began
-            slot.pause = FIRST_PAUSE if uptime >= HEALTHY_UPTIME else min(MAX_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+            slot.pause = (
+                FIRST_RESTART_PAUSE
+                if uptime >= HEALTHY_UPTIME
+                else min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
+            )
             slot.next_at, slot.child = now + slot.pause, None
             details = {"code": code, "lived": round(uptime), "again_in": slot.pause}
             log.warning("a worker ended; another one will be started", extra=details)
@@ -161,7 +165,7 @@ class Children:
                 slot.name = own_name()
                 slot.child, slot.began = self._start(slot.name), now
             except OSError as error:
-                slot.pause = min(MAX_PAUSE, max(FIRST_PAUSE, 2 * slot.pause))
+                slot.pause = min(MAX_RESTART_PAUSE, max(FIRST_RESTART_PAUSE, 2 * slot.pause))
                 slot.next_at = now + slot.pause
                 log.warning("a worker cannot be started: %s", error.strerror)
 

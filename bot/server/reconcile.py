@@ -92,10 +92,14 @@ OUTBOX_DELAY = 125_000
 """Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
 
 MAX_BACKOFF = 3_600_000
+"""Most milliseconds until a repository with unfinished work is due again."""
+
 READING_SECONDS = 60.0
 """Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
 
 DIGEST_PERIOD = timedelta(days=30)
+"""How far the digest of a repository looks back."""
+
 EVENT_PROCESSED = "the event was processed"
 NOTHING_DUE = "nothing was due"
 HANDLED_TOGETHER = "it was handled together with a later delivery"

@@ -212,7 +212,7 @@ ACTIVE_PERIOD = 7 * DAY
 ALLOWED_DRIFT = 5 * MINUTE
 """Milliseconds by which changes may be newer than memory's cursor: their deliveries are on their way."""
 
-MAX_REPOSITORIES = 100
+MAX_CHECKED_REPOSITORIES = 100
 """Most repositories that one resync asks GitHub about; those checked longest ago come first."""
 
 DAILY_WINDOW = 4
@@ -279,7 +279,7 @@ class DriftCheck:
         except ValueError:
             last = RepositoryKey(0, 0)
         return [*(row for row in rows if row.repository > last), *(row for row in rows if row.repository <= last)][
-            :MAX_REPOSITORIES
+            :MAX_CHECKED_REPOSITORIES
         ]
 
     def _check_repository(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:

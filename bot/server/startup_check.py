@@ -17,7 +17,7 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.health import MAX_CLOCK_SKEW, MIN_FREE_BYTES
+from bot.server.health import MAX_CLOCK_SKEW_SECONDS, MIN_FREE_BYTES
 from bot.server.options import Misconfigured, ServerOptions, stored_password
 from bot.server.spans import is_tracing_wanted, tracing_problem
 
@@ -229,7 +229,7 @@ def _check_clock(ahead: float) -> StartupProblem:
     line = f"{abs(ahead):.0f} s from GitHub's"
     return (
         StartupProblem("clock", "ok", line)
-        if abs(ahead) <= MAX_CLOCK_SKEW
+        if abs(ahead) <= MAX_CLOCK_SKEW_SECONDS
         else StartupProblem("clock", "away", f"{line}: correct it")
     )
 

@@ -35,6 +35,8 @@ GRACE_SECONDS = 1.0
 """Seconds for a run to end after its results are stored."""
 
 HEARTBEAT_INTERVAL = 5.0
+"""Seconds between two heartbeats."""
+
 POLL_INTERVAL = 0.25
 """Seconds between two checks for work; on PostgreSQL a notification ends the wait."""
 
@@ -47,8 +49,9 @@ DRAIN_SECONDS = 8.0
 HANG_TIMEOUT = 900.0
 """Seconds after which a run counts as hanging; a run reads a history for a minute."""
 
-EXIT_LEASE_LOST = 70
-"""The exit code of a worker that may have lost a lease (EX_SOFTWARE of sysexits.h). Others take its keys over."""
+EXIT_WORK_ABANDONED = 70
+"""The exit code of a worker that may have lost a lease, or whose run hangs (EX_SOFTWARE of sysexits.h). Others take its
+keys over."""
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +217,7 @@ class Worker:
             log.error(
                 "a run has hung for %d s: this worker exits", seconds, extra=self._log_fields() | {"repository": key}
             )
-            raise WorkerExit(EXIT_LEASE_LOST)
+            raise WorkerExit(EXIT_WORK_ABANDONED)
         if self.parent and os.getppid() != self.parent:
             log.warning("the parent process is gone: this worker drains", extra=self._log_fields())
             self.stop.set()
@@ -232,7 +235,7 @@ class Worker:
             log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
         if held and now - self._confirmed_at > LEASE_DURATION / 1000:
             log.error("the leases have expired: this worker exits", extra=self._log_fields())
-            raise WorkerExit(EXIT_LEASE_LOST)
+            raise WorkerExit(EXIT_WORK_ABANDONED)
 
     def _renew_or_end(self, held: Mapping[str, Lease], now: float) -> None:
         lost = self.inbox.queue.renew(self.name, list(held))
@@ -243,7 +246,7 @@ class Worker:
             keys = sorted(held[each].key for each in lost if held[each] in self._held)
         if keys:
             log.error("other workers have taken over %s: this worker exits", ", ".join(keys), extra=self._log_fields())
-            raise WorkerExit(EXIT_LEASE_LOST)
+            raise WorkerExit(EXIT_WORK_ABANDONED)
 
     def _longest_run(self, now: float) -> tuple[str, float]:
         """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""

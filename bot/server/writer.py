@@ -21,6 +21,8 @@ MAX_GROUP = 32
 """Most arrivals in one transaction: it stores three times as many per second as one by one."""
 
 MAX_WAITING = 500
+"""Most arrivals that wait to be stored."""
+
 STORE_TIMEOUT = 8.0
 """Seconds that storing an arrival may take; GitHub waits ten seconds for an answer."""
 

@@ -183,7 +183,7 @@ MAX_LINE = 4 << 20
 """Bytes of a line; a longer one counts as broken."""
 
 MAX_OBJECT_BYTES = 8 << 20
-"""Bytes of a file that is one object."""
+"""Maximum bytes of a file that is one object."""
 
 MAX_OBJECT_MESSAGES = 50_000
 """Maximum messages read of one object; the first ones are read."""

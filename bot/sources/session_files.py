@@ -17,7 +17,7 @@ MAX_BYTES = 2 << 30
 """Maximum bytes of all files together; the newest are read."""
 
 MAX_MAPPINGS = 2_000
-MAX_MAPPING_BYTES = 32 << 20
+MAX_TOTAL_MAPPING_BYTES = 32 << 20
 """Maximum bytes of all mapping files together; the least deeply nested are read."""
 
 MAX_DEPTH = 20
@@ -97,7 +97,7 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
             f"the limit is {MAX_FILES:,} files and {MAX_BYTES >> 30} GiB"
         )
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
-    notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_MAPPING_BYTES)
+    notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_TOTAL_MAPPING_BYTES)
     objects = tuple(file for file in notes_of_issues if file.path in files_by_path)
     return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
 

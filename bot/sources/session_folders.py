@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
-_MAX_PATH = 4_096
+_MAX_PATH_CHARS = 4_096
 
 
 class SessionFolder(NamedTuple):
@@ -77,7 +77,7 @@ def _gemini(top: Path) -> Iterator[SessionFolder]:
 
 def _project_root(folder: str) -> str:
     with suppress(OSError, ValueError), open(f"{folder}/.project_root", encoding="utf-8") as file:  # noqa: PTH123
-        return file.read(_MAX_PATH).strip()
+        return file.read(_MAX_PATH_CHARS).strip()
     return ""
 
 

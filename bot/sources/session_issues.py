@@ -16,8 +16,8 @@ MAX_MAPPING_BYTES = 1 << 20
 """Maximum bytes of a mapping file to read."""
 
 MAX_ENTRIES = 100_000
-_MAX_NUMBER = 2**53
-_MAX_PATH = 4_096
+_NUMBER_LIMIT = 2**53
+_MAX_PATH_CHARS = 4_096
 _MAX_FOLDERS = 30
 
 _NUMBER = ("issueNumber", "issue_number", "issue", "number")
@@ -108,7 +108,7 @@ def _read_note(note: Any, name: str) -> Iterator[Entry]:
 
 
 def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _MAX_PATH and "\0" not in value
+    return isinstance(value, str) and 0 < len(value) <= _MAX_PATH_CHARS and "\0" not in value
 
 
 def _parse_number(value: Any) -> int:
@@ -117,4 +117,4 @@ def _parse_number(value: Any) -> int:
     if isinstance(value, str):
         text = value.removeprefix("#")
         value = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_NUMBER else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _NUMBER_LIMIT else 0

@@ -43,7 +43,7 @@ MAX_MARKS = 200
 
 BRANCH, PULL_REQUEST = "branch", "pull request"
 
-_CHUNK = 1 << 20
+_CHUNK_BYTES = 1 << 20
 _GUARD_BYTES = 4_096
 """Bytes at the start and at the end of the part already read, by which it is recognised."""
 
@@ -239,7 +239,7 @@ def _lines(handle: BinaryIO) -> Iterator[_Line]:
     while line := handle.readline(MAX_LINE + 2):
         length, end = len(line), line[-1:]
         if length > MAX_LINE + 1:
-            while end != b"\n" and (rest := handle.readline(_CHUNK)):
+            while end != b"\n" and (rest := handle.readline(_CHUNK_BYTES)):
                 length, end = length + len(rest), rest[-1:]
         yield _Line(line.rstrip(b"\r\n"), length, end == b"\n")
 

@@ -84,7 +84,7 @@ def make_environment(stage: Stage, event: str, **changes: str) -> Mapping[str, s
 
 
 @pytest.mark.slow
-def test_records_of_other_changed_issues_are_fetched_in_one_git_request(stage: Stage) -> None:
+def test_the_record_of_another_changed_issue_costs_one_more_git_request(stage: Stage) -> None:
     for _ in range(100):
         stage.github.open_issue("monalisa", "Slow thumbnails", at="2025-08-03T10:00:00Z")
     number, fetches = open_issue(stage), []  # far enough from 1 to lie in other shards
@@ -586,7 +586,7 @@ def test_a_pending_comment_is_given_up_after_a_day(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-def test_runs_in_the_same_second_write_one_comment(stage: Stage) -> None:
+def test_repeated_runs_even_in_the_same_second_write_one_comment(stage: Stage) -> None:
     number = stage.github.open_issue("hubot", "Logged out", "As in #1.")
     for hours in (0, 0, 1, 1, 1):
         stage.github.clock.advance(hours * 3600)

@@ -118,7 +118,7 @@ def test_search_gives_the_same_hits_in_a_clone_as_in_a_store(
     assert here.data[0]["id"] == 51
 
 
-def test_outside_of_a_checkout_commands_work_and_say_what_they_could_not_use(
+def test_outside_a_checkout_commands_work_and_say_what_they_could_not_use(
     workstation: Workstation, tmp_path: Path
 ) -> None:
     folder = tmp_path / "nowhere"

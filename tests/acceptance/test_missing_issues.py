@@ -168,7 +168,7 @@ def test_the_tombstone_of_a_transferred_issue_says_where_it_went(stage: Stage) -
     assert (record.reason, record.moved_to) == ("transferred", f"octo-org/other#{new_number}")
 
 
-def test_a_dry_run_reports_what_is_gone_and_writes_nothing(stage: Stage) -> None:
+def test_a_dry_run_reports_what_is_gone_and_removes_nothing(stage: Stage) -> None:
     stage.github.delete_issue(1)
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "Missing from the history: 1; gone from GitHub: 1; not checked yet: 0." in summary(stage)

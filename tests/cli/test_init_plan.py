@@ -66,7 +66,7 @@ def test_the_doctor_finds_nothing_wrong_with_any_workflow_of_init(choice: Workfl
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_a_workflow_has_the_permissions_and_events_of_the_readme_and_no_others(choice: WorkflowChoice) -> None:
+def test_a_workflow_has_exactly_the_expected_permissions_and_events(choice: WorkflowChoice) -> None:
     text = workflow_text(choice)
     workflow = parse_yaml(text)
     (job,) = workflow["jobs"].values()

@@ -16,13 +16,13 @@ from bot.domain.thread_json import archive_fields
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import RANKING_PATH, WORDS_PATH
-from bot.pipeline.learn import MIN_THREADS, learn
+from bot.pipeline.learn import MIN_LEARN_THREADS, learn
 from bot.settings.schema import Settings
 from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
 from tests.ranking.tiny_model import write_folder
 
-THREADS = [life.thread() for life in generated(MIN_THREADS + 30, Random(3))]
+THREADS = [life.thread() for life in generated(MIN_LEARN_THREADS + 30, Random(3))]
 
 
 def archive(path: Path, threads: Iterable[Thread]) -> Path:
@@ -75,7 +75,7 @@ def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> No
 
 
 def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call: Run) -> None:
-    file, store = archive(tmp_path / "history.jsonl", THREADS[: MIN_THREADS - 1]), tmp_path / "store"
+    file, store = archive(tmp_path / "history.jsonl", THREADS[: MIN_LEARN_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1
     assert list(open_memory(store).state.uncompared())
     reason = "nothing was learned: 49 threads are too few, 50 are needed"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.cli.arguments import NamedRepository, named_repository
-from bot.pipeline.learn import MIN_THREADS
+from bot.pipeline.learn import MIN_LEARN_THREADS
 from tests.cli.program_result import Run
 from tests.cli.try_runs import PAGE, REPO, RunTry, open_issues, read_page, start_try, time_at
 from tests.fakes.github import FakeGitHub
@@ -92,7 +92,7 @@ def test_the_figures_are_those_of_backtest(github: FakeGitHub, run_try: RunTry, 
 
 
 def test_a_long_enough_history_is_learned_from(github: FakeGitHub, run_try: RunTry) -> None:
-    open_issues(github, MIN_THREADS)
+    open_issues(github, MIN_LEARN_THREADS)
     assert "cut" in run_try("--last", "3", "--json").data["evidence"]
 
 

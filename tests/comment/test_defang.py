@@ -189,7 +189,7 @@ def test_an_email_reply_that_quotes_the_source_pings_nobody(text: str) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 50))
-def test_no_more_than_the_limit_is_shown_and_words_survive(text: str, limit: int) -> None:
+def test_truncated_text_fits_the_limit_and_inline_text_has_no_line_break(text: str, limit: int) -> None:
     assert len(truncate(clean(text), limit)) <= max(limit, 1)
     assert "\n" not in inline(text, limit)
     assert "\n" not in code_span(text, limit)

@@ -59,7 +59,7 @@ def test_the_gallery_page_shows_all_comments_with_their_captions() -> None:
     assert shown == [(comment.caption, name) for name, comment in GALLERY.items()]
 
 
-def test_every_picture_is_small_and_of_a_comment() -> None:
+def test_every_comment_of_the_gallery_has_a_small_picture_and_a_snapshot() -> None:
     sizes = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
     assert set(sizes) == set(GALLERY)
     assert {path.stem for path in SNAPSHOTS.glob("*.md")} == set(GALLERY)

@@ -206,7 +206,7 @@ def test_the_footer_names_the_one_issue_that_may_be_wrong() -> None:
         (800, "2 years old"),
     ],
 )
-def test_ages_are_counted_to_now(days: int, words: str) -> None:
+def test_ages_are_counted_up_to_now(days: int, words: str) -> None:
     assert words in comment(Context(open_now=(replace(OPEN, created_at=NOW - timedelta(days=days)),)))
 
 

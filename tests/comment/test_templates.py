@@ -173,7 +173,7 @@ def test_a_broken_base_is_replaced_too() -> None:
     assert "nobody" in problem
 
 
-def test_the_file_that_is_broken_is_named() -> None:
+def test_a_broken_template_is_reported_with_its_place_or_its_cause() -> None:
     for broken, expected in (
         ({"base.md.j2": "\n{{ }}"}, "line 2 of base.md.j2: "),
         ({"context.md.j2": "{{ }}"}, ": line 1: "),
@@ -305,7 +305,7 @@ def test_a_comment_from_a_long_override_is_shrunk_like_the_shipped_one() -> None
     assert text.count("<details>") == text.count("</details>")
 
 
-def test_the_output_stops_while_it_is_made() -> None:
+def test_output_over_the_limit_is_refused() -> None:
     source = "{% for a in rows %}{{ a }}{% endfor %}"
     with pytest.raises(OutputTooLong):
         Sandbox({"t": source}).render("t", {"rows": ["x" * 100] * 1_000}, 1_000)

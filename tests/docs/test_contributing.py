@@ -63,7 +63,7 @@ def test_an_example_touches_few_files_and_only_existing_ones_unless_it_adds_one(
         assert len(new) == (name in ("A new command", "A new page source")), new
 
 
-def test_the_options_of_the_new_command_are_written_like_the_others() -> None:
+def test_the_new_command_is_registered_like_an_existing_one() -> None:
     (registered,) = re.findall(
         r'^(@command\(ASK, ")decided .*\n(def )decided(.*)$', text("CONTRIBUTING.md"), re.MULTILINE
     )

@@ -91,7 +91,7 @@ def test_a_line_without_an_id_or_a_time_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("line", [None, [], "text", 5, [MINIMAL]])
-def test_a_line_that_is_no_object_is_refused(line: Any) -> None:
+def test_a_line_that_is_not_an_object_is_refused(line: Any) -> None:
     with pytest.raises(ValueError, match="not an object"):
         thread_from_archive(line)
 

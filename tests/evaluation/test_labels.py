@@ -116,7 +116,7 @@ def test_events_link_threads_with_keys_of_other_trackers() -> None:
     assert LinkLabels.read(history).relations(issue) == Relations(frozenset({"AB-1"}))
 
 
-def test_the_first_original_is_known_from_the_closing_on() -> None:
+def test_the_first_original_is_known_from_the_time_of_closing() -> None:
     assert first_original(duplicate(9, of=3)) == (3, at(9.5))
     assert first_original(closed(9)) is None
     assert first_original(thread(9, comments=(message("Duplicate of #3.", 10),))) is None

@@ -153,7 +153,7 @@ def test_the_program_reports_its_results(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.slow
-def test_targets_are_divided_among_processes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_targets_in_two_processes_are_all_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     options = ["--target", "defang", "--target", "wording", "--processes", "2"]
     assert main(["--minutes", "0.01", "--seed", str(SEED), "--out", str(tmp_path), *options]) == 0
     assert {line.split()[0] for line in capfd.readouterr().out.splitlines() if " s " in line} == {"defang", "wording"}

@@ -126,7 +126,7 @@ def test_a_wrong_token_is_named_as_the_reason_but_not_shown(
     assert ENCODED not in str(caught.value)
 
 
-def test_secrets_are_redacted_from_any_output_of_git() -> None:
+def test_secrets_are_redacted_from_a_message_of_git() -> None:
     remote = Remote("https://github.com/octocat/hello", CANARY)
     message = remote.redact(f"fatal: {CANARY} {ENCODED} https://user:{'p' * 20}@github.com/")
     assert message == "fatal: *** *** https://***@github.com/"

@@ -462,7 +462,7 @@ def test_a_damaged_digest_gives_no_card(line: str) -> None:
     assert card_of(line) is None
 
 
-def test_every_field_of_a_thread_arrives_on_its_card(tmp_path: Path) -> None:
+def test_the_fields_of_a_thread_arrive_on_its_card(tmp_path: Path) -> None:
     comment = Message("hubot", "MEMBER", START + timedelta(days=1), "We decided to use zebras. Fixed by #8.")
     thread = replace(
         issue(3, 0, "See #4 and octocat/other#5, in src/zoo.py"),

@@ -10,7 +10,7 @@ from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, OutcomeKind, Record, Thread, Tombstone
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.organisation.documents import MAX_TERMS, MemorySource, all_threads, changed_threads
+from bot.organisation.documents import MAX_BODY_TERMS, MemorySource, all_threads, changed_threads
 from bot.reading.analyzer import terms
 from bot.recall.other_repositories import TITLE_REPEATS
 from tests.recall.samples import at, closed, message, thread
@@ -103,8 +103,8 @@ def test_an_issue_vouched_for_by_nobody_but_its_unknown_author_is_not_shown_else
 @pytest.mark.parametrize("body", ["word " * 50_000, " ".join(f"w{n}" for n in range(20_000))])
 def test_a_long_text_is_bounded(store_records: StoreRecords, body: str) -> None:
     document = next(all_threads(store_records(replace(FIXED, body=body)), SOURCE))
-    assert len(set(document.terms)) <= MAX_TERMS + len(set(terms(TITLE)))
-    assert len(document.terms) <= 5 * MAX_TERMS + TITLE_REPEATS * len(terms(TITLE))
+    assert len(set(document.terms)) <= MAX_BODY_TERMS + len(set(terms(TITLE)))
+    assert len(document.terms) <= 5 * MAX_BODY_TERMS + TITLE_REPEATS * len(terms(TITLE))
 
 
 def test_many_threads_are_read_in_batches_and_each_once(store_records: StoreRecords) -> None:

@@ -28,7 +28,7 @@ def object_store(monkeypatch: pytest.MonkeyPatch, bucket: str) -> Iterator[tuple
         yield objects, f"s3://{bucket}/organisation/"
 
 
-def test_an_index_in_an_object_store_behaves_like_one_in_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_users_of_an_index_in_an_object_store_see_each_others_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         object_store(monkeypatch, "same") as (objects, uri),
         open_candidates(uri, "17") as one,

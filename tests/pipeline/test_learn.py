@@ -17,7 +17,7 @@ from bot.evaluation.results import Backtest
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, ModelUpdate
-from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_THREADS, is_due, learn
+from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_LEARN_THREADS, is_due, learn
 from bot.ranking.weights import parse, shipped
 from bot.recall.similar import find_candidates
 from bot.settings.schema import Settings
@@ -97,9 +97,9 @@ def test_pages_do_not_cause_repeated_learning(tmp_path: Path) -> None:
 
 
 def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
-    memory = remember(tmp_path, HISTORY[: MIN_THREADS - 1])
+    memory = remember(tmp_path, HISTORY[: MIN_LEARN_THREADS - 1])
     assert not is_due(memory, calm=True)
-    memory.stage(Changes(records=(HISTORY[MIN_THREADS - 1],)))
+    memory.stage(Changes(records=(HISTORY[MIN_LEARN_THREADS - 1],)))
     assert is_due(memory, calm=True)
 
 

@@ -422,7 +422,7 @@ def test_if_changes_are_unknown_all_comments_with_other_repositories_are_checked
     assert repo.pending_work() == ()
 
 
-def test_removals_come_before_other_renewals(repo: RepositoryWithSearch) -> None:
+def test_a_thread_that_the_event_names_is_renewed_before_a_backlog(repo: RepositoryWithSearch) -> None:
     numbers = [repo.open_issue(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
     repo.others.fault = ForgeError("it is down")
     for number in numbers:

@@ -393,7 +393,7 @@ def test_the_same_memory_gives_the_same_report(tmp_path: Path) -> None:
     assert report_row(first, HOME) == report_row(second, HOME)
 
 
-def test_highlights_take_the_first_item_of_each_section(tmp_path: Path) -> None:
+def test_highlights_take_the_first_item_of_each_section_before_any_second_one(tmp_path: Path) -> None:
     digest = report(create_memory(tmp_path / "store"))
     assert [(name, item.card.id) for name, item in digest.highlights] == [
         (POSSIBLY_BACK, 90),

@@ -6,7 +6,7 @@ import pytest
 
 from bot.errors import WorldError
 from bot.server.log import run_guarded
-from bot.server.worker import EXIT_LEASE_LOST, WorkerExit
+from bot.server.worker import EXIT_WORK_ABANDONED, WorkerExit
 
 
 def fail(error: BaseException) -> None:
@@ -28,7 +28,7 @@ def test_a_bug_is_reported_without_text_that_somebody_wrote() -> None:
     assert "stranger" not in line
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), WorkerExit(EXIT_LEASE_LOST)])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), WorkerExit(EXIT_WORK_ABANDONED)])
 def test_exceptions_that_end_the_process_pass_through(error: BaseException) -> None:
     with pytest.raises(type(error)):
         run_guarded(lambda: fail(error))

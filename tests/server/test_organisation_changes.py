@@ -12,8 +12,8 @@ import pytest
 from bot.server.database import to_json
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
-    FIRST_PAUSE,
-    MAX_PAUSE,
+    FIRST_ROW_PAUSE,
+    MAX_ROW_PAUSE,
     MAX_ROW_THREADS,
     PURGE_DELAY,
     PURGE_PREFIX,
@@ -284,11 +284,11 @@ def test_changes_of_a_repository_are_taken_together_and_failed_ones_later_one_by
     assert changes.take(7) == []
     do_run(queue, [3])
     assert [each.threads for each in changes.take(7)] == [(3,)]  # it does not wait for those that failed
-    queue.clock.ahead += FIRST_PAUSE
+    queue.clock.ahead += FIRST_ROW_PAUSE
     assert [[each.threads for each in changes.take(7)] for _ in range(3)] == [[(1,)], [(2,)], [(3,)]]
-    queue.clock.ahead += FIRST_PAUSE
+    queue.clock.ahead += FIRST_ROW_PAUSE
     assert changes.take(7) == []
-    queue.clock.ahead += MAX_PAUSE
+    queue.clock.ahead += MAX_ROW_PAUSE
     retried = changes.take(7)
     assert [(each.threads, each.attempts) for each in retried] == [((1,), 3)]
     changes.mark_done(retried)
@@ -328,7 +328,7 @@ def test_the_key_is_due_again_with_the_next_change_and_removed_without_one(queue
     taken = changes.take(7)
     changes.finish(lease, 7)
     assert not is_claimable(queue)
-    queue.clock.ahead += FIRST_PAUSE + 1
+    queue.clock.ahead += FIRST_ROW_PAUSE + 1
     assert is_claimable(queue)
     second_lease = queue.inbox.queue.claim_key("here", queue_key(7))
     assert second_lease

@@ -20,7 +20,7 @@ from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
-from bot.server.organisation_changes import FIRST_PAUSE, MAX_PAUSE, PURGE_DELAY, queue_key
+from bot.server.organisation_changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, PURGE_DELAY, queue_key
 from bot.server.organisation_guard import COOLDOWN_SECONDS, REPAIR_AFTER, OrganisationGuard
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation_register import OrganisationRegister
@@ -166,7 +166,7 @@ def test_an_unreadable_memory_is_retried_later_and_does_not_hold_up_others(
     assert "read again" in caplog.text
     assert index.waiting() == 1
     allow_again()
-    harness.pass_time(FIRST_PAUSE / 1000)
+    harness.pass_time(FIRST_ROW_PAUSE / 1000)
     index.work()
     assert len(titles(index, sdk, app)) == 2
     assert index.waiting() == 0
@@ -202,7 +202,7 @@ def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
     except ProcessDeath:
         with harness.env.inbox.database.transaction() as dying:
             dying.change("update queue set due = 0, ready = 1, lease = '', owner = ''")
-    harness.pass_time(FIRST_PAUSE / 1000)
+    harness.pass_time(FIRST_ROW_PAUSE / 1000)
     index.work()
     assert titles(index, sdk) == [QUESTION]
     assert index.waiting() == 0
@@ -218,9 +218,9 @@ def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
             index.work()
             assert not index.guard.is_up
             index.work()  # it rests
-            harness.pass_time(max(COOLDOWN_SECONDS, FIRST_PAUSE / 1000 * 4))
+            harness.pass_time(max(COOLDOWN_SECONDS, FIRST_ROW_PAUSE / 1000 * 4))
         assert caplog.text.count("no route to host") == 1
-        harness.pass_time(MAX_PAUSE / 1000)
+        harness.pass_time(MAX_ROW_PAUSE / 1000)
         index.work()
     assert index.guard.is_up
     assert caplog.text.count("answers again") == 1
@@ -239,7 +239,7 @@ def test_a_damaged_index_is_rebuilt_automatically(
     harness.deliver_opened(sdk, number)
     harness.settle()
     spent = 0.0
-    while spent <= REPAIR_AFTER + MAX_PAUSE / 1000 and index.waiting():
+    while spent <= REPAIR_AFTER + MAX_ROW_PAUSE / 1000 and index.waiting():
         index.work()
         harness.pass_time(COOLDOWN_SECONDS)
         spent += COOLDOWN_SECONDS

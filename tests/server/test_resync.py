@@ -13,8 +13,16 @@ from bot.server.installation_events import INSTALLATIONS_HEARTBEAT
 from bot.server.model import WORKER_PREFIX, Grant, Instant, Priority, RepositoryKey
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.organisation_guard import INDEX_UP
-from bot.server.resync import DAY, INDEX_TIMEOUT, MINUTE, QUARTER_HOUR, QUARTERS_PER_DAY, DriftCheck, ResyncResult
-from bot.server.resync import MAX_REPOSITORIES as MOST_REPOSITORIES
+from bot.server.resync import (
+    DAY,
+    INDEX_TIMEOUT,
+    MAX_CHECKED_REPOSITORIES,
+    MINUTE,
+    QUARTER_HOUR,
+    QUARTERS_PER_DAY,
+    DriftCheck,
+    ResyncResult,
+)
 from bot.server.scope import ALL_REPOSITORIES
 from tests.github.keys import key_pair
 from tests.server.app_environment import APP, HELLO, HOUR, OTHER, AppEnvironment, resync, run_resync, set_cursor
@@ -235,7 +243,7 @@ def test_a_rate_limit_during_a_resync_pauses_the_installation(env: AppEnvironmen
 
 def test_repositories_are_checked_for_drift_in_turn(env: AppEnvironment) -> None:
     checked: list[RepositoryKey] = []
-    repositories = [RepositoryKey(5, number) for number in range(1, MOST_REPOSITORIES + 51)]
+    repositories = [RepositoryKey(5, number) for number in range(1, MAX_CHECKED_REPOSITORIES + 51)]
     for repository in repositories:
         set_cursor(env, repository, 1)
 

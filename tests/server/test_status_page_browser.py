@@ -100,7 +100,7 @@ def test_no_script_can_run(open_page: Any) -> None:
     assert tab.run("window.ran || 0") == 0
 
 
-def test_on_a_phone_each_figure_of_a_repository_has_a_label(open_page: Any) -> None:
+def test_on_a_phone_the_first_figure_of_a_repository_has_a_label(open_page: Any) -> None:
     tab = open_page("day", "phone")
     label = tab.run("getComputedStyle(document.querySelector('td'), '::before').content")
     assert "Last run" in label

@@ -18,7 +18,7 @@ from bot.server import worker as module
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, Note, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION, WorkQueue
-from bot.server.worker import EXIT_LEASE_LOST, HANG_TIMEOUT, Task, Worker, WorkerExit
+from bot.server.worker import EXIT_WORK_ABANDONED, HANG_TIMEOUT, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
 from tests.server.server_process import ServerStage
 
@@ -177,7 +177,7 @@ def test_a_worker_that_lost_a_lease_ends_at_once(bench: WorkerBench, monkeypatch
     while lease and lease.key != HANGS.text:
         lease = bench.inbox.queue.claim("other")
     thread.join(10)
-    assert ended == [EXIT_LEASE_LOST]
+    assert ended == [EXIT_WORK_ABANDONED]
 
 
 @pytest.mark.slow
@@ -201,7 +201,7 @@ def test_a_run_that_hangs_ends_the_worker(bench: WorkerBench, monkeypatch: pytes
     assert HANG_TIMEOUT > 600, "a first reading takes five minutes"
     monkeypatch.setattr(module, "HANG_TIMEOUT", 1.0)
     thread.join(10)
-    assert ended == [EXIT_LEASE_LOST]
+    assert ended == [EXIT_WORK_ABANDONED]
 
 
 def test_a_worker_drains_when_its_parent_is_gone(bench: WorkerBench) -> None:
@@ -247,7 +247,7 @@ def test_a_worker_survives_a_short_database_outage(bench: WorkerBench, monkeypat
     assert ended == []
     monkeypatch.setattr(module, "LEASE_DURATION", Instant(1_000))
     thread.join(10)
-    assert ended == [EXIT_LEASE_LOST], "by now somebody else may have the lease"
+    assert ended == [EXIT_WORK_ABANDONED], "by now somebody else may have the lease"
 
 
 def test_claims_are_retried_after_a_database_error(bench: WorkerBench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_lines_are_numbered_as_an_editor_numbers_them(
     assert lines_read == [(n, text.strip()) for n, text in enumerate(data.split(b"\n"), 1) if text.strip()]
 
 
-def test_a_line_that_is_no_thread_is_reported_with_its_number(tmp_path: Path) -> None:
+def test_a_line_that_is_not_a_thread_is_reported_with_its_number(tmp_path: Path) -> None:
     path = write_archive(tmp_path, line(1), b"\n\n\n", b"{]\n", packed=False)
     with pytest.raises(UserError, match=r"history\.jsonl, line 4: not a thread \(not JSON"):
         ids(path)

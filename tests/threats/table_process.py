@@ -116,7 +116,7 @@ ROWS = (
             f"{TOKEN}test_no_token_leaks_when_the_git_server_repeats_it",
             f"{TOKEN}test_no_token_leaks_with_bad_settings_and_templates",
             f"{TOKEN}test_no_token_leaks_with_all_debugging_switched_on",
-            f"{OWN_GIT}test_secrets_are_redacted_from_any_output_of_git",
+            f"{OWN_GIT}test_secrets_are_redacted_from_a_message_of_git",
         ),
     ),
     Threat(

@@ -14,7 +14,7 @@ from bot.evaluation.results import REPLAY_LIMIT, Backtest
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
 from bot.pipeline.clusters import link_threads
-from bot.pipeline.learn import MIN_THREADS, learn, learner
+from bot.pipeline.learn import MIN_LEARN_THREADS, learn, learner
 from bot.settings.schema import Settings
 
 PROGRESS_STEPS = 20 + 2 * REPLAY_LIMIT
@@ -23,11 +23,14 @@ PROGRESS_STEPS = 20 + 2 * REPLAY_LIMIT
 
 def run_learn(args: argparse.Namespace) -> object:
     memory = open_store(args.store, semantic=args.semantic, repo=args.repo)
-    if memory.state.manifest.threads < MIN_THREADS:
+    if memory.state.manifest.threads < MIN_LEARN_THREADS:
         _compare(memory, args.seconds)
         memory.commit("Compare threads")
         memory.close()
-        reason = f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, {MIN_THREADS} are needed"
+        reason = (
+            f"nothing was learned: {memory.state.manifest.threads:,} threads are too few, "
+            f"{MIN_LEARN_THREADS} are needed"
+        )
         return {"learned": False, "reason": reason} if args.json else f"{reason}\n"
     backtest = learn_and_commit(memory, args.repo or memory.state.repo, args.seconds)
     memory.close()

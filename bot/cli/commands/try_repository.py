@@ -50,7 +50,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.learn import LEARN_SECONDS, MIN_THREADS, learner
+from bot.pipeline.learn import LEARN_SECONDS, MIN_LEARN_THREADS, learner
 from bot.pipeline.site import RepositorySite
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
@@ -267,7 +267,7 @@ def _replay(
         renderer = Renderer(links=CommentLinks(server, repo, redirect=False), commands=settings.commands.enabled)
         history_learner = learner(memory, settings, renderer, repository_address, LEARN_SECONDS)
         ranking = memory.ranking
-        if memory.state.manifest.threads >= MIN_THREADS:
+        if memory.state.manifest.threads >= MIN_LEARN_THREADS:
             with progress("Learning", REPLAY_LIMIT) as tick:
                 ranking = history_learner.own_ranking(tick)
         with progress("Replaying", last) as tick:

@@ -29,7 +29,7 @@ MAX_FILE_BYTES = 512 << 20
 MAX_TOC_BYTES = 16 << 20
 MAX_SEGMENTS = 64
 
-_TRIPLING_FACTOR = 4
+_TRIPLING_THRESHOLD = 4
 """Beyond this many times the wanted number, each further search triples in size, so that there are few of them."""
 
 _ABSENT_TERM = "\0"
@@ -226,7 +226,7 @@ def _best(search: Search, count: int, is_kept: Callable[[int], bool]) -> list[in
             return sorted(kept, key=lambda number: _sort_key(float(ranking.values[number]), entries[number]))[:count]
         if len(kept) == count or len(numbers) < wanted:
             return kept
-        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _TRIPLING_FACTOR * count else 0)
+        wanted += max(2 * (count - len(kept)), 2 * wanted if wanted > _TRIPLING_THRESHOLD * count else 0)
 
 
 def _sort_key(score: float, entry: IndexEntry) -> tuple[float, bool, ThreadId]:
