@@ -91,8 +91,7 @@ STORE_PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
 OUTBOX_DELAY = 125_000
 """Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
 
-MAX_BACKOFF = 3_600_000
-"""Most milliseconds until a repository with unfinished work is due again."""
+MAX_BACKOFF = 3_600_000  # milliseconds until a repository with unfinished work is due again
 
 READING_SECONDS = 60.0
 """Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
