@@ -170,9 +170,12 @@ def test_the_tombstone_of_a_transferred_issue_says_where_it_went(stage: Stage) -
 
 def test_a_dry_run_reports_what_is_gone_and_removes_nothing(stage: Stage) -> None:
     stage.github.delete_issue(1)
+    pushes = stage.git.pushes
+    stage.github.mark()
     assert rebuild(stage, **{"dry-run": "true"}) == 0
     assert "Missing from the history: 1; gone from GitHub: 1; not checked yet: 0." in summary(stage)
     assert titles_in_memory(stage) == UNCHANGED
+    assert (stage.github.writes, stage.git.pushes) == (0, pushes)
 
 
 def test_one_run_makes_a_limited_number_of_lookups_and_the_next_runs_the_rest(
