@@ -2,6 +2,7 @@
 
 GITHUB = "https://github.com"
 GITHUB_HOST = "github.com"
+GITHUB_HOSTS = (GITHUB_HOST,)
 
 
 def is_hosted(host: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Self
 from urllib.parse import urlsplit
 
-from bot.domain.hosts import GITHUB, GITHUB_HOST
+from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
 from bot.domain.roles import MAINTAINER, ROLE_WORDS
@@ -236,7 +236,7 @@ class RepositoryAddress:
     """
 
     repo: str | None = None
-    hosts: tuple[str, ...] = (GITHUB_HOST,)
+    hosts: tuple[str, ...] = GITHUB_HOSTS
     server: str = GITHUB
     recall_phrases: tuple[str, ...] = ()
 

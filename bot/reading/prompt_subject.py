@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.domain.hosts import GITHUB_HOST
+from bot.domain.hosts import GITHUB_HOSTS
 from bot.reading.references import find_references
 
 _LEAD_CHARS = 300
@@ -37,7 +37,7 @@ def subject_of(prompt: str) -> str:
     if not _MAY_NAME_ISSUE.search(text[:_LEAD_CHARS]):
         return ""
     hosts = tuple(dict.fromkeys(_HOST.findall(text)))[:_MAX_HOSTS]
-    references = [each for each in find_references(text, hosts=hosts or (GITHUB_HOST,)) if each.kind is None]
+    references = [each for each in find_references(text, hosts=hosts or GITHUB_HOSTS) if each.kind is None]
     if len(references) != 1:
         return ""
     reference = references[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from bot.domain.hosts import GITHUB_HOST
+from bot.domain.hosts import GITHUB_HOSTS
 from bot.domain.thread import Reference
 from bot.reading.html import TextRun, split_urls
 from bot.reading.markdown import read
@@ -41,7 +41,7 @@ def find_references(
     repo: str | None = None,
     number: int | None = None,
     autolinks: Sequence[str] = (),
-    hosts: Sequence[str] = (GITHUB_HOST,),
+    hosts: Sequence[str] = GITHUB_HOSTS,
 ) -> list[Reference]:
     """The references in a Markdown text in order of first mention, each once, with its strongest action.
 
@@ -55,7 +55,7 @@ def find_references(
 
 
 def find_title_references(
-    title: str, *, repo: str | None = None, number: int | None = None, hosts: Sequence[str] = (GITHUB_HOST,)
+    title: str, *, repo: str | None = None, number: int | None = None, hosts: Sequence[str] = GITHUB_HOSTS
 ) -> list[Reference]:
     """The references in a title. Like ``find_references``, but for plain text."""
     return _collect(split_urls(title), repo, number, _grammar(tuple(hosts), ()))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from bot.domain.hosts import GITHUB_HOST
+from bot.domain.hosts import GITHUB_HOSTS
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
 from bot.reading.references import find_references
 
@@ -75,7 +75,7 @@ class RecallQuestion:
     decides: bool = False
 
 
-def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = (GITHUB_HOST,)) -> tuple[Command, ...]:
+def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHUB_HOSTS) -> tuple[Command, ...]:
     """The commands of a comment in order, at most three, without repetitions.
 
     A command must start a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` define how
@@ -241,7 +241,7 @@ _SENTENCE_EDGES = " .,;:!?…"
 
 
 def recall_question(
-    text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = (GITHUB_HOST,)
+    text: str, phrases: Sequence[str], *, repo: str | None = None, hosts: Sequence[str] = GITHUB_HOSTS
 ) -> RecallQuestion | None:
     """The first question in a text that matches one of the phrases, None without one.
 
