@@ -1,16 +1,13 @@
-"""Mutants: each is valid Python with another meaning, and a run resumes where it was stopped."""
+"""Mutants: each is valid Python with another meaning, and probes tell which tests reach it."""
 
 from __future__ import annotations
 
 import ast
-import json
-from pathlib import Path
+import builtins
+from types import SimpleNamespace
+from typing import Any
 
-import pytest
-
-from tests.examples import share
-from tools import mutants
-from tools.mutants import Sites, all_mutants, list_covering_tests, main, summary
+from tools.mutants import Mutant, Sites, place_probes, rank_tests, summary
 
 SOURCE = '''"""Docs with 3."""
 LIMIT: "Literal[3]" = 3
@@ -21,62 +18,54 @@ def f(a: int = 1, é: bool = True) -> "Literal[4]":
         return a - 2
     return a in (é,) or (a) * (2)
 '''
+USE = "def g():\n    return LIMIT\n"
 
 
-def test_each_kind_of_mutant_is_found_on_its_line() -> None:
-    mutated = [(each.line, each.old.strip(), each.new.strip()) for each in Sites("bot/a.py", SOURCE.encode()).mutants]
-    assert mutated == [
-        (2, "3", "4"), (3, "1", "2"), (3, "True", "False"), (4, "and", "or"), (4, "<", "<="), (4, "not", ""),
+def test_each_kind_of_mutant_is_found_on_its_line_and_is_valid_python_with_another_meaning() -> None:
+    mutants = Sites("bot/a.py", SOURCE.encode()).mutants
+    assert [(each.line, each.old.strip(), each.new.strip()) for each in mutants] == [
+        (2, "3", "4"), (3, "True", "False"), (3, "1", "2"), (4, "and", "or"), (4, "<", "<="), (4, "not", ""),
         (6, "", "not"), (7, "-", "+"), (7, "2", "3"), (8, "or", "and"), (8, "in", "not in"), (8, "2", "3"),
     ]  # fmt: skip
+    variants = [ast.dump(ast.parse(each.apply(SOURCE.encode()))) for each in mutants]
+    assert len({*variants, ast.dump(ast.parse(SOURCE))}) == len(mutants) + 1
 
 
-def test_every_mutant_of_the_bot_is_valid_python_with_another_meaning() -> None:
-    for each in share(all_mutants(mutants.ROOT)[::97]):
-        source = (mutants.ROOT / each.file).read_bytes()
-        assert ast.dump(ast.parse(each.apply(source))) != ast.dump(ast.parse(source)), each.name
+def test_probes_record_the_mutants_that_a_call_reaches_and_change_no_result() -> None:
+    sites = [Sites("bot/a.py", SOURCE.encode()), Sites("bot/b.py", USE.encode())]
+    files, reached = place_probes(sites, sites[0].mutants), set[int]()
+    probe = SimpleNamespace(hit=reached.add)
+    names: dict[str, Any] = {"__builtins__": vars(builtins) | {"__import__": lambda *_, **__: probe}}
+    for source in files.values():
+        exec(source, names)
+    assert names["f"](9, False) == 18
+    assert reached == {0, 1, 2, 3, 4, 6, 9, 10, 11}  # `not é` and `a - 2` are not evaluated
+    reached.clear()
+    assert names["g"]() == 3
+    assert reached == {0}
 
 
-def test_the_tests_of_a_module_begin_with_the_nearest(tmp_path: Path) -> None:
-    folder = tmp_path / "tests"
-    imported = {
-        folder / "cli/test_far.py": {"bot.index.bm25f.score"},
-        folder / "index/test_near.py": {"bot.index.bm25f"},
-        folder / "index/test_other.py": set[str](),
-        folder / "test_apart.py": {"bot.index.bm25f"},
+def test_the_nearest_and_quickest_tests_come_first_and_a_set_up_stands_for_its_whole_file() -> None:
+    mutant = Mutant("bot/cli/a.py", 1, 2, 3, "3", "4")
+    seconds = {"tests/x.py::a": 0.1, "tests/x.py::b": 0.3, "tests/cli/y.py::c": 5.0, "tests/y.py::d": 0.2}
+    hits = [(0, "tests/y.py::d (call)"), (0, "tests/x.py::a (setup)"), (0, "tests/cli/y.py::c (call)")]
+    assert rank_tests([mutant], hits, seconds) == {
+        mutant.name: ["tests/cli/y.py::c", "tests/x.py::a", "tests/y.py::d", "tests/x.py::b"]
     }
-    covering_tests = list_covering_tests("bot/index/bm25f.py", tmp_path, imported)
-    assert covering_tests == ["tests/index/test_near.py", "tests/index/test_other.py", "tests/test_apart.py"]
 
 
 def test_the_summary_counts_by_package_and_names_the_survivors() -> None:
     rows = {
         name: {"name": name, "package": package, "result": result}
-        for name, package, result in (
-            ("a", "index", "killed"), ("b", "index", "survived"), ("c", "cli", "timeout"), ("d", "bot", "untested"),
-        )
-    }  # fmt: skip
+        for name, package, result in (("a", "cli", "killed"), ("b", "cli", "survived"), ("c", "bot", "untested"))
+    }
     assert summary(rows) == {
-        "mutants": 4,
-        "killed": 2,
-        "rate": 0.5,
+        "mutants": 3,
+        "killed": 1,
+        "rate": 0.333,
         "packages": {
             "bot": {"mutants": 1, "killed": 0, "rate": 0.0},
-            "cli": {"mutants": 1, "killed": 1, "rate": 1.0},
-            "index": {"mutants": 2, "killed": 1, "rate": 0.5},
+            "cli": {"mutants": 2, "killed": 1, "rate": 0.5},
         },
-        "alive": ["b (survived)", "d (untested)"],
+        "alive": ["b (survived)", "c (untested)"],
     }
-
-
-@pytest.mark.slow
-def test_a_run_kills_detected_mutants_and_does_not_repeat_known_results(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--package", "bot", "--count", "1", "-j", "1", "--results", str(tmp_path / "done.jsonl")]
-    assert main(arguments) == 0
-    first = json.loads(capsys.readouterr().out)
-    assert first["mutants"] == 1
-    assert main(arguments) == 0
-    repeated = capsys.readouterr()
-    assert (json.loads(repeated.out), repeated.err) == (first, "")
