@@ -14,7 +14,7 @@ import pytest
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
-from bot.domain.changes import Changes, Request, is_off, threads_to_redo, wrong_matches_for, wrong_pairs
+from bot.domain.changes import Request, is_off, wrong_matches_for, wrong_pairs
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
 from bot.github.events import Event
@@ -25,8 +25,9 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.fetch import fetch_changes
-from bot.pipeline.publish import CommentResult, promise_replies, publish_replies
-from bot.pipeline.replies import DONE_REASONS, MAX_CONFIRMED, ReplyPlan, prepare_replies
+from bot.pipeline.handle import handle_event
+from bot.pipeline.publish import CommentResult
+from bot.pipeline.replies import DONE_REASONS, MAX_CONFIRMED
 from bot.pipeline.requests import find_requests, unread_requests
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
 from bot.reading.requests import COMMAND_NAMES
@@ -34,7 +35,6 @@ from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub
-from tests.marker import find_marker
 
 REPO = "octocat/hello-world"
 BOT = "github-actions[bot]"
@@ -46,11 +46,15 @@ LATER = 180
 """Seconds after which other runs no longer wait for a run that promised a reply."""
 
 
+class Killed(BaseException):
+    """The run ends here, as if its process were killed."""
+
+
 @dataclass
 class SampleRepository:
     """A repository where people ask on issue 3; issue 1 decides for a database, issue 2 is about printers.
 
-    ``copy_of``: the folder of a sample repository whose memory this one begins with.
+    ``copy_of``: the folder of a sample repository whose memory this one begins with. ``results``: those of the last run.
     """
 
     github: FakeGitHub
@@ -60,7 +64,7 @@ class SampleRepository:
     renderer: Renderer = RENDERER
     muted: str = ""
     notes: list[str] = field(default_factory=list)
-    redone_threads: frozenset[object] = frozenset()
+    results: list[CommentResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         forge = self.github
@@ -103,27 +107,23 @@ class SampleRepository:
         return Memory(FolderStore(self.folder / "store"))
 
     def run(self, event: Event, dies: str = "", meanwhile: Callable[[], object] = lambda: None) -> list[CommentResult]:
-        """Run once and answer requests. The run may die ``before memory`` or ``before replies`` are written."""
+        """Handle an event. The run may die before its ``push`` to memory or before its ``reply``; another may begin
+        ``meanwhile``, before the push."""
+
+        def on_stage(stage: str) -> None:
+            if stage == dies:
+                raise Killed
+            if stage == "push":
+                meanwhile()
+
         memory = self.memory()
         try:
-            run_context = self.run_context(memory)
-            state = fetch_changes(event, run_context)
-            run_context.memory.stage(Changes(state.updates.records, cursor=state.updates.cursor))
-            plans = self.plan_replies(find_requests(state, run_context), run_context)
-            if dies == "before memory":
-                return []
-            meanwhile()
-            run_context.memory.commit("Remember")
-            return [] if dies == "before replies" else publish_replies(plans, run_context)
+            self.results = handle_event(event, replace(self.run_context(memory), on_stage=on_stage))
+        except Killed:
+            self.results = []
         finally:
             memory.close()
-
-    def plan_replies(self, requests: list, run_context: RunContext) -> list[ReplyPlan]:
-        plans = prepare_replies(requests, run_context)
-        promised = promise_replies(plans, run_context)
-        self.redone_threads = threads_to_redo(promised)
-        run_context.memory.stage(Changes(requests=promised))
-        return plans
+        return self.results
 
     def say(self, text: str, by: str = "monalisa", on: int = 3, **options: str) -> int:
         """Post a comment, and some seconds later run for its event."""
@@ -151,8 +151,10 @@ class SampleRepository:
         return self.run(Event("schedule"))
 
     def replies(self, to: int | None = None) -> list[str]:
+        """The texts of our replies, or of those to a comment (or, for a question in an issue's text, to the issue)."""
         texts = [str(comment.body) for comment in self.github.comments_by(BOT)]
-        return texts if to is None else [text for text in texts if find_marker(text, reply_to=to)]
+        wanted = "reply=" if to is None else f"reply={to} "
+        return [text for text in texts if wanted in text.partition("\n")[0]]
 
     def reactions(self, comment: int) -> list[str]:
         return [reaction.content for reaction in self.github.comment_by_id(comment).reactions]
@@ -230,7 +232,7 @@ SEARCH = "/precedent search session store"
         ("/precedent same #1", "stranger", sentence_start("refused"), "confused", "refused"),
         ("/precedent off", "monalisa", sentence_start("off"), "rocket", "off"),
         ("/precedent on", "hubot", "", "rocket", "on"),
-        ("/precedent refresh", "hubot", sentence_start("refresh"), "rocket", "refresh"),
+        ("/precedent refresh", "hubot", "", "rocket", "refresh"),
         ("/precedent wrong #1", "stranger", sentence_start("refused"), "confused", "refused"),
         ("/precedent off", "stranger", sentence_start("refused"), "confused", "refused"),
         ("/precedent on", "stranger", sentence_start("refused"), "confused", "refused"),
@@ -317,13 +319,13 @@ def test_an_edited_comment_is_not_obeyed(sample: SampleRepository) -> None:
     assert (sample.replies(), sample.requests(), sample.reactions(comment)) == ([], (), [])
 
 
-def test_an_edit_of_an_answered_comment_changes_nothing(sample: SampleRepository) -> None:
+def test_an_edit_of_an_answered_comment_withdraws_the_reply_and_does_nothing_else(sample: SampleRepository) -> None:
     comment = sample.say(SEARCH)
-    before = sample.replies()
     sample.github.clock.advance(30)
     sample.github.edit_comment(comment, "/precedent off")
     sample.later()
-    assert sample.replies() == before
+    (reply,) = sample.replies(comment)
+    assert RENDERER.words.texts["withdrawn"] in reply
     assert not is_off(sample.requests())
 
 
@@ -435,14 +437,14 @@ def test_a_comment_not_listed_yet_is_read_on_its_own(sample: SampleRepository) -
 
 
 def test_a_run_that_dies_before_writing_memory_leaves_the_reply_to_the_next(sample: SampleRepository) -> None:
-    comment = sample.say(SEARCH, dies="before memory")
+    comment = sample.say(SEARCH, dies="push")
     assert (sample.replies(), sample.requests()) == ([], ())
     sample.later()
     assert len(sample.replies(comment)) == 1
 
 
 def test_a_run_that_dies_before_replying_is_made_up_for_after_two_minutes(sample: SampleRepository) -> None:
-    comment = sample.say("/precedent off", "hubot", dies="before replies")
+    comment = sample.say("/precedent off", "hubot", dies="reply")
     assert is_off(sample.requests())
     sample.later(60)
     assert sample.replies() == []
@@ -453,7 +455,7 @@ def test_a_run_that_dies_before_replying_is_made_up_for_after_two_minutes(sample
 
 
 def test_a_promised_refusal_changes_nothing(sample: SampleRepository) -> None:
-    sample.say("/precedent off", "stranger", dies="before replies")
+    sample.say("/precedent off", "stranger", dies="reply")
     assert [(request.name, request.state) for request in sample.requests()] == [("refused", "pending")]
     assert not is_off(sample.requests())
     sample.later()
@@ -501,7 +503,7 @@ def test_a_deleted_reply_is_not_written_again_even_if_the_runners_clock_is_ahead
 
 
 def test_a_deleted_command_is_not_answered(sample: SampleRepository) -> None:
-    comment = sample.say(SEARCH, dies="before replies")
+    comment = sample.say(SEARCH, dies="reply")
     sample.github.delete_comment(comment)
     sample.later()
     assert sample.replies() == []
@@ -530,8 +532,8 @@ def test_a_locked_conversation_gets_no_reply_but_commands_take_effect(sample: Sa
     search = sample.github.comment(3, "stranger", SEARCH)
     sample.github.comment(3, "hubot", "/precedent off")
     sample.github.lock(3)
-    results = sample.later(20)
-    assert [result.is_refused for result in results] == [True, True]
+    about_issue, *replies = sample.later(20)
+    assert (about_issue.action, [result.is_refused for result in replies]) == ("silent", [True, True])
     assert {request.name: request.state for request in sample.requests()} == {"search": "refused", "off": "done"}
     sample.later()
     assert sample.replies(search) == []
@@ -541,12 +543,14 @@ def test_a_locked_conversation_gets_no_reply_but_commands_take_effect(sample: Sa
 
 
 def test_off_and_on_stay_in_effect_until_the_other_and_make_the_issue_due(sample: SampleRepository) -> None:
-    sample.say("/precedent off")
-    assert (is_off(sample.requests()), sample.redone_threads) == (True, {3})
-    sample.say("/precedent on")
-    assert (is_off(sample.requests()), sample.redone_threads) == (False, {3})
-    sample.say(SEARCH)
-    assert sample.redone_threads == frozenset()
+    for text, is_now_off, actions in (
+        ("/precedent off", True, ["silent", "replied"]),
+        ("/precedent on", False, ["silent", "replied"]),
+        (SEARCH, False, ["replied"]),
+    ):
+        sample.say(text)
+        assert is_off(sample.requests()) is is_now_off
+        assert [result.action for result in sample.results] == actions
 
 
 def test_while_an_issue_is_off_only_on_gets_a_reply(sample: SampleRepository) -> None:
@@ -560,10 +564,21 @@ def test_while_an_issue_is_off_only_on_gets_a_reply(sample: SampleRepository) ->
     assert len(sample.replies(sample.say("/precedent on"))) == 1
 
 
+def test_a_refresh_is_answered_in_words_only_if_the_comment_on_the_issue_changed(sample: SampleRepository) -> None:
+    number = sample.github.open_issue("hubot", "Sessions", "As in #1.")
+    sample.later(20)
+    (comment,) = sample.github.comments_by(BOT, number)
+    assert sample.replies(sample.say("/precedent refresh", "hubot", on=number)) == []
+    sample.github.delete_comment(comment.id, by="octocat")
+    (reply,) = sample.replies(sample.say("/precedent refresh", "hubot", on=number))
+    assert sentence_start("refresh") in reply
+    assert len(sample.github.comments_by(BOT, number)) == 2
+
+
 def test_wrong_pairs_are_remembered(sample: SampleRepository) -> None:
     sample.say("/precedent wrong #1\n/precedent wrong #2")
     assert wrong_pairs(sample.requests()) == {(3, 1), (3, 2)}
-    assert sample.redone_threads == {3}
+    assert [result.action for result in sample.results] == ["silent", "replied"]
 
 
 def test_a_stored_thread_does_not_contain_our_replies(sample: SampleRepository) -> None:
@@ -641,7 +656,7 @@ def test_the_summary_says_what_was_asked_and_why_it_was_not_done(sample: SampleR
     def reason_for(text: str, by: str) -> str:
         comment = sample.github.comment(3, by, text)
         sample.github.clock.advance(20)
-        (result,) = sample.run(Event("issue_comment", "created", 3, comment_id=comment, comment_author=by))
+        *_, result = sample.run(Event("issue_comment", "created", 3, comment_id=comment, comment_author=by))
         return result.reason
 
     assert reason_for("What did we decide about the session store?", "stranger") == "asked what was decided"
@@ -748,7 +763,7 @@ def test_a_question_postponed_by_the_daily_limit_still_counts_for_its_hour(sampl
 
 def test_a_retry_of_a_promised_reply_counts_once(sample: SampleRepository) -> None:
     set_daily_limit(sample, 1)
-    comment = sample.say(SEARCH, "stranger", dies="before replies")
+    comment = sample.say(SEARCH, "stranger", dies="reply")
     sample.later()
     assert len(sample.replies(comment)) == 1
 
