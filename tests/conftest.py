@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,25 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themsel
 # The tests start hundreds of processes. Without compiled modules on disk, each loads the bot ten times more slowly.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 3_000_000_000
+"""Bytes; the tests keep less than half of that at a time."""
+
+
+def use_memory_for_files() -> None:
+    """Tests create and delete thousands of repositories: in memory, if there is room and programs may run there.
+
+    Workers inherit the choice. Whoever sets TMPDIR has chosen.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return
+    place = os.statvfs(MEMORY)
+    if place.f_bavail * place.f_frsize > MEMORY_NEEDED and not place.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="precedent-tests-", dir=MEMORY)
+
+
+use_memory_for_files()
 
 settings.register_profile("tests", max_examples=examples(100))
 settings.load_profile("tests")
@@ -40,6 +60,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Give the memory back; the files of tests that failed stay for whoever looks at them."""
+    folder = Path(tempfile.gettempdir())
+    if folder.parent == MEMORY and exitstatus != pytest.ExitCode.TESTS_FAILED and "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -71,19 +70,16 @@ def assert_harmless(html: str) -> None:
         assert not colon or scheme in {"http", "https", "mailto"} or "/" in scheme or "#" in scheme, attributes
 
 
-@pytest.mark.parametrize("markdown", HOSTILE)
-def test_hostile_markdown_becomes_harmless(markdown: str) -> None:
-    assert_harmless(body(markdown))
-
-
-@pytest.mark.parametrize("markdown", HOSTILE)
-def test_a_whole_page_with_hostile_text_everywhere_loads_nothing(markdown: str) -> None:
-    html = page([Post(markdown, markdown, WHEN), Post("github-actions", markdown, WHEN, is_bot=True)], markdown, 74)
-    assert_harmless(html)
-    inspector = Inspector(html)
-    assert len(inspector.named("article")) == 2
-    assert len(inspector.named("main")) == 1
-    assert [meta for meta in inspector.named("meta") if "refresh" in meta.values()] == []
+def test_a_page_with_hostile_text_everywhere_loads_nothing() -> None:
+    posts = [Post(text, text, WHEN, is_bot=bool(number % 2)) for number, text in enumerate(HOSTILE)]
+    for title in HOSTILE:
+        html = page(posts, title, 74)
+        assert_harmless(html)
+        inspector = Inspector(html)
+        assert len(inspector.named("article")) == len(posts)
+        assert [attributes.get("id") for _, attributes in inspector.tags].count("post-0") == 1
+        policies = [meta["content"] for meta in inspector.named("meta") if "http-equiv" in meta]
+        assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
 FRAGMENTS = st.sampled_from(
@@ -102,22 +98,6 @@ def test_a_text_of_the_maximum_length_is_shown(unit: str) -> None:
     assert body((unit * 65536)[:65536])
 
 
-def test_the_stylesheet_names_no_file_and_no_host() -> None:
-    style = page([], "t", 1).partition("<style>")[2].partition("</style>")[0]
-    assert "url(" not in style
-    assert "@import" not in style
-    assert "prefers-color-scheme: dark" in style
-
-
-def test_the_policy_forbids_the_browser_to_load_anything() -> None:
-    policies = [meta["content"] for meta in Inspector(page([], "t", 1)).named("meta") if "http-equiv" in meta]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
-
-
-def test_an_image_shows_its_description_only() -> None:
-    assert Inspector(body("![a *tracker*](https://evil.example/p.png)")).named("img") == [{"alt": "a tracker"}]
-
-
 def test_references_and_mentions_are_linked_as_github_does() -> None:
     html = body("see #14, not `#15` nor [#16](https://example.org) nor a#17; thanks @monalisa, not me@example.org")
     targets = [link["href"] for link in Inspector(html).named("a")]
@@ -127,14 +107,6 @@ def test_references_and_mentions_are_linked_as_github_does() -> None:
         "https://github.com/monalisa",
         "mailto:me@example.org",
     ]
-
-
-def test_defanged_references_stay_text() -> None:
-    assert Inspector(body("@\u200bmonalisa and #\u200b14")).named("a") == []
-
-
-def test_a_line_break_in_a_comment_is_a_line_break() -> None:
-    assert body("one\ntwo").count("<br>") == 1
 
 
 def test_the_extensions_of_github_are_on() -> None:
@@ -149,17 +121,6 @@ def test_the_extensions_of_github_are_on() -> None:
     assert "disabled" in inspector.named("input")[0]
 
 
-def test_footnotes_still_lead_to_their_text() -> None:
-    inspector = Inspector(body("note[^1]\n\n[^1]: the note"))
-    ids = {attributes["id"] for _, attributes in inspector.tags if "id" in attributes}
-    assert {(link["href"] or "").removeprefix("#") for link in inspector.named("a")} == ids
-
-
-def test_a_post_cannot_take_an_id_of_the_page() -> None:
-    html = page([Post("hubot", "<h1 id=post-0>x</h1>", WHEN)], "t", 1)
-    assert [attributes.get("id") for _, attributes in Inspector(html).tags].count("post-0") == 1
-
-
 def test_the_page_names_who_wrote_what() -> None:
     posts = [
         Post("sample-reporter", "It broke.", WHEN),
@@ -171,23 +132,3 @@ def test_the_page_names_who_wrote_what() -> None:
     assert "sample-reporter opened Nov 3, 2026" in text
     assert "github-actions bot commented Nov 3, 2026" in text
     assert "sample-reporter Author commented Nov 3, 2026" in text
-
-
-def test_every_article_is_labelled_and_pictures_are_hidden_from_screen_readers() -> None:
-    inspector = Inspector(page([Post("hubot", "x", WHEN), Post("monalisa", "y", WHEN)], "t", 1))
-    labels = [article["aria-labelledby"] for article in inspector.named("article")]
-    assert labels == ["post-0", "post-1"]
-    assert set(labels) <= {attributes.get("id") for _, attributes in inspector.tags}
-    assert all(svg["aria-hidden"] == "true" for svg in inspector.named("svg"))
-    assert inspector.named("html") == [{"lang": "en"}]
-
-
-def test_the_same_posts_give_the_same_page() -> None:
-    posts = [Post("hubot", "text", WHEN)]
-    assert page(posts, "t", 1) == page(posts, "t", 1)
-
-
-def test_the_emoji_font_comes_last_because_it_has_its_own_digits_and_spaces() -> None:
-    css = (Path(__file__).parents[2] / "tools/preview.css").read_text(encoding="utf-8")
-    fonts = [name.strip() for name in css.partition("font: 14px/1.5 ")[2].partition(";")[0].split(",")]
-    assert fonts.index("sans-serif") < fonts.index('"Noto Color Emoji"')
