@@ -64,8 +64,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Give the memory back; the files of tests that failed stay for whoever looks at them."""
-    folder = Path(tempfile.gettempdir())
-    if folder.parent == MEMORY and exitstatus != pytest.ExitCode.TESTS_FAILED and "PYTEST_XDIST_WORKER" not in os.environ:
+    folder, is_worker = Path(tempfile.gettempdir()), "PYTEST_XDIST_WORKER" in os.environ
+    if folder.parent == MEMORY and not is_worker and exitstatus != pytest.ExitCode.TESTS_FAILED:
         shutil.rmtree(folder, ignore_errors=True)
 
 
