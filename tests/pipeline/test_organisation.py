@@ -31,6 +31,10 @@ HEADING = "**Elsewhere in this organisation**"
 BOTH = Settings(organisation=OrganisationSettings(results=2))
 
 
+SLOW_STEPS = [pytest.param(step, marks=pytest.mark.slow) for step in ("remember", "plan", "reply")]
+"""Quick runs let two runs overlap at three steps only, where the most depends on it."""
+
+
 def make_match(number: int, title: str, repository: int = 7) -> OrganisationMatch:
     ending = Outcome(
         OutcomeKind.FIXED, quote="Set SameSite.", at=day(5, 3), author="octocat", fix="#57", release="v4.2"
@@ -296,6 +300,7 @@ def test_an_invisible_match_is_removed_in_every_mode_and_nothing_else_is_written
     assert writes(repo) == []
 
 
+@pytest.mark.slow
 def test_postponed_renewals_do_not_delay_removals(repo: RepositoryWithSearch) -> None:
     numbers = [repo.open_issue(title=f"Qpo nml {name}") for name in "abcdefghijklm"]
     repo.others.visible, before = (make_match(31, "The cookie is sent twice"), PROXY), repo.texts(numbers[0])
@@ -309,6 +314,7 @@ def test_postponed_renewals_do_not_delay_removals(repo: RepositoryWithSearch) ->
     assert [HEADING in repo.texts(number)[0] for number in hidden] == [False] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["off", "summary"])
 def test_postponed_renewals_are_checked_only_in_runs_that_nobody_waits_for(
     repo: RepositoryWithSearch, mode: str
@@ -377,7 +383,7 @@ def test_a_dry_run_removes_nothing(repo: RepositoryWithSearch) -> None:
     assert repo.texts(number) == before
 
 
-@pytest.mark.parametrize("checks_others", [False, True])
+@pytest.mark.parametrize("checks_others", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_one_event_updates_all_its_comments_and_ten_others(repo: RepositoryWithSearch, checks_others: bool) -> None:
     numbers = [repo.open_issue(title=f"Qpo nml {name}") for name in "abcdefghijklmn"]
     repo.others.visible = ()
@@ -422,6 +428,7 @@ def test_if_changes_are_unknown_all_comments_with_other_repositories_are_checked
     assert repo.pending_work() == ()
 
 
+@pytest.mark.slow
 def test_a_thread_that_the_event_names_is_renewed_before_a_backlog(repo: RepositoryWithSearch) -> None:
     numbers = [repo.open_issue(title=f"Qpo nml {name}") for name in "abcdefghijkl"]
     repo.others.fault = ForgeError("it is down")
@@ -532,7 +539,7 @@ def test_a_run_that_dies_leaves_removals_to_the_next(repo: RepositoryWithSearch,
     assert repo.pending_work() == ()
 
 
-@pytest.mark.parametrize("step", ["look", "remember", "plan", "push", "say", "reply"])
+@pytest.mark.parametrize("step", ["look", "push", "say", *SLOW_STEPS])
 def test_the_comment_stays_correct_when_two_runs_overlap(repo: RepositoryWithSearch, step: str) -> None:
     number = repo.open_issue("As in #1.")
     visible = repo.others.visible = (COOKIE,)
