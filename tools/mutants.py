@@ -206,7 +206,7 @@ def _with_probes(source: bytes, probes: Iterable[tuple[Span, int]]) -> bytes:
     return source
 
 
-def find_tests(clone: Path, sites: Iterable[Sites], mutants: list[Mutant]) -> dict[str, list[str]]:
+def find_tests(clone: Path, sites: Iterable[Sites], mutants: list[Mutant], marks: str) -> dict[str, list[str]]:
     """Run all tests once: the name of each mutant → the tests that reach it, the nearest and quickest first.
 
     A test that reaches it while it sets up stands for all tests of its file, which may share what was set up.
@@ -215,7 +215,7 @@ def find_tests(clone: Path, sites: Iterable[Sites], mutants: list[Mutant]) -> di
         (clone / "bot/probe.py").write_text(PROBE.format(folder=folder), encoding="utf-8")
         for file, source in place_probes(sites, mutants).items():
             (clone / file).write_bytes(source)
-        run_pytest(clone, ["-q", "-n", "auto", "--dist", "worksteal", "-m", MARKS, "-p", "bot.probe"], None, sys.stderr)
+        run_pytest(clone, ["-q", "-n", "auto", "--dist", "worksteal", "-m", marks, "-p", "bot.probe"], None, sys.stderr)
         hits = [json.loads(line) for file in Path(folder).glob("hits-*") for line in file.read_text().splitlines()]
         seconds = dict(json.loads(line) for line in (Path(folder) / "seconds").read_text().splitlines())
     subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", "."], check=True)
@@ -332,6 +332,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones (default 1)")
     parser.add_argument("-j", "--jobs", type=int, default=2, help="how many at once (default 2)")
     parser.add_argument("--package", help="only mutants of this package of bot/")
+    parser.add_argument("-m", dest="marks", default=MARKS, help="which tests, as for pytest (default: %(default)s)")
     parser.add_argument("--most", type=int, help="at most so many tests for each mutant (default: all that reach it)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants", help="where results are kept")
     options = parser.parse_args(arguments)
@@ -342,7 +343,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = random.Random(options.seed).sample(pool, min(options.count, len(pool)))
         reach_file = options.folder / "reach.json"
         if not reach_file.exists():
-            reach_file.write_text(json.dumps(find_tests(runner.clone, runner.sites, chosen), indent=1))
+            reach_file.write_text(json.dumps(find_tests(runner.clone, runner.sites, chosen, options.marks), indent=1))
         reach = json.loads(reach_file.read_text())
         rows = run_mutants(runner, chosen, {name: tests[: options.most] for name, tests in reach.items()}, options)
     report = {"seed": options.seed} | summary(rows)
