@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import pytest
-
-from bot.github.events import Event
-from bot.pipeline import open_pulls
-from bot.pipeline.handle import handle_event
-from tests.pipeline.test_replies import BOT, SampleRepository, memory_folder, sample
+from bot.domain.answer import Context, Match, Speak
+from bot.domain.thread import Thread
+from bot.github.open_pulls import MAX_ISSUES
+from bot.pipeline.open_pulls import add_open_pulls
+from bot.pipeline.outbox import CommentPlan
+from tests.comment.contexts import day
+from tests.pipeline.test_replies import SampleRepository, memory_folder, sample
 
 __all__ = ["memory_folder", "sample"]
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_a_run_looks_up_a_limited_number_of_issues(
-    sample: SampleRepository, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(open_pulls, "MAX_ISSUES", most)
-    for title in ("It crashes", "It hangs"):
-        sample.github.open_issue("hubot", title)
-    for issue in (4, 5):
-        sample.github.add_pull("octocat", "Fix it", f"Fixes #{issue}.", closes=[issue])
-    sample.github.clock.advance(60)
-    number = sample.github.open_issue("monalisa", "It fails", "As in #4 and #5.")
-    memory = sample.memory()
-    handle_event(Event("issues", "opened", number), sample.run_context(memory))
+def test_a_run_looks_up_a_limited_number_of_issues_in_one_request(sample: SampleRepository) -> None:
+    numbers = [sample.github.open_issue("hubot", "It crashes") for _ in range(MAX_ISSUES + 1)]
+    for number in numbers[-2:]:
+        sample.github.add_pull("octocat", "Fix it", f"Fixes #{number}.", closes=[number])
+    shown = tuple(Match(number, "It crashes", 0.9, "open", day(1, 5)) for number in numbers)
+    plan = CommentPlan(Thread(3, "Zyx", "Wvu.", "monalisa", day(1, 5)), Speak(Context(open_now=shown)), "Shown.")
+    memory = sample.memory().open()
+    sample.github.mark()
+    (completed,) = add_open_pulls([plan], sample.run_context(memory))
     memory.close()
-    (comment,) = sample.github.comments_by(BOT, number)
-    assert str(comment.body).count("open pull request says that it fixes this") == most
+    assert [pull.about for pull in completed.context.pulls] == [numbers[-2]]
+    assert len(sample.github.recent) == 1
