@@ -46,7 +46,7 @@ lint: $(VENV)/ready $(CHECKS)/ready ## Check style, types, workflows, Dockerfile
 	$(CHECKS)/bin/shellcheck build/snippets/scripts/*.sh
 
 bench: $(VENV)/ready ## Measure speed, size and quality next to other tools; ONLY=search,event repeats some
-	@$(BIN)/python -m tests.bench.run $(if $(ONLY),--only "$(ONLY)")
+	@$(BIN)/python -m bench.run $(if $(ONLY),--only "$(ONLY)")
 
 image: ## Build the image with Docker or buildah; SERVER=1 for the server; TRACES=1 and ORG=1 add to that
 	@set -- $(foreach part,SERVER TRACES ORG,$(if $(filter 1,$($(part))),--build-arg $(part)=1)) -t $(IMAGE) .; \

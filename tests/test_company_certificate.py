@@ -52,34 +52,26 @@ def pump(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65536):
             target.sendall(data)
-    with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
 def behind_tls(url: str, certificate: Path) -> Iterator[str]:
     """The address of a TLS proxy with this certificate in front of a plain server on this machine."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context, opened = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), list[socket.socket]()
     context.load_cert_chain(certificate)
-    port = urlsplit(url).port
-    assert port
-    opened: list[socket.socket] = []
 
-    def serve(listener: socket.socket) -> None:
+    def serve() -> None:
         with contextlib.suppress(OSError):
             while True:
-                plain, _ = listener.accept()
-                opened.append(plain)
-                with contextlib.suppress(ssl.SSLError):
-                    outer = context.wrap_socket(plain, server_side=True)
-                    opened.append(outer)
-                    inner = socket.create_connection(("127.0.0.1", port))
-                    opened.append(inner)
-                    for pair in ((inner, outer), (outer, inner)):
-                        threading.Thread(target=pump, args=pair, daemon=True).start()
+                outer, inner = listener.accept()[0], socket.create_connection(("127.0.0.1", urlsplit(url).port or 0))
+                opened.extend((outer, inner))
+                for pair in ((inner, outer), (outer, inner)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+    plain = socket.create_server(("127.0.0.1", 0))
+    with context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False) as listener:
+        threading.Thread(target=serve, daemon=True).start()
         yield f"https://localhost:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
     for each in opened:

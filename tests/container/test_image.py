@@ -144,7 +144,7 @@ def test_a_run_without_network_fails_without_a_traceback_or_the_token(runner: Ru
     assert "canary-token" not in result.output + runner.file("output") + runner.file("summary")
 
 
-def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
+def test_an_issue_is_answered_without_privileges_or_a_writable_disk(runner: Runner) -> None:
     with FakeGitHub() as github, GitServer(runner.folder / "git") as server:
         server.create("octocat/hello-world")
         first = github.open_issue("hubot", "Session lost behind a proxy", "The cookie is dropped by the proxy.")
@@ -152,7 +152,7 @@ def test_an_issue_is_answered_from_inside_the_container(runner: Runner) -> None:
         number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)
         runner.connect(github, server)
-        result = runner.run("issues", "--network", "host")
+        result = runner.run("issues", "--network", "host", "--read-only", "--cap-drop=all")
         assert result.code == 0, result.output
         (comment,) = github.comments_by("github-actions[bot]", number)
         assert "Session lost behind a proxy" in comment.body

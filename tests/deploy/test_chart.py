@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +104,14 @@ def helm(*words: str, values: Mapping[str, Any]) -> subprocess.CompletedProcess[
 
 
 def render(values: Mapping[str, Any], release: str = "precedent") -> list[Manifest]:
-    result = helm("template", release, str(CHART), "--namespace", "bots", values=values)
+    return [each for each in yaml.safe_load_all(rendered(json.dumps(values), release)) if each]
+
+
+@cache
+def rendered(values: str, release: str) -> str:
+    result = helm("template", release, str(CHART), "--namespace", "bots", values=json.loads(values))
     assert result.returncode == 0, result.stderr
-    return [each for each in yaml.safe_load_all(result.stdout) if each]
+    return result.stdout
 
 
 def manifests_of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
@@ -126,52 +132,27 @@ def container(pod: Manifest) -> Manifest:
     return dict(only_container)
 
 
-def validate(manifests: list[Manifest], folder: Path) -> subprocess.CompletedProcess[str]:
-    file = folder / "rendered.yml"
-    file.write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
-    versions = [word for version in VERSIONS for word in ("--kubernetes-version", version)]
-    command = [str(CHECKS / "kubernetes-validate"), "--strict", *versions, str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 # -- what is rendered ----------------------------------------------------------------------------------------------
 
 
 @BOTH_VALUE_SETS
 def test_kubernetes_accepts_every_manifest(values: Manifest, tmp_path: Path) -> None:
-    manifests = render(values)
-    result = validate(manifests, tmp_path)
+    manifests, file = render(values), tmp_path / "rendered.yml"
+    file.write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
+    versions = [word for version in VERSIONS for word in ("--kubernetes-version", version)]
+    command = [str(CHECKS / "kubernetes-validate"), "--strict", *versions, str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
-    known_kinds = [each for each in manifests if each["kind"] not in FOREIGN_KINDS]
-    assert len(re.findall(r"^INFO .* passed for resource", result.stdout, re.MULTILINE)) == len(known_kinds) * len(
-        VERSIONS
-    )
-
-
-@pytest.mark.parametrize(("path", "value"), [("replicas", "two"), ("replica", 2), ("strategy", "Recreate")])
-def test_the_validation_rejects_a_faulty_manifest(path: str, value: object, tmp_path: Path) -> None:
-    manifests = render(MINIMAL)
-    manifests_of_kind(manifests, "Deployment")["precedent-serve"]["spec"][path] = value
-    assert validate(manifests, tmp_path).returncode != 0
-
-
-@BOTH_VALUE_SETS
-def test_helm_lint_finds_no_problem(values: Manifest) -> None:
-    result = helm("lint", "--strict", str(CHART), values=values)
-    assert (result.returncode, re.findall(r"\[(?:WARNING|ERROR)\].*", result.stdout)) == (0, []), result.stdout
+    passed = re.findall(r"^INFO .* passed for resource", result.stdout, re.MULTILINE)
+    assert len(passed) == len([each for each in manifests if each["kind"] not in FOREIGN_KINDS]) * len(VERSIONS)
 
 
 def test_the_values_in_the_documentation_render() -> None:
     page = (ROOT / "docs/self-hosting.md").read_text(encoding="utf-8")
     (shown,) = (block.body for block in blocks(page) if block.language == "yaml" and "appId:" in block.body)
-    kinds = {each["kind"] for each in render(yaml.safe_load(shown))}
-    assert kinds == {"Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount", "Ingress"}
-
-
-def test_by_default_there_is_neither_an_ingress_nor_an_autoscaler() -> None:
-    kinds = sorted(each["kind"] for each in render(MINIMAL))
-    assert kinds == [*["Deployment"] * 2, *["NetworkPolicy"] * 2, *["PodDisruptionBudget"] * 2,
-                     "Service", "ServiceAccount"]  # fmt: skip
+    always = ["Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount"]
+    assert {each["kind"] for each in render(yaml.safe_load(shown))} == {*always, "Ingress"}
+    assert {each["kind"] for each in render(MINIMAL)} == set(always)
     switched_off = MINIMAL | {"networkPolicy": {"enabled": False}, "podDisruptionBudget": {"enabled": False}}
     kinds = sorted(each["kind"] for each in render(switched_off))
     assert kinds == ["Deployment", "Deployment", "Service", "ServiceAccount"]
@@ -255,6 +236,7 @@ def test_the_autoscaler_adds_workers_while_deliveries_wait() -> None:
 def test_the_pods_have_few_privileges(values: Manifest) -> None:
     manifests = render(values)
     (account,) = manifests_of_kind(manifests, "ServiceAccount").values()
+    (owner,) = re.findall(r"--chown=(\d+):\1 /data", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
     assert account["automountServiceAccountToken"] is False
     for pod in pod_templates(manifests).values():
         spec, security = pod["spec"], container(pod)["securityContext"]
@@ -267,13 +249,13 @@ def test_the_pods_have_few_privileges(values: Manifest) -> None:
         assert security["capabilities"] == {"drop": ["ALL"]}
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
         assert set(container(pod)["resources"]["limits"]) == {"memory"}
-
-
-def test_the_pods_run_as_the_owner_of_the_data_folder_in_the_image() -> None:
-    (owner,) = re.findall(r"--chown=(\d+):\1 /data", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
-    for pod in pod_templates(render(MINIMAL)).values():
-        context = pod["spec"]["securityContext"]
-        assert {context["runAsUser"], context["runAsGroup"], context["fsGroup"]} == {int(owner)}
+        users = {spec["securityContext"][name] for name in ("runAsUser", "runAsGroup", "fsGroup")}
+        assert users == {int(owner)}, "the owner of the data folder in the image"
+        # As `init` does in the compose file: a process of the pod reaps what killed programs leave behind. `container`
+        # checks that no other one sees the processes of ours.
+        assert spec["shareProcessNamespace"] is True
+        # Kubernetes would set PRECEDENT_PORT to an address, because of the name of the service.
+        assert spec["enableServiceLinks"] is False
 
 
 def mounted_secrets(pod: Manifest) -> dict[str, tuple[str, str]]:
@@ -334,26 +316,19 @@ def test_a_worker_gets_its_options_and_no_secret_of_the_receiver(values: Manifes
 
 
 def test_the_mounted_secrets_are_those_that_the_values_name() -> None:
-    references = {name: (each["name"], each["key"]) for name, each in FULL["secrets"].items()}
-    folder = "/run/secrets/precedent"
-    assert mounted_secrets(pod_templates(render(FULL))["serve"]) == {
-        f"{folder}/private-key": references["privateKey"],
-        f"{folder}/database-url": references["databaseUrl"],
-        f"{folder}/webhook-secret": references["webhookSecret"],
-        f"{folder}/webhook-secret-old": references["webhookSecretOld"],
-        f"{folder}/status-password": references["statusPassword"],
-        f"{folder}/operator-password": references["operatorPassword"],
-    }
+    files = {re.sub("([A-Z])", r"-\1", name).lower(): each for name, each in FULL["secrets"].items()}
+    assert files.keys() == SECRETS.keys()
+    expected = {f"/run/secrets/precedent/{name}": (each["name"], each["key"]) for name, each in files.items()}
+    assert mounted_secrets(pod_templates(render(FULL))["serve"]) == expected
 
 
-def test_variables_of_the_operator_reach_receivers_and_workers(tmp_path: Path) -> None:
-    for name, pod in pod_templates(render(FULL)).items():
+def test_variables_of_the_operator_reach_all_pods_and_the_index_of_all_repositories_is_for_workers(
+    tmp_path: Path,
+) -> None:
+    templates = pod_templates(render(FULL))
+    for name, pod in templates.items():
         assert options(pod, tmp_path / name).sweep_minutes == 30
         assert {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"} in container(pod)["env"]
-
-
-def test_the_index_of_all_repositories_is_for_workers(tmp_path: Path) -> None:
-    templates = pod_templates(render(FULL))
     assert options(templates["worker"], tmp_path / "worker").organisation == "s3://bucket/precedent"
     assert container(templates["worker"])["envFrom"] == [{"secretRef": {"name": "object-store"}}]
     for pod in (templates["serve"], *pod_templates(render(MINIMAL)).values()):
@@ -365,19 +340,6 @@ def test_the_caches_of_the_index_engine_leave_a_worker_enough_memory() -> None:
     limit = container(pod_templates(render(FULL))["worker"])["resources"]["limits"]["memory"]
     engine = lance.INDEX_CACHE_BYTES + lance.METADATA_CACHE_BYTES + (lance.INDEX_MEGABYTES << 20)
     assert int(limit.removesuffix("Gi")) << 30 >= engine + (1 << 30)
-
-
-def test_the_pods_share_a_process_namespace_that_reaps_zombies() -> None:
-    """As `init` does in the compose file: a process of the pod reaps what killed programs leave behind."""
-    for pod in pod_templates(render(MINIMAL)).values():
-        assert pod["spec"]["shareProcessNamespace"] is True
-        assert len(pod["spec"]["containers"]) == 1, "another container would see the processes of ours"
-
-
-def test_the_pods_get_no_service_variables() -> None:
-    """Kubernetes would set PRECEDENT_PORT to an address, because of the name of the service."""
-    for pod in pod_templates(render(MINIMAL)).values():
-        assert pod["spec"]["enableServiceLinks"] is False
 
 
 def test_the_probes_ask_for_pages_that_the_server_has() -> None:
@@ -422,26 +384,22 @@ def test_a_pod_has_enough_time_to_stop() -> None:
 # -- the network ---------------------------------------------------------------------------------------------------
 
 
-def ports_of(network_rules: list[Manifest]) -> list[list[tuple[int | str, str]]]:
-    return [[(each["port"], each.get("protocol", "TCP")) for each in rule["ports"]] for rule in network_rules]
-
-
 def test_nothing_can_connect_to_a_worker_and_outgoing_ports_are_few() -> None:
     policies = manifests_of_kind(render(MINIMAL), "NetworkPolicy")
-    assert all(each["spec"]["policyTypes"] == ["Ingress", "Egress"] for each in policies.values())
     assert policies["precedent-worker"]["spec"]["ingress"] == []
     assert policies["precedent-serve"]["spec"]["ingress"] == [{"ports": [{"port": "http"}]}]
     for each in policies.values():
-        egress_ports = ports_of(each["spec"]["egress"])
-        assert egress_ports == [[(53, "UDP"), (53, "TCP")], [(443, "TCP")], [(5432, "TCP")]]
+        assert each["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        ports = [port for rule in each["spec"]["egress"] for port in rule["ports"]]
+        outgoing = [(port["port"], port.get("protocol", "TCP")) for port in ports]
+        assert outgoing == [(53, "UDP"), (53, "TCP"), (443, "TCP"), (5432, "TCP")]
 
 
 def test_the_network_policy_can_be_narrowed_and_widened() -> None:
     policies, network_values = manifests_of_kind(render(FULL), "NetworkPolicy"), FULL["networkPolicy"]
-    assert policies["precedent-serve"]["spec"]["ingress"] == [
-        {"ports": [{"port": "http"}], "from": network_values["from"]}
-    ]
-    assert policies["precedent-worker"]["spec"]["ingress"] == []
+    ingress = {name: each["spec"]["ingress"] for name, each in policies.items()}
+    allowed = [{"ports": [{"port": "http"}], "from": network_values["from"]}]
+    assert ingress == {"precedent-serve": allowed, "precedent-worker": []}
     for each in policies.values():
         database, *more = each["spec"]["egress"][2:]
         assert database == {"ports": [{"port": 6432}], "to": network_values["database"]}
@@ -492,7 +450,7 @@ def value_paths(schema: Mapping[str, Any], root: Mapping[str, Any], path: str = 
         yield from value_paths(part, root, f"{path}/{name}")
 
 
-def test_every_value_in_the_schema_has_a_default_in_the_values_file() -> None:
+def test_every_value_in_the_schema_has_a_default_and_the_limits_of_the_options() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     for path in set(value_paths(schema, schema)) - {"/global"}:
@@ -500,15 +458,10 @@ def test_every_value_in_the_schema_has_a_default_in_the_values_file() -> None:
         for name in path.split("/")[1:]:
             assert name in value, path
             value = value[name]
-
-
-def test_the_limits_in_the_schema_equal_those_of_the_options() -> None:
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))["properties"]
     for name, option in (("jobs", "jobs"), ("clonesMB", "clones_mb")):
         rule, default = rules(ServerOptions)[option]
-        limits = schema["worker"]["properties"][name]
-        assert (limits["minimum"], limits["maximum"]) == (rule.low, rule.high)
-        assert yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["worker"][name] == default
+        limits = schema["properties"]["worker"]["properties"][name]
+        assert (limits["minimum"], limits["maximum"], values["worker"][name]) == (rule.low, rule.high, default)
 
 
 def test_the_chart_has_the_version_of_the_bot() -> None:

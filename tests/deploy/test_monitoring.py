@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,6 +44,7 @@ MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 GROUPING = re.compile(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)")
 
 
+@cache
 def exported_metrics() -> list[Metric]:
     """Everything that the metrics page can contain, from an inbox in SQLite."""
     inbox, histogram = sample_inbox(), ReceiveHistogram()
@@ -59,14 +61,6 @@ def exported_metrics() -> list[Metric]:
 
 def samples() -> list[Sample]:
     return [sample for family in exported_metrics() for sample in family.samples]
-
-
-def metric_labels() -> dict[str, set[str]]:
-    """Name of a metric → the names of its labels."""
-    by_metric: dict[str, set[str]] = {}
-    for sample in samples():
-        by_metric.setdefault(sample.name, set()).update(sample.labels)
-    return by_metric
 
 
 def rules() -> list[dict[str, Any]]:
@@ -107,35 +101,27 @@ def variables() -> list[dict[str, Any]]:
     return definitions
 
 
-def test_every_metric_and_label_in_a_query_is_exported() -> None:
-    exported = metric_labels()
+def test_every_metric_label_and_state_in_a_query_is_exported() -> None:
+    exported: dict[str, set[str]] = {}
+    for sample in samples():
+        exported.setdefault(sample.name, set()).update(sample.labels)
     for source, query in queries().items():
         used = SELECTOR.findall(query)
         assert used, source
         for name, matchers in used:
             assert name in exported, f"{source}: {name}"
-            labels_used = {label for label, _ in MATCHER.findall(matchers)}
-            assert labels_used <= exported[name] | PROMETHEUS_LABELS, (
-                f"{source}: {name} has {exported[name]}, not {labels_used}"
-            )
+            for label, value in MATCHER.findall(matchers):
+                assert label in exported[name] | PROMETHEUS_LABELS, f"{source}: {name} has no {label}"
+                assert label != "state" or set(value.split("|")) <= set(get_args(State)), f"{source}: {value}"
         grouped = {label.strip() for label_list in GROUPING.findall(query) for label in label_list.split(",")}
         assert grouped <= set().union(*(exported[name] for name, _ in used)) | PROMETHEUS_LABELS, f"{source}: {grouped}"
 
 
-def test_every_state_in_a_query_exists() -> None:
-    states = [value for query in queries().values() for label, value in MATCHER.findall(query) if label == "state"]
-    assert {state for value in states for state in value.split("|")} - set(get_args(State)) == set()
-
-
 def test_every_exported_metric_is_used_or_left_out_with_a_reason() -> None:
-    used = {re.sub(r"_(bucket|sum|count)$", "", name) for query in queries_of_operators() for name, _ in query}
+    of_operators = [query for source, query in queries().items() if source.startswith(("alert", "panel"))]
+    used = {re.sub(r"_(bucket|sum|count)$", "", name) for query in of_operators for name, _ in SELECTOR.findall(query)}
     exported = {f"{each.name}_total" if each.type == "counter" else each.name for each in exported_metrics()}
     assert exported - used == set(UNUSED_METRICS)
-
-
-def queries_of_operators() -> list[list[tuple[str, str]]]:
-    """The queries of alerts and panels, without those of unit tests and variables."""
-    return [SELECTOR.findall(query) for source, query in queries().items() if source.startswith(("alert", "panel"))]
 
 
 # -- alerts --------------------------------------------------------------------------------------------------------
@@ -187,39 +173,26 @@ def test_prometheus_accepts_the_configuration_in_the_documentation(tmp_path: Pat
 # -- the dashboard -------------------------------------------------------------------------------------------------
 
 
-def test_the_data_source_is_a_variable_everywhere() -> None:
+def test_every_panel_is_described_overlaps_no_other_and_shows_the_chosen_jobs_of_the_chosen_source() -> None:
     data_source = {"type": "prometheus", "uid": "${datasource}"}
     assert [each["name"] for each in variables() if each["type"] == "datasource"] == ["datasource"]
     assert all(each["datasource"] == data_source for each in variables() if each["type"] == "query")
-    for panel in dashboard()["panels"]:
-        assert panel["datasource"] == data_source, panel["title"]
-        assert all(target["datasource"] == data_source for target in panel["targets"]), panel["title"]
-
-
-def test_every_query_is_limited_to_the_chosen_jobs() -> None:
-    for title, target in targets():
-        assert all('job=~"$job"' in matchers for _, matchers in SELECTOR.findall(target["expr"])), title
-
-
-def test_a_legend_names_a_label_that_its_query_keeps() -> None:
-    for title, target in targets():
-        kept_labels = {
-            label.strip() for label_list in GROUPING.findall(target["expr"]) for label in label_list.split(",")
-        }
-        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) == kept_labels - {"le"}, title
-
-
-def test_every_panel_has_a_description_and_overlaps_no_other() -> None:
-    panels = dashboard()["panels"]
+    panels, taken = dashboard()["panels"], set()
     assert len({panel["id"] for panel in panels}) == len(panels)
-    assert all(panel["title"] and panel["description"].endswith(".") for panel in panels)
-    taken = set()
-    for area in (panel["gridPos"] for panel in panels):
+    for panel in panels:
+        assert panel["title"]
+        assert panel["description"].endswith("."), panel["title"]
+        assert [each["datasource"] for each in (panel, *panel["targets"]) if each["datasource"] != data_source] == []
+        area = panel["gridPos"]
         assert area["x"] + area["w"] <= 24
         columns, lines = range(area["x"], area["x"] + area["w"]), range(area["y"], area["y"] + area["h"])
         cells = set(itertools.product(columns, lines))
         assert not taken & cells, area
         taken |= cells
+    for title, target in targets():
+        assert all('job=~"$job"' in matchers for _, matchers in SELECTOR.findall(target["expr"])), title
+        kept_labels = {label.strip() for labels in GROUPING.findall(target["expr"]) for label in labels.split(",")}
+        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) == kept_labels - {"le"}, title
 
 
 def growing_series(samples: list[Sample]) -> list[dict[str, str]]:

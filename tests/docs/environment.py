@@ -16,14 +16,17 @@ LOWER = re.compile(r"[a-z]+_proxy")
 
 def read_by(path: Path) -> set[str]:
     """The variables named by a module that uses an environment, except those that it sets for others."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if not re.search(r"environ|getenv", text):  # parsing all modules takes seconds
+        return set()
+    tree = ast.parse(text)
     if not any(_is_environment(node) for node in ast.walk(tree)):
         return set()
     dict_keys = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in dict_keys
              and isinstance(node.value, str)}  # fmt: skip
-    names = {text.upper() if LOWER.fullmatch(text) else text for text in texts}
-    return {text for text in names if NAME.fullmatch(text) or text in SHORT} | set(_literal_names(tree))
+    names = {each.upper() if LOWER.fullmatch(each) else each for each in texts}
+    return {each for each in names if NAME.fullmatch(each) or each in SHORT} | set(_literal_names(tree))
 
 
 def _is_environment(node: ast.AST) -> bool:

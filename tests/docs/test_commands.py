@@ -164,31 +164,23 @@ def test_numeric_defaults_in_help_texts_are_those_of_the_code() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_precedent_command_that_a_page_shows_is_accepted(page: Path) -> None:
-    typed = re.findall(r"^\$ (.+)$", "\n".join(blocks(page, "console")), re.MULTILINE)
-    typed += "\n".join(blocks(page, "")).splitlines()
-    program, known = parser(), {*parsers(), "ss"}
-    for line in typed:
+def test_every_command_that_a_page_shows_or_names_is_accepted(page: Path) -> None:
+    """A command in prose may omit its arguments; its name and options must exist."""
+    program, known = parser(), parsers()
+    shown = re.findall(r"^\$ (.+)$", "\n".join(blocks(page, "console")), re.MULTILINE)
+    for line in (*shown, *"\n".join(blocks(page, "")).splitlines()):
         for arguments in re.findall(r"(?:^|\| )precedent ([^|\n]*)", line):
             words = shlex.split(re.sub(r" 2?>.*| &&.*", "", arguments))
-            assert program.parse_args(words).command in known
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_named_in_prose_exists(page: Path) -> None:
-    """A command in prose may omit its arguments; its name and options must exist."""
-    known = parsers()
+            assert program.parse_args(words).command in {*known, "ss"}
     for code in CODE.findall(page.read_text(encoding="utf-8")):
-        call = re.match(r"precedent ([a-z][a-z-]*)(?: (.*))?$", code)
-        if call is None:
-            continue
-        assert call[1] in {*known, "ss"}, f"{page.name} names `{code}`"
-        command_parser = known["smart-search" if call[1] == "ss" else call[1]]
-        if call[1] == "skill" and call[2]:
-            command_parser = parsers(command_parser)[call[2].split()[0]]
-        named_options = set(re.findall(r"(?<!\S)--[a-z-]+", call[2] or ""))
-        existing = {name for action in command_parser._actions for name in action.option_strings}
-        assert named_options <= existing, f"{page.name} names `{code}`"
+        if call := re.match(r"precedent ([a-z][a-z-]*)(?: (.*))?$", code):
+            assert call[1] in {*known, "ss"}, f"{page.name} names `{code}`"
+            command_parser = known["smart-search" if call[1] == "ss" else call[1]]
+            if call[1] == "skill" and call[2]:
+                command_parser = parsers(command_parser)[call[2].split()[0]]
+            named_options = set(re.findall(r"(?<!\S)--[a-z-]+", call[2] or ""))
+            existing = {name for action in command_parser._actions for name in action.option_strings}
+            assert named_options <= existing, f"{page.name} names `{code}`"
 
 
 def test_make_targets_in_the_pages_and_in_the_makefile_agree() -> None:
@@ -196,11 +188,7 @@ def test_make_targets_in_the_pages_and_in_the_makefile_agree() -> None:
     mentioned = {name for page in PAGES for name in re.findall(r"\bmake ([a-z][a-z-]*)\b", code_of(page))}
     assert {"demo", "test"} <= mentioned
     assert mentioned <= targets, f"no target of the Makefile: {sorted(mentioned - targets)}"
-    assert targets - {"help"} - mentioned == UNMENTIONED
-
-
-UNMENTIONED: set[str] = {"clean"}
-"""Targets that only `make help` lists."""
+    assert targets - mentioned == {"clean"}
 
 
 # -- exit codes ----------------------------------------------------------------------------------------------------
@@ -236,7 +224,9 @@ def codes_of(tree: ast.AST) -> set[int]:
 
 
 def test_every_exit_code_is_documented_and_no_other() -> None:
-    code = set[int]().union(*(codes_of(ast.parse(path.read_text("utf-8"))) for path in (ROOT / "bot").rglob("*.py")))
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "bot").rglob("*.py"))
+    exiting = (source for source in sources if re.search("exit|EXIT|SystemExit|CommandResult", source))
+    code = set[int]().union(*(codes_of(ast.parse(source)) for source in exiting))
     assert code == {0, 1, 2, 3, 130}
     assert codes_in(PAGE) == code, "docs/command-line.md"
     assert codes_in("docs/getting-started.md") == {0, 1, 2}

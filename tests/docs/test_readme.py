@@ -86,12 +86,12 @@ def test_the_demo_runs_in_a_fresh_clone(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a checkout, `here`, whose remote has a memory, and with the program `precedent` in `bin`."""
     folder = tmp_path_factory.mktemp("desk")
     write_program(folder / "bin/precedent", sys.executable, f"-c {shlex.quote(PROGRAM)}")
     identity = "-c user.name=hubot -c user.email=hubot@example.com -c commit.gpgsign=false"
-    run(f"precedent import {shlex.quote(str(ROOT / 'sample/history.jsonl'))} --store memory", folder, folder / "bin")
+    shutil.copytree(sample_store, folder / "memory")
     run("git init --quiet --bare --initial-branch=main server.git", folder)
     (folder / "main/auth").mkdir(parents=True)
     (folder / "main/auth/cookie.py").write_text("PATH = '/'\n", encoding="utf-8")
@@ -145,7 +145,7 @@ def test_the_memory_is_removed_as_the_readme_says(workspace: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_of_a_page_parses_as_its_language(page: Path) -> None:
+def test_every_block_of_a_page_parses_as_its_language_and_settings_are_valid(page: Path) -> None:
     for body in blocks(page, "sh", "shell", "bash"):
         result = subprocess.run(["sh", "-n"], input=body, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{page.name}: {result.stderr}\n{body}"
@@ -155,13 +155,8 @@ def test_every_block_of_a_page_parses_as_its_language(page: Path) -> None:
     for body in blocks(page, "toml"):
         tomllib.loads(body)
     for body in blocks(page, "yaml"):
-        assert yaml.safe_load(body) is not None, f"{page.name}: {body}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_settings_shown_in_a_page_are_valid(page: Path) -> None:
-    for body in blocks(page, "yaml"):
         content = yaml.safe_load(body)
+        assert content is not None, f"{page.name}: {body}"
         if isinstance(content, dict) and set(content) <= SETTINGS:
             load_settings(body, page.name)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,45 +17,43 @@ from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
 from bot.pipeline.publish import CommentResult
-from bot.ranking.weights import MODEL_NAMES
 from bot.server import metrics
 from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State
+from bot.server.options import ServerOptions, secret_names, variable
 from bot.server.organisation_changes import OrganisationChanges
 from bot.server.scope import ALL_REPOSITORIES
-from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, given_inputs, read_inputs, rules
+from bot.settings.schema import INPUTS, OVERRIDES, Inputs, describe, rules
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.docs.environment import read_by
-from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, table, text
+from tests.docs.pages import CODE, PAGES, ROOT, blocks, prose, rows, section, text
 from tests.server.sample_inbox import NOW as TODAY
 from tests.server.sample_inbox import sample_inbox
-from tools.reference_docs import ONE_OF, PARAMETERS, VARIABLES, parameters
-from tools.settings_docs import WEIGHTS, pages
+from tools.reference_docs import ONE_OF, VARIABLES
+from tools.settings_docs import pages
 
 SETTINGS = {each.path: each for each in describe()}
+OURS = {"PRECEDENT_TOKEN", "PRECEDENT_ORG"}
+"""Variables of the command line; tests/server/test_options.py compares those of the server with their page."""
+
+FOR_TESTS = {"PRECEDENT_THOROUGH", "PRECEDENT_TEST_POSTGRES"}
+"""Variables that only the tests read."""
+
 ACTION = yaml.safe_load(text("action.yml"))
 
 # -- settings, inputs, outputs -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_setting_that_a_page_names_exists(page: Path) -> None:
+def test_settings_and_variables_that_a_page_names_exist_and_modes_are_allowed(page: Path) -> None:
     sections = {path for path, each in SETTINGS.items() if each.default is None}
-    shape = re.compile(rf"(?:{'|'.join(sorted(sections))})\.[a-z_]+")
-    codes = CODE.findall(prose(page))
-    assert [code for code in codes if shape.fullmatch(code) and code not in SETTINGS] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_values_of_mode_in_pages_are_allowed(page: Path) -> None:
-    codes = CODE.findall(prose(page))
+    setting, codes = re.compile(rf"(?:{'|'.join(sorted(sections))})\.[a-z_]+"), set(CODE.findall(prose(page)))
+    assert {code for code in codes if setting.fullmatch(code)} - set(SETTINGS) == set()
     modes = {code.removeprefix("mode: ") for code in codes if code.startswith("mode: ")}
-    assert modes - {"comment | summary | off"} <= {"comment", "summary", "off"}
-
-
-def test_the_page_of_settings_lists_exactly_the_existing_settings() -> None:
-    documented = table(text("docs/settings.md").partition("## Inputs")[0])
-    assert documented == {path for path, each in SETTINGS.items() if each.default is not None}
+    assert modes <= {"comment", "summary", "off", "comment | summary | off"}
+    known = {f"INPUT_{name.upper()}" for name in INPUTS} | OURS | FOR_TESTS
+    known |= {variable(name) for name in rules(ServerOptions)} | {f"{variable(name)}_FILE" for name in secret_names()}
+    assert {code for code in codes if re.fullmatch(r"(?:PRECEDENT|INPUT)_[A-Z_-]+[A-Z]", code)} <= known
 
 
 def test_generated_documentation_is_up_to_date() -> None:
@@ -84,23 +81,6 @@ def test_an_input_is_declared_as_the_code_has_it(name: str) -> None:
     documented = declared["description"].partition(ONE_OF)[2].rstrip(".")
     assert documented == ", ".join(allowed), name
     assert declared["default"] == ("${{ github.token }}" if name == "token" else default), name
-
-
-def test_every_input_of_the_code_is_declared() -> None:
-    assert sorted(ACTION["inputs"]) == sorted(INPUTS)
-
-
-def test_an_event_without_the_input_is_no_dry_run() -> None:
-    environ = {"INPUT_DRY-RUN": "", "INPUT_RUN": "", "INPUT_ISSUE": ""}
-    assert read_inputs(given_inputs(environ)) == Inputs()
-    assert not read_inputs({"dry-run": ""}).dry_run
-    assert not read_inputs({"dry-run": "false"}).dry_run
-    assert read_inputs({"dry-run": "true"}).dry_run
-
-
-@pytest.mark.parametrize("part", ["inputs", "outputs"])
-def test_the_page_of_settings_explains_all_inputs_and_outputs(part: str) -> None:
-    assert table(section("docs/settings.md", f"{part.capitalize()} of the action")) == set(ACTION[part])
 
 
 def test_the_outputs_of_the_action_are_those_that_are_written() -> None:
@@ -132,35 +112,10 @@ def test_workflows_in_pages_use_existing_inputs_and_outputs() -> None:
     assert used > 3
 
 
-# -- the threshold ---------------------------------------------------------------------------------------------------
-
-
 def test_the_threshold_is_that_of_the_code() -> None:
     threshold = SETTINGS["troubleshooting.similarity_threshold"].default
     assert f"`troubleshooting.similarity_threshold` of {threshold} " in text("docs/evaluation.md")
     assert f"similarity of {threshold} (" in text("README.md")
-
-
-@pytest.mark.parametrize("part", ["order", "confidence"])
-def test_the_weights_are_those_that_are_shipped(part: str) -> None:
-    begin, end = f"<!-- {WEIGHTS} -->", f"<!-- /{WEIGHTS} -->"
-    tables = text("docs/evaluation.md").partition(begin)[2].partition(end)[0]
-    assert tables, f"docs/evaluation.md has no {begin} … {end} for `make docs` to fill"
-    documented = tables.split("The confidence in a hit:")[part == "confidence"]
-    models = json.loads(text("bot/ranking/ranking.json"))
-    weights = [models[kind][part] for kind in MODEL_NAMES]
-    assert {name.strip("`"): tuple(cells) for name, _, *cells in rows(documented)} == {
-        name: tuple(f"{model[name]:.2f}".replace("-", "−") if name in model else "–" for model in weights)
-        for name in {name for model in weights for name in model}
-    }
-
-
-# -- tools for agents ----------------------------------------------------------------------------------------------
-
-
-def test_the_documented_parameters_of_tools_are_those_of_the_code() -> None:
-    documented = text("docs/mcp.md").partition(f"<!-- {PARAMETERS} -->")[2].partition(f"<!-- /{PARAMETERS} -->")[0]
-    assert rows(documented) == rows(parameters()), "docs/mcp.md differs from the tools: run `make docs`"
 
 
 # -- metrics -------------------------------------------------------------------------------------------------------
@@ -270,8 +225,6 @@ def test_filters_and_tests_of_templates_are_documented_and_no_others() -> None:
 
 # -- the environment -----------------------------------------------------------------------------------------------
 
-OURS = {"PRECEDENT_TOKEN", "PRECEDENT_ORG"}
-"""Those of the command line; the server has its own page."""
 
 BY_LIBRARIES = {"REQUESTS_CA_BUNDLE"}
 """Read by the HTTP library (tests/test_company_certificate.py), not by our code."""
@@ -283,34 +236,3 @@ def test_every_variable_that_is_read_is_documented_and_no_other() -> None:
     assert documented == {name for name in read if not name.startswith("PRECEDENT_") or name in OURS} | {
         *BY_LIBRARIES, "INPUT_…",
     }  # fmt: skip
-    assert table(section("docs/settings.md", "Variables of the environment")) == documented, "run `make docs`"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_variables_that_pages_name_are_read(page: Path) -> None:
-    shape = re.compile(r"(?:PRECEDENT|INPUT)_[A-Z_-]+[A-Z]")
-    known = {f"INPUT_{name.upper()}" for name in INPUTS} | OURS | options()
-    named = {code for code in CODE.findall(prose(page)) if shape.fullmatch(code)}
-    assert named - known <= FOR_TESTS, page.name
-
-
-def options() -> set[str]:
-    """The variables of the server; tests/server/test_options.py compares them with their page."""
-    from bot.server.options import ServerOptions, secret_names, variable
-
-    return {variable(name) for name in rules(ServerOptions)} | {f"{variable(name)}_FILE" for name in secret_names()}
-
-
-FOR_TESTS = {"PRECEDENT_THOROUGH", "PRECEDENT_TEST_POSTGRES"}
-"""Read only by the tests."""
-
-
-def test_variables_are_found_however_they_are_read(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text(
-        'import os\nos.environ["ONE"], os.environ.get("two"), os.getenv("THREE")\n"FOUR_4" in os.environ\n'
-        'for name in ("FIVE_A", "six_proxy"): os.environ.get(name)\nchild = {"SEVEN_B": "1"}\n'
-    )
-    assert read_by(module) == {"ONE", "two", "THREE", "FOUR_4", "FIVE_A", "SIX_PROXY"}
-    module.write_text('TABLE = ("FIVE_A",)\n')
-    assert read_by(module) == set()

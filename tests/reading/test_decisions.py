@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.decisions import recall
 from bot.domain.thread import Message, Thread
 from bot.reading.endings.decisions import decisions
-from tests.bench.decisions import recall
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 PIECES = ["we", "i", "they", "decided", "agreed", "to", "on", "if", "not", "closing", "as", "won't", "fix", "use", "it"]

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import endings
 from bot.domain.thread import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.endings.outcome import outcome
 from bot.reading.endings.phrases import fold_for_stems, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import statements
 from bot.recall.answer import apply_merge_state
-from tests.bench import endings
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
 SHA = "0d0e0ed056a4578107cd5cc90484dd57cde089de"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.stated_releases import RELEASED, read_all
 from bot.domain.thread import Message, Thread, TimelineEvent
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.endings.stated_release import StatedRelease, stated_release
 from bot.reading.versions import read_version
-from tests.bench.stated_releases import RELEASED, read_all
 from tests.reading.linear_time import assert_linear_time
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)

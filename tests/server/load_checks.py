@@ -30,7 +30,7 @@ from bot.server.model import Lease, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from bot.server.worker import Worker
-from tests.server.client import Sent, issue_event, signature
+from tests.server.client import Sent
 from tests.server.web_process import ROOT
 
 JOBS = 8
@@ -46,14 +46,6 @@ def deliveries(count: int, repositories: int, rng: random.Random) -> list[tuple[
         (str(uuid.UUID(int=rng.getrandbits(128))), 100 + rng.randrange(repositories), number)
         for number in range(1, count + 1)
     ]
-
-
-def write_requests(path: Path, requests: Iterable[tuple[str, int, int]]) -> None:
-    """Write the file that load.lua reads."""
-    with path.open("w", encoding="ascii") as file:
-        for guid, repository, number in requests:
-            body = json.dumps(issue_event(number, repository))
-            file.write(f"{guid}\t{signature(body.encode())}\t{body}\n")
 
 
 @dataclass(frozen=True, slots=True)

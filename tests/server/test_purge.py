@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from bench.bench_purge import fill
 from bot.server.database import Database
 from bot.server.database import machine_clock as clock
 from bot.server.inbox import PURGE_BATCH_ROWS, Inbox
-from tests.bench.bench_purge import fill
 
 ROWS = 3 * PURGE_BATCH_ROWS
 

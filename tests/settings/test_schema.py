@@ -67,17 +67,6 @@ def test_absent_settings_keep_their_defaults(text: str | bytes | None) -> None:
     assert load_settings(text) == Settings()
 
 
-def test_the_defaults_are_those_of_the_specification() -> None:
-    settings = Settings()
-    assert (settings.mode, settings.branch, settings.pulls) == ("comment", "precedent", False)
-    assert (settings.references.max, settings.references.chars) == (3, 5000)
-    assert settings.troubleshooting.similarity_threshold == 0.65
-    assert (settings.troubleshooting.max_results, settings.troubleshooting.open_results) == (3, 2)
-    assert settings.troubleshooting.total_budget_chars == 12_000
-    assert settings.pages.docs == ("README.md", "CHANGELOG.md", "docs/**/*.md")
-    assert (settings.comment.daily_limit, settings.commands.searches_per_hour) == (50, 5)
-
-
 def test_a_file_changes_what_it_names_and_nothing_else() -> None:
     text = "mode: summary\ntroubleshooting:\n  max_results: 5\nignore: {labels: [wontfix, 'no']}\n"
     settings = load_settings(text)
@@ -89,23 +78,25 @@ def test_a_file_changes_what_it_names_and_nothing_else() -> None:
     )
 
 
-def test_a_byte_order_mark_is_no_error() -> None:
-    assert load_settings(b"\xef\xbb\xbfmode: off\n").mode == "off"
-
-
-@pytest.mark.parametrize("folder", ["", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2"])
-def test_a_model_may_be_in_the_image_or_below_the_workspace(folder: str) -> None:
-    assert load_settings(f"semantic:\n  model: '{folder}'\n").semantic.model == folder
-
-
-def test_on_and_off_are_words_and_not_booleans() -> None:
-    settings = load_settings("mode: off\ncomment:\n  redirect_links: on\n")
-    assert (settings.mode, settings.comment.redirect_links) == ("off", "on")
-
-
-def test_a_whole_number_is_accepted_where_a_fraction_is_expected() -> None:
-    threshold = load_settings("troubleshooting:\n  similarity_threshold: 1\n").troubleshooting.similarity_threshold
-    assert (threshold, type(threshold)) == (1.0, float)
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        (b"\xef\xbb\xbfmode: off\n", "mode", "off"),
+        ("comment: {redirect_links: on}", "comment.redirect_links", "on"),
+        ("troubleshooting: {similarity_threshold: 1}", "troubleshooting.similarity_threshold", 1.0),
+        *(
+            (f"semantic: {{model: '{folder}'}}", "semantic.model", folder)
+            for folder in ("", "/models", "/models/minilm", "minilm", "tools/models/all-MiniLM-L6-v2")
+        ),
+        *(
+            (f'clusters: {{same: ["{pair}"]}}', "clusters.same", (pair,))
+            for pair in ("#12 #7: one: crash", "12 7:x", "#12  7: why")
+        ),
+    ],
+)
+def test_a_value_is_read_as_it_is_meant(text: str | bytes, path: str, value: object) -> None:
+    found = value_at(load_settings(text), path)
+    assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +112,7 @@ def test_a_whole_number_is_accepted_where_a_fraction_is_expected() -> None:
         ("references: {max: true}", "references.max must be a whole number from 0 to 10, not true"),
         ("references: {max: 11}", "references.max must be from 0 to 10, not 11"),
         ("references: {max: " + "9" * 5000 + "}", "references.max must be"),
-        (
-            "troubleshooting:\n  similarity_threshold: 65",
-            "p.yml:2: troubleshooting.similarity_threshold must be from 0.0",
-        ),
+        ("pages: {}\ntroubleshooting: {max_results: 65}", "p.yml:2: troubleshooting.max_results must be from 1 to"),
         ("troubleshooting: {similarity_threshold: .nan}", "similarity_threshold must be a number"),
         ("pulls: yes", "pulls must be true or false, not 'yes'"),
         ("references: [1]", "references must hold settings as `name: value`, not a list"),
@@ -133,21 +121,26 @@ def test_a_whole_number_is_accepted_where_a_fraction_is_expected() -> None:
         ("ignore: {authors: [octocat, [hubot]]}", "ignore.authors[1] must be an account's login, not a list"),
         ("ignore: {labels: [404]}", "ignore.labels[0] must be label names, not 404 (put it in quotes)"),
         (f"ignore: {{labels: {['x'] * 101}}}", "must be a list of at most 100 items"),
-        ("branch: --upload-pack=touch", "branch must be a branch name"),
-        ("branch: a/../b", "branch must be a branch name"),
-        ("branch: heads/x.lock", "branch must be a branch name"),
-        ("branch: 'a b'", "branch must be a branch name"),
+        *(
+            (f"branch: {name}", "branch must be a branch name")
+            for name in ("--upload-pack=touch", "a/../b", "heads/x.lock", "'a b'")
+        ),
         ("pages: {docs: [../../etc/passwd]}", "pages.docs[0] must be paths below the repository"),
         ("pages: {docs: [/etc/passwd]}", "pages.docs[0] must be paths below the repository"),
         ("semantic: {model: /etc}", "semantic.model must be a folder below the workspace or /models, not '/etc'"),
-        ("semantic: {model: /modelsx}", "semantic.model must be a folder below the workspace or /models"),
-        ("semantic: {model: /models/../etc}", "semantic.model must be a folder below the workspace or /models"),
-        ("semantic: {model: ../outside}", "semantic.model must be a folder below the workspace or /models"),
-        ("semantic: {model: 'C:\\\\models'}", "semantic.model must be a folder below the workspace or /models"),
+        *(
+            (f"semantic: {{model: {folder}}}", "semantic.model must be a folder below the workspace or /models")
+            for folder in ("/modelsx", "/models/../etc", "../outside", "'C:\\models'")
+        ),
         ("organisation: {results: 3}", "organisation.results must be from 0 to 2, not 3"),
-        ("organisation: {share_with: [octo-org]}", "organisation.share_with[0] must be repositories as owner/name"),
-        ("organisation: {share_with: [a/sdk/x]}", "organisation.share_with[0] must be repositories as owner/name"),
-        ("organisation: {share_with: ['a/s?k']}", "organisation.share_with[0] must be repositories as owner/name"),
+        *(
+            (f"organisation: {{share_with: [{name}]}}", "organisation.share_with[0] must be repositories as owner/name")
+            for name in ("octo-org", "a/sdk/x", "'a/s?k'")
+        ),
+        *(
+            (f'clusters: {{same: ["{pair}"]}}', "clusters.same[0] must be two numbers and a reason")
+            for pair in ("#12 #7", "#12 #7:", "#12 #7:  ", "#12: why", "#0 #7: why", "#12 #7 #8: why", "a b: why")
+        ),
         ("mode: off\nmode: comment", "p.yml:2: mode is set twice"),
         ("mode: &m off", "p.yml:1: anchors and aliases are not supported"),
         ("mode: *m", "p.yml:1: anchors and aliases are not supported"),
@@ -156,10 +149,7 @@ def test_a_whole_number_is_accepted_where_a_fraction_is_expected() -> None:
         ("mode: !!python/object/apply:os.system [id]", "p.yml:1: tags are not supported"),
         ("mode: off\n---\nmode: off", "p.yml:2: not valid YAML"),
         ("mode: {", "not valid YAML"),
-        (
-            "\tmode: off",
-            "p.yml:1: not valid YAML: found character that cannot start any token; indent with spaces, not",
-        ),
+        ("\tmode: off", "p.yml:1: not valid YAML: found character that cannot start any token; indent with spaces"),
         ("pages:\n\twiki: true", "p.yml:2: not valid YAML: found character that cannot start any token; indent with"),
         ("mode: off\r\tpulls: true", "; indent with spaces, not tabs"),
         ("mode: \0", "not valid YAML: it contains a character that YAML does not allow"),
@@ -187,9 +177,10 @@ def test_all_errors_of_a_file_are_reported_at_once_up_to_five() -> None:
 )
 def test_a_hostile_file_is_refused_within_a_second(piece: str) -> None:
     text = (piece * (MAX_BYTES // len(piece)))[: MAX_BYTES - 1]
-    started = time.perf_counter()
-    assert settings_or_error(text) == Settings() or settings_or_error(text).isprintable()
-    assert time.perf_counter() - started < 1
+    started = time.process_time()
+    result = settings_or_error(text)
+    assert result == Settings() or result.isprintable()
+    assert time.process_time() - started < 1
 
 
 @given(
@@ -244,6 +235,8 @@ def other_values(description: SettingDescription) -> list[Any]:
 def test_the_example_lists_every_setting_with_its_default() -> None:
     text = (ROOT / "config.example.yml").read_text(encoding="utf-8")
     assert load_settings(text, "config.example.yml") == Settings()
+    assert Inputs().config == CONFIG_PATH
+    assert CONFIG_PATH in text
     listed = yaml.safe_load(text)
     for description in DESCRIPTIONS:
         value = listed
@@ -253,16 +246,6 @@ def test_the_example_lists_every_setting_with_its_default() -> None:
             list(description.default) if isinstance(description.default, tuple) else description.default
         )
         assert f"# {description.explanation}" in text
-
-
-def test_the_documents_match_what_the_code_generates() -> None:
-    assert (ROOT / "config.example.yml").read_text(encoding="utf-8") == settings_docs.example(), "run `make docs`"
-    assert (ROOT / "docs/settings.md").read_text(encoding="utf-8") == settings_docs.page(), "run `make docs`"
-
-
-@pytest.mark.parametrize("description", LEAVES, ids=lambda description: description.path)
-def test_the_page_of_settings_explains_each_setting(description: SettingDescription) -> None:
-    assert f"| `{description.path}` |" in (ROOT / "docs/settings.md").read_text(encoding="utf-8")
 
 
 def test_the_inputs_of_the_action_match_those_that_the_code_reads() -> None:
@@ -283,14 +266,9 @@ def test_inputs_are_read_from_the_environment_variables_of_the_runner() -> None:
 
 
 def test_inputs_override_the_settings_that_they_name() -> None:
-    settings = with_inputs(
-        Settings(), {"mode": "off", "branch": "memory/v1", "bot-login": "hubot[bot]", "run": "rebuild"}
-    )
-    assert (settings.mode, settings.branch, settings.comment.author) == ("off", "memory/v1", "hubot[bot]")
-    assert replace(settings, mode="comment", branch="precedent", comment=Settings().comment) == Settings()
-
-
-def test_an_input_that_is_not_given_overrides_nothing() -> None:
+    inputs = {"mode": "off", "branch": "memory/v1", "bot-login": "hubot[bot]", "run": "rebuild"}
+    comment = replace(Settings().comment, author="hubot[bot]")
+    assert with_inputs(Settings(), inputs) == replace(Settings(), mode="off", branch="memory/v1", comment=comment)
     assert with_inputs(Settings(), {"mode": "", "branch": ""}) == Settings()
 
 
@@ -301,6 +279,7 @@ def test_the_other_inputs_are_read_with_their_types() -> None:
     assert inputs == Inputs(token="t" * 600, run="answer", issue=42, dry_run=True, config="bots/p.yml")
     assert "ttt" not in repr(inputs)
     assert read_inputs({"issue": "#42"}).issue == 42
+    assert read_inputs({"dry-run": "", "run": "", "issue": ""}) == read_inputs({"dry-run": "false"}) == Inputs()
 
 
 @pytest.mark.parametrize(
@@ -324,20 +303,3 @@ def test_a_wrong_input_is_named(name: str, text: str, expected: str) -> None:
         read(Settings(), {name: text})
     assert expected in str(caught.value)
     assert str(caught.value).isprintable()
-
-
-def test_the_example_names_the_path_that_is_read() -> None:
-    assert CONFIG_PATH in (ROOT / "config.example.yml").read_text(encoding="utf-8")
-    assert Inputs().config == CONFIG_PATH
-
-
-@pytest.mark.parametrize("pair", ["#12 #7: one: crash", "12 7:x", "#12  7: why"])
-def test_a_correction_of_clusters_names_two_issues_and_a_reason(pair: str) -> None:
-    assert load_settings(f'clusters:\n  same: ["{pair}"]\n').clusters.same == (pair,)
-
-
-@pytest.mark.parametrize(
-    "pair", ["#12 #7", "#12 #7:", "#12 #7:  ", "#12: why", "#0 #7: why", "#12 #7 #8: why", "a b: why"]
-)
-def test_a_correction_of_clusters_without_issues_or_reason_is_refused(pair: str) -> None:
-    assert "clusters.same[0] must be two numbers and a reason" in error_message(f'clusters:\n  same: ["{pair}"]\n')

@@ -214,6 +214,12 @@ def test_child_processes_get_none_of_the_runners_secrets(story: Story) -> None:
     assert all(name.startswith("GIT_CONFIG_VALUE_") for name in holders)
 
 
+def test_no_program_gets_text_that_somebody_wrote(story: Story) -> None:
+    arguments = json.dumps([[result.programs, result.started] for result in story.runs])
+    values = json.dumps(story.scene.environments())
+    assert [text for text in ("169.254", "EVIL", "::error", "[error]", "stranger") if text in arguments + values] == []
+
+
 def test_the_log_of_the_story_holds_no_command_of_a_stranger(story: Story) -> None:
     logs = [result.log for result in story.runs]
     assert any("Issue " in log for log in logs)
