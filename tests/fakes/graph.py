@@ -29,8 +29,8 @@ from graphql.execution.values import get_variable_values
 
 from tests.fakes.contract import FOLDER
 from tests.fakes.exchange import Call, Refusal, Reply
-from tests.fakes.graph_discussions import FIELDS
 from tests.fakes.graph_fields import type_name
+from tests.fakes.graph_table import FIELDS
 from tests.fakes.limits import Allowance
 
 MAX_NODES = 500_000
@@ -82,7 +82,6 @@ def answer_query(call: Call, allowance: Allowance) -> tuple[Reply, list[str]]:
     if allowance.remaining < cost:
         return Reply(200, exhausted(call)), []
     allowance.used += cost
-    call.cost = {"cost": cost, "nodeCount": nodes}
     result = execute(
         load_schema(),
         document,
