@@ -122,37 +122,31 @@ def test_reading_a_checkout_runs_none_of_its_programs(hostile: HostileCheckout) 
     assert not hostile.check_sprung()
 
 
+COMMANDS = (
+    *("context --issue 48 --as-of 2026-11-22T10:05Z", "context --participant octocat", "context --branch"),
+    *("search login loop", "search login --kind session", "smart-search", "smart-search login", "what"),
+    *("related in/a.py", "show 48", "show s9", "answer 48", "outcomes --ids 48", "doctor"),
+)
+WITHOUT_STORE = (
+    *("search login", "what", "smart-search login", "related in/a.py", "show 48", "context --issue 48"),
+    *("doctor --offline", "init", "init --write --action octo-org/precedent@v1", "skill install"),
+    *("skill install --dry-run", "try octo-org/hello --offline"),
+)
+"""These look for the remote."""
+
+
 @pytest.mark.parametrize(
     "command",
     [
-        *("context --issue 48 --as-of 2026-11-22T10:05Z", "context --participant octocat", "context --branch"),
-        *("search login loop", "search login --kind session", "smart-search", "smart-search login", "what"),
-        *("related in/a.py", "show 48", "show s9", "answer 48", "outcomes --ids 48", "doctor"),
+        *(f"{command} --store {{}}" for command in COMMANDS),
+        *(pytest.param(command, marks=pytest.mark.slow) for command in WITHOUT_STORE),
     ],
 )
 def test_no_command_runs_programs_named_by_the_checkout(
     hostile: HostileCheckout, sample_store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.chdir(hostile.top / "in")
-    result = call(*command.split(), "--store", sample_store)
-    assert "Traceback" not in result.err
-    assert not hostile.check_sprung()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("search login", "what", "smart-search login", "related in/a.py", "show 48", "context --issue 48"),
-        *("doctor --offline", "init", "init --write --action octo-org/precedent@v1", "skill install"),
-        *("skill install --dry-run", "try octo-org/hello --offline"),
-    ],
-)
-def test_no_command_that_looks_for_the_remote_runs_them(
-    hostile: HostileCheckout, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.chdir(hostile.top)
-    result = call(*command.split())
+    result = call(*command.format(sample_store).split())
     assert "Traceback" not in result.err
     assert not hostile.check_sprung()
 

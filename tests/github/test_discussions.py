@@ -78,7 +78,7 @@ def test_a_deleted_comment_leaves_its_replies(github: FakeGitHub, reader: Discus
     assert [comment.id for comment in reader.read_one(number).comments] == [reply]
 
 
-def test_our_own_comments_are_left_out_but_not_those_of_a_person_with_the_name_of_our_app(
+def test_a_person_with_the_name_of_our_app_is_not_mistaken_for_us(
     github: FakeGitHub, reader: DiscussionReader, own: OwnCommentRule
 ) -> None:
     """GraphQL gives both the same login."""

@@ -105,7 +105,9 @@ def test_a_server_that_is_down_is_tried_a_few_times_and_then_left_alone(
     for _ in range(MAX_FAILURES + 5):
         with pytest.raises(Unreachable):
             client.issue(number)
-    assert len(github.requests) == 4 * MAX_FAILURES
+    with pytest.raises(RequestSkipped):
+        client.get(f"/repos/{REPOSITORY}/releases", {})
+    assert (len(github.requests), len(client.troubles)) == (4 * MAX_FAILURES, 1)
 
 
 def test_a_success_in_between_resets_the_count_of_failures(
@@ -140,19 +142,6 @@ def test_failing_optional_requests_do_not_stop_the_others(
         client.get(f"/repos/{REPOSITORY}/releases", {})
     assert client.create_comment(number, "Two").text == "Two"
     assert client.troubles == ()
-
-
-def test_optional_requests_are_skipped_if_the_server_is_down(
-    github: FakeGitHub, client: GitHubClient, number: int
-) -> None:
-    github.faults.add("*", "5xx", None)
-    for _ in range(MAX_FAILURES):
-        with pytest.raises(Unreachable):
-            client.issue(number)
-    github.mark()
-    with pytest.raises(RequestSkipped):
-        client.get(f"/repos/{REPOSITORY}/releases", {})
-    assert (github.recent, len(client.troubles)) == ([], 1)
 
 
 @pytest.mark.parametrize(("seconds", "can_ask"), [(29, False), (31, True)])
@@ -295,28 +284,20 @@ def test_redirects_to_another_server_or_in_circles_are_refused(scripted_server: 
 # -- missing and forbidden resources -------------------------------------------------------------------------------
 
 
-def test_a_fresh_issue_that_is_not_found_is_requested_again(
+def test_only_a_fresh_issue_that_is_not_found_is_requested_again(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     github.faults.add("GET *", "404", 2)
     assert client.issue(number, fresh=True)["number"] == number
     github.faults.add("GET *", "404", None)
-    with pytest.raises(Gone):
-        client.issue(number, fresh=True)
-    assert len(github.requests) == 3 + 4
-
-
-def test_an_older_or_deleted_issue_is_requested_only_once(
-    github: FakeGitHub, client: GitHubClient, number: int
-) -> None:
-    github.faults.add("GET *", "404", None)
-    with pytest.raises(Gone):
-        client.issue(number)
+    for is_fresh in (True, False):
+        with pytest.raises(Gone):
+            client.issue(number, fresh=is_fresh)
     github.faults.clear()
     github.delete_issue(number)
     with pytest.raises(Gone):
         client.issue(number, fresh=True)
-    assert len(github.requests) == 2
+    assert len(github.requests) == 3 + 4 + 1 + 1
 
 
 def test_the_missing_permission_is_named(github: FakeGitHub, client: GitHubClient, number: int) -> None:
