@@ -68,7 +68,7 @@ def test_there_may_be_megabytes_of_blank_lines_between_threads(tmp_path: Path) -
     assert ids(path) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("packed", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_an_archive_may_have_any_size_and_a_thread_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
     body_size = MAX_THREAD_BYTES - len(line(1, ""))
     path = write_archive(tmp_path, line(1, "a" * body_size), b"\n", line(2, "b" * (body_size - 1)), packed=packed)
