@@ -112,7 +112,7 @@ def test_repeating_a_reaction_adds_nothing(github: FakeGitHub, client: GitHubCli
     [
         (lambda github, number: github.delete_issue(number), "410", (Gone, True, None)),
         (lambda github, number: github.hide_issue(number), "404", (Gone, False, None)),
-        (lambda github, _: setattr(github.repo, "has_issues", False), "switched off", (IssuesOff, False, None)),
+        (lambda github, _: github.switch_issues(on=False), "switched off", (IssuesOff, False, None)),
     ],
 )
 def test_an_issue_is_certainly_gone_only_if_it_was_deleted(
