@@ -198,7 +198,6 @@ class History:
     def label(self, number: int, *names: str, at: Moment = None, actor: str | None = BOT_LOGIN) -> None:
         issue = self.repo.issues[number]
         for name in names:
-            self.repo.labels.setdefault(name, "ededed")
             if name not in issue.labels:
                 issue.labels.append(name)
                 issue.label_changed = name

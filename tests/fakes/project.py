@@ -33,10 +33,6 @@ class Project(History):
         return pull
 
     @one_at_a_time
-    def archive_repo(self) -> None:
-        self.repo.archived = True
-
-    @one_at_a_time
     def switch_issues(self, *, on: bool) -> None:
         """Switch the repository's issues on or off."""
         self.repo.has_issues = on

@@ -253,7 +253,6 @@ class Repository:
     lost_discussions: dict[int, Discussion] = field(default_factory=dict)
     """Deleted or transferred discussions, which the webhook about it still shows."""
     roles: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
     commits: dict[str, Commit] = field(default_factory=dict)
     releases: list[Release] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)

@@ -101,6 +101,10 @@ def test_an_unchanged_reply_to_the_same_token_is_a_304_and_costs_nothing(
     assert again.headers["x-ratelimit-used"] == first.headers["x-ratelimit-used"]
 
 
+def archive_repository(fake: FakeGitHub) -> None:
+    fake.repo.archived = True
+
+
 def restrict_token(fake: FakeGitHub) -> None:
     fake.add_token(fake.token, "github-actions[bot]", {"contents": "write", "issues": "read"})
 
@@ -113,7 +117,7 @@ def expire_token(fake: FakeGitHub) -> None:
     ("change", "status", "message"),
     [
         (lambda fake: fake.lock(1, "spam"), 403, "Unable to create comment because issue is locked."),
-        (lambda fake: fake.archive_repo(), 403, "Repository was archived so is read-only."),
+        (archive_repository, 403, "Repository was archived so is read-only."),
         (lambda fake: fake.delete_issue(1), 410, "This issue was deleted"),
         (restrict_token, 403, "Resource not accessible by integration"),
         (lambda fake: fake.world.tokens.clear(), 401, "Bad credentials"),
