@@ -42,8 +42,16 @@ class Git:
     ``objects`` reads its objects in separate processes, which `close` ends.
     """
 
-    def __init__(self, folder: Path, remote: Remote, *, timeout: float = 300.0, tries: int = 3) -> None:
-        self._folder, self._remote, self._timeout, self._tries = folder, remote, timeout, tries
+    def __init__(
+        self,
+        folder: Path,
+        remote: Remote,
+        *,
+        timeout: float = 300.0,
+        tries: int = 3,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._folder, self._remote, self._timeout, self._tries, self._pause = folder, remote, timeout, tries, pause
         self.objects = Objects(lambda args: self._start(args, PIPE, {}), self._parse_error, timeout)
 
     def __enter__(self) -> Self:
@@ -126,7 +134,7 @@ class Git:
             except RemoteUnreachable:
                 if not pause:
                     raise
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                self._pause(pause * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")
 
     def _run(self, args: Sequence[str], stdin: bytes | IO[bytes], settings: Mapping[str, str]) -> GitAnswer:

@@ -179,9 +179,17 @@ class App:
     Every method raises ForgeError if GitHub cannot be used. Messages never contain a token or the key.
     """
 
-    def __init__(self, app_id: int, key: str, api_url: str = "https://api.github.com") -> None:
+    def __init__(
+        self,
+        app_id: int,
+        key: str,
+        api_url: str = "https://api.github.com",
+        *,
+        permissions_ttl: float = PERMISSIONS_TTL,
+    ) -> None:
         """Raises UserError if ``key`` is not an RSA private key in PEM."""
         self._id = app_id
+        self._permissions_ttl = permissions_ttl
         self._api_url = api_url
         self._sessions = [_Session(app_id, key, api_url)]
         self._accepted: dict[int, tuple[float, dict[str, str]]] = {}
@@ -267,8 +275,8 @@ class App:
 
     def _create_widest_token(self, installation: int, repository: int) -> Mapping[str, Any]:
         scope = {"repository_ids": [repository]}
-        read_at, optional = self._accepted.get(installation, (-PERMISSIONS_TTL, {}))
-        if time.monotonic() - read_at >= PERMISSIONS_TTL:
+        read_at, optional = self._accepted.get(installation, (-self._permissions_ttl, {}))
+        if time.monotonic() - read_at >= self._permissions_ttl:
             optional = self._accepted_optional(installation)
             self._accepted[installation] = time.monotonic(), optional
         try:

@@ -54,8 +54,6 @@ class ArchivedProject(Project):
             self.repo, number, self.world.next_id(), thread["title"], body, account, association, created, created
         )
         issue.labels = list(thread.get("labels") or ())
-        for name in issue.labels:
-            self.repo.labels.setdefault(name, "ededed")
         if thread.get("kind") == "pull" or thread.get("pull"):
             issue.pull = Pull(head=f"{number:040x}")
         self._mark_bot(account, thread)

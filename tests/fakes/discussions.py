@@ -57,7 +57,7 @@ class DiscussedProject(ArchivedProject):
             self.world.next_id(), discussion, account, self.association(account), text, moment, moment, parent=parent
         )
         discussion.comments.append(comment)
-        discussion.updated_at = max(discussion.updated_at, moment)
+        discussion.touch(moment)
         return comment.id
 
     @one_at_a_time
@@ -65,7 +65,7 @@ class DiscussedProject(ArchivedProject):
         discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
         comment = self._comment_in(discussion, comment_id)
         comment.body, comment.updated_at = text, moment
-        discussion.updated_at = max(discussion.updated_at, moment)
+        discussion.touch(moment)
 
     @one_at_a_time
     def delete_discussion_comment(self, number: int, comment_id: int, at: Moment = None) -> None:
@@ -78,26 +78,26 @@ class DiscussedProject(ArchivedProject):
             discussion.comments.remove(comment)
         if discussion.answer is comment:
             discussion.answer = discussion.answered_at = discussion.answered_by = None
-        discussion.updated_at = max(discussion.updated_at, moment)
+        discussion.touch(moment)
 
     @one_at_a_time
     def mark_answer(self, number: int, comment_id: int, by: str, at: Moment = None) -> None:
         discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
         discussion.answer, discussion.answered_at = self._comment_in(discussion, comment_id), moment
         discussion.answered_by = self.world.account(by)
-        discussion.updated_at = max(discussion.updated_at, moment)
+        discussion.touch(moment)
 
     @one_at_a_time
     def unmark_answer(self, number: int, at: Moment = None) -> None:
         discussion = self.repo.discussions[number]
         discussion.answer = discussion.answered_at = discussion.answered_by = None
-        discussion.updated_at = max(discussion.updated_at, self.world.clock.stamp(at))
+        discussion.touch(self.world.clock.stamp(at))
 
     @one_at_a_time
     def close_discussion(self, number: int, reason: str = "resolved", at: Moment = None) -> None:
         discussion, moment = self.repo.discussions[number], self.world.clock.stamp(at)
         discussion.closed, discussion.closed_at, discussion.state_reason = True, moment, reason
-        discussion.updated_at = max(discussion.updated_at, moment)
+        discussion.touch(moment)
 
     @one_at_a_time
     def delete_discussion(self, number: int) -> None:

@@ -83,32 +83,10 @@ class Call:
     token: Token | None
     app: App | None
     server: Any
-    cost: dict[str, int] = field(default_factory=dict)
-    """What a GraphQL query costs: ``cost`` in points and ``nodeCount``."""
-
-    @property
-    def method(self) -> str:
-        return self.request.method
-
-    @property
-    def path(self) -> str:
-        return self.request.path
-
-    @property
-    def base(self) -> str:
-        return self.request.base
-
-    @property
-    def query_string(self) -> str:
-        return self.request.query
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return self.request.headers
 
     @property
     def query(self) -> dict[str, str]:
-        return {key: values[-1] for key, values in parse_qs(self.query_string, keep_blank_values=True).items()}
+        return {key: values[-1] for key, values in parse_qs(self.request.query, keep_blank_values=True).items()}
 
     @property
     def account(self) -> Account | None:
@@ -147,12 +125,14 @@ class Call:
             raise not_found()
         repo = self.world.repositories[repo_id]
         if repo.full_name.lower() != full_name.lower():
-            rest = self.path.split("/", 4)[4:]
-            query = f"?{self.query_string}" if self.query_string else ""
-            raise redirect("/".join([f"{self.base}/repositories/{repo.id}", *rest]) + query, self.method)
+            rest = self.request.path.split("/", 4)[4:]
+            query = f"?{self.request.query}" if self.request.query else ""
+            raise redirect(
+                "/".join([f"{self.request.base}/repositories/{repo.id}", *rest]) + query, self.request.method
+            )
         if repo.private and self.token is None and self.app is None:
             raise not_found()
-        if repo.archived and self.method != "GET":
+        if repo.archived and self.request.method != "GET":
             raise Refusal(403, "Repository was archived so is read-only.")
         return repo
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.exchange import RawRequest, Refusal, Reply, Route, redirect
-from tests.fakes.faults import Fault
+from tests.fakes.faults import HOURLY, Fault
 
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 PRIMARY = "API rate limit exceeded for installation ID 1."
@@ -24,6 +23,17 @@ WORDS = {
     "issues-off": (410, "Issues are disabled for this repo"),
     "500": (500, "Server Error"),
 }
+LIMITS = {"secondary403": (403, SECONDARY), "429": (429, SECONDARY), "primary403": (403, PRIMARY)}
+GRAPHQL_LIMITS = {
+    "limit200": {"type": "RATE_LIMITED", "message": PRIMARY},
+    "secondary200": {"message": SECONDARY},
+}
+UNPROCESSABLE = {
+    "resource": "IssueComment",
+    "code": "unprocessable",
+    "field": "data",
+    "message": "Body is not acceptable",
+}
 PAGES = {
     "5xx": (502, "502 Bad Gateway"),
     "503": (503, "Unicorn! &middot; GitHub"),
@@ -34,15 +44,23 @@ PAGES = {
 
 def make_reply(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply | None:
     """The reply to a request that a fault struck; None if the correct reply is sent late, cut, or not at all."""
-    if fault.kind in ("empty", "issues-off") and request.path == "/graphql":
-        return _no_issues(switched_on=fault.kind == "empty")
-    if fault.kind in WORDS:
-        return Refusal(*WORDS[fault.kind]).reply
-    if fault.kind in PAGES:
-        status, title = PAGES[fault.kind]
+    kind = fault.kind
+    if kind in ("empty", "issues-off") and request.path == "/graphql":
+        return _no_issues(switched_on=kind == "empty")
+    if kind in WORDS:
+        return Refusal(*WORDS[kind]).reply
+    if kind in PAGES:
+        status, title = PAGES[kind]
         return Reply(status, f"<html><body><h1>{title}</h1></body></html>".encode(), {"Content-Type": "text/html"})
-    make = MAKERS.get(fault.kind)
-    return make(fault, request, route, server) if make else None
+    if kind in LIMITS:
+        return Refusal(*LIMITS[kind], _limit_headers(fault, server)).reply
+    if kind in GRAPHQL_LIMITS:
+        return Reply(200, {"errors": [GRAPHQL_LIMITS[kind]]}, _limit_headers(fault, server))
+    if kind == "422":
+        return Refusal(422, "Validation Failed", errors=[UNPROCESSABLE]).reply
+    if kind == "permission":
+        return _permission(request, route)
+    return _moved(fault, request, server) if kind == "301" else None
 
 
 def _no_issues(*, switched_on: bool) -> Reply:
@@ -50,7 +68,13 @@ def _no_issues(*, switched_on: bool) -> Reply:
     return Reply(200, {"data": {"repository": {"hasIssuesEnabled": switched_on, "issues": issues}}})
 
 
-def _permission(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+def _limit_headers(fault: Fault, server: Any) -> dict[str, str]:
+    if fault.kind in HOURLY:
+        return {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(server.clock.epoch + 3600)}
+    return {"Retry-After": str(int(fault.seconds))} if fault.seconds else {}
+
+
+def _permission(request: RawRequest, route: Route | None) -> Reply:
     needs = (route.needs if route else "") or ("issues:write" if request.method != "GET" else "metadata:read")
     headers = {"X-Accepted-GitHub-Permissions": needs.replace(":", "=")}
     if request.path == "/graphql":
@@ -59,31 +83,7 @@ def _permission(fault: Fault, request: RawRequest, route: Route | None, server: 
     return Refusal(403, "Resource not accessible by integration", headers).reply
 
 
-def _retry_after(fault: Fault) -> dict[str, str]:
-    return {"Retry-After": str(int(fault.seconds))} if fault.seconds else {}
-
-
-def _exhausted_headers(server: Any) -> dict[str, str]:
-    return {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(server.clock.epoch + 3600)}
-
-
-def _secondary(status: int) -> Callable[[Fault, RawRequest, Route | None, Any], Reply]:
-    return lambda fault, request, route, server: Refusal(status, SECONDARY, _retry_after(fault)).reply
-
-
-def _primary(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
-    return Refusal(403, PRIMARY, _exhausted_headers(server)).reply
-
-
-def _limit200(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
-    return Reply(200, {"errors": [{"type": "RATE_LIMITED", "message": PRIMARY}]}, _exhausted_headers(server))
-
-
-def _secondary200(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
-    return Reply(200, {"errors": [{"message": SECONDARY}]}, _retry_after(fault))
-
-
-def _moved(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
+def _moved(fault: Fault, request: RawRequest, server: Any) -> Reply:
     """Redirect to an issue of another repository, or to this repository by its id; a write must be repeated there."""
     parts = request.path.split("/", 6)
     query = f"?{request.query}" if request.query else ""
@@ -95,20 +95,3 @@ def _moved(fault: Fault, request: RawRequest, route: Route | None, server: Any) 
     target = server.world.names[name.lower()]
     where = "/".join([f"{request.base}/repositories/{target}/issues/{number}", *parts[6:]])
     return redirect(where + query, request.method).reply
-
-
-def _invalid(fault: Fault, request: RawRequest, route: Route | None, server: Any) -> Reply:
-    error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is not acceptable"}
-    return Refusal(422, "Validation Failed", errors=[error]).reply
-
-
-MAKERS: dict[str, Callable[[Fault, RawRequest, Route | None, Any], Reply]] = {
-    "permission": _permission,
-    "secondary403": _secondary(403),
-    "429": _secondary(429),
-    "primary403": _primary,
-    "limit200": _limit200,
-    "secondary200": _secondary200,
-    "301": _moved,
-    "422": _invalid,
-}

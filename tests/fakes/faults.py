@@ -48,7 +48,7 @@ class FaultPlan:
     ``drop`` closes the connection before anything happens; ``dup`` carries out the request and loses the reply;
     ``slow`` answers correctly after ``seconds``; ``cut`` breaks off in the middle of the correct answer's JSON;
     ``html`` is the page of a proxy with status 200; ``empty`` is a GraphQL list without its issues. The messages and
-    headers of the others are in `struck`.
+    headers of the others are in `fault_replies`.
     """
 
     faults: list[Fault] = field(default_factory=list)

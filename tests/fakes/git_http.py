@@ -1,13 +1,8 @@
-"""A git server over HTTP that behaves like GitHub's: git's own programs behind a small streaming server.
-
-``python -m tests.fakes.git_http FOLDER --create octocat/hello-world`` prints its URL and serves until it is stopped.
-"""
+"""A git server over HTTP that behaves like GitHub's: git's own programs behind a small streaming server."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -45,10 +40,10 @@ class GitServer(Loopback):
     sent over the wire, without HTTP headers.
     """
 
-    def __init__(self, folder: Path, tokens: dict[str, str] | None = None, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.token = DEFAULT_TOKEN
-        self.tokens = {DEFAULT_TOKEN: "write"} if tokens is None else tokens
+        self.tokens = {DEFAULT_TOKEN: "write"}
         self.access: Callable[[str, str], str | None] | None = None
         self.faults = FaultPlan()
         self.requests: list[ServedRequest] = []
@@ -105,9 +100,6 @@ class GitServer(Loopback):
         hook.write_text(HOOK.format(ref=ref, text=REFUSALS[rule]), encoding="utf-8")
         hook.chmod(0o755)
 
-    def unprotect(self, full_name: str) -> None:
-        (self.folder / f"{full_name}.git" / "hooks" / "pre-receive").unlink()
-
     def mark(self) -> None:
         """Reset the byte counters and forget the requests."""
         with self._lock:
@@ -142,31 +134,3 @@ def _git(repository: Path, *arguments: str, stdin: bytes = b"") -> str:
         .stdout.decode()
         .strip()
     )
-
-
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fakes.git_http", description="Serve bare repositories.")
-    parser.add_argument("folder", type=Path, help="where {owner}/{repo}.git are")
-    parser.add_argument("--port", type=int, default=0, help="port on the loopback address (0: any)")
-    parser.add_argument("--create", action="append", default=[], metavar="OWNER/NAME", help="make an empty repository")
-    parser.add_argument("--token", action="append", default=[], metavar="TOKEN=read|write", help="who may do what")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = parse_arguments(arguments)
-    tokens = dict(pair.split("=", 1) for pair in options.token) or None
-    with GitServer(options.folder, tokens, options.port) as server:
-        for full_name in options.create:
-            server.create(full_name)
-        print(server.url, flush=True)
-        stopped = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        stopped.wait()
-        print(f"in {server.bytes_in} out {server.bytes_out} requests {len(server.requests)}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

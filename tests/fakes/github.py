@@ -1,22 +1,12 @@
-"""A stateful fake of GitHub on a loopback port, for tests in the same process or as a process of its own.
-
-``python -m tests.fakes.github --archive threads.jsonl.gz`` prints its URL and serves until it is stopped. While it
-runs, ``GET /_fake/stats`` returns its counts, ``POST /_fake/mark`` starts a new count, and ``GET /_fake/archive``
-exports the threads.
-"""
+"""A stateful fake of GitHub on a loopback port, for tests in the same process."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 from tests.fakes.apps import RANKS, App, Apps
-from tests.fakes.archive import read_archive
 from tests.fakes.exchange import RecordedRequest
 from tests.fakes.faults import HOURLY, STOP_FAULTS, FaultPlan
 from tests.fakes.hooks import Hooks
@@ -27,8 +17,6 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.service import ENTERPRISE, SentReply, Service
 from tests.fakes.state import BOT_LOGIN, DEFAULT_NOW, DEFAULT_TOKEN, Clock, Moment, Repository, Token, World
 from tests.fakes.tenants import Tenants
-
-CONTROL = "/_fake/"
 
 
 class FakeGitHub(EventfulProject):
@@ -203,65 +191,4 @@ class FakeGitHub(EventfulProject):
         self.stop()
 
     def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
-        if target.startswith(CONTROL):
-            return self._control(target.removeprefix(CONTROL))
         return self._service.serve(method, target, headers, body)
-
-    def _control(self, command: str) -> SentReply:
-        commands: dict[str, Callable[[], Any]] = {
-            "stats": self._stats,
-            "mark": self.mark,
-            "archive": self.export_archive,
-        }
-        if command not in commands:
-            return SentReply(404, {}, b"")
-        return SentReply(200, {"Content-Type": "application/json"}, json.dumps(commands[command]()).encode())
-
-    def _stats(self) -> dict[str, Any]:
-        counts: dict[str, int] = {}
-        for request in self.recent:
-            name = f"{request.method} {request.path} {request.status}"
-            counts[name] = counts.get(name, 0) + 1
-        return {"reads": self.reads, "writes": self.writes, "requests": counts, "violations": self.violations}
-
-
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.fakes.github", description="Serve a fake GitHub.")
-    parser.add_argument("--port", type=int, default=0, help="port on the loopback address (0: any)")
-    parser.add_argument("--repo", default="octocat/hello-world", help="owner/name of the repository")
-    parser.add_argument("--archive", type=Path, action="append", default=[], help="threads to load (.jsonl, .jsonl.gz)")
-    parser.add_argument(
-        "--token", action="append", default=[], metavar="TOKEN=LOGIN", help="a token and who it acts as"
-    )
-    parser.add_argument("--limit", type=int, help="requests an hour for every token")
-    parser.add_argument("--now", help="fix the clock at this time (default: the real one)")
-    parser.add_argument("--site", default=SITE, help="URL of the web pages")
-    parser.add_argument("--no-validate", action="store_true", help="do not hold requests and replies to the contract")
-    return parser.parse_args(arguments)
-
-
-def fake_from(options: argparse.Namespace) -> FakeGitHub:
-    fake = FakeGitHub(options.repo, options.now, not options.no_validate, options.site, options.port)
-    for pair in options.token:
-        value, _, login = pair.partition("=")
-        fake.add_token(value, login or BOT_LOGIN)
-    if options.limit:
-        for resource in ("core", "graphql"):
-            fake.limits.set(options.limit, resource=resource)
-    for path in options.archive:
-        fake.load_archive(read_archive(path))
-    return fake
-
-
-def main(arguments: list[str] | None = None) -> int:
-    with fake_from(parse_arguments(arguments)) as fake:
-        print(fake.url, flush=True)
-        stopped = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stopped.set())
-        stopped.wait()
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

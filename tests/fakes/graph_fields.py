@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,12 @@ from graphql import GraphQLError
 
 from tests.fakes.exchange import Call
 from tests.fakes.objects import from_node_id
-from tests.fakes.paging import KeyedList, cached_view
+from tests.fakes.paging import KeyedList, cached_view, decode_cursor, encode_cursor
 from tests.fakes.state import (
     Account,
     Comment,
     Commit,
+    Discussion,
     DiscussionComment,
     Event,
     Issue,
@@ -27,6 +27,7 @@ from tests.fakes.state import (
 from tests.fakes.timeline import in_order
 
 Arguments = dict[str, Any]
+Reactable = Issue | Comment | Discussion | DiscussionComment
 Resolver = Callable[[Any, Call, Arguments], Any]
 EVENT_TYPES = {
     "closed": "ClosedEvent",
@@ -34,15 +35,8 @@ EVENT_TYPES = {
     "cross-referenced": "CrossReferencedEvent",
     "referenced": "ReferencedEvent",
     "marked_as_duplicate": "MarkedAsDuplicateEvent",
-    "unmarked_as_duplicate": "UnmarkedAsDuplicateEvent",
-    "labeled": "LabeledEvent",
-    "unlabeled": "UnlabeledEvent",
-    "locked": "LockedEvent",
-    "unlocked": "UnlockedEvent",
-    "renamed": "RenamedTitleEvent",
-    "transferred": "TransferredEvent",
-    "comment_deleted": "CommentDeletedEvent",
 }
+"""The events that a timeline can be asked for; the fake knows no others in GraphQL."""
 CONTENTS = {
     "+1": "THUMBS_UP",
     "-1": "THUMBS_DOWN",
@@ -68,11 +62,9 @@ def type_name(value: Any) -> str:
         return "PullRequest" if value.pull else "Issue"
     if isinstance(value, Entry):
         return EVENT_TYPES[value.event.kind]
-    if isinstance(value, DiscussionComment):
-        return "DiscussionComment"
     if isinstance(value, Account):
         return value.type
-    return {Comment: "IssueComment", Commit: "Commit", Repository: "Repository"}[type(value)]
+    return {Comment: "IssueComment", DiscussionComment: "DiscussionComment", Commit: "Commit"}[type(value)]
 
 
 def refuse(kind: str, text: str) -> GraphQLError:
@@ -89,32 +81,20 @@ def connect(name: str, listed: KeyedList[Any], arguments: Arguments) -> dict[str
     if not 0 <= size <= 100:
         text = f"Requesting {size} records on the `{name}` connection exceeds the `first` limit of 100 records."
         raise refuse("EXCESSIVE_PAGINATION", text)
-    low = listed.after(_key(arguments["after"])) if arguments.get("after") else 0
-    high = listed.after(_key(arguments["before"])) - 1 if arguments.get("before") else len(listed.items)
-    start, end = (low, min(high, low + size)) if first is not None else (max(low, high - size), high)
-    cursors = [_cursor(key) for key in listed.keys[start:end]]
-    page = {
-        "startCursor": cursors[0] if cursors else None,
-        "endCursor": cursors[-1] if cursors else None,
-        "hasNextPage": end < len(listed.items),
-        "hasPreviousPage": start > 0,
-    }
-    return {"nodes": listed.items[start:end], "totalCount": len(listed.items), "pageInfo": page}
-
-
-def _cursor(key: str) -> str:
-    return base64.b64encode(f"cursor:v2:{key}".encode()).decode()
-
-
-def _key(cursor: str) -> str:
     try:
-        return base64.b64decode(cursor).decode().removeprefix("cursor:v2:")
+        low = listed.after(decode_cursor(arguments["after"])) if arguments.get("after") else 0
     except ValueError:
-        raise refuse("INVALID_CURSOR_ARGUMENTS", f"`{cursor}` does not appear to be a valid cursor.") from None
+        text = f"`{arguments['after']}` does not appear to be a valid cursor."
+        raise refuse("INVALID_CURSOR_ARGUMENTS", text) from None
+    high = len(listed.items)
+    start, end = (low, min(high, low + size)) if first is not None else (max(low, high - size), high)
+    cursor = encode_cursor(listed.keys[end - 1]) if end > start else None
+    page = {"endCursor": cursor, "hasNextPage": end < high}
+    return {"nodes": listed.items[start:end], "totalCount": high, "pageInfo": page}
 
 
-def check_issues(call: Call, level: str = "read") -> None:
-    if not call.server.allows(call.token, f"issues:{level}"):
+def check_permission(call: Call, need: str) -> None:
+    if not call.server.allows(call.token, need):
         raise refuse("FORBIDDEN", "Resource not accessible by integration")
 
 
@@ -129,87 +109,56 @@ def find_repository(_: Any, call: Call, arguments: Arguments) -> Repository:
 
 
 def list_issues(repo: Repository, call: Call, arguments: Arguments) -> dict[str, Any]:
-    check_issues(call)
+    check_permission(call, "issues:read")
     order = arguments.get("orderBy") or {"field": "CREATED_AT", "direction": "ASC"}
-    descending = order["direction"] == "DESC"
-
-    def key(issue: Issue) -> str:
-        if order["field"] == "COMMENTS":
-            return f"{len(issue.comments):06d}|{issue.number:09d}"
-        return f"{issue.updated_at if order['field'] == 'UPDATED_AT' else issue.created_at}|{issue.number:09d}"
+    since = (arguments.get("filterBy") or {}).get("since")
 
     def make() -> KeyedList[Issue]:
         issues = repo.issues.values() if repo.has_issues else ()  # if switched off, they are silently hidden
-        chosen = (issue for issue in issues if not issue.pull and _matches(issue, arguments))
-        return KeyedList.sort(chosen, key, descending)
+        chosen = (each for each in issues if not each.pull and (not since or each.updated_at >= to_stamp(since)))
+        return KeyedList.sort(chosen, order_key(order), order["direction"] == "DESC")
 
-    chosen_by = {name: value for name, value in arguments.items() if name not in ("first", "last", "after", "before")}
-    return connect("issues", cached_view(call, ("graph", repo.id, repr(chosen_by)), make), arguments)
-
-
-def _matches(issue: Issue, arguments: Arguments) -> bool:
-    filters = arguments.get("filterBy") or {}
-    states = arguments.get("states") or filters.get("states")
-    labels = arguments.get("labels") or filters.get("labels")
-    creator = filters.get("createdBy")
-    return (
-        (not states or issue.state.upper() in states)
-        and (not labels or any(name in issue.labels for name in labels))
-        and (not filters.get("since") or issue.updated_at >= to_stamp(filters["since"]))
-        and (not creator or (issue.author is not None and issue.author.login == creator))
-    )
+    return connect("issues", cached_view(call, ("graph", repo.id, repr(order), since), make), arguments)
 
 
-def find_issue(kind: str) -> Resolver:
-    def resolve(repo: Repository, call: Call, arguments: Arguments) -> Issue:
-        check_issues(call)
-        issue = repo.issues.get(arguments["number"])
-        is_kind = issue is not None and kind in ("issue or pull request", "PullRequest" if issue.pull else "Issue")
-        if issue is None or not is_kind:
-            raise refuse("NOT_FOUND", f"Could not resolve to an {kind} with the number of {arguments['number']}.")
-        return issue
+def order_key(order: dict[str, Any]) -> Callable[[Issue | Discussion], str]:
+    """The key for a list of issues or discussions by the time of creation or of the last change."""
+    name = order["field"].lower()
+    return lambda thread: f"{getattr(thread, name)}|{thread.number:09d}"
 
-    return resolve
+
+def find_issue(repo: Repository, call: Call, arguments: Arguments) -> Issue:
+    check_permission(call, "issues:read")
+    issue = repo.issues.get(arguments["number"])
+    if issue is None or issue.pull:
+        raise refuse("NOT_FOUND", f"Could not resolve to an Issue with the number of {arguments['number']}.")
+    return issue
 
 
 def list_comments(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    order = arguments.get("orderBy")
-
-    def key(comment: Comment) -> str:
-        return f"{comment.updated_at if order else ''}|{comment.id:012d}"
-
-    descending = order is not None and order["direction"] == "DESC"
-    return connect("comments", KeyedList.sort(issue.comments, key, descending), arguments)
+    return connect("comments", KeyedList.sort(issue.comments, lambda comment: f"{comment.id:012d}"), arguments)
 
 
 def list_timeline(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    types = {name.replace("_", "").lower() for name in arguments.get("itemTypes") or ()}
-    since = to_stamp(arguments["since"]) if arguments.get("since") else ""
-    keys: list[str] = []
-    nodes: list[Comment | Entry] = []
-    for item in in_order(issue):
-        at = item.created_at if isinstance(item, Comment) else item.at
-        if isinstance(item, Event) and item.kind not in EVENT_TYPES:
-            continue
-        node = item if isinstance(item, Comment) else Entry(issue, item)
-        if at >= since and (not types or type_name(node).lower() in types):
-            keys.append(f"{at}|{item.id:012d}")
-            nodes.append(node)
-    skip = arguments.get("skip") or 0
-    page = connect("timelineItems", KeyedList(keys[skip:], nodes[skip:]), arguments)
-    return page | {"filteredCount": len(nodes), "updatedAt": issue.updated_at}
+    """The events of the requested types."""
+    types = {name.replace("_", "").lower() for name in arguments["itemTypes"]}
+    if unknown := types - {name.lower() for name in EVENT_TYPES.values()}:
+        raise NotImplementedError(f"the fake has no timeline items {sorted(unknown)}")
+    events = (event for event in in_order(issue) if isinstance(event, Event) and event.kind in EVENT_TYPES)
+    entries = [Entry(issue, event) for event in events]
+    shown = [entry for entry in entries if type_name(entry).lower() in types]
+    listed = KeyedList([f"{entry.event.at}|{entry.event.id:012d}" for entry in shown], shown)
+    return connect("timelineItems", listed, arguments)
 
 
-def list_labels(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
-    shapes = [call.shapes.label(issue.repo, name) for name in issue.labels]
-    labels = [shape | {"id": shape["node_id"]} for shape in shapes]
+def list_labels(issue: Issue | Discussion, call: Call, arguments: Arguments) -> dict[str, Any]:
+    labels = [{"name": name} for name in issue.labels]
     return connect("labels", KeyedList([f"{i:06d}" for i in range(len(labels))], labels), arguments)
 
 
 def list_closing_pulls(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
     """Pull requests that close the issue: only open ones, unless closed ones are requested."""
-    if not call.server.allows(call.token, "pull_requests:read"):
-        raise refuse("FORBIDDEN", "Resource not accessible by integration")
+    check_permission(call, "pull_requests:read")
     pulls = [pull for pull in issue.repo.issues.values() if pull.pull and issue.number in pull.pull.closes]
     shown = [pull for pull in pulls if arguments.get("includeClosedPrs") or pull.state == "open"]
     listed = KeyedList.sort(shown, lambda pull: f"{pull.number:09d}")
@@ -228,58 +177,56 @@ def state_reason(issue: Issue, call: Call, arguments: Arguments) -> str | None:
     return None if reason is None or hidden else reason.upper()
 
 
-def reaction_groups(holder: Issue | Comment, call: Call, arguments: Arguments) -> list[dict[str, Any]]:
+def reaction_groups(holder: Reactable, call: Call, arguments: Arguments) -> list[dict[str, Any]]:
     return [_group(holder.reactions, rest, name) for rest, name in CONTENTS.items()]
 
 
 def _group(reactions: Sequence[Reaction], content: str, name: str) -> dict[str, Any]:
     matching = [reaction for reaction in reactions if reaction.content == content]
-    count = {"totalCount": len(matching)}
-    return {"content": name, "createdAt": matching[0].at if matching else None, "reactors": count, "users": count}
+    return {"content": name, "reactors": {"totalCount": len(matching)}}
 
 
 def minimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    fields = arguments["input"]
-    comment = _find_minimizable(call, fields)
-    comment.minimized = fields["classifier"]
-    return {"clientMutationId": fields.get("clientMutationId"), "minimizedComment": comment}
+    comment = _find_minimizable(call, arguments["input"]["subjectId"])
+    comment.minimized = arguments["input"]["classifier"]
+    return {"minimizedComment": comment}
 
 
 def unminimize(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
-    fields = arguments["input"]
-    comment = _find_minimizable(call, fields)
+    comment = _find_minimizable(call, arguments["input"]["subjectId"])
     comment.minimized = None
-    return {"clientMutationId": fields.get("clientMutationId"), "unminimizedComment": comment}
+    return {"unminimizedComment": comment}
 
 
-def _find_minimizable(call: Call, fields: Arguments) -> Comment | DiscussionComment:
+def _find_minimizable(call: Call, node: str) -> Comment | DiscussionComment:
+    is_in_discussion = node.startswith("DC_")
+    check_permission(call, "discussions:write" if is_in_discussion else "issues:write")
+    match: Comment | DiscussionComment = find_by_node("DC" if is_in_discussion else "IC", node, call)
+    return match
+
+
+def find_by_node(kind: str, node: str, call: Call) -> Any:
+    """The comment (IC), discussion (D) or comment in one (DC) with this node id, in any repository."""
     try:
-        kind, number = from_node_id(fields["subjectId"])
+        found_kind, number = from_node_id(node)
     except ValueError:
-        kind, number = "", 0
-    if not call.server.allows(call.token, f"{'discussions' if kind == 'DC' else 'issues'}:write"):
-        raise refuse("FORBIDDEN", "Resource not accessible by integration")
+        found_kind, number = "", 0
     repos = call.world.repositories.values()
-    discussion_comments = (comment for repo in repos for each in repo.discussions.values() for comment in each.comments)
-    comments = (comment for repo in repos for comment in repo.comments.values())
-    candidates: Iterable[Comment | DiscussionComment] = (
-        comments if kind == "IC" else discussion_comments if kind == "DC" else ()
-    )
-    match = next((each for each in candidates if each.id == number), None)
+    discussions = [each for repo in repos for each in repo.discussions.values()]
+    candidates: dict[str, list[Any]] = {
+        "IC": [comment for repo in repos for comment in repo.comments.values()],
+        "D": discussions,
+        "DC": [comment for each in discussions for comment in each.comments],
+    }
+    match = next((each for each in candidates[kind] if found_kind == kind and each.id == number), None)
     if match is None:
-        raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{fields['subjectId']}'")
+        raise refuse("NOT_FOUND", f"Could not resolve to a node with the global id of '{node}'")
     return match
 
 
 def rate_limit(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
     allowance = call.server.limits.allowance(call.token, "graphql")
-    totals = {
-        "limit": allowance.limit,
-        "remaining": allowance.remaining,
-        "used": allowance.used,
-        "resetAt": from_epoch(allowance.reset),
-    }
-    return totals | call.cost
+    return {"limit": allowance.limit, "remaining": allowance.remaining, "resetAt": from_epoch(allowance.reset)}
 
 
 def closer(entry: Entry, call: Call, arguments: Arguments) -> Issue | Commit | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+from tests.fakes import graph_discussions as discussions
 from tests.fakes import graph_fields as fields
+from tests.fakes.discussions import message_url
 from tests.fakes.exchange import Call
 from tests.fakes.graph_fields import Arguments, Entry, Resolver
 from tests.fakes.objects import node_id
-from tests.fakes.state import Account, Comment, Commit, Issue, Repository
+from tests.fakes.state import Issue
 
 FIELDS: dict[tuple[str, str], Resolver] = {}
 
@@ -38,24 +40,6 @@ def put(types: str, **resolvers: Resolver | str) -> None:
             FIELDS[name, field] = attribute(resolver) if isinstance(resolver, str) else resolver
 
 
-def issue_url(issue: Issue, call: Call) -> str:
-    return call.shapes.html_url(issue)
-
-
-def comment_url(comment: Comment, call: Call) -> str:
-    return f"{call.shapes.html_url(comment.issue)}#issuecomment-{comment.id}"
-
-
-def account_url(account: Account, call: Call) -> str:
-    shaped = call.shapes.account(account)
-    assert shaped is not None
-    return str(shaped["html_url"])
-
-
-def edited_at(comment: Comment, call: Call) -> str | None:
-    return comment.updated_at if comment.updated_at != comment.created_at else None
-
-
 def will_close(entry: Entry, call: Call) -> bool:
     source = entry.event.other
     return source is not None and source.pull is not None and entry.issue.number in source.pull.closes
@@ -71,102 +55,46 @@ def upper(path: str) -> Resolver:
     return resolve
 
 
-def lower(path: str) -> Resolver:
-    read = attribute(path)
-
-    def resolve(source: Any, call: Call, arguments: Arguments) -> str | None:
-        value = read(source, call, arguments)
-        return value.lower() if value else None
-
-    return resolve
-
-
-def event_label(entry: Entry, call: Call) -> dict[str, Any]:
-    label = call.shapes.label(entry.issue.repo, entry.event.detail or "")
-    return label | {"id": label["node_id"]}
-
-
-def commit_url(commit: Commit, call: Call) -> str:
-    return f"{call.shapes.site}/{call.server.repo.full_name}/commit/{commit.sha}"
-
-
-def repository_url(repo: Repository, call: Call) -> str:
-    return f"{call.shapes.site}/{repo.full_name}"
-
-
 def pull_state(issue: Issue, call: Call) -> str:
     return "MERGED" if issue.pull and issue.pull.merged_at else issue.state.upper()
 
 
-def merge_commit(issue: Issue, call: Call) -> Commit | None:
-    pull = issue.pull
-    if pull is None or pull.merge_commit is None:
-        return None
-    return issue.repo.commits.get(pull.merge_commit) or Commit(
-        pull.merge_commit, "", pull.merged_by, pull.merged_at or ""
-    )
-
-
 put("Query", repository=fields.find_repository, rateLimit=fields.rate_limit)
-put("Query", viewer=lambda source, call, arguments: call.account)
 put("Mutation", minimizeComment=fields.minimize, unminimizeComment=fields.unminimize)
-put("Repository", databaseId="id", name="name", nameWithOwner="full_name", owner="owner", isPrivate="private")
-put("Repository", visibility=upper("visibility"))
-put("Repository", isArchived="archived", hasIssuesEnabled="has_issues", createdAt="created_at")
-put("Repository", id=shape(lambda repo, call: node_id("R", repo.id)), url=shape(repository_url))
-put("Repository", issues=fields.list_issues, issue=fields.find_issue("Issue"))
-put("Repository", pullRequest=fields.find_issue("PullRequest"))
-put("Repository", issueOrPullRequest=fields.find_issue("issue or pull request"))
+put("Mutation", addDiscussionComment=discussions.add_comment, updateDiscussionComment=discussions.update_comment)
+put("Mutation", deleteDiscussionComment=discussions.delete_comment)
+put("Repository", databaseId="id", nameWithOwner="full_name", isPrivate="private", visibility=upper("visibility"))
+put("Repository", hasIssuesEnabled="has_issues", issues=fields.list_issues, issue=fields.find_issue)
+put("Repository", hasDiscussionsEnabled="has_discussions")
+put("Repository", discussions=discussions.list_discussions, discussion=discussions.find_discussion)
 
-put("Issue PullRequest", databaseId="id", fullDatabaseId="id", number="number", title="title", author="author")
-put("Issue PullRequest", createdAt="created_at", updatedAt="updated_at", closedAt="closed_at", locked="locked")
-put("Issue PullRequest", authorAssociation="association", repository="repo", url=shape(issue_url))
-put("Issue PullRequest", body=shape(lambda issue, call: issue.body or ""))
-put("Issue PullRequest", closed=shape(lambda issue, call: issue.state == "closed"))
-put(
-    "Issue PullRequest", labels=fields.list_labels, comments=fields.list_comments, reactionGroups=fields.reaction_groups
-)
-put(
-    "Issue", id=shape(lambda issue, call: node_id("I", issue.id)), state=upper("state"), stateReason=fields.state_reason
-)
-put("Issue", timelineItems=fields.list_timeline, closedByPullRequestsReferences=fields.list_closing_pulls)
-put("Issue", activeLockReason=upper("lock_reason"), lastEditedAt=shape(lambda issue, call: None))
-put("PullRequest", id=shape(lambda issue, call: node_id("PR", issue.id)), state=shape(pull_state))
-put("PullRequest", merged=shape(lambda issue, call: issue.pull.merged_at is not None), mergedAt="pull.merged_at")
-put("PullRequest", mergeCommit=shape(merge_commit), changedFiles=shape(lambda issue, call: len(issue.pull.files)))
+put("Issue PullRequest", number="number", title="title", repository="repo")
+put("Issue Discussion", locked="locked", labels=fields.list_labels)
+put("Issue", body=shape(lambda issue, call: issue.body or ""), state=upper("state"), stateReason=fields.state_reason)
+put("Issue", comments=fields.list_comments, timelineItems=fields.list_timeline)
+put("Issue", closedByPullRequestsReferences=fields.list_closing_pulls)
+put("PullRequest", state=shape(pull_state), mergedAt="pull.merged_at", isDraft="pull.draft", files=fields.list_files)
+put("PullRequestChangedFile", path="path")
 
-put("PullRequest", isDraft="pull.draft", files=fields.list_files)
-put("PullRequestChangedFile", path="path", additions="additions", deletions="deletions")
+TEXTS = "Issue IssueComment Discussion DiscussionComment"
+put(TEXTS, author="author", authorAssociation="association", createdAt="created_at", updatedAt="updated_at")
+put(TEXTS, reactionGroups=fields.reaction_groups)
+put("IssueComment DiscussionComment", databaseId="id", body="body")
+put("IssueComment DiscussionComment", isMinimized=shape(lambda comment, call: comment.minimized is not None))
+put("Issue Discussion", closedAt="closed_at")
 
-put("IssueComment", databaseId="id", fullDatabaseId="id", author="author", authorAssociation="association")
-put("IssueComment", body="body", createdAt="created_at", updatedAt="updated_at", issue="issue")
-put("IssueComment", id=shape(lambda comment, call: node_id("IC", comment.id)), url=shape(comment_url))
-put("IssueComment", reactionGroups=fields.reaction_groups, lastEditedAt=shape(edited_at))
-put("IssueComment", isMinimized=shape(lambda comment, call: comment.minimized is not None))
-put("IssueComment", minimizedReason=lower("minimized"))
-
-ACTORS = "User Bot Organization Mannequin Actor RepositoryOwner"
-put(ACTORS, login=fields.actor_login, databaseId="id", url=shape(account_url), name="login")
-put(ACTORS, id=shape(lambda account, call: node_id("BOT" if account.type == "Bot" else "U", account.id)))
-put(ACTORS, avatarUrl=shape(lambda account, call: f"https://avatars.githubusercontent.com/u/{account.id}?v=4"))
-put(ACTORS, resourcePath=shape(lambda account, call: f"/{account.login}"))
-put("Commit", id=shape(lambda commit, call: f"C_{commit.sha}"), oid="sha", message="message", committedDate="at")
-put("Commit", abbreviatedOid=shape(lambda commit, call: commit.sha[:7]), url=shape(commit_url))
-put("Commit", messageHeadline=shape(lambda commit, call: commit.message.split("\n")[0]))
-
+put("User Bot", login=fields.actor_login)
+put("Commit", oid="sha")
 EVENTS = " ".join(fields.EVENT_TYPES.values())
 put(EVENTS, actor="event.actor", createdAt="event.at", isCrossRepository=shape(lambda entry, call: False))
-put(EVENTS, id=shape(lambda entry, call: node_id("EV", entry.event.id)))
 put("ClosedEvent", closer=fields.closer)
-put("ClosedEvent ReopenedEvent", stateReason=upper("event.detail"))
-put("CrossReferencedEvent", source="event.other", target="issue", referencedAt="event.at")
-put(
-    "CrossReferencedEvent", willCloseTarget=shape(will_close), url=shape(lambda e, call: issue_url(e.event.other, call))
-)
-put("ReferencedEvent", commit=fields.commit_of, isDirectReference=shape(lambda entry, call: True))
-put("MarkedAsDuplicateEvent UnmarkedAsDuplicateEvent", canonical="event.other", duplicate="issue")
-put("LabeledEvent UnlabeledEvent", label=shape(event_label))
-put("LockedEvent", lockReason=upper("event.detail"))
-put("RenamedTitleEvent", previousTitle=shape(lambda entry, call: entry.event.renamed[0]))
-put("RenamedTitleEvent", currentTitle=shape(lambda entry, call: entry.event.renamed[1]))
-put("CommentDeletedEvent", deletedCommentAuthor=shape(lambda entry, call: None))
+put("CrossReferencedEvent", source="event.other", willCloseTarget=shape(will_close))
+put("ReferencedEvent", commit=fields.commit_of)
+put("MarkedAsDuplicateEvent", canonical="event.other")
+
+put("Discussion", id=shape(lambda item, call: node_id("D", item.id)), number="number", title="title", body="body")
+put("Discussion", repository="repo", closed="closed", stateReason=upper("state_reason"))
+put("Discussion", category=shape(lambda item, call: {"name": item.category}), comments=discussions.list_top_comments)
+put("Discussion", answer="answer", answerChosenAt="answered_at", answerChosenBy="answered_by")
+put("DiscussionComment", id=shape(lambda item, call: node_id("DC", item.id)), deletedAt="deleted_at")
+put("DiscussionComment", url=shape(lambda item, call: message_url(call.shapes, item)), replies=discussions.list_replies)

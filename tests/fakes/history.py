@@ -135,21 +135,18 @@ class History:
         self._add_event(comment.issue, "comment_deleted", actor, at)
 
     @one_at_a_time
-    def edit_issue(
-        self, number: int, title: str | None = None, body: str | None = None, at: Moment = None, by: str | None = None
-    ) -> None:
-        issue = self.repo.issues[number]
-        actor, moment = (self.world.account(by) if by else issue.author), self.world.clock.stamp(at)
+    def edit_issue(self, number: int, title: str | None = None, body: str | None = None, at: Moment = None) -> None:
+        issue, moment = self.repo.issues[number], self.world.clock.stamp(at)
         issue.changes = {}
         if title is not None and title != issue.title:
-            event = self._add_event(issue, "renamed", actor, moment)
+            event = self._add_event(issue, "renamed", issue.author, moment)
             event.renamed = (issue.title, title)
             issue.changes["title"] = {"from": issue.title}
             issue.title = title
         if body is not None and body != (issue.body or ""):
             issue.changes["body"] = {"from": issue.body or ""}
             issue.body = body or None
-            self._note_mentions(issue, body, actor, moment)
+            self._note_mentions(issue, body, issue.author, moment)
         issue.touch(moment)
 
     @one_at_a_time
@@ -201,7 +198,6 @@ class History:
     def label(self, number: int, *names: str, at: Moment = None, actor: str | None = BOT_LOGIN) -> None:
         issue = self.repo.issues[number]
         for name in names:
-            self.repo.labels.setdefault(name, "ededed")
             if name not in issue.labels:
                 issue.labels.append(name)
                 issue.label_changed = name

@@ -92,17 +92,6 @@ class Hooks:
     def find(self, delivery_id: int) -> Delivery | None:
         return next((delivery for delivery in self.recent() if delivery.id == delivery_id), None)
 
-    def exchange(self, delivery: Delivery) -> dict[str, Any]:
-        """The request and response of a delivery, as the API shows them."""
-        body = json.dumps(delivery.payload).encode()
-        sent = signed_headers(delivery.event, delivery.guid, body, self.secret, self.app)
-        request = {"headers": sent, "payload": delivery.payload}
-        return {
-            "request": request,
-            "response": {"headers": {}, "payload": ""},
-            "url": self.url or "http://unset.invalid",
-        }
-
     def redeliver(self, delivery_id: int) -> bool:
         """Send a delivery again with the same GUID, a moment later; False if it does not exist or is too old."""
         delivery = self.find(delivery_id)

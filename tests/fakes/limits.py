@@ -32,31 +32,23 @@ class RateLimits:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._allowances: dict[tuple[str, str], Allowance] = {}
-        self._limits: dict[tuple[str, str], int] = {}
+        self._limits: dict[str, int] = {}
         self.status = 403
         """The status of replies once a REST limit is exhausted: 403 or 429."""
 
-    def set(self, limit: int, token: str | None = None, resource: str = "core") -> None:
-        """Give this token (None: every token and installation) so many requests an hour, and start counting again."""
-        self._limits[token or "*", resource] = limit
-        self._allowances = {
-            key: value
-            for key, value in self._allowances.items()
-            if key[1] != resource or (token is not None and key[0] != token)
-        }
+    def set(self, limit: int, resource: str = "core") -> None:
+        """Give every token and installation so many requests an hour, and start counting again."""
+        self._limits[resource] = limit
+        self._allowances = {key: value for key, value in self._allowances.items() if key[1] != resource}
 
     def allowance(self, token: Token | None, resource: str) -> Allowance:
         name = _holder(token)
         current = self._allowances.get((name, resource))
         if current is None or current.reset <= self._clock.epoch:
-            current = Allowance(self._limit(token, resource), self._clock.epoch + HOUR)
+            limit = self._limits.get(resource, token.limit if token else ANONYMOUS_LIMIT)
+            current = Allowance(limit, self._clock.epoch + HOUR)
             self._allowances[name, resource] = current
         return current
-
-    def _limit(self, token: Token | None, resource: str) -> int:
-        name = _holder(token)
-        own = token.limit if token else ANONYMOUS_LIMIT
-        return self._limits.get((name, resource), self._limits.get(("*", resource), own))
 
     def headers(self, token: Token | None, resource: str) -> dict[str, str]:
         allowance = self.allowance(token, resource)

@@ -92,7 +92,7 @@ class Shapes:
             "url": f"{self.repo_url(repo)}/labels/{name.replace(' ', '%20')}",
             "name": name,
             "description": None,
-            "color": repo.labels.get(name, "ededed"),
+            "color": "ededed",
             "default": False,
         }
 

@@ -89,41 +89,41 @@ def cursor_reply(call: Call, listed: KeyedList[T], shape: Callable[[T], Any]) ->
     after = call.query.get("after")
     if after is None and window.page > MAX_PAGES:
         raise Refusal(422, TOO_DEEP)
-    start = window.start if after is None else listed.after(_decode(after))
+    try:
+        start = window.start if after is None else listed.after(decode_cursor(after))
+    except ValueError:
+        raise Refusal(422, "The cursor is not valid") from None
     end = start + window.size
     links: dict[str, dict[str, str | None]] = {}
     if end < len(listed.items):
-        links["next"] = {"after": _encode(listed.keys[end - 1]), "page": str(window.page + 1)}
+        links["next"] = {"after": encode_cursor(listed.keys[end - 1]), "page": str(window.page + 1)}
     if start > 0 and window.page > 1:
         links["prev"] = {"page": str(window.page - 1), "after": None}
     return Reply(200, [shape(item) for item in listed.items[start:end]], link_header(call, links))
 
 
-def _encode(key: str) -> str:
+def encode_cursor(key: str) -> str:
     return base64.urlsafe_b64encode(f"cursor:v2:{key}".encode()).decode()
 
 
-def _decode(cursor: str) -> str:
-    try:
-        text = base64.urlsafe_b64decode(cursor).decode()
-    except ValueError:
-        raise Refusal(422, "The cursor is not valid") from None
-    return text.removeprefix("cursor:v2:")
+def decode_cursor(cursor: str) -> str:
+    """The key of a cursor; ValueError if it is none."""
+    return base64.urlsafe_b64decode(cursor).decode().removeprefix("cursor:v2:")
 
 
 def link_header(call: Call, links: dict[str, dict[str, str | None]]) -> dict[str, str]:
     """Links to pages under ``/repositories/{id}/``, whatever name the request used."""
     parts = []
     for relation, changes in links.items():
-        query = dict(parse_qsl(call.query_string, keep_blank_values=True)) | changes
+        query = dict(parse_qsl(call.request.query, keep_blank_values=True)) | changes
         parameters = urlencode({name: value for name, value in query.items() if value is not None})
-        parts.append(f'<{call.base}{by_id(call)}?{parameters}>; rel="{relation}"')
+        parts.append(f'<{call.request.base}{by_id(call)}?{parameters}>; rel="{relation}"')
     return {"Link": ", ".join(parts)} if parts else {}
 
 
 def by_id(call: Call) -> str:
     if "repo" not in call.params:
-        return call.path
-    rest = call.path.split("/", 4)[4:]
+        return call.request.path
+    rest = call.request.path.split("/", 4)[4:]
     repo_id = call.world.names[f"{call.params['owner']}/{call.params['repo']}".lower()]
     return "/".join([f"/repositories/{repo_id}", *rest])

@@ -1,4 +1,4 @@
-"""Changes of a whole repository: permissions, files, releases, and issues that are deleted or transferred."""
+"""Changes of a whole repository: permissions, releases, and issues that are deleted or transferred."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.fakes.commits import add_commit, fake_sha
 from tests.fakes.history import History, one_at_a_time
-from tests.fakes.state import ChangedFile, Commit, Event, Moment, Release
+from tests.fakes.state import ChangedFile, Commit, Event, Moment, Pull, Release
 
 
 class Project(History):
@@ -19,21 +19,18 @@ class Project(History):
         self.repo.roles[login.lower()] = role
 
     @one_at_a_time
-    def set_draft(self, number: int, draft: bool = True) -> None:
-        pull = self.repo.issues[number].pull
-        assert pull is not None, f"#{number} is no pull request"
-        pull.draft = draft
+    def set_draft(self, number: int) -> None:
+        self._pull(number).draft = True
 
     @one_at_a_time
     def retarget(self, number: int, base: str) -> None:
         """Set the base branch of a pull request."""
+        self._pull(number).base = base
+
+    def _pull(self, number: int) -> Pull:
         pull = self.repo.issues[number].pull
         assert pull is not None, f"#{number} is no pull request"
-        pull.base = base
-
-    @one_at_a_time
-    def archive_repo(self) -> None:
-        self.repo.archived = True
+        return pull
 
     @one_at_a_time
     def switch_issues(self, *, on: bool) -> None:
@@ -79,11 +76,6 @@ class Project(History):
         issue.events.append(event)
         issue.touch(event.at)
         return issue.number
-
-    @one_at_a_time
-    def set_file(self, path: str, content: bytes | str) -> None:
-        """Put a file on the default branch, for the contents API."""
-        self.repo.files[path] = content.encode() if isinstance(content, str) else content
 
     @one_at_a_time
     def add_commit(

@@ -1,8 +1,7 @@
-"""REST objects of a whole repository: itself, its pull requests, commits, files, releases and tags."""
+"""REST objects of a whole repository: itself, its pull requests, commits, releases and tags."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 
 from tests.fakes.commits import history_of
@@ -32,7 +31,6 @@ def repository_shape(shapes: Shapes, repo: Repository, viewer: Account | None = 
         "default_branch": repo.default_branch,
         "archived": repo.archived,
         "has_issues": repo.has_issues,
-        "has_wiki": repo.has_wiki,
         "has_discussions": repo.has_discussions,
         "license": None,
         "open_issues": open_count,
@@ -141,34 +139,6 @@ def comparison_shape(shapes: Shapes, repo: Repository, ends: tuple[Commit, Commi
         "total_commits": len(ahead),
         "commits": [commit_shape(shapes, repo, commit) for commit in ahead[(number - 1) * size : number * size]],
         "files": [file_change_shape(shapes, repo, file, head.sha) for file in files.values()],
-    }
-
-
-def content_shape(shapes: Shapes, repo: Repository, path: str, content: bytes) -> Json:
-    """A file as the contents API shows it, with its content up to a megabyte."""
-    sha = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-    entry = entry_shape(shapes, repo, path, "file") | {"sha": sha, "size": len(content)}
-    small = len(content) <= 1_000_000
-    text = base64.encodebytes(content).decode() if small else ""
-    return entry | {"encoding": "base64" if small else "none", "content": text}
-
-
-def entry_shape(shapes: Shapes, repo: Repository, path: str, kind: str) -> Json:
-    url = f"{shapes.repo_url(repo)}/contents/{path}"
-    page = f"{shapes.site}/{repo.full_name}/{'blob' if kind == 'file' else 'tree'}/{repo.default_branch}/{path}"
-    sha = hashlib.sha1(path.encode(), usedforsecurity=False).hexdigest()
-    git = f"{shapes.repo_url(repo)}/git/blobs/{sha}"
-    return {
-        "type": kind,
-        "name": path.rsplit("/", 1)[-1],
-        "path": path,
-        "sha": sha,
-        "size": 0,
-        "url": url,
-        "git_url": git,
-        "html_url": page,
-        "download_url": page if kind == "file" else None,
-        "_links": {"self": url, "git": git, "html": page},
     }
 
 

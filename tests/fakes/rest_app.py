@@ -34,15 +34,6 @@ def list_installations(call: Call) -> Reply:
     return page_reply(call, sorted(app.installations), lambda number: _installation(call, app, number))
 
 
-@ROUTES.route("GET", "/repos/{owner}/{repo}/installation")
-def get_repository_installation(call: Call) -> Reply:
-    app, repo = calling_app(call), call.repository()
-    for number, visible in app.installations.items():
-        if repo.id in visible:
-            return Reply(200, _installation(call, app, number))
-    raise not_found()
-
-
 def installation_shape(shapes: Shapes, number: int, app: App, account: Account) -> Json:
     shape: Json = shapes.sample("installation")
     return shape | {
@@ -76,46 +67,19 @@ def get_installation(call: Call) -> Reply:
     return Reply(200, _installation(call, *_find_installation(call)))
 
 
-@ROUTES.route("DELETE", INSTALLATION)
-def delete_installation(call: Call) -> Reply:
-    call.server.tenants.uninstall(_find_installation(call)[1], in_background=True)
-    return Reply(204)
-
-
-@ROUTES.route("PUT", f"{INSTALLATION}/suspended")
-def suspend_installation(call: Call) -> Reply:
-    call.server.tenants.suspend(_find_installation(call)[1], in_background=True)
-    return Reply(204)
-
-
-@ROUTES.route("DELETE", f"{INSTALLATION}/suspended")
-def unsuspend_installation(call: Call) -> Reply:
-    call.server.tenants.unsuspend(_find_installation(call)[1], in_background=True)
-    return Reply(204)
-
-
 @ROUTES.route("POST", f"{INSTALLATION}/access_tokens")
 def create_token(call: Call) -> Reply:
-    """A token for all repositories of the installation, or for those given by id or by name."""
+    """A token for all repositories of the installation, or for those given by id."""
     app, number = _find_installation(call)
-    only = _repositories(call, app.installations[number])
+    only = call.json().get("repository_ids")
+    if only is not None and (not only or not set(only) <= set(app.installations[number])):
+        raise Refusal(422, OUT_OF_REACH)
     token = call.server.apps.create_token(app, number, call.json().get("permissions"), only)
     body = {"token": token.value, "expires_at": token.expires_at, "permissions": token.permissions}
     if only is not None:
         shown = [repository_shape(call.shapes, call.world.repositories[each], token.account) for each in only]
         body |= {"repositories": shown}
     return Reply(201, body | {"repository_selection": "selected"})
-
-
-def _repositories(call: Call, seen: list[int]) -> list[int] | None:
-    payload = call.json()
-    if "repository_ids" not in payload and "repositories" not in payload:
-        return None
-    by_name = {call.world.repositories[each].name: each for each in seen}
-    chosen = [*payload.get("repository_ids", ()), *(by_name.get(each, 0) for each in payload.get("repositories", ()))]
-    if not chosen or not set(chosen) <= set(seen):
-        raise Refusal(422, OUT_OF_REACH)
-    return chosen
 
 
 @ROUTES.route("GET", "/installation/repositories")
@@ -138,19 +102,9 @@ def list_deliveries(call: Call) -> Reply:
     size = window_of(call).size
     reply = Reply(200, [delivery.shape() for delivery in remaining[:size]])
     if len(remaining) > size:
-        link = f"{call.base}/app/hook/deliveries?per_page={size}&cursor={remaining[size - 1].id}"
+        link = f"{call.request.base}/app/hook/deliveries?per_page={size}&cursor={remaining[size - 1].id}"
         reply.headers["Link"] = f'<{link}>; rel="next"'
     return reply
-
-
-@ROUTES.route("GET", "/app/hook/deliveries/{delivery_id}")
-def get_delivery(call: Call) -> Reply:
-    """One delivery with its payload, which the list leaves out."""
-    calling_app(call)
-    delivery = call.server.hooks.find(call.number("delivery_id"))
-    if delivery is None:
-        raise not_found()
-    return Reply(200, call.shapes.sample("hook-delivery") | delivery.shape() | call.server.hooks.exchange(delivery))
 
 
 @ROUTES.route("POST", "/app/hook/deliveries/{delivery_id}/attempts")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, invalid, not_found
 from tests.fakes.paging import KeyedList, cached_view, page_reply
-from tests.fakes.rest_issues import ISSUE, ISSUES, add_reaction, check_may_change, find_issue, issues_of
-from tests.fakes.state import Comment, Issue
+from tests.fakes.rest_issues import ISSUE, ISSUES, check_may_change, find_issue, issues_of
+from tests.fakes.state import REACTIONS, Comment, Issue
 
 ROUTES = RouteTable()
 COMMENT = f"{ISSUES}/comments/{{comment_id}}"
@@ -105,12 +105,13 @@ def delete_comment(call: Call) -> Reply:
     return Reply(204)
 
 
-@ROUTES.route("GET", f"{COMMENT}/reactions", needs="issues:read")
-def list_comment_reactions(call: Call) -> Reply:
-    return page_reply(call, find_comment(call).reactions, call.shapes.reaction)
-
-
 @ROUTES.route("POST", f"{COMMENT}/reactions", needs="issues:write")
 def create_comment_reaction(call: Call) -> Reply:
-    comment = find_comment(call)
-    return add_reaction(call, comment.issue, comment.id)
+    """201 for a new reaction, 200 for an existing one."""
+    comment, content = find_comment(call), call.json().get("content")
+    if content not in REACTIONS:
+        raise invalid("Reaction", "content")
+    before = len(comment.reactions)
+    reaction_id = call.server.project(comment.issue.repo).react(comment.issue.number, call.login, content, comment.id)
+    shape = next(call.shapes.reaction(reaction) for reaction in comment.reactions if reaction.id == reaction_id)
+    return Reply(201 if len(comment.reactions) > before else 200, shape)

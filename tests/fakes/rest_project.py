@@ -1,24 +1,21 @@
-"""The API around issues: the repository, its files, commits, pulls, releases and permissions."""
+"""The API around issues: the repository, its commits, pulls, releases and permissions."""
 
 from __future__ import annotations
 
 from tests.fakes.commits import find_commit
-from tests.fakes.contract import load_example
 from tests.fakes.exchange import Call, Refusal, Reply, RouteTable, not_found
 from tests.fakes.limits import RESOURCES
 from tests.fakes.paging import page_reply
 from tests.fakes.project_objects import (
     commit_shape,
     comparison_shape,
-    content_shape,
-    entry_shape,
     file_change_shape,
     pull_shape,
     release_shape,
     repository_shape,
     tag_shape,
 )
-from tests.fakes.state import WRITER_ROLES, Issue, Repository
+from tests.fakes.state import WRITER_ROLES, Issue
 
 ROUTES = RouteTable()
 REPO = "/repos/{owner}/{repo}"
@@ -31,12 +28,6 @@ def get_repository(call: Call) -> Reply:
     return Reply(200, repository_shape(call.shapes, call.repository(), call.account))
 
 
-@ROUTES.route("GET", f"{REPO}/labels", needs="issues:read")
-def list_labels(call: Call) -> Reply:
-    repo = call.repository()
-    return page_reply(call, sorted(repo.labels), lambda name: call.shapes.label(repo, name))
-
-
 @ROUTES.route("GET", f"{REPO}/collaborators/{{username}}/permission")
 def get_permission(call: Call) -> Reply:
     repo, account = call.repository(), call.world.accounts.get(call.params["username"].lower())
@@ -47,28 +38,6 @@ def get_permission(call: Call) -> Reply:
     rights = {"pull": role != "none", "push": role in WRITER_ROLES, "admin": role == "admin"}
     user |= {"role_name": role, "permissions": rights}
     return Reply(200, {"permission": coarse, "role_name": role, "user": user})
-
-
-@ROUTES.route("GET", f"{REPO}/contents/{{path}}", needs="contents:read")
-def get_content(call: Call) -> Reply:
-    """A file, its raw bytes if the client accepts them, or the entries of a folder."""
-    repo, path = call.repository(), call.params["path"].strip("/")
-    if call.query.get("ref") not in (None, repo.default_branch, f"refs/heads/{repo.default_branch}"):
-        raise Refusal(404, f"No commit found for the ref {call.query['ref']}")
-    if path in repo.files:
-        if "raw" in call.headers.get("Accept", ""):
-            return Reply(200, repo.files[path], {"Content-Type": "application/vnd.github.raw+json; charset=utf-8"})
-        return Reply(200, content_shape(call.shapes, repo, path, repo.files[path]))
-    entries = _entries(repo, path)
-    if not entries:
-        raise not_found()
-    return Reply(200, [entry_shape(call.shapes, repo, name, kind) for name, kind in sorted(entries.items())])
-
-
-def _entries(repo: Repository, folder: str) -> dict[str, str]:
-    prefix = f"{folder}/" if folder else ""
-    inside = [path[len(prefix) :] for path in repo.files if path.startswith(prefix)]
-    return {f"{prefix}{path.split('/')[0]}": "dir" if "/" in path else "file" for path in inside}
 
 
 @ROUTES.route("GET", f"{REPO}/commits/{{ref}}", needs="contents:read")
@@ -128,21 +97,6 @@ def list_pull_files(call: Call) -> Reply:
     assert issue.pull is not None
     head = issue.pull.head
     return page_reply(call, issue.pull.files, lambda file: file_change_shape(call.shapes, issue.repo, file, head))
-
-
-@ROUTES.route("GET", "/user")
-def get_user(call: Call) -> Reply:
-    """The user of a token; the tokens of apps and workflows are refused."""
-    if call.token is None:
-        raise Refusal(401, "Requires authentication")
-    if call.token.app:
-        raise Refusal(403, "Resource not accessible by integration")
-    return Reply(200, call.shapes.sample("private-user") | (call.shapes.account(call.token.account) or {}))
-
-
-@ROUTES.route("GET", "/meta")
-def get_meta(call: Call) -> Reply:
-    return Reply(200, load_example("api-overview"))
 
 
 @ROUTES.route("GET", "/rate_limit")

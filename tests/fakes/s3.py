@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from tests.fakes.httpd import Loopback
 
 PAGE = 1_000
 PART = re.compile(r"<PartNumber>(\d+)</PartNumber>")
@@ -209,30 +211,20 @@ def object_xml(name: str, content: bytes, at: datetime) -> str:
     )
 
 
-class S3Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, *_: object) -> None:
-        """Ignore errors from clients that were killed."""
-
-
 @contextmanager
 def s3() -> Iterator[tuple[StoredObjects, dict[str, str]]]:
     """The store, and the environment variables for its clients."""
     objects = StoredObjects()
-    server = S3Server(("127.0.0.1", 0), type("Handler", (S3Handler,), {"objects": objects}))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Loopback(type("Handler", (S3Handler,), {"objects": objects}))
     try:
-        yield objects, environment(server.server_address[1])
+        yield objects, environment(server.url)
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
-def environment(port: int) -> dict[str, str]:
+def environment(url: str) -> dict[str, str]:
     return {
-        "AWS_ENDPOINT": f"http://127.0.0.1:{port}",
+        "AWS_ENDPOINT": url,
         "AWS_ALLOW_HTTP": "true",
         "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": "any",

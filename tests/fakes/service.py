@@ -40,7 +40,7 @@ class SentReply:
 
 
 def find_route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
-    """The route and the decoded parts of the path. Fixed words win over parameters; only ``{path}`` matches slashes."""
+    """The route and the decoded parts of the path. Fixed words win over parameters."""
     parts = path.strip("/").split("/")
     best: tuple[int, Route, dict[str, str]] | None = None
     for route in ROUTES.routes:
@@ -59,9 +59,6 @@ def _route_of(request: RawRequest) -> tuple[Route | None, dict[str, str]]:
 
 
 def match(template: tuple[str, ...], parts: list[str]) -> dict[str, str] | None:
-    if template[-1] == "{path}" and len(parts) >= len(template) - 1:
-        cut = len(template) - 1
-        parts = [*parts[:cut], "/".join(parts[cut:])]
     if len(template) != len(parts):
         return None
     params = {}
@@ -143,7 +140,7 @@ class Service:
         allowance = self.fake.limits.allowance(call.token or self.fake.apps.as_token(call.app), "core")
         if route.template not in UNCOUNTED:
             if allowance.remaining <= 0:
-                return self._exhausted(call)
+                raise Refusal(self.fake.limits.status, graph.limit_message(call))
             allowance.used += 1
         self._check_access(call, route)
         reply = route.handler(call)
@@ -161,12 +158,8 @@ class Service:
         self.fake.violations.extend(complaints)
         return reply
 
-    def _exhausted(self, call: Call) -> Reply:
-        return Refusal(self.fake.limits.status, graph.limit_message(call)).reply
-
     def _check_access(self, call: Call, route: Route) -> None:
-        for_apps = route.template.startswith("/app") or route.template.endswith("/installation")
-        if call.app is not None and not for_apps:
+        if call.app is not None and not route.template.startswith("/app"):
             raise Refusal(403, "Resource not accessible by integration")
         if route.method != "GET" and call.token is None and call.app is None:
             raise Refusal(401, "Requires authentication")
@@ -189,12 +182,12 @@ class Service:
         https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#use-conditional-requests-if-appropriate
         https://github.com/github/docs/issues/34689
         """
-        if call.method != "GET" or reply.status != 200:
+        if call.request.method != "GET" or reply.status != 200:
             return None
-        whose = call.headers.get("Authorization", "").encode()
+        whose = call.request.headers.get("Authorization", "").encode()
         tag = f'W/"{hashlib.sha256(whose + reply.encoded()).hexdigest()}"'
         reply.headers["ETag"] = tag
-        sent_tags = call.headers.get("If-None-Match", "")
+        sent_tags = call.request.headers.get("If-None-Match", "")
         tags = {part.strip().removeprefix("W/") for part in sent_tags.split(",")}
         return Reply(304, None, {"ETag": tag}) if tag.removeprefix("W/") in tags else None
 

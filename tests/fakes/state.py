@@ -202,6 +202,9 @@ class Discussion:
     answered_by: Account | None = None
     moved_to: Discussion | None = None
 
+    def touch(self, moment: str) -> None:
+        self.updated_at = max(self.updated_at, moment)
+
 
 @dataclass(eq=False, slots=True)
 class Commit:
@@ -234,7 +237,6 @@ class Repository:
     """Every member of the enterprise may read it; ``private`` is set as well, as on GitHub."""
     archived: bool = False
     has_issues: bool = True
-    has_wiki: bool = True
     has_discussions: bool = False
     default_branch: str = "main"
     next_number: int = 1
@@ -251,8 +253,6 @@ class Repository:
     lost_discussions: dict[int, Discussion] = field(default_factory=dict)
     """Deleted or transferred discussions, which the webhook about it still shows."""
     roles: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
     commits: dict[str, Commit] = field(default_factory=dict)
     releases: list[Release] = field(default_factory=list)
     tags: dict[str, str] = field(default_factory=dict)

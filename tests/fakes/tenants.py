@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,40 +20,36 @@ class Tenants:
         self._fake = fake
         self.lose = False
 
-    def install(self, login: str, full_names: Iterable[str] = (), app: App | None = None) -> int:
-        """Install an App (None: the only one) for an account with these repositories; returns the installation's id."""
+    def install(self, login: str, full_names: Iterable[str] = ()) -> int:
+        """Install the App for an account with these repositories; returns the installation's id."""
         world = self._fake.world
         with world.lock:
-            chosen = app or next(iter(self._fake.apps.by_id.values()))
+            chosen = next(iter(self._fake.apps.by_id.values()))
             number = world.next_id()
             chosen.installations[number] = self._ids(full_names)
             chosen.accounts[number] = world.ensure_account(login)
-        self._deliver_event(
-            number, "installation", "created", {"repositories": self._list_repositories(chosen.installations[number])}
-        )
+        listed = {"repositories": self._list_repositories(chosen.installations[number])}
+        self._deliver_event(number, "installation", "created", listed)
         return number
 
-    def uninstall(self, number: int, *, in_background: bool = False) -> None:
-        """Uninstall an App from an account and revoke its tokens.
-
-        ``in_background``: another thread makes the delivery, for callers that hold the lock.
-        """
+    def uninstall(self, number: int) -> None:
+        """Uninstall an App from an account and revoke its tokens."""
         app = self._app(number)
         payload = self._payload(number, "deleted", {"repositories": self._list_repositories(app.installations[number])})
         with self._fake.world.lock:
             self._fake.apps.revoke(number)
             del app.installations[number]
             app.accounts.pop(number, None)
-        self._send("installation", payload, in_background=in_background)
+        self._fake.hooks.deliver("installation", payload, self.lose)
 
-    def suspend(self, number: int, *, in_background: bool = False) -> None:
+    def suspend(self, number: int) -> None:
         """Suspend an installation: until `unsuspend`, its tokens are refused and it gets no new ones."""
         self._app(number).suspended[number] = self._fake.clock.now
-        self._deliver_event(number, "installation", "suspend", in_background=in_background)
+        self._deliver_event(number, "installation", "suspend")
 
-    def unsuspend(self, number: int, *, in_background: bool = False) -> None:
+    def unsuspend(self, number: int) -> None:
         self._app(number).suspended.pop(number, None)
-        self._deliver_event(number, "installation", "unsuspend", in_background=in_background)
+        self._deliver_event(number, "installation", "unsuspend")
 
     def add(self, number: int, full_names: Iterable[str]) -> None:
         """Add repositories to an installation."""
@@ -155,19 +150,11 @@ class Tenants:
         shape = installation_shape(shapes, number, app, account)
         return {"action": action, "installation": shape, "sender": shapes.account(account), **extra}
 
-    def _deliver_event(self, number: int, event: str, action: str, extra: Mapping[str, Any] | None = None, *,
-              in_background: bool = False) -> None:  # fmt: skip
-        self._send(event, self._payload(number, action, extra or {}), in_background=in_background)
+    def _deliver_event(self, number: int, event: str, action: str, extra: Mapping[str, Any] | None = None) -> None:
+        self._fake.hooks.deliver(event, self._payload(number, action, extra or {}), self.lose)
 
     def _deliver_selection(self, number: int, action: str, changed: Sequence[int]) -> None:
         lists: dict[str, list[Payload]] = {"repositories_added": [], "repositories_removed": []}
         lists[f"repositories_{action}"] = self._list_repositories(changed)
         extra = {"repository_selection": "selected", "requester": None, **lists}
         self._deliver_event(number, "installation_repositories", action, extra)
-
-    def _send(self, event: str, payload: Payload, *, in_background: bool) -> None:
-        arguments = (event, payload, self.lose)
-        if in_background:
-            threading.Thread(target=self._fake.hooks.deliver, args=arguments, daemon=True).start()
-        else:
-            self._fake.hooks.deliver(*arguments)

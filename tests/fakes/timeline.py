@@ -6,9 +6,6 @@ from tests.fakes.objects import Json, Shapes, node_id
 from tests.fakes.project_objects import repository_shape
 from tests.fakes.state import Comment, Event, Issue
 
-TIMELINE_ONLY = frozenset({"cross-referenced"})
-"""Kinds that the timeline shows and the list of events does not."""
-
 
 def in_order(issue: Issue) -> list[Comment | Event]:
     entries: list[Comment | Event] = [*issue.comments, *issue.events]

@@ -6,13 +6,12 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from bot.git.checkout import MAX_OUTPUT_BYTES, CheckoutGit, NoAnswer, find_top, tracked_files
+from bot.git.checkout import MAX_OUTPUT_BYTES, CheckoutGit, NoAnswer, find_top, read_worktree, tracked_files
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
@@ -23,6 +22,7 @@ PROGRAMS = (
     *("core.fsmonitor", "core.sshCommand", "core.gitProxy", "core.askPass", "core.editor", "core.pager", "pager.log"),
     *("core.alternateRefsCommand", "credential.helper", "diff.external", "diff.trap.textconv", "diff.trap.command"),
     *("filter.trap.clean", "filter.trap.smudge", "filter.trap.process", "gpg.program", "uploadpack.packObjectsHook"),
+    *("filter.With.Dots.clean", "pager.status"),
     *("alias.ls-files", "alias.status", "sequence.editor", "hook.trap.command", "remote.far.receivepack"),
 )
 HOOKS = ("post-index-change", "fsmonitor-watchman", "reference-transaction", "pre-auto-gc", "post-checkout")
@@ -65,12 +65,15 @@ def trapped_checkout(tmp_path_factory: pytest.TempPathFactory) -> HostileCheckou
     trap.chmod(0o755)
     top.mkdir()
     git(top, "init", "--quiet", "--initial-branch=main")
-    (top / ".gitattributes").write_text("* filter=trap diff=trap\n")
-    commit(top, "Begin", "in/a.py", "out/deep/b.py")
+    (top / ".gitattributes").write_text("* filter=trap diff=trap\n*.c filter=With.Dots\n")
+    commit(top, "Begin", "in/a.py", "in/c.c", "out/deep/b.py")
+    (top / ".git/info/attributes").write_text("in/a.py filter=trap diff=trap\n")
+    sign_commit(top)
     git(top, "sparse-checkout", "init", "--cone", "--sparse-index")
     git(top, "sparse-checkout", "set", "in")
     tree = git(top, "rev-parse", "HEAD:out")
-    (top / f".git/objects/{tree[:2]}/{tree[2:]}").unlink()
+    (folder / "missing" / tree[:2]).mkdir(parents=True)
+    (top / f".git/objects/{tree[:2]}/{tree[2:]}").rename(folder / "missing" / tree[:2] / tree[2:])
     transcribe(top)
     settings = {"extensions.partialClone": "far", "remote.far.promisor": "true", "remote.far.url": "/nowhere.git"}
     settings |= {"remote.origin.url": "http://127.0.0.1:9/octo-org/hello.git", "remote.far.uploadpack": f"{trap} far;:"}
@@ -81,8 +84,17 @@ def trapped_checkout(tmp_path_factory: pytest.TempPathFactory) -> HostileCheckou
     for hook in HOOKS:
         (top / ".git/hooks" / hook).write_text(trap.read_text())
         (top / ".git/hooks" / hook).chmod(0o755)
-    os.utime(top / "in/a.py", (1, 1))
+    for name in ("in/a.py", "in/c.c"):
+        os.utime(top / name, (1, 1))
     return HostileCheckout(top, mark)
+
+
+def sign_commit(top: Path) -> None:
+    """Give the newest commit a signature, which git would check with the program of the settings."""
+    signature = "-----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----"
+    text = git(top, "cat-file", "commit", "HEAD").replace("\n\n", f"\ngpgsig {signature}\n\n", 1)
+    (top.parent / "signed").write_text(f"{text}\n")
+    git(top, "reset", "--soft", git(top, "hash-object", "-t", "commit", "-w", "../signed"))
 
 
 def transcribe(top: Path) -> None:
@@ -92,11 +104,6 @@ def transcribe(top: Path) -> None:
     (top / "out/issues").mkdir(parents=True)
     (top / "out/s9.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in LINES))
     (top / "out/issues/48.json").write_text(json.dumps({"issueNumber": 48, "sessionPath": "out/s9.jsonl"}))
-
-
-@pytest.fixture(scope="module")
-def store(sample_store: Path) -> Path:
-    return sample_store
 
 
 def run_by_hand(top: Path, *arguments: str) -> None:
@@ -109,48 +116,37 @@ def test_the_traps_in_the_checkout_do_spring_for_plain_git(hostile: HostileCheck
         assert hostile.check_sprung(), arguments
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "context --issue 48 --as-of 2026-11-22T10:05Z",
-        "context --participant octocat",
-        "context --branch",
-        "search login loop",
-        "search login --kind session",
-        "smart-search",
-        "smart-search login",
-        "what",
-        "related in/a.py",
-        "show 48",
-        "show s9",
-        "answer 48",
-        "outcomes --ids 48",
-        "doctor",
-    ],
-)
-def test_no_command_runs_programs_named_by_the_checkout(
-    hostile: HostileCheckout, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.chdir(hostile.top / "in")
-    result = call(*command.split(), "--store", store)
-    assert "Traceback" not in result.err
+def test_reading_a_checkout_runs_none_of_its_programs(hostile: HostileCheckout) -> None:
+    shutil.copytree(hostile.mark.parent / "missing", hostile.top / ".git/objects", dirs_exist_ok=True)
+    assert read_worktree(hostile.top).messages == ("Begin",)
     assert not hostile.check_sprung()
 
 
-@pytest.mark.slow
+COMMANDS = (
+    *("context --issue 48 --as-of 2026-11-22T10:05Z", "context --participant octocat", "context --branch"),
+    *("search login loop", "search login --kind session", "smart-search", "smart-search login", "what"),
+    *("related in/a.py", "show 48", "show s9", "answer 48", "outcomes --ids 48", "doctor"),
+)
+WITHOUT_STORE = (
+    *("search login", "what", "smart-search login", "related in/a.py", "show 48", "context --issue 48"),
+    *("doctor --offline", "init", "init --write --action octo-org/precedent@v1", "skill install"),
+    *("skill install --dry-run", "try octo-org/hello --offline"),
+)
+"""These look for the remote."""
+
+
 @pytest.mark.parametrize(
     "command",
     [
-        *("search login", "what", "smart-search login", "related in/a.py", "show 48", "context --issue 48"),
-        *("doctor --offline", "init", "init --write --action octo-org/precedent@v1", "skill install"),
-        *("skill install --dry-run", "try octo-org/hello --offline"),
+        *(f"{command} --store {{}}" for command in COMMANDS),
+        *(pytest.param(command, marks=pytest.mark.slow) for command in WITHOUT_STORE),
     ],
 )
-def test_no_command_that_looks_for_the_remote_runs_them(
-    hostile: HostileCheckout, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
+def test_no_command_runs_programs_named_by_the_checkout(
+    hostile: HostileCheckout, sample_store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    monkeypatch.chdir(hostile.top)
-    result = call(*command.split())
+    monkeypatch.chdir(hostile.top / "in")
+    result = call(*command.format(sample_store).split())
     assert "Traceback" not in result.err
     assert not hostile.check_sprung()
 
@@ -168,9 +164,9 @@ def test_no_command_that_looks_for_the_remote_runs_them(
     ],
 )
 def test_no_tool_runs_programs_named_by_the_checkout(
-    hostile: HostileCheckout, store: Path, tool: str, tool_arguments: dict[str, object]
+    hostile: HostileCheckout, sample_store: Path, tool: str, tool_arguments: dict[str, object]
 ) -> None:
-    answer(ToolContext(MemoryOptions(hostile.top, store=store)), tool, tool_arguments)
+    answer(ToolContext(MemoryOptions(hostile.top, store=sample_store)), tool, tool_arguments)
     assert not hostile.check_sprung()
 
 
@@ -252,12 +248,10 @@ def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, pipe: str) ->
     git(tmp_path, "init", "--quiet")
     (tmp_path / ".git" / pipe).unlink(missing_ok=True)
     os.mkfifo(tmp_path / ".git" / pipe)
-    began = time.monotonic()
-    try:
+    try:  # waiting for a writer would never end
         CheckoutGit(tmp_path, 0.3).run("status")
     except NoAnswer as error:
         assert str(error) == "timed out after 0.3 s"  # noqa: PT017 - git does not open all of these pipes
-    assert time.monotonic() - began < 3
 
 
 def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,22 +26,18 @@ PROJECT = {
 EXPECTED = {".github/precedent.yml": b"limit: 3\n", ".github/precedent/context.md.j2": b"{{ x }}"}
 
 
-def test_the_wanted_files_take_three_exchanges_and_nothing_large_is_sent(hosted: HostedRepository) -> None:
-    commit(hosted.repository, PROJECT, "refs/heads/main")
-    assert read_head(hosted.url, hosted.token, PATTERNS)[1] == EXPECTED
-    assert len(hosted.request_lines) == 7
+@pytest.mark.parametrize(
+    ("project", "expected", "requests"),
+    [(PROJECT, EXPECTED, 7), ({"README.md": (FILE, b"x" * 200_000)}, {}, 5), ({}, {}, 2)],
+    ids=["settings", "no settings", "nothing"],
+)
+def test_the_wanted_files_take_three_exchanges_and_nothing_large_is_sent(
+    hosted: HostedRepository, project: dict[str, tuple[str, bytes]], expected: dict[str, bytes], requests: int
+) -> None:
+    commit_id = commit(hosted.repository, project, "refs/heads/main") if project else ""
+    assert read_head(hosted.url, hosted.token, PATTERNS) == (commit_id, expected)
+    assert len(hosted.request_lines) == requests
     assert hosted.server.bytes_out < 5_000
-
-
-def test_a_project_without_settings_takes_two_exchanges(hosted: HostedRepository) -> None:
-    commit(hosted.repository, {"README.md": (FILE, b"x" * 200_000)}, "refs/heads/main")
-    assert read_head(hosted.url, hosted.token, PATTERNS)[1] == {}
-    assert len(hosted.request_lines) == 5
-    assert hosted.server.bytes_out < 5_000
-
-
-def test_an_empty_repository_has_no_files(hosted: HostedRepository) -> None:
-    assert read_head(hosted.url, hosted.token, PATTERNS) == ("", {})
 
 
 def test_a_known_tip_is_not_requested_again(hosted: HostedRepository) -> None:
@@ -70,12 +66,11 @@ def test_servers_that_refuse_or_ignore_partial_clones_return_the_same(tmp_path: 
 @pytest.mark.parametrize(
     ("path", "mode"),
     [
-        (".github/precedent.yml", "120000"),
-        (".github/precedent/x.j2", "120000"),
-        (".github/precedent", "120000"),
-        (".github", "120000"),
-        (".github/precedent", "160000"),
-        (".github", "160000"),
+        *(
+            (path, "120000")
+            for path in (".github/precedent.yml", ".github/precedent/x.j2", ".github/precedent", ".github")
+        ),
+        *((path, "160000") for path in (".github/precedent", ".github")),
     ],
 )
 def test_a_symlink_or_submodule_on_the_way_is_refused(hosted: HostedRepository, path: str, mode: str) -> None:
@@ -91,11 +86,6 @@ def test_a_file_over_the_limit_is_refused(hosted: HostedRepository, name: str) -
         read_head(hosted.url, hosted.token, [name])
     commit(hosted.repository, {name: (FILE, b"x" * 65_536)}, "refs/heads/main")
     assert len(read_head(hosted.url, hosted.token, [name])[1][name]) == 65_536
-
-
-def test_a_wrong_token_raises_auth_failed(hosted: HostedRepository) -> None:
-    with pytest.raises(AuthFailed):
-        read_head(hosted.url, "wrong", PATTERNS)
 
 
 def is_markdown(path: str) -> bool:
@@ -140,6 +130,8 @@ def test_an_empty_or_absent_repository_has_no_tip(hosted: HostedRepository, name
 def test_a_wrong_token_is_not_mistaken_for_an_absent_repository(hosted: HostedRepository) -> None:
     with open_head(hosted.url, "wrong") as head, pytest.raises(AuthFailed):
         head.tip()
+    with pytest.raises(AuthFailed):
+        read_head(hosted.url, "wrong", PATTERNS)
 
 
 def test_a_server_that_sends_everything_returns_the_same_files(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
-from bot.errors import UserError, WorldError
-from bot.github.app import EVENTS, PERMISSIONS, App, seconds_ahead
+from bot.errors import UserError
+from bot.github.app import EVENTS, PERMISSIONS, PERMISSIONS_TTL, App, seconds_ahead
 from bot.github.errors import ForgeError, NotInstalled, NotPermitted, RateLimited, Unauthorised, Unreachable
 from tests.fakes.github import FakeGitHub
 from tests.github.keys import key_pair
@@ -58,9 +58,17 @@ def test_a_new_key_is_used_from_the_next_request(forge: FakeGitHub, app: App) ->
 
 
 @pytest.mark.parametrize("ahead", [0, 90, -3600])
-def test_the_difference_to_the_clock_of_github_is_measured(forge: FakeGitHub, app: App, ahead: int) -> None:
+def test_the_difference_to_the_clock_of_github_is_measured_even_with_a_wrong_key(
+    forge: FakeGitHub, app: App, ahead: int
+) -> None:
     forge.ahead = ahead
     assert abs(app.about().ahead - ahead) < 2
+    with (
+        App(77, key_pair("other")[0], forge.url) as stranger,
+        pytest.raises(Unauthorised, match="its private") as caught,
+    ):
+        stranger.about()
+    assert abs(caught.value.ahead - ahead) < 2
 
 
 def test_a_token_is_for_one_repository_with_the_least_permissions(forge: FakeGitHub, app: App) -> None:
@@ -94,16 +102,16 @@ def test_a_token_gets_accepted_optional_permissions(
     assert len(forge.requests) - requests_before == 1  # the accepted permissions are not read again
 
 
-def test_a_permission_accepted_later_is_used_after_an_hour(
-    forge: FakeGitHub, app: App, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("ttl", "granted"), [(PERMISSIONS_TTL, {}), (0.0, {"pull_requests": "read"})])
+def test_a_permission_accepted_later_is_used_once_those_read_are_too_old(
+    forge: FakeGitHub, ttl: float, granted: dict[str, str]
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
-    app.create_token(number, forge.repo.id)
-    forge.apps.by_id[77].permissions["pull_requests"] = "read"
-    assert forge.world.tokens[app.create_token(number, forge.repo.id).token].permissions == PERMISSIONS
-    monkeypatch.setattr("bot.github.app.PERMISSIONS_TTL", 0.0)
-    minted = app.create_token(number, forge.repo.id)
-    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | {"pull_requests": "read"}
+    with App(77, key_pair()[0], forge.url, permissions_ttl=ttl) as app:
+        app.create_token(number, forge.repo.id)
+        forge.apps.by_id[77].permissions["pull_requests"] = "read"
+        minted = app.create_token(number, forge.repo.id)
+    assert forge.world.tokens[minted.token].permissions == PERMISSIONS | granted
 
 
 def test_a_token_is_created_even_if_accepted_permissions_cannot_be_read(forge: FakeGitHub, app: App) -> None:
@@ -129,57 +137,42 @@ def test_a_token_has_the_current_name_of_the_repository(forge: FakeGitHub, app: 
     assert (minted.full_name, minted.private) == ("octocat/renamed", True)
 
 
-def test_without_an_installation_there_is_no_token(forge: FakeGitHub, app: App) -> None:
-    with pytest.raises(NotInstalled, match="no longer installed there"):
-        app.create_token(4711, forge.repo.id)
-
-
-def test_a_repository_outside_the_installation_gets_no_token(forge: FakeGitHub, app: App) -> None:
-    other = forge.add_project(OTHER).repo.id
-    number = forge.tenants.install("octocat", [HELLO])
-    with pytest.raises(NotInstalled, match="cannot see this repository"):
-        app.create_token(number, other)
-
-
-def test_a_suspended_installation_gets_no_token(forge: FakeGitHub, app: App) -> None:
-    number = forge.tenants.install("octocat", [HELLO])
-    forge.tenants.suspend(number)
-    with pytest.raises(NotInstalled, match="suspended"):
-        app.create_token(number, forge.repo.id)
-
-
-def test_missing_permissions_are_named_in_the_error(forge: FakeGitHub, app: App) -> None:
-    number = forge.tenants.install("octocat", [HELLO])
-    forge.apps.by_id[77].permissions = {"issues": "read", "metadata": "read"}
-    with pytest.raises(NotPermitted, match="issues: write, contents: write, metadata: read"):
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (lambda it, number: it.tenants.uninstall(number), NotInstalled, "no longer installed there"),
+        (lambda it, number: it.tenants.remove(number, [HELLO]), NotInstalled, "cannot see this repository"),
+        (lambda it, number: it.tenants.suspend(number), NotInstalled, "suspended"),
+        (lambda it, _: it.apps.by_id[77].permissions.pop("issues"), NotPermitted, "issues: write, contents: write"),
+    ],
+)
+def test_the_error_says_why_there_is_no_token(
+    forge: FakeGitHub, app: App, change: Callable[[FakeGitHub, int], object], error: type[ForgeError], words: str
+) -> None:
+    number = forge.tenants.install("octocat", [HELLO, forge.add_project(OTHER).repo.full_name])
+    change(forge, number)
+    with pytest.raises(error, match=words):
         app.create_token(number, forge.repo.id)
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
-    [("5xx", Unreachable), ("drop", Unreachable), ("html", Unreachable), ("primary403", RateLimited),
-     ("secondary403", RateLimited), ("429", RateLimited), ("cut", Unreachable)],
+    [("5xx", Unreachable), ("drop", Unreachable), ("html", Unreachable), ("cut", Unreachable),
+     ("primary403", RateLimited), ("secondary403", RateLimited), ("429", RateLimited), ("401", Unauthorised),
+     ("404", NotInstalled), ("422", NotInstalled), ("permission", NotPermitted)],
 )  # fmt: skip
-def test_an_outage_or_rate_limit_is_not_mistaken_for_an_uninstalled_app(
+def test_each_fault_has_an_error_that_contains_no_token_or_key_and_does_not_last(
     forge: FakeGitHub, app: App, kind: str, expected: type[ForgeError]
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     app.create_token(number, forge.repo.id)  # from now on the accepted permissions are known
     forge.faults.add("POST /app/installations/*", kind)
-    with pytest.raises(expected):
+    with pytest.raises(expected) as caught:
         app.create_token(number, forge.repo.id)
+    text = "".join(traceback.format_exception(caught.value))
+    tokens = [token for token in forge.world.tokens if token.startswith("ghs_77")]
+    assert not any(secret in text for secret in ("eyJ", key_pair()[0].splitlines()[1], *tokens))
     assert app.create_token(number, forge.repo.id).token
-
-
-@pytest.mark.parametrize("ahead", [0, 90, -3600])
-def test_a_wrong_key_is_refused_with_a_hint_and_the_clock_difference(forge: FakeGitHub, ahead: int) -> None:
-    forge.ahead = ahead
-    with (
-        App(77, key_pair("other")[0], forge.url) as app,
-        pytest.raises(Unauthorised, match="its private key") as caught,
-    ):
-        app.about()
-    assert abs(caught.value.ahead - ahead) < 2
 
 
 @pytest.mark.parametrize(
@@ -190,36 +183,11 @@ def test_the_clock_difference_follows_from_any_date_header(date: str, ahead: flo
     assert seconds_ahead(date, 1.8e9) == pytest.approx(ahead, rel=0.1)
 
 
-def test_a_replacement_key_works_at_once(forge: FakeGitHub, app: App) -> None:
-    assert app.about().id == 77
-    forge.apps.by_id[77].public_key = key_pair("new")[1]
-    with App(77, key_pair("new")[0], forge.url) as fresh:
-        assert fresh.about().id == 77
-    with pytest.raises(Unauthorised):
-        app.about()
-
-
 @pytest.mark.parametrize("key", ["", "no key", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"])
 def test_a_malformed_key_is_refused_before_any_request(key: str) -> None:
     with pytest.raises(UserError, match="not an RSA key in PEM format") as caught:
         App(77, key, "http://127.0.0.1:9")
     assert "MIIE" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_no_error_contains_a_token_or_a_key(forge: FakeGitHub, app: App) -> None:
-    number = forge.tenants.install("octocat", [HELLO])
-    app.create_token(number, forge.repo.id)  # from now on the accepted permissions are known
-    lines = []
-    for kind in ("5xx", "drop", "html", "401", "404", "422", "permission", "cut", "429"):
-        forge.faults.add("POST /app/installations/*", kind)
-        with pytest.raises(WorldError) as caught:
-            app.create_token(number, forge.repo.id)
-        lines += traceback.format_exception(caught.value)
-    text = "".join(lines)
-    body = key_pair()[0].splitlines()[1]
-    assert "eyJ" not in text
-    assert body not in text
-    assert not any(token in text for token in forge.world.tokens if token.startswith("ghs_77"))
 
 
 def test_installations_and_their_repositories_are_listed_to_the_last_page(forge: FakeGitHub, app: App) -> None:

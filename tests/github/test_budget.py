@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -24,12 +24,11 @@ from bot.github.errors import CORE, GRAPHQL, HISTORY, HISTORY_LIMITS, ForgeError
 from bot.github.history import GraphQLHistory, HistorySource, RestHistory
 from bot.github.threads import OwnCommentRule
 from tests.fakes.github import FakeGitHub
-from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
+from tests.github.conftest import REPOSITORY, ScriptedServer
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 END = NOW + timedelta(minutes=40)
-REPOSITORY = "octocat/hello-world"
 OWN = OwnCommentRule("github-actions[bot]", "<!-- marker -->")
 
 
@@ -167,27 +166,11 @@ def test_history_sends_no_request_once_only_the_reserve_is_left(github: FakeGitH
     assert client.troubles == ()
 
 
-@pytest.fixture
-def scripted_server() -> Iterator[tuple[Listener, list[dict[str, str]], list[SentReply]]]:
-    """A server that records request headers in the first list and responds from the second."""
-    requests: list[dict[str, str]] = []
-    responses: list[SentReply] = []
-
-    def answer(method: str, target: str, headers_sent: dict[str, str], body: bytes) -> SentReply:
-        requests.append(headers_sent)
-        return responses.pop(0)
-
-    listener = Listener(answer)
-    yield listener, requests, responses
-    listener.stop()
-
-
 ISSUE_LIST = b'[{"number": 1, "updated_at": "2026-01-05T11:00:00Z"}]'
 CHANGED_AT = datetime(2026, 1, 5, 11, tzinfo=UTC)
 
 
-def test_an_unchanged_etag_costs_no_request_quota(github: FakeGitHub) -> None:
-    client = GitHubClient(github.url, github.token, REPOSITORY)
+def test_an_unchanged_etag_costs_no_request_quota(github: FakeGitHub, client: GitHubClient) -> None:
     initial = client.newest_change()
     assert initial is not None
     assert initial.at is None
@@ -204,18 +187,13 @@ def test_an_unchanged_etag_costs_no_request_quota(github: FakeGitHub) -> None:
     assert second.at == NOW + timedelta(hours=1)
 
 
-def test_a_304_counts_only_if_there_was_an_etag(
-    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]],
-) -> None:
-    listener, requests, responses = scripted_server
-    client = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0)
-    responses.append(SentReply(304, {}, b""))
+def test_a_304_counts_only_if_there_was_an_etag(scripted_server: ScriptedServer) -> None:
+    client = scripted_server.client()
+    scripted_server.answers.append(SentReply(304, {}, b""))
     with pytest.raises(ForgeError, match="304"):
         client.newest_change()
-    assert "If-None-Match" not in requests[0]
-    responses.append(SentReply(304, {}, b""))
     assert client.newest_change('"a"') is None
-    assert requests[1]["If-None-Match"] == '"a"'
+    assert [headers.get("If-None-Match") for headers in scripted_server.requests] == [None, '"a"']
 
 
 @pytest.mark.parametrize(
@@ -231,20 +209,13 @@ def test_a_304_counts_only_if_there_was_an_etag(
         ('"\xe9"', ""),
     ],
 )
-def test_only_a_valid_etag_is_sent_back(
-    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]], header: str, etag: str
-) -> None:
-    listener, _, responses = scripted_server
-    responses.append(SentReply(200, {"ETag": header} if header else {}, ISSUE_LIST))
-    change = GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()
-    assert change == (CHANGED_AT, etag)
+def test_only_a_valid_etag_is_sent_back(scripted_server: ScriptedServer, header: str, etag: str) -> None:
+    scripted_server.answers.append(SentReply(200, {"ETag": header} if header else {}, ISSUE_LIST))
+    assert scripted_server.client().newest_change() == (CHANGED_AT, etag)
 
 
 @pytest.mark.parametrize("body", [b"{}", b'[{"updated_at": 5}]', b'[{"updated_at": "soon"}]', b"[{}]"])
-def test_an_unexpected_response_is_not_a_change(
-    scripted_server: tuple[Listener, list[dict[str, str]], list[SentReply]], body: bytes
-) -> None:
-    listener, _, responses = scripted_server
-    responses.append(SentReply(200, {}, body))
+def test_an_unexpected_response_is_not_a_change(scripted_server: ScriptedServer, body: bytes) -> None:
+    scripted_server.answers.append(SentReply(200, {}, body))
     with pytest.raises(ForgeError, match="an unexpected answer"):
-        GitHubClient(listener.url, "token", REPOSITORY, write_gap=0).newest_change()
+        scripted_server.client().newest_change()

@@ -16,45 +16,40 @@ from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, Unreachable
 from bot.github.foreign_thread import ForeignThread, read_repository
 from tests.fakes.github import FakeGitHub
+from tests.github.conftest import REPOSITORY
 
-REPO = "octocat/hello-world"
 AT, LATER = datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 4, 1, tzinfo=UTC)
 
 
-def client(github: FakeGitHub, name: str = REPO) -> GitHubClient:
-    return GitHubClient(github.url, github.token, name, write_gap=0)
-
-
-def test_a_closed_issue_is_read_with_its_repository_in_one_request(github: FakeGitHub) -> None:
+def test_a_closed_issue_is_read_with_its_repository_in_one_request(github: FakeGitHub, client: GitHubClient) -> None:
     github.open_issue("octocat", "Crash at night", at="2025-03-01T00:00:00Z")
     github.close(1, "octocat", "not_planned", at="2025-04-01T00:00:00Z")
-    api = client(github)
-    repository = read_repository(api, REPO, 1)
-    assert (repository.id, repository.name, repository.visibility) == (github.repo.id, REPO, Visibility.PUBLIC)
+    repository = read_repository(client, REPOSITORY, 1)
+    assert (repository.id, repository.name, repository.visibility) == (github.repo.id, REPOSITORY, Visibility.PUBLIC)
     assert repository.thread == ForeignThread("Crash at night", "closed", AT, "not_planned", LATER)
-    assert (api.queries, api.reads) == (1, 0)
+    assert (client.queries, client.reads) == (1, 0)
 
 
-def test_a_repository_is_read_without_a_thread(github: FakeGitHub) -> None:
+def test_a_repository_is_read_without_a_thread(github: FakeGitHub, client: GitHubClient) -> None:
     for visibility in Visibility:
         github.repo.private, github.repo.internal = visibility != "public", visibility == "internal"
-        repository = read_repository(client(github), REPO)
+        repository = read_repository(client, REPOSITORY)
         assert (repository.visibility, repository.thread) == (visibility, None)
 
 
-def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGitHub) -> None:
+def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
     github.repo.has_discussions = True
     number = github.discuss("octocat", "Which store?", "Files?", at="2025-03-01T00:00:00Z")
-    unanswered = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
+    unanswered = read_repository(client, REPOSITORY, number, Kind.DISCUSSION).thread
     assert unanswered == ForeignThread("Which store?", "open", AT)
     answer = github.say(number, "hubot", "PostgreSQL.")
     github.mark_answer(number, answer, "octocat")
-    answered = read_repository(client(github), REPO, number, Kind.DISCUSSION).thread
+    answered = read_repository(client, REPOSITORY, number, Kind.DISCUSSION).thread
     assert answered is not None
     assert (answered.state, answered.closed_at is None) == ("closed", False)
 
 
-def test_deleted_and_moved_issues_and_pull_requests_are_not_read(github: FakeGitHub) -> None:
+def test_deleted_and_moved_issues_and_pull_requests_are_not_read(github: FakeGitHub, client: GitHubClient) -> None:
     other = github.add_project("octocat/other")
     for _ in range(2):
         github.open_issue("octocat", "Crash")
@@ -62,12 +57,12 @@ def test_deleted_and_moved_issues_and_pull_requests_are_not_read(github: FakeGit
     github.delete_issue(1)
     github.transfer(2, other)
     for number in (1, 2, 3, 99):
-        assert read_repository(client(github), REPO, number).thread is None
+        assert read_repository(client, REPOSITORY, number).thread is None
 
 
-def test_an_invisible_repository_is_gone(github: FakeGitHub) -> None:
+def test_an_invisible_repository_is_gone(github: FakeGitHub, client: GitHubClient) -> None:
     with pytest.raises(Gone):
-        read_repository(client(github, "octocat/unknown"), "octocat/unknown", 1)
+        read_repository(client, "octocat/unknown", 1)
 
 
 class CannedClient:
@@ -83,12 +78,18 @@ class CannedClient:
 def make_answer(**changes: Any) -> dict[str, Any]:
     thread = {"number": 1, "title": "Crash", "state": "OPEN", "createdAt": "2025-03-01T00:00:00Z"}
     thread |= {"repository": {"databaseId": 5}}
-    fields = {"databaseId": 5, "nameWithOwner": REPO, "isPrivate": False, "visibility": "PUBLIC", "thread": thread}
+    fields = {
+        "databaseId": 5,
+        "nameWithOwner": REPOSITORY,
+        "isPrivate": False,
+        "visibility": "PUBLIC",
+        "thread": thread,
+    }
     return fields | changes
 
 
 def read(answer: Any) -> Any:
-    return read_repository(CannedClient(answer), REPO, 1)  # type: ignore[arg-type]
+    return read_repository(CannedClient(answer), REPOSITORY, 1)  # type: ignore[arg-type]
 
 
 def test_a_thread_that_moved_to_another_repository_is_not_read() -> None:

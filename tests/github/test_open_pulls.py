@@ -15,16 +15,14 @@ from bot.github.errors import RateLimited
 from bot.github.open_pulls import MAX_ISSUES, find_open_pulls, read_pulls
 from tests.examples import examples
 from tests.fakes.github import FakeGitHub
+from tests.github.conftest import REPOSITORY
 
-REPO = "octocat/hello-world"
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
-def client(github: FakeGitHub) -> GitHubClient:
-    return GitHubClient(github.url, github.token, REPO, write_gap=0)
-
-
-def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_request(github: FakeGitHub) -> None:
+def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_request(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
     for title in ("Crash", "Slow", "Done"):
         github.open_issue("octocat", title)
     github.add_pull("hubot", "Fix it", "Fixes #1.", files=["a/b.py", "c.md"], closes=[1])
@@ -35,35 +33,32 @@ def test_open_pull_requests_that_close_or_mention_the_issues_are_found_in_one_re
     github.close(3, "hubot")
     github.set_draft(5)
     github.mark()
-    api = client(github)
-    assert find_open_pulls(api, REPO, [1, 2, 3], NOW) == [
+    assert find_open_pulls(client, REPOSITORY, [1, 2, 3], NOW) == [
         OpenPull(1, 4, "Fix it", closes=True, files=("a/b.py", "c.md"), seen_at=NOW),
         OpenPull(1, 5, "About both", draft=True, seen_at=NOW),
         OpenPull(2, 5, "About both", draft=True, seen_at=NOW),
     ]
-    assert (api.queries, api.reads, api.writes, len(github.recent)) == (1, 0, 0, 1)
+    assert (client.queries, client.reads, client.writes, len(github.recent)) == (1, 0, 0, 1)
 
 
-def test_one_request_asks_for_as_many_issues_as_a_run_may_show(github: FakeGitHub) -> None:
+def test_one_request_asks_for_as_many_issues_as_a_run_may_show(github: FakeGitHub, client: GitHubClient) -> None:
     for number in range(MAX_ISSUES):
         github.open_issue("octocat", f"Crash {number}")
     github.add_pull("hubot", "Fix it", f"Fixes #{MAX_ISSUES}.", closes=[MAX_ISSUES])
-    api = client(github)
-    assert [pull.about for pull in find_open_pulls(api, REPO, range(1, MAX_ISSUES + 1), NOW)] == [MAX_ISSUES]
-    assert (api.queries, github.violations) == (1, [])
+    assert [pull.about for pull in find_open_pulls(client, REPOSITORY, range(1, MAX_ISSUES + 1), NOW)] == [MAX_ISSUES]
+    assert (client.queries, github.violations) == (1, [])
 
 
-def test_a_query_that_is_not_sent_is_not_counted(github: FakeGitHub) -> None:
+def test_a_query_that_is_not_sent_is_not_counted(github: FakeGitHub, client: GitHubClient) -> None:
     github.open_issue("octocat", "Crash")
     github.faults.add("POST /graphql", "limit200", None)
-    api = client(github)
     for _ in range(2):
         with pytest.raises(RateLimited):
-            find_open_pulls(api, REPO, [1], NOW)
-    assert (api.queries, api.reads, api.writes) == (1, 0, 0)
+            find_open_pulls(client, REPOSITORY, [1], NOW)
+    assert (client.queries, client.reads, client.writes) == (1, 0, 0)
 
 
-def pull(number: object = 4, home: str = REPO, **fields: object) -> dict[str, Any]:
+def pull(number: object = 4, home: str = REPOSITORY, **fields: object) -> dict[str, Any]:
     return {"number": number, "title": "T", "state": "OPEN", "repository": {"nameWithOwner": home}} | fields
 
 
@@ -83,7 +78,7 @@ def pull(number: object = 4, home: str = REPO, **fields: object) -> dict[str, An
 )
 def test_only_open_pull_requests_of_the_repository_count(node: object, numbers: list[int]) -> None:
     issue = {"state": "OPEN", "closedByPullRequestsReferences": {"nodes": [node, node]}}
-    assert [open_pull.id for open_pull in read_pulls(issue, 1, REPO, NOW)] == numbers
+    assert [open_pull.id for open_pull in read_pulls(issue, 1, REPOSITORY, NOW)] == numbers
 
 
 JSON = st.recursive(
@@ -103,4 +98,4 @@ NODES = st.fixed_dictionaries({"nodes": st.lists(JSON | PULLS | st.fixed_diction
 @given(JSON | NODES, JSON | NODES)
 def test_an_answer_of_any_shape_is_read(closing: object, events: object) -> None:
     issue = {"state": "OPEN", "closedByPullRequestsReferences": closing, "timelineItems": {"nodes": events}}
-    assert all(type(open_pull.id) is int for open_pull in read_pulls(issue, 1, REPO, NOW))
+    assert all(type(open_pull.id) is int for open_pull in read_pulls(issue, 1, REPOSITORY, NOW))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,10 +43,13 @@ class Watcher:
         self.cursor = changes.cursor or self.cursor
         return changes
 
-    def texts(self, number: int) -> list[str]:
+    def thread(self, number: int) -> Thread:
         thread = self.memory[number]
         assert isinstance(thread, Thread)
-        return [comment.text for comment in thread.comments]
+        return thread
+
+    def texts(self, number: int) -> list[str]:
+        return [comment.text for comment in self.thread(number).comments]
 
 
 @pytest.fixture
@@ -64,42 +68,23 @@ def test_one_new_issue_costs_one_read(github: FakeGitHub, watcher: Watcher) -> N
     assert changes.cursor == datetime.fromisoformat(github.clock.now)
 
 
-def test_one_changed_issue_costs_two_reads(github: FakeGitHub, watcher: Watcher) -> None:
-    number = github.open_issue("octocat", "Crash")
-    watcher.fetch_updates()
-    github.clock.advance(60)
-    github.comment(number, "hubot", "Me too")
-    github.mark()
-    changes = watcher.fetch_updates()
-    assert (ids(changes), github.reads, watcher.texts(number)) == ([number], 2, ["Me too"])
-
-
-def test_many_changed_issues_cost_two_reads_as_well(github: FakeGitHub, watcher: Watcher) -> None:
-    numbers = [github.open_issue("octocat", f"Crash {count}") for count in range(10)]
+@pytest.mark.parametrize(("issues", "comments"), [(1, 0), (10, 1), (1, 250)])
+def test_changed_issues_cost_two_reads_however_many_and_long(
+    github: FakeGitHub, watcher: Watcher, issues: int, comments: int
+) -> None:
+    numbers = [github.open_issue("octocat", f"Crash {count}", at=MORNING) for count in range(issues)]
     for number in numbers:
-        github.comment(number, "hubot", f"First on {number}")
-    watcher.fetch_updates()
-    github.clock.advance(3600)
-    for number in numbers:
-        github.comment(number, "hubot", f"Second on {number}")
-    github.mark()
-    changes = watcher.fetch_updates()
-    assert (ids(changes), github.reads) == (numbers, 2)
-    assert watcher.texts(numbers[3]) == [f"First on {numbers[3]}", f"Second on {numbers[3]}"]
-
-
-def test_a_long_thread_costs_two_reads_as_well(github: FakeGitHub, watcher: Watcher) -> None:
-    number = github.open_issue("octocat", "Crash", at=MORNING)
-    for count in range(250):
-        github.comment(number, "hubot", f"{count}", at=MORNING)
+        for count in range(comments):
+            github.comment(number, "hubot", f"{count} on {number}", at=MORNING)
     github.open_issue("octocat", "Another")
     watcher.fetch_updates()
     github.clock.advance(3600)
-    github.comment(number, "hubot", "last")
+    for number in numbers:
+        github.comment(number, "hubot", "Me too")
     github.mark()
-    watcher.fetch_updates()
-    assert github.reads == 2
-    assert watcher.texts(number) == [*map(str, range(250)), "last"]
+    assert (ids(watcher.fetch_updates()), github.reads) == (numbers, 2)
+    expected = [[*(f"{count} on {number}" for count in range(comments)), "Me too"] for number in numbers]
+    assert [watcher.texts(number) for number in numbers] == expected
 
 
 def test_no_change_costs_one_read_and_returns_nothing(github: FakeGitHub, watcher: Watcher) -> None:
@@ -121,34 +106,24 @@ def test_an_edited_comment_replaces_the_earlier_version(github: FakeGitHub, watc
     assert [watcher.texts(number) for number in numbers] == [["Not me"]] * 3
 
 
-@pytest.mark.parametrize("others", [0, 3])
-def test_a_deleted_comment_is_forgotten(github: FakeGitHub, watcher: Watcher, others: int) -> None:
+@pytest.mark.parametrize(("others", "is_answered"), [(0, False), (3, False), (3, True)])
+def test_a_deleted_comment_is_forgotten(
+    github: FakeGitHub, watcher: Watcher, others: int, *, is_answered: bool
+) -> None:
     number = github.open_issue("octocat", "Crash")
     deleted, _ = (github.comment(number, "hubot", text) for text in ("My address is …", "Never mind"))
+    if is_answered:
+        github.comment(number, BOT, OUR_COMMENT)
+        github.open_issue("octocat", "Another", at="2026-01-05T13:00:00Z")
     other_issues = [github.open_issue("octocat", f"Crash {count}") for count in range(others)]
     watcher.fetch_updates()
+    watcher.answered |= {number} if is_answered else set()
     github.clock.advance(3600)
     github.delete_comment(deleted)
     for other in other_issues:
         github.comment(other, "hubot", "Me too")
     watcher.fetch_updates()
     assert watcher.texts(number) == ["Never mind"]
-
-
-def test_a_deleted_comment_is_forgotten_on_an_issue_with_our_comment(github: FakeGitHub, watcher: Watcher) -> None:
-    number = github.open_issue("octocat", "Crash")
-    deleted = github.comment(number, "hubot", "My address is …")
-    github.comment(number, BOT, OUR_COMMENT)
-    github.open_issue("octocat", "Another", at="2026-01-05T13:00:00Z")
-    other_issues = [github.open_issue("octocat", f"Crash {count}") for count in range(3)]
-    watcher.fetch_updates()
-    watcher.answered.add(number)
-    github.clock.advance(3600)
-    github.delete_comment(deleted)
-    for other in other_issues:
-        github.comment(other, "hubot", "Me too")
-    watcher.fetch_updates()
-    assert watcher.texts(number) == []
 
 
 def test_a_deleted_comment_is_forgotten_even_if_another_was_added(github: FakeGitHub, watcher: Watcher) -> None:
@@ -220,24 +195,23 @@ def test_the_thread_is_read_if_a_promised_comment_is_not_among_the_newest(github
     assert watcher.texts(numbers[0]) == []
 
 
-@pytest.mark.parametrize("change", ["comment", "edit", "close", "close and reopen", "label", "lock"])
-def test_a_change_within_the_same_second_is_seen(github: FakeGitHub, watcher: Watcher, change: str) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda github: github.comment(1, "hubot", "Me too"),
+        lambda github: github.edit_issue(1, body="It hangs."),
+        lambda github: github.close(1, "octocat"),
+        lambda github: (github.close(1, "octocat"), github.reopen(1, "octocat")),
+        lambda github: github.label(1, "bug"),
+        lambda github: github.lock(1),
+    ],
+)
+def test_a_change_within_the_same_second_is_seen(
+    github: FakeGitHub, watcher: Watcher, change: Callable[[FakeGitHub], object]
+) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.")
     watcher.fetch_updates()
-    match change:
-        case "comment":
-            github.comment(number, "hubot", "Me too")
-        case "edit":
-            github.edit_issue(number, body="It hangs.")
-        case "close":
-            github.close(number, "octocat")
-        case "close and reopen":
-            github.close(number, "octocat")
-            github.reopen(number, "octocat")
-        case "label":
-            github.label(number, "bug")
-        case "lock":
-            github.lock(number)
+    change(github)
     assert ids(watcher.fetch_updates()) == [number]
 
 
@@ -257,16 +231,13 @@ def test_closing_an_issue_fetches_the_events_around_it(github: FakeGitHub, watch
     github.merge_pull(pull, "octocat")
     github.mark()
     watcher.fetch_updates()
-    thread = watcher.memory[number]
-    assert isinstance(thread, Thread)
+    thread = watcher.thread(number)
     assert (thread.state, thread.closed_by) == ("closed", "octocat")
     assert {(event.name, event.source) for event in thread.events} == {("cross-referenced", pull), ("closed", None)}
     github.clock.advance(60)
     github.comment(number, "hubot", "Thanks")
     watcher.fetch_updates()
-    later = watcher.memory[number]
-    assert isinstance(later, Thread)
-    assert later.events == thread.events
+    assert watcher.thread(number).events == thread.events
 
 
 def test_a_reopened_issue_keeps_its_events(github: FakeGitHub, watcher: Watcher) -> None:
@@ -276,8 +247,7 @@ def test_a_reopened_issue_keeps_its_events(github: FakeGitHub, watcher: Watcher)
     github.clock.advance(60)
     github.reopen(number, "hubot")
     watcher.fetch_updates()
-    thread = watcher.memory[number]
-    assert isinstance(thread, Thread)
+    thread = watcher.thread(number)
     assert (thread.state, [event.name for event in thread.events]) == ("open", ["closed", "reopened"])
 
 
@@ -291,10 +261,8 @@ def test_the_original_of_a_marked_duplicate_is_not_forgotten(github: FakeGitHub,
     github.clock.advance(60)
     github.comment(number, "hubot", "Thanks")
     watcher.fetch_updates()
-    thread = watcher.memory[number]
-    assert isinstance(thread, Thread)
     assert watcher.texts(number) == ["Thanks"]
-    assert [event.source for event in thread.events if event.name == "marked_as_duplicate"] == [first]
+    assert [event.source for event in watcher.thread(number).events if event.name == "marked_as_duplicate"] == [first]
 
 
 def test_an_issue_that_vanishes_while_it_is_read_is_left_for_the_next_run(

@@ -2,9 +2,9 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from bot.errors import UserError, WorldError
 from bot.ranking.embedder import (
+    MAX_CHARS,
     MAX_TOKENS,
     MODEL_FILES,
     EmbeddingsUnavailable,
@@ -27,6 +28,7 @@ from bot.ranking.embedder import (
 )
 from tests.ranking.tiny_model import (
     DIMENSIONS,
+    INPUTS,
     TABLE,
     VOCABULARY,
     WORDS,
@@ -114,10 +116,6 @@ def test_a_text_without_a_word_has_the_zero_vector(embedder: OnnxEmbedder, text:
     assert encode_one(embedder, text) == ZERO
 
 
-def test_no_texts_give_no_vectors(embedder: OnnxEmbedder) -> None:
-    assert embedder.encode([]) == []
-
-
 def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
     inside = ["build"] * (MAX_TOKENS - 2)
     assert encode_one(plain, " ".join([*inside, "loop"])) == mean_of(*inside)
@@ -129,10 +127,11 @@ def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
     ["[" * 65_536, "a" * 1_000_000, "\0" * 1_000_000, "build " * 200_000, "\ud800\udc00" * 50_000, "\u202e" * 65_536],
     ids=["brackets", "one word", "NULs", "words", "surrogates", "directions"],
 )
-def test_a_hostile_text_is_encoded_quickly(embedder: OnnxEmbedder, text: str) -> None:
-    start = time.perf_counter()
-    assert len(encode_one(embedder, text)) == DIMENSIONS
-    assert time.perf_counter() - start < 0.5
+def test_of_a_hostile_text_only_the_first_characters_are_read(embedder: OnnxEmbedder, text: str) -> None:
+    assert encode_one(embedder, text) == encode_one(embedder, text[:MAX_CHARS])
+    blank = " " * (MAX_CHARS - 5)
+    assert [encode_one(embedder, f"{start}build") == ZERO for start in (blank, f"{blank} ")] == [False, False]
+    assert encode_one(embedder, f"{blank}     build") == ZERO
 
 
 @given(st.text(max_size=60))
@@ -160,7 +159,7 @@ def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: OnnxEmbedder
     assert other.encode(["why does the build fail", ""]) == plain.encode(["why does the build fail", ""])
 
 
-@pytest.mark.parametrize("inputs", [("input_ids", "attention_mask"), ("attention_mask", "token_type_ids", "input_ids")])
+@pytest.mark.parametrize("inputs", [INPUTS[:2], INPUTS[::-1]])
 def test_a_model_is_given_the_inputs_that_it_has(tmp_path: Path, inputs: tuple[str, ...]) -> None:
     opened = open_embedder(write_folder(tmp_path, TinyModel(inputs=inputs).content()))
     assert encode_one(opened, "disk full") == mean_of("disk", "full")
@@ -170,6 +169,7 @@ def test_progress_is_reported_after_each_text(embedder: OnnxEmbedder) -> None:
     ticks: list[int] = []
     embedder.encode(["build", "", "disk"], ticks.append)
     assert ticks == [1, 1, 1]
+    assert embedder.encode([], ticks.append) == []
 
 
 def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> None:
@@ -217,13 +217,12 @@ def sparse(folder: Path) -> None:
         file.truncate(2**40)
 
 
-def single_operator_model(operator: str, axes: list[str | int], **given: str) -> bytes:
+def single_operator_model(operator: str) -> bytes:
     """A model of one operator on the input, for other kinds of output."""
     kind = INT64 if operator == "Identity" else FLOAT
     inputs = ("input_ids",) if operator == "Identity" else ("table", "input_ids")
-    return model(
-        [node(operator, inputs, ("states",))], [tensor("table", TABLE)], model_inputs(), [value("states", kind, axes)]
-    )
+    outputs = [value("states", kind, ["batch", "tokens"])]
+    return model([node(operator, inputs, ("states",))], [tensor("table", TABLE)], model_inputs(), outputs)
 
 
 NAN = np.full_like(TABLE, np.nan)
@@ -233,6 +232,7 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
+        (shutil.rmtree, "{}: no such folder; put the model there, or leave the setting semantic.model empty"),
         (drop("model.onnx"), "{}: no model.onnx; put the model there, or leave the setting semantic.model empty"),
         (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or leave"),
         (pipe, "{}/model.onnx: not a file"),
@@ -248,22 +248,10 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
         (put("tokenizer.json", b"\xff{"), "{}/tokenizer.json: damaged ("),
         (put("tokenizer.json", tokenizer()[:-50]), "{}/tokenizer.json: damaged ("),
         (put("model.onnx", TinyModel(inputs=("input_ids",)).content()), "takes input_ids tensor(int64) instead of"),
-        (
-            put("model.onnx", TinyModel(inputs=("input_ids", "attention_mask", "pixels")).content()),
-            "pixels tensor(int64)",
-        ),
-        (
-            put("model.onnx", single_operator_model("Identity", ["batch", "tokens"])),
-            "no output with a vector for each token",
-        ),
-        (
-            put("model.onnx", single_operator_model("Gather", ["batch", "tokens"])),
-            "no output with a vector for each token",
-        ),
-        (
-            put("model.onnx", TinyModel(table=NAN).content()),
-            "the model returns numbers that are not finite; fetch it again",
-        ),
+        (put("model.onnx", TinyModel(inputs=(*INPUTS[:2], "pixels")).content()), "pixels tensor(int64)"),
+        (put("model.onnx", single_operator_model("Identity")), "no output with a vector for each token"),
+        (put("model.onnx", single_operator_model("Gather")), "no output with a vector for each token"),
+        (put("model.onnx", TinyModel(table=NAN).content()), "the model returns numbers that are not finite"),
         (put("model.onnx", TinyModel(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
         (put("model.onnx", TinyModel(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
     ],
@@ -273,12 +261,6 @@ def test_an_unusable_model_is_reported_in_one_line(
 ) -> None:
     spoil(write_folder(tmp_path))
     assert expected.format(tmp_path) in refusal(tmp_path)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none") == (
-        f"{tmp_path}/none: no such folder; put the model there, or leave the setting semantic.model empty"
-    )
 
 
 def test_weights_in_a_second_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,20 +145,16 @@ def test_data_that_one_feature_separates_gives_finite_weights(strength: float) -
     assert fit_probability(samples, [True] * 200, ("near",))[1] < 100
 
 
-def test_a_constant_feature_gets_no_weight() -> None:
-    questions = [([{**row, "flat": 7.0} for row in candidates], right) for candidates, right in choices(60)]
-    assert fit_order(questions, (*NAMES, "flat"))["flat"] == pytest.approx(0, abs=1e-9)
+def test_a_feature_that_is_constant_or_the_same_for_all_candidates_gets_no_weight() -> None:
+    questions = [
+        ([{**row, "flat": 7.0, "words": float(number)} for row in candidates], right)
+        for number, (candidates, right) in enumerate(choices(60))
+    ]
+    weights = fit_order(questions, (*NAMES, "flat", "words"))
+    assert (weights["flat"], weights["words"]) == (pytest.approx(0, abs=1e-9), pytest.approx(0, abs=1e-6))
     samples, labels = answers(300, -2.0)
     weights, _ = fit_probability([{**row, "flat": 7.0} for row in samples], labels, (*NAMES, "flat"))
     assert weights["flat"] == pytest.approx(0, abs=1e-3)
-
-
-def test_a_feature_that_is_the_same_for_all_candidates_gets_no_weight() -> None:
-    questions = [
-        ([{**row, "words": float(number)} for row in candidates], right)
-        for number, (candidates, right) in enumerate(choices(60))
-    ]
-    assert fit_order(questions, (*NAMES, "words"))["words"] == pytest.approx(0, abs=1e-6)
 
 
 def test_a_missing_feature_counts_as_zero() -> None:

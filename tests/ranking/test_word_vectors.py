@@ -57,11 +57,7 @@ def test_written_vectors_are_read_again_up_to_rounding(matrix: list[list[float]]
     assert decoded.rarity.tolist() == original.rarity.tolist()
     largest = np.abs(original.matrix).max(axis=1, keepdims=True)
     assert (np.abs(decoded.matrix - original.matrix) <= largest / 127 * 0.51 + 1e-30).all()
-
-
-def test_a_second_round_trip_changes_nothing() -> None:
-    encoded = encode_words(vectors(np.random.default_rng(1).standard_normal((40, 8)).tolist()))
-    assert encode_words(decode_words(encoded)) == encoded
+    assert encode_words(decode_words(encode_words(decoded))) == encode_words(decoded)
 
 
 def test_words_of_all_scripts_are_kept() -> None:
@@ -123,23 +119,13 @@ def overwrite(place: int, new: bytes) -> bytes:
     | st.builds(overwrite, st.integers(0, len(packed())), st.binary(max_size=4))
 )
 @example(packed())
+@example(overwrite(4, b"\xff"))
 def test_any_bytes_give_vectors_or_a_value_error(data: bytes) -> None:
     try:
         decoded = decode_words(data)
     except ValueError:
         return
     assert decode_words(encode_words(decoded)).words == decoded.words
-
-
-@given(st.integers(0, len(packed()) - 1), st.integers(0, 255))
-@example(4, 255)
-def test_a_changed_byte_does_no_harm(place: int, value: int) -> None:
-    data = bytearray(packed())
-    data[place] = value
-    try:
-        decoded = decode_words(bytes(data))
-    except ValueError:
-        return
     assert np.isfinite(decoded.matrix).all()
     for word in decoded.words:
         assert len(decoded.text([word], [])) in (0, decoded.dimensions)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from io import BytesIO
 from pathlib import Path
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -35,13 +35,25 @@ def ids(path: Path) -> list[object]:
     return [thread.id for thread in read_archive(path)]
 
 
+class EndlessFile(BytesIO):
+    """A file of ``blank`` without an end; it counts the bytes that are read."""
+
+    def __init__(self, blank: bytes) -> None:
+        super().__init__()
+        self.blank, self.count = blank, 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        self.count += size
+        return self.blank * (size // len(self.blank))
+
+
 @pytest.mark.parametrize("blank", [b"\n", b" ", b"\r\n", b"\t \n"])
-def test_a_bomb_of_blanks_is_refused_at_once_with_its_line_and_the_limit(tmp_path: Path, blank: bytes) -> None:
-    bomb = write_archive(tmp_path, line(1), b"\n", *[blank * (MB // len(blank))] * 64)
-    started = process_time()
-    with pytest.raises(UserError, match=r"history\.jsonl\.gz, line \d+: over 16 MB without the end of a thread"):
-        ids(bomb)
-    assert process_time() - started < 3
+def test_an_endless_file_of_blanks_is_refused_with_its_line_and_the_limit(tmp_path: Path, blank: bytes) -> None:
+    endless = EndlessFile(blank)
+    with pytest.raises(UserError, match=r"history\.jsonl, line \d+: over 16 MB without the end of a thread"):
+        list(archive_file._lines(endless, tmp_path / "history.jsonl"))
+    assert endless.count <= MAX_THREAD_BYTES + 2 * MB
 
 
 def test_an_endless_line_is_refused_with_the_number_of_the_line(tmp_path: Path, call: Run) -> None:
@@ -51,14 +63,12 @@ def test_an_endless_line_is_refused_with_the_number_of_the_line(tmp_path: Path, 
     assert "history.jsonl.gz, line 3: over 16 MB without the end of a thread" in result.err
 
 
-def test_blank_lines_between_threads_cost_little(tmp_path: Path) -> None:
+def test_there_may_be_megabytes_of_blank_lines_between_threads(tmp_path: Path) -> None:
     path = write_archive(tmp_path, *(part for number in range(1, 5) for part in (line(number), b"\n" * 15 * MB)))
-    started = process_time()
     assert ids(path) == [1, 2, 3, 4]
-    assert process_time() - started < 4
 
 
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("packed", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_an_archive_may_have_any_size_and_a_thread_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
     body_size = MAX_THREAD_BYTES - len(line(1, ""))
     path = write_archive(tmp_path, line(1, "a" * body_size), b"\n", line(2, "b" * (body_size - 1)), packed=packed)

@@ -171,7 +171,7 @@ ROWS = (
             f"{REPLIES}test_commands_in_our_own_comments_are_never_obeyed",
             f"{REPLIES}test_a_deleted_account_is_not_mistaken_for_a_deleted_author",
             "tests/github/test_threads.py::test_a_comment_is_ours_by_its_author_and_its_first_line",
-            "tests/github/test_discussions.py::test_a_person_with_the_name_of_our_app_is_not_us",
+            "tests/github/test_discussions.py::test_a_person_with_the_name_of_our_app_is_not_mistaken_for_us",
             "tests/github/test_history.py::test_a_person_with_the_name_of_our_app_is_not_us",
             "tests/threats/test_accounts.py::test_a_renamed_account_keeps_its_rights_and_leaves_none_behind",
         ),
@@ -320,7 +320,7 @@ ROWS = (
         "No program named in its git settings is run, no link is followed, and no address can hide an option.",
         (
             f"{CHECKOUT}test_no_command_runs_programs_named_by_the_checkout",
-            f"{CHECKOUT}test_no_command_that_looks_for_the_remote_runs_them",
+            f"{CHECKOUT}test_reading_a_checkout_runs_none_of_its_programs",
             f"{CHECKOUT}test_no_tool_runs_programs_named_by_the_checkout",
             f"{CHECKOUT}test_fetching_from_a_remote_inside_the_checkout_runs_none_of_its_programs",
             f"{CHECKOUT}test_git_is_refused_if_its_settings_are_too_long_to_check",
