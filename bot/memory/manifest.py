@@ -1,7 +1,6 @@
 """The manifest: what a branch contains, in which format, up to which moment, and the SHA-256 of every index file.
 
-The format is raised only when an earlier version would misread the new files or lose some of them. New fields are
-optional (tests/upgrades checks both).
+Only one format is read. It is raised only when an earlier version would misread the new files or lose some of them.
 """
 
 from __future__ import annotations
@@ -34,16 +33,13 @@ from bot.memory.shards import parse_each, parse_renewal, parse_request, stored_f
 
 Item = TypeVar("Item")
 
-FORMATS = {1: "records, digests, answers; and requests, fixes, pages and a layout of the index, where there are any"}
-"""Each format that this version reads → what it contains. The next write upgrades an older one to the newest."""
-
-FORMAT = max(FORMATS)
-"""What this version writes."""
+FORMAT = 1
+"""What this version writes, and all that it reads."""
 
 UPGRADE_HINT = (
     "raise the version in `uses:`, or where it is installed from a checkout, `git pull` there and install it again"
 )
-RESET_HINT = "set the branch back to an older commit, or delete it and run a rebuild"
+REBUILD_HINT = "delete the branch or the folder, and run a rebuild"
 
 _MAX_NUMBER_CHARS = 20
 
@@ -54,14 +50,12 @@ class ForeignFormat(StoreError):
     exit_code = 2
 
 
-def check_format(number: object) -> int:
-    """Return the format of a manifest. Raises ForeignFormat for one that this version does not read."""
-    if isinstance(number, int) and not isinstance(number, bool):
-        if number in FORMATS:
-            return number
-        if number > FORMAT:
-            raise ForeignFormat(_cause(number, "a newer Precedent wrote"), UPGRADE_HINT)
-    raise ForeignFormat(_cause(number, "no version of Precedent writes"), RESET_HINT)
+def check_format(number: object) -> None:
+    """Raises ForeignFormat for the format of a manifest that this version does not read."""
+    if type(number) is int and number > FORMAT:
+        raise ForeignFormat(_cause(number, "a newer Precedent wrote"), UPGRADE_HINT)
+    if type(number) is not int or number < FORMAT:
+        raise ForeignFormat(_cause(number, "this Precedent cannot read"), REBUILD_HINT)
 
 
 def parse_bounded_int(digits: str) -> int | float:
@@ -70,7 +64,7 @@ def parse_bounded_int(digits: str) -> int | float:
 
 
 def _cause(number: object, by: str) -> str:
-    return f"the memory has format {_short(number)}, which {by}; this one reads up to {FORMAT}"
+    return f"the memory has format {_short(number)}, which {by}; this one reads only {FORMAT}"
 
 
 def _short(number: object) -> str:
@@ -172,7 +166,7 @@ class Manifest:
     - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
     - ``owed``: the comments to renew because a thread that they show changed, oldest change first.
     - ``unseen``: threads that GitHub does not show now.
-    - ``messages``: the index of messages; None if the last writer was an earlier version without one.
+    - ``messages``: the index of messages; None if it could not be read or used.
     - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
     - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.

@@ -27,7 +27,7 @@ from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, Manifest, encode_manifest
-from bot.memory.message_index import MessageIndex
+from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
@@ -66,6 +66,8 @@ class Memory:
         self._store, self._repo, self._sizes = store, repo, sizes
         self._patience, self._sleep = patience, sleep
         self.embedder = CachingEmbedder(embedder) if embedder else None
+        self.threads_behind = MAX_THREADS_BEHIND
+        """Threads that the index of messages may be behind on; `open` passes it on."""
         self.notes = Notes()
         self.taken: set[ThreadId] = set()
         """Threads that another run answered after this memory was opened and before it was written."""
@@ -224,7 +226,7 @@ class Memory:
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""
         index, manifest = self.index.edits()
-        if self.index.was_rebuilt and self.state.base.manifest.messages is None:  # an upgrade ends here
+        if self.index.was_rebuilt and self.state.base.manifest.messages is None:  # the manifest was damaged
             if not self.messages.exists:
                 self.messages.ask(lambda _: None, None)
             self.state.queue_outdated()
@@ -272,7 +274,7 @@ class Memory:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
         state = MemoryState(BaseState(snapshot, self.notes, paths), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
-        self._messages = MessageIndex(state, self._sizes)
+        self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt = [], None, False
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:

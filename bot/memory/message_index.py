@@ -32,11 +32,13 @@ _DAMAGED_COUNT = 10_000
 class MessageIndex:
     """Holds the index of the messages of ``state``, from whose records it can always be rebuilt.
 
-    ``sizes`` decides which parts of the index are separate files.
+    ``sizes`` decides which parts of the index are separate files; it may be behind on ``threads_behind`` threads.
     """
 
-    def __init__(self, state: MemoryState, sizes: Sizes = DEFAULT_SIZES) -> None:
-        self._state = state
+    def __init__(
+        self, state: MemoryState, sizes: Sizes = DEFAULT_SIZES, threads_behind: int = MAX_THREADS_BEHIND
+    ) -> None:
+        self._state, self._threads_behind = state, threads_behind
         self._stored = StoredIndex(state.base, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, sizes)
         if state.manifest.messages is None and not state.manifest.threads:
             state.manifest = replace(state.manifest, messages=MessageFiles())
@@ -44,7 +46,7 @@ class MessageIndex:
 
     @property
     def exists(self) -> bool:
-        """Whether the memory has such an index; one written by an earlier version has none until the next rebuild."""
+        """Whether the memory has such an index; after damage to the manifest, it has none until it is rebuilt."""
         return self._state.manifest.messages is not None
 
     def ask(self, question: Callable[[Index], Answer], default: Answer) -> Answer:
@@ -85,7 +87,7 @@ class MessageIndex:
     def edits(self) -> tuple[Edits, MessageFiles | None]:
         """The index files to write, and the manifest's new entry for the index."""
         stored = self._state.manifest.messages
-        is_due = stored and len(stored.behind) > (0 if self._has_gone and stored.files else MAX_THREADS_BEHIND)
+        is_due = stored and len(stored.behind) > (0 if self._has_gone and stored.files else self._threads_behind)
         if is_due:
             self.ask(lambda _: None, None)
         stored = self._state.manifest.messages

@@ -247,7 +247,7 @@ def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
     """Our comments and notices on a thread and those that show it as JSON, with its id once; None for no comment."""
     if not (linked.comments or linked.shown_in or linked.notices):
         return None
-    comments = [{"shows": [], **_without_id(comment)} for comment in linked.comments]  # all versions need it
+    comments = [{"shows": [], **_without_id(comment)} for comment in linked.comments]  # the reader needs it
     notices = list(map(_without_id, linked.notices))
     shown_in = [list(key) for key in linked.shown_in]
     return without_defaults({"id": linked.id, "comments": comments, "shown_in": shown_in, "notices": notices})

@@ -215,7 +215,7 @@ class MemoryState:
         return self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
 
     def fresh_digest(self, thread: Thread) -> Digest:
-        """The digest as this version makes it. If the stored one differs, such as an earlier version's, the next write
+        """The digest as this version makes it. If the stored one differs, such as another version's, the next write
         replaces it. Only the line is kept until then, as a thousand digests take five megabytes."""
         new_digest = self.digest(thread)
         line = DIGESTS.line(new_digest)
@@ -260,7 +260,7 @@ class MemoryState:
                 self._queue_renewals(key, stored[key].revised_at)
 
     def queue_outdated(self) -> None:
-        """Have comments renewed that show a thread changed since. Earlier versions do not do this."""
+        """Have comments renewed that show a thread changed since, as a damaged manifest does not list them."""
         stored = self.base.all_values(COMMENTS)
         self.manifest = self.manifest.with_renewals(outdated_comments(stored.values(), self.records(stored)))
 
@@ -445,7 +445,8 @@ class MemoryState:
         return self._values(CLUSTERS, self._links, [each.id for each in links])
 
     def _rebuild_shown_in(self) -> None:
-        """Rebuild the lists of which comments show each thread. Comments by earlier versions show their matches."""
+        """Rebuild the lists of which comments show each thread. A comment of which only the answer is left shows its
+        matches."""
         linked = self.every_thread_comments()
         by_key = {comment.comment_key: comment for thread in linked for comment in thread.comments}
         for answer in self.every_answer():

@@ -104,7 +104,9 @@ MAX_TABLES = 1_000
 T = TypeVar("T")
 
 
-def open_candidates(uri: str, tenant: str) -> LanceCandidates:
+def open_candidates(
+    uri: str, tenant: str, *, retention: timedelta | None = None, large_file_rows: int = LARGE_FILE_ROWS
+) -> LanceCandidates:
     """The index of one tenant in a folder or below ``s3://``, ``gs://`` or ``az://``; empty if there is none yet.
 
     Credentials of object stores come from their usual environment variables. Raises UserError for an address of
@@ -120,13 +122,14 @@ def open_candidates(uri: str, tenant: str) -> LanceCandidates:
             Path(uri).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise OrganisationUnavailable(f"the index of the organisation: {error}") from error
-    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}")
+    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}", retention or FILE_RETENTION, large_file_rows)
 
 
 class LanceCandidates:
     """`Candidates` in LanceDB. Safe for several threads and processes at once."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, retention: timedelta, large_file_rows: int) -> None:
+        self._retention, self._large_file_rows = retention, large_file_rows
         connecting = lancedb.connect_async(address, read_consistency_interval=timedelta(0), session=_session())
         self._database: AsyncConnection = self._wait(connecting, WRITE_SECONDS)
 
@@ -224,16 +227,16 @@ class LanceCandidates:
         merged, so a ninth of its rows is written elsewhere: other rows each time, as those of the last time are
         together in one file.
         """
-        if purges and await table.count_rows() >= LARGE_FILE_ROWS:
+        if purges and await table.count_rows() >= self._large_file_rows:
             ninth = f"md5(key || '{random.getrandbits(32):x}') < '1d'"  # of 256 beginnings the first 29
             await _retry_when_busy(partial(table.update, where=ninth, updates_sql={"revision": "revision"}))
         if purges:
             row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
             await _retry_when_busy(partial(_merge, [row], table))
         for _ in range(2):
-            await table.optimize(cleanup_older_than=FILE_RETENTION)
+            await table.optimize(cleanup_older_than=self._retention)
         if counts := await self._counts_table(generation):
-            await counts.optimize(cleanup_older_than=FILE_RETENTION)
+            await counts.optimize(cleanup_older_than=self._retention)
 
     def _count_terms(self, table: AsyncTable) -> TermCounts:
         """Count in the caller's thread, as the loop serves everybody's searches."""
@@ -384,7 +387,7 @@ class LanceCandidates:
         catalogue = await self._database.open_table(CATALOGUE)
         metadata = (await catalogue.schema()).metadata or {}
         current, since = _metadata_text(metadata, b"generation"), int(_metadata_text(metadata, b"since") or 0)
-        if time() - since < FILE_RETENTION.total_seconds():
+        if time() - since < self._retention.total_seconds():
             return
         for name in (await self._database.list_tables(limit=MAX_TABLES)).tables:
             kind, _, generation = name.partition("-")

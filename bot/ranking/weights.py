@@ -86,29 +86,13 @@ def kind_of(vector_fields: Collection[str]) -> str:
 
 
 def parse(fields: Any) -> RankingModels:
-    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds.
-
-    Of the first format only the orders are used: its confidence, that people would link a hit, no longer exists.
-    """
-    if not isinstance(fields, dict) or fields.get("format") not in (1, FORMAT_VERSION):
+    """A ranking from JSON. Raises ValueError when anything is missing, unknown or out of bounds."""
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT_VERSION:
         raise ValueError("not a ranking of this format")
     provenance = fields.get("provenance", {})
     if not isinstance(provenance, dict):
         raise ValueError("provenance: not an object")
-    if fields["format"] == 1:
-        return _of_first_format(fields, provenance)
     return RankingModels(**{kind: _model(fields, kind) for kind in MODEL_NAMES}, provenance=provenance)
-
-
-def _of_first_format(fields: Mapping[str, Any], provenance: Mapping[str, object]) -> RankingModels:
-    vectors, words = (_weights(_section(fields, kind), "order", ORDER_NAMES) for kind in ("with_vectors", "by_words"))
-    ours, learned = shipped(), {key: value for key, value in provenance.items() if key == "order"}
-    return RankingModels(
-        with_vectors=replace(ours.with_vectors, order=vectors),
-        by_words=replace(ours.by_words, order=words),
-        with_text_model=replace(ours.with_text_model, order=vectors),
-        provenance={**ours.provenance, **learned},
-    )
 
 
 def ranking_fields(ranking: RankingModels) -> dict[str, object]:

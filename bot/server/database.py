@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +43,8 @@ SCHEMA_VERSION = 5
 SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
-_FORMER_HEARTBEATS = "pulses"
-"""The table of heartbeats up to version 3."""
-
 _TABLES_SQL = """
-create table if not exists deliveries (
+create table deliveries (
   seq {serial}, id text not null unique, repository text not null,
   event text not null, action text not null, number {big} not null, is_pull integer not null,
   comment_id {big} not null, moved_to text not null, name text not null, private integer not null,
@@ -57,24 +53,24 @@ create table if not exists deliveries (
   finished_at {big} not null default 0, run text not null default '', reason text not null default '',
   said text not null default '', url text not null default '', matches text not null default '[]',
   nearest text not null default '[]', priority integer not null default 1);
-create index if not exists deliveries_repository on deliveries (repository, state, seq);
-create index if not exists deliveries_state on deliveries (state, seq);
-create table if not exists queue (
+create index deliveries_repository on deliveries (repository, state, seq);
+create index deliveries_state on deliveries (state, seq);
+create table queue (
   key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
   history integer not null default 0, owner text not null default '', lease text not null default ''){often};
-create index if not exists queue_urgent on queue (history, priority, since) where ready = 1;
-create index if not exists queue_oldest on queue (history, since) where ready = 1;
-create index if not exists queue_histories on queue (key) where history = 1 and lease <> '';
-create index if not exists queue_due on queue (due) where ready = 0;
-create index if not exists queue_owner on queue (owner) where owner <> '';
-create table if not exists runs (
+create index queue_urgent on queue (history, priority, since) where ready = 1;
+create index queue_oldest on queue (history, since) where ready = 1;
+create index queue_histories on queue (key) where history = 1 and lease <> '';
+create index queue_due on queue (due) where ready = 0;
+create index queue_owner on queue (owner) where owner <> '';
+create table runs (
   id text primary key, repository text not null, worker text not null,
   began {big} not null, ended {big} not null default 0, stages text not null default '[]',
   pushes text not null default '[]', reads integer not null default 0, writes integer not null default 0,
   notes text not null default '[]');
-create index if not exists runs_began on runs (began);
-create index if not exists runs_repository on runs (repository, began);
-create table if not exists repositories (
+create index runs_began on runs (began);
+create index runs_repository on runs (repository, began);
+create table repositories (
   key text primary key, name text not null default '', private integer not null default 1,
   state text not null default 'active', changed {big} not null default 0, cursor {big} not null default 0,
   pushes text not null default '[]', last_run {big} not null default 0,
@@ -82,77 +78,33 @@ create table if not exists repositories (
   history text not null default '', visibility text not null default 'private',
   shares text not null default '[]', indexed integer not null default 0,
   people text not null default '');
-create table if not exists organisation_changes (
+create table organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,
   changed_at {big} not null, attempts integer not null default 0, next_at {big} not null default 0);
-create index if not exists organisation_changes_installation on organisation_changes (installation, seq);
-create table if not exists organisation_shown (
+create index organisation_changes_installation on organisation_changes (installation, seq);
+create table organisation_shown (
   repository text not null, thread text not null, other_repository {big} not null, other_thread text not null,
   primary key (repository, thread, other_repository, other_thread));
-create index if not exists organisation_shown_other on organisation_shown (other_repository, other_thread);
-create table if not exists installations (
+create index organisation_shown_other on organisation_shown (other_repository, other_thread);
+create table installations (
   id {big} primary key, account text not null default '', state text not null default 'active',
   changed {big} not null, paused_until {big} not null default 0);
-create table if not exists audit (
+create table audit (
   seq {serial}, acted_at {big} not null, who text not null, action text not null, asked {big} not null,
   done {big} not null, chosen text not null, why text not null);
-create table if not exists pauses (
+create table pauses (
   installation {big} not null, resource text not null, until {big} not null, primary key (installation, resource));
-create table if not exists budgets (
+create table budgets (
   installation {big} not null, resource text not null, allowed integer not null, remaining integer not null,
   ends {big} not null, primary key (installation, resource));
-create table if not exists tallies (
+create table tallies (
   name text not null, labels text not null, much double precision not null, primary key (name, labels));
-create table if not exists tallied (seq {serial}, counted text not null);
-create table if not exists digests (repository text primary key, made_at {big} not null, told text not null);
-create table if not exists heartbeats (name text primary key, said_at {big} not null, note text not null)
+create table tallied (seq {serial}, counted text not null);
+create table digests (repository text primary key, made_at {big} not null, told text not null);
+create table heartbeats (name text primary key, said_at {big} not null, note text not null)
 """
 _HOT_TABLE_OPTIONS = " with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)"
 """Storage options in PostgreSQL for a table whose rows change all the time."""
-
-RENAMES = {
-    4: (
-        "alter table pulses rename to heartbeats",
-        "alter table turns rename to runs",
-        "alter table runs rename column lane to repository",
-        "alter table deliveries rename column lane to repository",
-        "alter table deliveries rename column turn to run",
-        "alter table repositories rename column lane to key",
-        "alter table repositories rename column last_turn to last_run",
-        "drop index if exists deliveries_lane",
-        "drop index if exists turns_began",
-    ),
-}
-"""Statements that rename what each version renamed, run once, before the current tables are created."""
-
-UPGRADES = {
-    2: (
-        """insert into pauses (installation, resource, until) select id, 'core', paused_until from installations
-        where paused_until > 0 on conflict (installation, resource) do nothing""",
-    ),
-    3: ("alter table deliveries add column nearest text not null default '[]'",),
-    4: (
-        "alter table deliveries add column priority integer not null default 1",
-        "alter table runs drop column ticket",
-        "drop table workers",
-        "alter table repositories drop column rate_left",
-        "alter table repositories add column unread integer not null default 1",
-        "alter table repositories add column threads bigint not null default -1",
-        "alter table repositories add column history text not null default ''",
-        "update repositories set unread = 0 where cursor > 0",
-        """insert into queue (key, priority, since, due, ready) select repository, 1, min(received_at), 0, 0
-        from deliveries where state in ('waiting', 'working') group by repository""",
-        "update tallies set name = 'precedent_runs_total' where name = 'precedent_turns_total'",
-        "update tallied set counted = replace(counted, 'precedent_turns_total', 'precedent_runs_total')",
-    ),
-    5: (
-        "alter table repositories add column visibility text not null default 'private'",
-        "alter table repositories add column shares text not null default '[]'",
-        "alter table repositories add column indexed integer not null default 0",
-        "alter table repositories add column people text not null default ''",
-    ),
-}
-"""Statements that upgrade to each version, run once, after the current tables are created. Unused columns stay."""
 
 log = logging.getLogger(__name__)
 Value = str | int | float | Sequence[int] | Sequence[str]
@@ -298,52 +250,48 @@ class Database:
             ) from error
 
     def make_tables(self) -> None:
-        """Create missing tables and upgrade older ones, one process at a time; may be repeated.
+        """Create the tables in an empty database, one process at a time; may be repeated.
 
-        Raises UserError for the database of a newer release.
+        Raises UserError if they are there in another version.
         """
-        if self._version() == SCHEMA_VERSION:
-            return  # reading works on a read-only database
+        with self.transaction() as transaction:
+            if self._has_tables(transaction):
+                return  # reading works on a read-only database
         with self.urgent() as transaction:
             if self.is_postgres:
                 transaction.rows("select pg_advisory_xact_lock(:number)", number=_TABLES_LOCK_NUMBER)
                 transaction.change(f"create schema if not exists {POSTGRES_SCHEMA}")
-            stored = self._stored_version(transaction)
-            missing = range((stored or SCHEMA_VERSION) + 1, SCHEMA_VERSION + 1)
-            renames = chain.from_iterable(RENAMES.get(version, ()) for version in missing)
-            upgrades = chain.from_iterable(UPGRADES[version] for version in missing)
-            for statement in chain(renames, statements(postgres=self.is_postgres), upgrades):
+            if self._has_tables(transaction):
+                return  # another process was faster
+            for statement in statements(postgres=self.is_postgres):
                 transaction.change(statement)
             transaction.change(
-                "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')"
-                " on conflict (name) do update set said_at = excluded.said_at",
+                "insert into heartbeats (name, said_at, note) values (:name, :version, '{}')",
                 name=SCHEMA_HEARTBEAT,
                 version=SCHEMA_VERSION,
             )
 
-    def _version(self) -> int:
-        """The version of the tables; 0 without tables, or while another process upgrades them. Raises UserError for
-        the version of a newer release."""
-        try:
-            with self.transaction() as transaction:
-                return self._stored_version(transaction)
-        except sa.exc.ProgrammingError:  # the table was renamed between two queries
-            return 0
-
-    def _stored_version(self, transaction: Transaction) -> int:
+    def _has_tables(self, transaction: Transaction) -> bool:
+        """Whether the tables are there. Raises UserError if they have another version."""
         sql = "select tablename as name from pg_tables where schemaname = :ours and tablename in :names"
         sql = sql if self.is_postgres else "select name from sqlite_master where name in :names and :ours <> ''"
-        table = transaction.row(sql, ours=POSTGRES_SCHEMA, names=["heartbeats", _FORMER_HEARTBEATS])
-        if not table:
-            return 0
-        row = transaction.row(f"select said_at from {table['name']} where name = :name", name=SCHEMA_HEARTBEAT)  # noqa: S608
+        tables = {
+            row["name"] for row in transaction.rows(sql, ours=POSTGRES_SCHEMA, names=["deliveries", "heartbeats"])
+        }
+        if not tables:
+            return False
+        sql = "select said_at from heartbeats where name = :name"
+        row = transaction.row(sql, name=SCHEMA_HEARTBEAT) if "heartbeats" in tables else None
         version = int(row["said_at"]) if row else 0
+        if version == SCHEMA_VERSION:
+            return True
         if version > SCHEMA_VERSION:
-            cause = (
-                f"the database has version {version}, which a newer release made; this one reads up to {SCHEMA_VERSION}"
-            )
-            raise UserError(cause, "install that release, or restore a backup from before it")
-        return version
+            release, remedy = "a newer release", "install that release, or restore a backup from before it"
+        else:
+            release, remedy = "an older release", "give an empty database: the memories are on their branches"
+        raise UserError(
+            f"the database has version {version}, which {release} made; this one reads only {SCHEMA_VERSION}", remedy
+        )
 
     def close(self) -> None:
         self.engine.dispose()
@@ -432,7 +380,7 @@ def _postgres(url: str, hurry: bool) -> sa.Engine:
 
 
 def statements(*, postgres: bool) -> list[str]:
-    """Return the statements that create missing tables."""
+    """Return the statements that create the tables."""
     serial = "bigint generated always as identity primary key" if postgres else "integer primary key autoincrement"
     tables = _TABLES_SQL.format(
         serial=serial, big="bigint" if postgres else "integer", often=_HOT_TABLE_OPTIONS if postgres else ""

@@ -30,15 +30,11 @@ DELIVERIES_METRIC = "precedent_deliveries_total"
 COUNTERS = {
     DELIVERIES_METRIC: (("event", "result"), "Deliveries by result"),
     "precedent_runs_total": (("result",), "Runs, each for the deliveries of one repository"),
-    "precedent_turns_total": (("result",), "The former name of precedent_runs_total"),
     "precedent_answers_total": (("action", "reason"), "Actions taken for deliveries, and the reasons"),
     "precedent_pushes_total": ((), "Pushes of memory branches"),
     SEARCHES_METRIC: (("result",), "Searches of the organisation's index by result"),
 }
 """Name → its labels and help text."""
-
-FORMER_NAMES = {"precedent_turns_total": "precedent_runs_total"}
-"""The former name of a counter, exported for one more release → its present name."""
 
 STAGES_METRIC = "precedent_stage_seconds"
 RECEIVE_METRIC = "precedent_receive_seconds"
@@ -126,7 +122,7 @@ def _counter(name: str, totals: Counters) -> Metric:
     labels, about = COUNTERS[name]
     family = CounterMetricFamily(name, about, labels=labels)
     for (key, values), amount in sorted(totals.items()):
-        if key == FORMER_NAMES.get(name, name) and len(values) == len(labels):
+        if key == name and len(values) == len(labels):
             family.add_metric(values, amount)
     return family
 

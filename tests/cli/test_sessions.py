@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bot.local_cache.database import SESSIONS_SCHEMA
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue
@@ -219,6 +220,7 @@ def test_a_damaged_index_is_rebuilt(home: Path, checkout: Path, tmp_path: Path, 
     write(claude_path(home, checkout), claude_line("A zebra", checkout))
     assert found_sessions(call) == {"c-1"}
     (file,) = (tmp_path / "cache/precedent/logs").iterdir()
+    assert file.name.endswith(f".{SESSIONS_SCHEMA.format.replace(' ', '-')}.db"), "other versions use other files"
     with closing(sqlite3.connect(file)) as database:
         (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
         (size,) = database.execute("PRAGMA page_size").fetchone()

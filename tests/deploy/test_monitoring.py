@@ -33,9 +33,6 @@ from tools.address import address
 ALERTS = ROOT / "deploy/alerts.yml"
 CASES = ROOT / "tests/deploy/alerts_test.yml"
 PAGE = "docs/self-hosting.md"
-UNUSED_METRICS = {"precedent_turns_total": "the former name of precedent_runs_total"}
-"""Metric that is exported but in no alert and no panel → why."""
-
 PROMETHEUS_LABELS = {"job", "instance", "le"}
 """Labels that Prometheus adds or that every histogram has."""
 
@@ -117,11 +114,11 @@ def test_every_metric_label_and_state_in_a_query_is_exported() -> None:
         assert grouped <= set().union(*(exported[name] for name, _ in used)) | PROMETHEUS_LABELS, f"{source}: {grouped}"
 
 
-def test_every_exported_metric_is_used_or_left_out_with_a_reason() -> None:
+def test_every_exported_metric_is_in_an_alert_or_a_panel() -> None:
     of_operators = [query for source, query in queries().items() if source.startswith(("alert", "panel"))]
     used = {re.sub(r"_(bucket|sum|count)$", "", name) for query in of_operators for name, _ in SELECTOR.findall(query)}
     exported = {f"{each.name}_total" if each.type == "counter" else each.name for each in exported_metrics()}
-    assert exported - used == set(UNUSED_METRICS)
+    assert exported - used == set()
 
 
 # -- alerts --------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 """Pages for users, linked from the map."""
 
-ALSO = sorted([*(ROOT / "skills").rglob("*.md"), ROOT / "sample/README.md", ROOT / "tests/upgrades/branches/README.md"])
+ALSO = sorted([*(ROOT / "skills").rglob("*.md"), ROOT / "sample/README.md"])
 """Pages for others, whose links must lead somewhere too."""
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

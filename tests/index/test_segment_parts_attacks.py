@@ -7,6 +7,7 @@ import struct
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -95,51 +96,19 @@ def test_a_truncated_core_is_refused(honest: Path, cut: int) -> None:
         open_index(honest)
 
 
-@pytest.mark.parametrize("key", ["rows", "block"])
-@pytest.mark.parametrize("value", [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []])
-def test_blocks_of_other_sizes_are_refused(honest: Path, key: str, value: object) -> None:
+SIZES = [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []]
+LENGTHS = [{}, {"trained": 0}, {"trained": -3}, {"trained": 1025}, {"trained": 13}, {"trained": True}, {"title": 10}]
+LISTS = [[0, []], [-1, []], [1 << 40, []], [True, []], [1, ["t"] * 2], [1, [None]], [1, ["\u1234"]], [1, [["t"]]], [1]]
+DESCRIPTIONS = [
+    *product(["rows", "block"], SIZES),
+    *product(["arms"], [*LENGTHS, [], None]),
+    *(("lists", {"t": each, "n": each}) for each in [*LISTS, [], {}, None]),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), DESCRIPTIONS)
+def test_blocks_vectors_and_lists_of_another_size_or_shape_are_refused(honest: Path, key: str, value: object) -> None:
     change_description(honest, lambda description: description.update({key: value}))
-    assert is_refused(honest)
-
-
-@pytest.mark.parametrize(
-    "arms",
-    [
-        {},
-        {"trained": 0},
-        {"trained": -3},
-        {"trained": 1025},
-        {"trained": 13},
-        {"trained": True},
-        {"title": 10},
-        [],
-        None,
-    ],
-)
-def test_vector_fields_of_other_lengths_are_refused(honest: Path, arms: object) -> None:
-    change_description(honest, lambda description: description.update({"arms": arms}))
-    assert is_refused(honest)
-
-
-@pytest.mark.parametrize(
-    "lists",
-    [
-        [0, []],
-        [-1, []],
-        [1 << 40, []],
-        [True, []],
-        [1, ["t"] * 2],
-        [1, [None]],
-        [1, ["\u1234"]],
-        [1, [["t"]]],
-        [1],
-        [],
-        {},
-        None,
-    ],
-)
-def test_lists_of_another_shape_are_refused(honest: Path, lists: object) -> None:
-    change_description(honest, lambda description: description.update({"lists": {"t": lists, "n": lists}}))
     assert is_refused(honest)
 
 
@@ -175,8 +144,7 @@ def test_one_part_repeated_for_all_takes_no_more_memory_than_its_documents(hones
 @pytest.mark.parametrize("flag", [1, "yes", None, []])
 def test_a_record_with_an_odd_parts_flag_is_refused(honest: Path, flag: object) -> None:
     write_toc(honest, [record | {"parts": flag} for record in records(honest)])
-    with pytest.raises(IndexCorrupt):
-        open_index(honest)
+    assert is_refused(honest)
 
 
 def test_a_core_where_a_segment_should_be_is_refused(honest: Path) -> None:
@@ -220,10 +188,8 @@ def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, 
 
 
 def test_random_codes_give_cosines_within_bounds(honest: Path) -> None:
-    core = core_of(honest)
-    replace_part(
-        honest, core.vectors("trained")[0], Random(1).randbytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2)
-    )
+    book = Random(1).randbytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2)
+    replace_part(honest, core_of(honest).vectors("trained")[0], book)
     for hit in use(open_index(honest, sizes=SMALL)):
         assert -1 <= hit.near["trained"] <= 1
 
@@ -235,24 +201,17 @@ def test_other_files_among_the_parts_are_refused(honest: Path, name: str) -> Non
         open_index(honest)
 
 
-def test_links_and_folders_in_place_of_parts_are_refused(honest: Path, tmp_path: Path) -> None:
-    name = core_of(honest).numbers()[0]
-    part = honest / "parts" / name
+@pytest.mark.parametrize("is_all", [True, False])
+def test_links_and_folders_in_place_of_parts_are_refused(honest: Path, tmp_path: Path, is_all: bool) -> None:
+    part = honest / "parts" if is_all else honest / "parts" / core_of(honest).numbers()[0]
     part.rename(tmp_path / "elsewhere")
     part.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(IndexCorrupt, match="unexpected file"):
         open_index(honest)
     part.unlink()
     part.mkdir()
-    with pytest.raises(IndexCorrupt, match="unexpected file"):
-        open_index(honest)
-
-
-def test_a_link_in_place_of_the_folder_of_parts_is_refused(honest: Path, tmp_path: Path) -> None:
-    (honest / "parts").rename(tmp_path / "elsewhere")
-    (honest / "parts").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(IndexCorrupt, match="unexpected file"):
-        open_index(honest)
+    with pytest.raises(IndexCorrupt, match=None if is_all else "unexpected file"):
+        use(open_index(honest, sizes=SMALL))
 
 
 def test_an_oversized_part_is_refused_without_reading_it(honest: Path) -> None:

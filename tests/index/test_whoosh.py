@@ -7,15 +7,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import bm25f, build_index, open_index
 from bot.index.impacts import MIN_RELIABLE_DOCUMENTS
 from bot.index.protocol import NOTES, TEXT, Index, IndexDocument, Query
-from tests.examples import examples
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ONE = {TEXT: 1.0}
@@ -277,28 +274,3 @@ def test_an_update_sees_what_another_run_wrote_to_the_folder(tmp_path: Path) -> 
     second.update([document(1, "new")])
     first.update([document(1, "newest")])
     assert (len(first), search_ids(first, "old new"), search_ids(first, "newest")) == (3, [], [1])
-
-
-Drawn = tuple[int, list[str], list[str]]
-WORD = st.sampled_from([f"w{number}" for number in range(12)])
-BATCH = st.lists(st.tuples(st.integers(1, 12), st.lists(WORD, max_size=4), st.lists(WORD, max_size=6)), max_size=6)
-
-
-@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(batches=st.lists(st.tuples(BATCH, st.lists(st.integers(1, 12), max_size=2)), max_size=9), query=st.lists(WORD))
-def test_any_history_of_updates_equals_one_build_of_its_result(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[list[Drawn], list[int]]], query: list[str]
-) -> None:
-    index = index_of(tmp_path_factory.mktemp("history"), [])
-    state: dict[int, IndexDocument] = {}
-    for batch, remove in batches:
-        documents = [IndexDocument(entry(key, day=key), title, body) for key, title, body in batch]
-        index.update(documents, remove)
-        for key in remove:
-            state.pop(key, None)
-        state |= {key: latest for (key, _, _), latest in zip(batch, documents, strict=True)}
-    fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
-    final_query = Query(dict.fromkeys(query, 1.0))
-    for before in (None, START + timedelta(days=6)):
-        assert index.search(final_query, before=before) == fresh.search(final_query, before=before)
-    assert index.entries(range(1, 13)) == {key: latest.entry for key, latest in state.items()}

@@ -1,9 +1,9 @@
 """The index on Whoosh: vectors beside the terms, and the facts about each hit beside its score."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
-from math import inf, log
+from math import log
 from pathlib import Path
 
 import pytest
@@ -344,119 +344,38 @@ def test_joint_frequency_is_the_number_of_threads_that_hold_every_term(
     }
 
 
+WORDS = st.lists(st.sampled_from([f"w{number}" for number in range(12)]), max_size=5)
 VECTOR = st.one_of(st.none(), st.tuples(st.integers(-3, 3), st.integers(-128, 127)))
-CHANGE = st.tuples(st.integers(1, 12), VECTOR, st.one_of(st.none(), st.integers(1, 12)))
+CHANGE = st.tuples(st.integers(1, 12), WORDS, WORDS, VECTOR, st.one_of(st.none(), st.integers(1, 12)))
 HISTORY = st.lists(st.tuples(st.lists(CHANGE, max_size=6), st.lists(st.integers(1, 12), max_size=2)), max_size=8)
+Change = tuple[int, list[str], list[str], tuple[int, int] | None, int | None]
 
 
-@pytest.mark.slow
-@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(history=HISTORY)
-def test_any_history_of_updates_has_the_vectors_and_duplicates_of_one_final_build(
-    tmp_path_factory: pytest.TempPathFactory,
-    history: list[tuple[list[tuple[int, tuple[int, int] | None, int | None]], list[int]]],
+def changed_document(change: Change) -> IndexDocument:
+    key, title, body, vector, of = change
+    at = None if of is None else START + timedelta(days=of)
+    vectors = {} if vector is None else {"trained": signed(*vector), "semantic_title": signed(*vector, key)}
+    return IndexDocument(entry(key, key, duplicate_of=of, duplicate_at=at), title, body, vectors=vectors)
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=HISTORY, words=WORDS)
+def test_any_history_of_updates_equals_one_build_of_its_result(
+    tmp_path_factory: pytest.TempPathFactory, history: list[tuple[list[Change], list[int]]], words: list[str]
 ) -> None:
     index = index_of(tmp_path_factory.mktemp("history"), [])
     state: dict[int, IndexDocument] = {}
     for changes, remove in history:
-        batch = {
-            key: IndexDocument(
-                entry(key, key, duplicate_of=of, duplicate_at=None if of is None else START + timedelta(days=of)),
-                ["crash"],
-                vectors={} if vector is None else {"trained": signed(*vector), "semantic_title": signed(*vector, key)},
-            )
-            for key, vector, of in changes
-        }
-        index.update(batch.values(), remove)
-        state = {key: old for key, old in state.items() if key not in remove} | batch
+        documents = [changed_document(change) for change in changes]
+        index.update(documents, remove)
+        state = {key: old for key, old in state.items() if key not in remove}
+        state |= {change[0]: latest for change, latest in zip(changes, documents, strict=True)}
     fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
     vectors = {"trained": signed(1, 2), "semantic_title": signed(1, 2, 3)}
-    query_without_blend = Query({"crash": 1.0}, vectors=vectors)
-    blend = replace(query_without_blend, blend={"text": 0.5, "trained": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
+    plain = Query(dict.fromkeys(words, 1.0), vectors=vectors)
+    blend = replace(plain, blend={"text": 0.5, "trained": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
     moment = START + timedelta(days=6)
-    for query, before in ((query_without_blend, None), (query_without_blend, moment), (blend, moment)):
-        hits = index.search(query, limit=3, before=before)
-        assert hits == fresh.search(query, limit=3, before=before)
-    reopened = open_index(index._folder)
-    assert reopened.search(query_without_blend) == fresh.search(query_without_blend)
-
-
-MOMENT = START + timedelta(days=5)
-DAY = st.sampled_from([number / 2 for number in range(20)])
-
-
-@dataclass(frozen=True)
-class ThreadLife:
-    """Everything that ever happens to a thread; days count from START."""
-
-    words: list[str]
-    day: float
-    vector: tuple[int, int] | None
-    flips: list[float]
-    duplicate: tuple[int, float] | None
-
-    def document(self, key: int, until: float) -> IndexDocument:
-        """The thread as it was known on day ``until``."""
-        of, known_day = self.duplicate or (None, inf)
-        is_known = self.duplicate is not None and known_day <= until
-        flips = sorted({at for at in self.flips if self.day <= at <= until})
-        plain_document = entry(
-            key,
-            self.day,
-            duplicate_of=of if is_known else None,
-            duplicate_at=START + timedelta(days=known_day) if is_known else None,
-            flips=tuple(START + timedelta(days=at) for at in flips),
-            length=10 * key,
-        )
-        vectors = {} if self.vector is None else {"trained": signed(*self.vector)}
-        return IndexDocument(plain_document, self.words, self.words[:2], vectors=vectors)
-
-
-LIFE = st.builds(
-    ThreadLife,
-    st.lists(st.sampled_from(["crash", "login", "slow", "odd"]), max_size=4),
-    DAY,
-    VECTOR,
-    st.lists(DAY, max_size=6),
-    st.one_of(st.none(), st.tuples(st.integers(0, 9), DAY)),
-)
-ORDER = {"open": 1.5, "age": -0.3, "closed": -0.2, "length": 0.1, "duplicates": 0.7}
-ASKED = Query(
-    {"crash": 1.0, "login": 3.0, "odd": 0.5},
-    vectors={"trained": signed(1, 2)},
-    blend={"text": 5.0, "trained": 4.0, **ORDER},
-)
-
-
-def hits_at_moment(index: Index, query: Query, limit: int) -> list[object]:
-    """The hits of a search, with everything that depends on its moment."""
-    return [
-        (
-            replace(hit, entry=replace(hit.entry, flips=(), duplicate_of=None, duplicate_at=None)),
-            hit.entry.open_at(MOMENT),
-            hit.entry.closed_since(MOMENT),
-            hit.entry.duplicate_of_at(MOMENT),
-        )
-        for hit in index.search(query, limit=limit, before=MOMENT)
-    ]
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lives=st.lists(LIFE, max_size=10), data=st.data(), limit=st.integers(1, 10))
-def test_later_events_do_not_change_a_search_as_of_an_earlier_moment(
-    tmp_path_factory: pytest.TempPathFactory, lives: list[ThreadLife], data: st.DataObject, limit: int
-) -> None:
-    early_documents = [life.document(key, 5) for key, life in enumerate(lives) if life.day < 5]
-    early_index = index_of(tmp_path_factory.mktemp("then"), early_documents)
-    later_index = index_of(tmp_path_factory.mktemp("later"), early_documents)
-    documents = [life.document(key, inf) for key, life in enumerate(lives)]
-    order = data.draw(st.permutations(range(len(documents))))
-    size = data.draw(st.integers(1, 10))
-    removed = data.draw(st.sets(st.sampled_from([*(key for key, life in enumerate(lives) if life.day >= 5), 99])))
-    for start in range(0, len(order), size):
-        later_index.update([documents[position] for position in order[start : start + size]])
-    later_index.update([], remove=removed)
-    for query in (ASKED, replace(ASKED, blend=None), replace(ASKED, vectors={})):
-        assert hits_at_moment(later_index, query, limit) == hits_at_moment(early_index, query, limit)
-    assert later_index.rarity(["crash", "none"], before=MOMENT) == early_index.rarity(["crash", "none"], before=MOMENT)
+    for query, before in ((plain, None), (plain, moment), (blend, moment)):
+        assert index.search(query, limit=3, before=before) == fresh.search(query, limit=3, before=before)
+    assert open_index(index._folder).search(plain) == fresh.search(plain)
+    assert index.entries(range(1, 13)) == {key: latest.entry for key, latest in state.items()}

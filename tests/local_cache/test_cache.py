@@ -25,10 +25,11 @@ from bot.local_cache import database as database_module
 from bot.local_cache import sync as sync_module
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, SESSIONS_SCHEMA, fact, open_database, writing
+from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.reading.analyzer import terms
+from bot.reading.analyzer import ANALYSER_VERSION, terms
 from bot.recall.library import word_query
 from tests.examples import examples
 from tests.memory.samples import START, at, issue, remember
@@ -363,6 +364,12 @@ def test_a_file_that_is_no_cache_is_recreated(tmp_path: Path, data: bytes) -> No
     path.write_bytes(data)
     database = open_cache_database(path)
     assert (LocalCache(database).size, fact(database, "stamp")) == (0, "")
+
+
+def test_the_names_of_local_files_contain_the_versions_that_read_them() -> None:
+    """So two versions on one machine never use each other's files."""
+    mark = f"{CARDS_SCHEMA.format}-{ANALYSER_VERSION}"
+    assert (mark in CACHE_FILE, mark in FETCHED_FILE) == (True, True)
 
 
 def test_a_cache_of_another_format_is_recreated(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from bot.local_cache.messages import LocalMessages
 from bot.local_cache.threads import open_records
 from bot.memory.branch_store import BranchStore, CachedBranch, lock_folder
 from bot.memory.folder_store import FolderStore
+from bot.memory.manifest import ForeignFormat
 from bot.memory.memory import Memory
 from bot.memory.paths import CLONE_FOLDER
 from bot.reading.analyzer import terms
@@ -495,6 +496,9 @@ def test_an_unreadable_branch_leaves_the_local_memory(checkout: Path, remote: Pa
         with open_memory(MemoryOptions(checkout, refresh=True)) as local_memory:
             assert ids(local_memory, "login loop cookie")[0] == 48
             assert "the place for the memory has 'notes.txt'" in local_memory.note
+    commit(remote, {"manifest.json": ("100644", b'{"format": 2}')})
+    with pytest.raises(ForeignFormat), open_memory(MemoryOptions(checkout, refresh=True)):
+        pytest.fail("the memory as last fetched would hide that this version is too old")
 
 
 @pytest.mark.slow

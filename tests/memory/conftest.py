@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.git_http import GitServer
 from tests.memory.remotes import HostedRepository
-from tests.memory.samples import KINDS, StoredMemory
+from tests.memory.samples import StoredMemory
 
 
 @pytest.fixture
@@ -19,9 +19,10 @@ def hosted(tmp_path: Path) -> Iterator[HostedRepository]:
         yield HostedRepository(server, server.create("octocat/hello"))
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoredMemory]:
-    """A memory in a folder, and one on a branch."""
-    stored_memory = StoredMemory(tmp_path, request.param)
-    yield stored_memory
-    stored_memory.close()
+    """A memory in a folder, or on a branch if the test has the parameter "branch"."""
+    is_on_branch = getattr(request, "param", "") == "branch"
+    memory = StoredMemory(tmp_path / "store", request.getfixturevalue("hosted") if is_on_branch else None)
+    yield memory
+    memory.close()

@@ -8,21 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.thread import Record, Thread, ThreadId
 from bot.index.protocol import Query
-from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.memory.message_index import MAX_THREADS_BEHIND
 from bot.memory.store import Store
 from bot.reading.analyzer import terms
-from tests.memory.remotes import bare_repository, git
+from tests.memory.remotes import HostedRepository, open_store
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 WORDS = ("apricot", "bramble", "cinnamon", "damson", "elder", "fennel", "ginger", "hazel", "iris", "juniper")
-KINDS = ("folder", "branch")
+ON_BRANCH_TOO = pytest.mark.parametrize("stored", ["folder", "branch"], indirect=True)
+"""For the stories that are also told on a branch over HTTP. All other tests of memory use a folder."""
 
 
 def at(hours: float) -> datetime:
@@ -52,13 +54,6 @@ def find_threads(memory: Memory, text: str) -> list[ThreadId]:
     return [hit.entry.id for hit in memory.search(query(text))]
 
 
-def store_in(folder: Path, kind: str) -> Store:
-    """The store of this kind in ``folder``, as another process would open it."""
-    if kind == "folder":
-        return FolderStore(folder / "store")
-    return BranchStore(str(bare_repository(folder / "remote.git")), "precedent", None)
-
-
 def remember(memory: Memory, *records: Record) -> bool:
     memory.stage(Changes(records=records))
     return memory.commit("records")
@@ -66,10 +61,11 @@ def remember(memory: Memory, *records: Record) -> bool:
 
 @dataclass
 class StoredMemory:
-    """A memory in a store, for tests to inspect and damage."""
+    """A memory in a folder, or on the branch of ``hosted``, for tests to inspect and damage."""
 
     folder: Path
-    kind: str
+    hosted: HostedRepository | None = None
+    threads_behind: int = MAX_THREADS_BEHIND
     _open: list[Store] = field(default_factory=list)
 
     @cached_property
@@ -78,12 +74,14 @@ class StoredMemory:
 
     def store(self) -> Store:
         """The store, as another process would open it."""
-        self._open.append(store_in(self.folder, self.kind))
+        self._open.append(open_store(self.hosted) if self.hosted else FolderStore(self.folder))
         return self._open[-1]
 
     def memory(self) -> Memory:
         """The stored memory, freshly opened."""
-        return Memory(self.store(), sleep=lambda _: None).open()
+        memory = Memory(self.store(), sleep=lambda _: None)
+        memory.threads_behind = self.threads_behind
+        return memory.open()
 
     def close(self) -> None:
         while self._open:
@@ -97,27 +95,6 @@ class StoredMemory:
     def put(self, edits: dict[str, bytes | None]) -> None:
         """Overwrite files behind memory's back."""
         self._own.write(self._own.open(), edits, "by hand")
-
-    def link(self, path: str, target: str) -> None:
-        """Put a symlink there behind memory's back."""
-        if self.kind == "folder":
-            file = self.folder / "store" / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.symlink_to(target)
-            return
-        repository = self.folder / "remote.git"
-        oid = git(repository, "hash-object", "-w", "--stdin", stdin=target.encode())
-        git(repository, "read-tree", "precedent")
-        git(repository, "update-index", "--add", "--cacheinfo", f"120000,{oid},{path}")
-        commit_id = git(repository, "commit-tree", "-p", "precedent", "-m", "by hand", git(repository, "write-tree"))
-        git(repository, "update-ref", "refs/heads/precedent", commit_id)
-
-    def links(self) -> list[str]:
-        """The paths of symlinks in the store."""
-        if self.kind == "folder":
-            return [path.name for path in (self.folder / "store").rglob("*") if path.is_symlink()]
-        tree = git(self.folder / "remote.git", "ls-tree", "-r", "precedent")
-        return [line.partition("\t")[2] for line in tree.splitlines() if line.startswith("120000")]
 
 
 NAMES = ("search", "wrong", "off", "on", "help")

@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import starmap
 from pathlib import Path
 
 import pytest
@@ -132,16 +134,6 @@ def test_nothing_is_read_or_written_through_a_symlinked_folder(tmp_path: Path) -
     assert (outside / "file").read_bytes() == b"secret"
 
 
-def test_a_device_or_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    snapshot = store.write(store.open(), {"index/toc": b"1"}, "first")
-    os.mkfifo(tmp_path / "index" / "pipe")
-    with pytest.raises(StoreError, match="not a regular file"):
-        snapshot.read(["index/pipe"])
-    with pytest.raises(StoreError, match="not a regular file"):
-        snapshot.checkout("index")
-
-
 def test_reading_a_state_from_long_ago_raises_tip_moved(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     first = last = store.write(store.open(), {"a": b"0"}, "first")
@@ -161,14 +153,6 @@ def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, root: str) 
     store = FolderStore(tmp_path / root)
     with pytest.raises(StoreError, match=r"cannot write in .*; free some space"):
         store.write(store.open(), {"a": b"1"}, "x")
-
-
-def test_a_damaged_revision_is_reported(tmp_path: Path) -> None:
-    store = FolderStore(tmp_path)
-    store.write(store.open(), {"a": b"1"}, "first")
-    (tmp_path / ".store" / "revision").write_bytes(b"\xff\x00")
-    with pytest.raises(StoreError, match="revision"):
-        store.open()
 
 
 _WRITER = """
@@ -226,6 +210,15 @@ def write_plan(root: Path, steps: object) -> None:
     (root / ".store/changes/2/plan.json").write_text(json.dumps(steps), "utf-8")
 
 
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Asserts that nothing larger than a store accepts is read within the block."""
+    tracemalloc.start()
+    yield
+    assert tracemalloc.get_traced_memory()[1] < 3 * MAX_FILE_BYTES
+    tracemalloc.stop()
+
+
 def refusal(root: Path) -> str:
     """The error of a write: one line that names the folder to remove."""
     store = FolderStore(root)
@@ -274,9 +267,8 @@ def test_a_malformed_plan_is_refused(root: Path, text: str) -> None:
 def test_an_oversized_plan_is_refused_without_reading_it(root: Path) -> None:
     with (root / ".store/changes/2/plan.json").open("ab") as file:
         file.truncate(3 << 30)
-    began = time.monotonic()
-    assert "plan.json is damaged" in refusal(root)
-    assert time.monotonic() - began < 2
+    with little_memory():
+        assert "plan.json is damaged" in refusal(root)
 
 
 def test_nothing_is_written_through_a_symlinked_folder(root: Path, outside: Path) -> None:
@@ -287,16 +279,6 @@ def test_nothing_is_written_through_a_symlinked_folder(root: Path, outside: Path
         with pytest.raises(StoreError, match=r"door is a symlink; put a real folder in its place"):
             store.write(store.open(), {"b": b"2"}, "next")
     assert sorted(path.name for path in outside.rglob("*")) == ["new", "secret"]
-
-
-def test_a_target_that_is_a_link_is_replaced_and_not_followed(root: Path, outside: Path) -> None:
-    (root / "a").unlink()
-    (root / "a").symlink_to(outside / "secret")
-    store = FolderStore(root)
-    with pytest.raises(TipMoved, match="is at revision"):
-        store.write(store.open(), {"b": b"2"}, "next")
-    assert (outside / "secret").read_bytes() == b"secret"
-    assert not (root / "a").is_symlink()
 
 
 SpoilJournal = Callable[[Path, Path], object]
@@ -323,29 +305,14 @@ def pipe_at(name: str) -> SpoilJournal:
     return spoil
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        *(
-            link_into("changes", "new"),
-            link_into("changes", "moved"),
-            link_into("changes/2", "moved"),
-            link_into("changes/2/new", "moved"),
-        ),
-        *(
-            link_into("changes/2/old", "new"),
-            link_into("changes/2/new/0", "secret"),
-            link_into("changes/2/old/0", "secret"),
-        ),
-        *(
-            link_into("changes/2/new/0", "new"),
-            link_into("revision", "secret"),
-            link_into("lock", "secret"),
-            link_into("lock", "absent"),
-        ),
-        *(pipe_at("changes/2/new/0"), pipe_at("changes/2/old/0"), pipe_at("revision"), pipe_at("lock")),
-    ],
-)
+LINKS = [("changes", "new"), ("changes", "moved"), ("changes/2", "moved"), ("changes/2/new", "moved"), ("", "moved")]
+LINKS += [("changes/2/old", "new"), ("changes/2/new/0", "secret"), ("changes/2/old/0", "secret")]
+LINKS += [("changes/2/new/0", "new"), ("changes/2/plan.json", "moved")]
+LINKS += [("revision", "secret"), ("lock", "secret"), ("lock", "absent")]
+PIPES = ("changes/2/new/0", "changes/2/old/0", "changes/2/plan.json", "revision", "lock")
+
+
+@pytest.mark.parametrize("spoil", [*starmap(link_into, LINKS), *map(pipe_at, PIPES)])
 def test_a_part_of_the_journal_that_is_a_link_or_a_pipe_is_refused(
     root: Path, outside: Path, spoil: SpoilJournal
 ) -> None:
@@ -357,29 +324,15 @@ def test_a_part_of_the_journal_that_is_a_link_or_a_pipe_is_refused(
     assert (root / "a").read_bytes() == b"1"
 
 
-def test_a_plan_that_is_a_link_or_a_pipe_is_refused(root: Path, outside: Path) -> None:
-    file = root / ".store/changes/2/plan.json"
-    file.rename(outside / "plan")
-    file.symlink_to(outside / "plan")
-    refusal(root)
-    file.unlink()
-    os.mkfifo(file)
-    refusal(root)
-
-
-def test_a_journal_that_is_a_link_is_refused(root: Path, outside: Path) -> None:
-    (root / ".store").rename(outside / "store")
-    (root / ".store").symlink_to(outside / "store")
-    refusal(root)
-    assert (root / "a").read_bytes() == b"1"
-
-
-def test_the_new_revision_is_not_written_through_a_link(root: Path, outside: Path) -> None:
-    (root / ".store/.revision.new").symlink_to(outside / "secret")
+@pytest.mark.parametrize("name", ["a", ".store/.revision.new"])
+def test_a_target_that_is_a_link_is_replaced_and_not_followed(root: Path, outside: Path, name: str) -> None:
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(outside / "secret")
     store = FolderStore(root)
     with pytest.raises(TipMoved, match="is at revision"):
         store.write(store.open(), {"b": b"2"}, "next")
     assert (outside / "secret").read_bytes() == b"secret"
+    assert not (root / name).is_symlink()
 
 
 @pytest.mark.parametrize("has_change", [False, True])
@@ -404,7 +357,7 @@ def test_a_change_whose_name_is_no_number_of_ours_is_left_alone(root: Path, name
     assert (root / ".store/changes" / name).is_dir()
 
 
-@pytest.mark.parametrize("revision", ["", "٣", "²", "03", "-1", "9" * 16])
+@pytest.mark.parametrize("revision", ["", "٣", "²", "03", "-1", "9" * 16, "\x00"])
 def test_a_revision_that_is_no_number_of_ours_is_refused(root: Path, revision: str) -> None:
     (root / ".store/revision").write_text(revision, "utf-8")
     with pytest.raises(StoreError, match=r"cannot tell the revision of|has more than 15 bytes"):
@@ -437,13 +390,11 @@ def test_a_journal_that_came_with_a_checkout_is_refused(root: Path, tmp_path: Pa
 
 
 def test_a_journal_of_our_own_in_a_checkout_is_used(tmp_path: Path) -> None:
-    remote = bare_repository(tmp_path / "remote.git")
-    commit(remote, {"manifest.json": ("100644", b"{}")}, "refs/heads/main")
-    git(tmp_path, "clone", "--quiet", str(remote), "clone")
+    git(tmp_path, "init", "--quiet")
     for turn in (b"1", b"2"):
-        store = FolderStore(tmp_path / "clone")
+        store = FolderStore(tmp_path)
         store.write(store.open(), {"a": turn}, "next")
-    assert (tmp_path / "clone/a").read_bytes() == b"2"
+    assert (tmp_path / "a").read_bytes() == b"2"
 
 
 # What a store may contain
@@ -454,13 +405,12 @@ def test_an_oversized_file_is_refused_without_reading_it(tmp_path: Path) -> None
     snapshot = store.write(store.open(), {"manifest.json": b"{}"}, "first")
     with (tmp_path / "manifest.json").open("ab") as file:
         file.truncate(3 << 30)
-    began = time.monotonic()
     message = f"manifest.json has more than {MAX_FILE_BYTES:,} bytes; remove it from the store"
-    with pytest.raises(StoreError, match=message):
-        snapshot.read(["manifest.json"])
-    store.write(snapshot, {"manifest.json": b"{ }"}, "in its place")
+    with little_memory():
+        with pytest.raises(StoreError, match=message):
+            snapshot.read(["manifest.json"])
+        store.write(snapshot, {"manifest.json": b"{ }"}, "in its place")
     assert (tmp_path / "manifest.json").read_bytes() == b"{ }"
-    assert time.monotonic() - began < 2
 
 
 def test_a_working_copy_leaves_out_what_does_not_fit(tmp_path: Path) -> None:
@@ -473,21 +423,21 @@ def test_a_working_copy_leaves_out_what_does_not_fit(tmp_path: Path) -> None:
     store.close()
 
 
-def test_irregular_files_are_neither_listed_nor_waited_for(tmp_path: Path) -> None:
+def test_a_device_or_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     store = FolderStore(tmp_path / "store")
     snapshot = store.write(store.open(), {"records/0000/1.json": b"1", "index/toc": b"1"}, "first")
     root = tmp_path / "store"
-    os.mkfifo(root / "records/0000/2.json")
-    os.mkfifo(root / "manifest.json")
+    for path in ("records/0000/2.json", "manifest.json", "index/pipe"):
+        os.mkfifo(root / path)
     (root / "digests").symlink_to(tmp_path)
     assert snapshot.paths("") == ["index/toc", "records/0000/1.json"]
     assert (snapshot.paths("digests"), snapshot.foreign_files("digests")) == ([], ["digests"])
     assert "manifest.json" in snapshot.foreign_files("")
-    with pytest.raises(StoreError, match="not a regular file"):
-        snapshot.read(["manifest.json"])
-    assert (store.write(snapshot, {"manifest.json": b"{}"}, "in its place").read(["manifest.json"])) == {
-        "manifest.json": b"{}"
-    }
+    for attempt in (lambda: snapshot.read(["manifest.json"]), lambda: snapshot.checkout("index")):
+        with pytest.raises(StoreError, match="not a regular file"):
+            attempt()
+    written = store.write(snapshot, {"manifest.json": b"{}"}, "in its place")
+    assert written.read(["manifest.json"]) == {"manifest.json": b"{}"}
 
 
 def test_too_deeply_nested_folders_are_left_out(tmp_path: Path) -> None:

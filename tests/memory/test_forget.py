@@ -15,7 +15,7 @@ from bot.memory.memory import Memory
 from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import shipped
 from tests.memory.remotes import HostedRepository, files_with, git, open_store, read_object
-from tests.memory.samples import StoredMemory, at, find_threads, issue, remember
+from tests.memory.samples import ON_BRANCH_TOO, StoredMemory, at, find_threads, issue, remember
 
 SECRET = "hunterkeyzq9"
 FORGET_REQUEST = Request(7, 70, FORGET, "octocat", at(5), trying_since=at(5))
@@ -57,18 +57,19 @@ def fill_memory(stored: StoredMemory) -> Memory:
     return memory
 
 
+@ON_BRANCH_TOO
 def test_nothing_of_a_forgotten_thread_is_left_in_the_store_or_its_history(stored: StoredMemory) -> None:
     memory = fill_memory(stored)
     assert find_threads(memory, SECRET) == [7]
-    location = stored.folder / ("store" if stored.kind == "folder" else "remote.git")
+    location = stored.hosted.repository if stored.hosted else stored.folder
     assert len(files_with(location, SECRET)) > 3
     assert forget(memory)
     assert (find_threads(memory, SECRET), len(memory.state.base.digest_paths())) == ([], 1)
-    if stored.kind == "folder":
-        assert files_with(location, SECRET) == []
-    else:
+    if stored.hosted:
         assert git(location, "rev-list", "--count", "precedent") == "1"
         assert [name for name, content in reachable_objects(location).items() if SECRET.encode() in content] == []
+    else:
+        assert files_with(location, SECRET) == []
     assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
     assert (memory.state.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (FORGET_REQUEST,)})
@@ -97,6 +98,7 @@ def test_a_deleted_thread_can_be_forgotten(stored: StoredMemory) -> None:
     assert (stored.memory().state.manifest.threads, stored.memory().state.manifest.tombstones) == (7, 1)
 
 
+@ON_BRANCH_TOO
 def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(stored: StoredMemory) -> None:
     fill_memory(stored)
     other = stored.memory()
@@ -129,13 +131,14 @@ def test_a_thread_is_forgotten_even_if_another_run_writes_meanwhile(stored: Stor
     assert stored.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
 
 
+@pytest.mark.parametrize("stored", ["branch"], indirect=True)
 def test_forgetting_again_squashes_the_history_again(stored: StoredMemory) -> None:
-    memory = fill_memory(stored)
-    forget(memory)
+    remember(stored.memory(), leaky())
+    forget(stored.memory())
     remember(stored.memory(), issue(9))
     assert forget(stored.memory())
-    if stored.kind == "branch":
-        assert git(stored.folder / "remote.git", "rev-list", "--count", "precedent") == "1"
+    assert stored.hosted
+    assert git(stored.hosted.repository, "rev-list", "--count", "precedent") == "1"
 
 
 def test_if_the_server_forbids_the_squash_nothing_is_written(hosted: HostedRepository) -> None:

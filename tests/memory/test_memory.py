@@ -1,11 +1,11 @@
-"""Memory on every store: the newest revision wins, concurrent writers lose nothing, nothing is written twice."""
+"""Memory: the newest revision wins, concurrent writers lose nothing, nothing is written twice."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
+from itertools import islice
 from random import Random
 
 import pytest
@@ -14,16 +14,26 @@ from hypothesis import strategies as st
 
 from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.errors import StoreError, TipMoved
-from bot.memory.folder_store import FolderStore
+from bot.errors import StoreError
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import encode_record
-from bot.memory.shards import DIGESTS, read_lines, write_shard
+from bot.memory.shards import DIGESTS, write_shard
 from bot.memory.store import Edits, ReadOnlyStore, Snapshot, Store
 from bot.reading.digest import digest
 from tests.examples import examples
-from tests.memory.samples import StoredMemory, at, find_threads, issue, query, remember, store_in, word_of
+from tests.memory.samples import (
+    ON_BRANCH_TOO,
+    StoredMemory,
+    ask,
+    at,
+    find_threads,
+    fix,
+    issue,
+    query,
+    remember,
+    word_of,
+)
 
 
 def expected_files(records: Iterable[Record]) -> dict[str, bytes]:
@@ -65,6 +75,7 @@ def newest(records: Iterable[Record]) -> list[Record]:
 # -- one writer ------------------------------------------------------------------------------------------------------
 
 
+@ON_BRANCH_TOO
 def test_staged_changes_are_found_before_they_are_written(stored: StoredMemory) -> None:
     memory = stored.memory()
     memory.stage(Changes(records=(issue(1), issue(2))))
@@ -77,14 +88,17 @@ def test_staged_changes_are_found_before_they_are_written(stored: StoredMemory) 
 
 
 def test_a_repeated_run_writes_nothing(stored: StoredMemory) -> None:
-    changes = Changes((issue(1), Tombstone(2, at(1))), (AnswerRecord(1, "said", at(1), text_hash="x"),), cursor=at(5))
+    answer, fixes, pages = AnswerRecord(1, "said", at(1), text_hash="x"), (fix(1), fix(3)), (("docs", "abc"),)
+    changes = Changes(
+        (issue(1), Tombstone(2, at(1))), (answer,), (ask(1, 5), ask(3, 6)), fixes, pages=pages, cursor=at(5)
+    )
     memory = stored.memory()
     memory.stage(changes)
     assert memory.commit("first")
     before = stored.files()
     for reopened in (memory, stored.memory()):
         reopened.stage(changes)
-        reopened.stage(replace(changes, cursor=at(4)))
+        reopened.stage(replace(changes, cursor=at(4), fixes=(fix(1, 0.5, release="v0"),)))
         assert not reopened.commit("again")
     assert stored.files() == before
 
@@ -96,9 +110,8 @@ def test_a_later_time_without_new_content_changes_nothing(stored: StoredMemory) 
     assert stored.files() == before
 
 
-def test_a_restored_state_is_not_replaced_by_the_one_in_between() -> None:
-    store = FolderStore(Path("/nonexistent/nothing/is/written"))
-    memory = Memory(store).open()
+def test_a_restored_state_is_not_replaced_by_the_one_in_between(stored: StoredMemory) -> None:
+    memory = stored.memory()
     first, between, restored = issue(1, 1), issue(1, 2), replace(issue(1, 1), updated_at=at(3))
     for record in (first, restored, between):
         memory.stage(Changes(records=(record,)))
@@ -171,6 +184,7 @@ def test_a_rebuilt_index_finds_the_same(stored: StoredMemory) -> None:
     assert [hit.entry for hit in stored.memory().search(query("fails"))] == [hit.entry for hit in before]
 
 
+@ON_BRANCH_TOO
 def test_a_dry_run_writes_nothing_and_still_answers(stored: StoredMemory) -> None:
     remember(stored.memory(), issue(1))
     before = stored.files()
@@ -191,13 +205,12 @@ RECORDS = st.builds(
 )
 
 
-@pytest.mark.parametrize("kind", ["folder", pytest.param("branch", marks=pytest.mark.slow)])
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(RECORDS, min_size=1, max_size=8, unique_by=lambda r: (r.id, r.revised_at)), st.integers(0, 9**9))
 def test_memory_is_the_fold_of_the_newest_revisions(
-    kind: str, tmp_path_factory: pytest.TempPathFactory, records: list[Record], seed: int
+    tmp_path_factory: pytest.TempPathFactory, records: list[Record], seed: int
 ) -> None:
-    stored, rng = StoredMemory(tmp_path_factory.mktemp("place"), kind), Random(seed)
+    stored, rng = StoredMemory(tmp_path_factory.mktemp("place")), Random(seed)
     shuffled = [*records, *rng.choices(records, k=len(records))]
     rng.shuffle(shuffled)
     memory = stored.memory()
@@ -217,37 +230,21 @@ def test_memory_is_the_fold_of_the_newest_revisions(
 # -- several writers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_two_memories_keep_both_changes(stored: StoredMemory) -> None:
-    remember(stored.memory(), issue(1))
-    first, second = stored.memory(), stored.memory()
-    first.stage(
-        Changes(
-            records=(issue(2), issue(1, 1)), answers=(AnswerRecord(2, "pending", at(1), text_hash="x"),), cursor=at(2)
-        )
-    )
-    second.stage(
-        Changes(records=(issue(3),), answers=(AnswerRecord(3, "pending", at(1), text_hash="y"),), cursor=at(1))
-    )
-    assert first.commit("one")
-    assert second.commit("two")
-    check_stored(stored, [issue(1, 1), issue(2), issue(3)])
-    memory = stored.memory()
-    assert (memory.state.manifest.cursor, set(memory.state.manifest.pending), set(memory.state.answers([1, 2, 3]))) == (
-        at(2),
-        {2, 3},
-        {2, 3},
-    )
-    assert memory.state.manifest.promised_within_day(at(1)) == 2
-
-
+@ON_BRANCH_TOO
 def test_two_first_writers_of_an_empty_store_keep_both_changes(stored: StoredMemory) -> None:
     first, second = stored.memory(), stored.memory()
-    assert remember(first, issue(1))
-    assert remember(second, issue(2))
+    for memory, key, hours in ((first, 1, 2), (second, 2, 1)):
+        answer = AnswerRecord(key, "pending", at(1), text_hash="x")
+        memory.stage(Changes(records=(issue(key),), answers=(answer,), cursor=at(hours)))
+    assert first.commit("one")
+    assert second.commit("two")
     check_stored(stored, [issue(1), issue(2)])
+    state = stored.memory().state
+    assert (state.manifest.cursor, state.manifest.pending, {*state.answers([1, 2])}) == (at(2), (1, 2), {1, 2})
+    assert state.manifest.promised_within_day(at(1)) == 2
 
 
+@ON_BRANCH_TOO
 def test_the_slower_of_two_writers_does_not_bring_back_an_older_revision(stored: StoredMemory) -> None:
     slow, fast = stored.memory(), stored.memory()
     slow.stage(Changes(records=(issue(1, 1), issue(2, 5))))
@@ -266,6 +263,7 @@ def test_a_change_that_another_writer_stored_is_not_written_again(stored: Stored
     assert stored.files() == before
 
 
+@ON_BRANCH_TOO
 @pytest.mark.slow
 def test_a_rebuilt_index_has_what_another_writer_added_meanwhile(stored: StoredMemory) -> None:
     remember(stored.memory(), issue(1))
@@ -278,29 +276,41 @@ def test_a_rebuilt_index_has_what_another_writer_added_meanwhile(stored: StoredM
     assert len([path for path in stored.files("index") if path.endswith(".seg")]) == 1
 
 
-class ContestedStore:
-    """A store where somebody else writes first, a number of times."""
+class InterruptedStore:
+    """A store where something happens before each write."""
 
-    def __init__(self, store: Store, other: Store, conflicts: int) -> None:
-        self._store, self._other, self.conflicts_left = store, other, conflicts
-
-    def open(self, want: Iterable[str] = ()) -> Snapshot:
-        return self._store.open(want)
+    def __init__(self, store: Store, interrupt: Callable[[], object]) -> None:
+        self._store, self._interrupt = store, interrupt
+        self.open, self.close = store.open, store.close
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        if self.conflicts_left:
-            self.conflicts_left -= 1
-            remember(Memory(self._other).open(), issue(100 + self.conflicts_left, self.conflicts_left))
+        self._interrupt()
         return self._store.write(base, edits, message, squash=squash)
 
-    def close(self) -> None:
-        self._store.close()
+
+def write_first(other: Store, times: int) -> Callable[[], object]:
+    """Have somebody else write a thread, so many times."""
+    numbers = iter(range(times))
+
+    def write() -> None:
+        for number in islice(numbers, 1):
+            remember(Memory(other).open(), issue(100 + number, number))
+
+    return write
 
 
+def refuse(error: Exception) -> Callable[[], object]:
+    def raise_error() -> None:
+        raise error
+
+    return raise_error
+
+
+@ON_BRANCH_TOO
 @pytest.mark.slow
 def test_changes_are_applied_again_until_the_write_succeeds(stored: StoredMemory) -> None:
     delays: list[float] = []
-    contested = ContestedStore(stored.store(), stored.store(), 6)
+    contested = InterruptedStore(stored.store(), write_first(stored.store(), 6))
     memory = Memory(contested, sleep=delays.append).open()
     memory.stage(Changes(records=(issue(1),)))
     memory.stage(Changes(records=(issue(2), issue(1, 1))))
@@ -310,58 +320,19 @@ def test_changes_are_applied_again_until_the_write_succeeds(stored: StoredMemory
     assert all(0 <= wait <= 0.1 * 2**number for number, wait in enumerate(delays))
 
 
-def test_a_writer_that_never_wins_reports_it_and_leaves_nothing_half_written(tmp_path: Path) -> None:
-    store, other = store_in(tmp_path, "folder"), store_in(tmp_path, "folder")
-    memory = Memory(ContestedStore(store, other, 10**6), patience=0.0, sleep=lambda _: None).open()
+def test_a_writer_that_never_wins_reports_it_and_leaves_nothing_half_written(stored: StoredMemory) -> None:
+    contested = InterruptedStore(stored.store(), write_first(stored.store(), 9))
+    memory = Memory(contested, patience=0.0, sleep=lambda _: None).open()
     memory.stage(Changes(records=(issue(1),)))
     with pytest.raises(StoreError, match="the next run will catch up"):
         memory.commit("never")
-    assert set(Memory(other).open().records([1, 999_999, 100 + 10**6 - 1])) == {100 + 10**6 - 1}
-
-
-class RefusingStore:
-    """A store that refuses every write."""
-
-    def __init__(self, store: Store, error: Exception) -> None:
-        self._store, self._error = store, error
-
-    def open(self, want: Iterable[str] = ()) -> Snapshot:
-        return self._store.open(want)
-
-    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
-        raise self._error
-
-    def close(self) -> None:
-        self._store.close()
+    assert set(stored.memory().records([1, *range(100, 109)])) == {100}
 
 
 def test_a_refused_write_can_be_retried_on_the_same_memory(stored: StoredMemory) -> None:
-    store = RefusingStore(stored.store(), StoreError("the disk is full"))
-    memory = Memory(store).open()
+    memory = Memory(InterruptedStore(stored.store(), refuse(StoreError("the disk is full")))).open()
     memory.stage(Changes(records=(issue(1),)))
     for _ in range(2):
         with pytest.raises(StoreError, match="full"):
             memory.commit("refused")
     assert find_threads(memory, word_of(1)) == [1]
-
-
-def test_a_write_is_retried_only_after_tip_moved(tmp_path: Path) -> None:
-    memory = Memory(
-        RefusingStore(store_in(tmp_path, "folder"), TipMoved("always")), patience=0.0, sleep=lambda _: None
-    ).open()
-    memory.stage(Changes(cursor=at(1)))
-    with pytest.raises(StoreError, match="others keep writing"):
-        memory.commit("never")
-
-
-def test_answers_of_a_hundred_neighbours_share_one_file(stored: StoredMemory) -> None:
-    memory = stored.memory()
-    memory.stage(
-        Changes(answers=tuple(AnswerRecord(key, "silent", at(1), "nothing similar") for key in (5, 7, 99, 100)))
-    )
-    memory.commit("said")
-    files = stored.files("answers")
-    assert {path: list(read_lines(data)[0]) for path, data in files.items()} == {
-        "answers/0000.jsonl": [5, 7, 99],
-        "answers/0001.jsonl": [100],
-    }

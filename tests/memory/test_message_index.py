@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +13,10 @@ from hypothesis import strategies as st
 from bot.domain.changes import FORGET, Changes
 from bot.domain.thread import Message, Record, Thread, ThreadId, Tombstone
 from bot.index.document import message_id, message_of
-from bot.memory import message_index
+from bot.index.protocol import LAYOUT_VERSION
 from bot.memory.manifest import MESSAGE_FOLDER, MessageFiles, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from tests.memory.samples import KINDS, WORDS, StoredMemory, at, issue, query, remember
-
-
-@pytest.fixture(params=KINDS)
-def stored(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StoredMemory]:
-    stored_memory = StoredMemory(tmp_path, request.param)
-    yield stored_memory
-    stored_memory.close()
+from tests.memory.samples import ON_BRANCH_TOO, WORDS, StoredMemory, at, issue, query, remember
 
 
 def comment(text: str, hours: float = 1, author: str = "hubot") -> Message:
@@ -67,10 +59,8 @@ def test_every_message_is_found_with_its_author(stored: StoredMemory) -> None:
     assert (hit.entry.author, hit.entry.role, hit.entry.created_at) == ("hubot", "MEMBER", at(1))
 
 
-def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(
-    stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 2)
+def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(stored: StoredMemory) -> None:
+    stored.threads_behind = 2
     remember(stored.memory(), *(talk(key, "quince") for key in range(1, 5)))
     before = message_files(stored)
     assert before
@@ -87,10 +77,8 @@ def test_an_ordinary_run_neither_reads_nor_writes_the_message_index(
     assert message_files(stored) != before
 
 
-def test_the_message_index_is_updated_once_enough_threads_changed(
-    stored: StoredMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 2)
+def test_the_message_index_is_updated_once_enough_threads_changed(stored: StoredMemory) -> None:
+    stored.threads_behind = 2
     for key in (1, 2):
         remember(stored.memory(), talk(key, "quince"))
     assert message_files(stored) == []
@@ -102,10 +90,8 @@ def test_the_message_index_is_updated_once_enough_threads_changed(
 
 
 @pytest.mark.parametrize("reason", ["deleted", FORGET])
-def test_words_of_a_deleted_thread_are_removed_by_the_same_write(
-    stored: StoredMemory, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
+def test_words_of_a_deleted_thread_are_removed_by_the_same_write(stored: StoredMemory, reason: str) -> None:
+    stored.threads_behind = 1
     remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"), talk(3, "quince medlar"))
     tombstone = Tombstone(1, at(5), reason)
     remember(stored.memory(), tombstone)
@@ -115,24 +101,28 @@ def test_words_of_a_deleted_thread_are_removed_by_the_same_write(
     assert not any(b"bramble" in data for path, data in files.items() if path.startswith(MESSAGE_FOLDER))
 
 
-@pytest.mark.parametrize("record", [Tombstone(1, at(5), FORGET), talk(3, "plum")], ids=["forget", "event"])
-def test_message_files_missing_in_the_manifest_are_removed_by_the_next_write(
-    stored: StoredMemory, record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An earlier version wrote the branch: it can forget a thread, but does not know the message index."""
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 0)
-    remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"))
-    manifest = json.loads(stored.files()["manifest.json"])
+def lose_entry(stored: StoredMemory, **fields: object) -> None:
+    """Take the index of messages out of the manifest."""
+    manifest = json.loads(stored.files()["manifest.json"]) | fields
     del manifest["messages"]
     stored.put({"manifest.json": json.dumps(manifest).encode()})
+
+
+@pytest.mark.parametrize("record", [Tombstone(1, at(5), FORGET), talk(3, "plum")], ids=["forget", "event"])
+def test_message_files_missing_in_the_manifest_are_removed_by_the_next_write(
+    stored: StoredMemory, record: Record
+) -> None:
+    stored.threads_behind = 0
+    remember(stored.memory(), talk(1, "quince"), talk(2, "medlar"))
+    lose_entry(stored)
     assert message_files(stored)
     remember(stored.memory(), record)
     assert message_files(stored) == []
     assert find_messages(stored.memory(), "medlar") == {(2, 1)}
 
 
-def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
+def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory) -> None:
+    stored.threads_behind = 1
     remember(stored.memory(), talk(1, "quince", "medlar"), talk(2, "medlar"))
     stored.put({"records/0000/0001.json": None, "records/0000/1.json": b"{"})
     remember(stored.memory(), talk(1, "plum", revision=2))
@@ -140,10 +130,8 @@ def test_a_damaged_record_leaves_no_outdated_message(stored: StoredMemory, monke
 
 
 @pytest.mark.parametrize("spoil", ["content", "missing", "strange", "layout", "analyser"])
-def test_a_damaged_or_foreign_message_index_is_rebuilt(
-    stored: StoredMemory, spoil: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 0)
+def test_a_damaged_or_foreign_message_index_is_rebuilt(stored: StoredMemory, spoil: str) -> None:
+    stored.threads_behind = 0
     remember(stored.memory(), talk(1, "quince"))
     segment = next(path for path in message_files(stored) if not path.endswith(".toc"))
     manifest = json.loads(stored.files()["manifest.json"])
@@ -166,18 +154,18 @@ def test_a_damaged_or_foreign_message_index_is_rebuilt(
     assert reopened.notes == []
 
 
-def test_a_memory_of_an_earlier_version_gets_a_message_index_with_a_rebuild(stored: StoredMemory) -> None:
+@pytest.mark.parametrize("is_by_hand", [True, False], ids=["by hand", "with the index of threads"])
+def test_a_memory_whose_message_index_is_not_known_gets_one_with_a_rebuild(
+    stored: StoredMemory, is_by_hand: bool
+) -> None:
     remember(stored.memory(), talk(1, "quince"))
-    manifest = json.loads(stored.files()["manifest.json"])
-    del manifest["messages"]
-    stored.put({"manifest.json": json.dumps(manifest).encode()})
-    remember(stored.memory(), talk(2, "quince"))
+    lose_entry(stored, layout=LAYOUT_VERSION if is_by_hand else 2)
     memory = stored.memory()
-    assert not memory.messages.exists
-    assert memory.messages.segments() == {}
-    memory.rebuild_index()
-    memory.commit("rebuilt")
-    assert message_files(stored)
+    assert (memory.messages.exists, memory.messages.segments()) == (False, {})
+    if is_by_hand:
+        memory.rebuild_index()
+    remember(memory, talk(2, "quince"))
+    assert stored.memory().messages.exists
     assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1)}
 
 
@@ -202,33 +190,31 @@ versions = st.tuples(st.integers(1, 4), st.lists(texts, max_size=3), st.sampled_
 def test_searches_find_exactly_the_messages_of_the_records(
     tmp_path_factory: pytest.TempPathFactory, runs: list[list[tuple[int, list[str], str]]], most_behind: int
 ) -> None:
-    stored = StoredMemory(tmp_path_factory.mktemp("memory"), "folder")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_index, "MAX_THREADS_BEHIND", most_behind)
-        revision = 0
-        for changed in runs:
-            records: list[Record] = []
-            for key, comments, fate in changed:
-                revision += 1
-                record = talk(key, *comments, revision=revision)
-                records.append(record if fate == "talk" else Tombstone(key, at(revision), "deleted"))
-            remember(stored.memory(), *records)
-        memory = stored.memory()
-        threads = [thread for thread in memory.state.every_record() if isinstance(thread, Thread)]
-        for word in WORDS:
-            expected = {
-                (thread.id, position)
-                for thread in threads
-                for position, text in enumerate([f"{thread.title}\n{thread.body}", *(c.text for c in thread.comments)])
-                if word in text.split()
-            }
-            assert find_messages(memory, word) == expected
+    stored = StoredMemory(tmp_path_factory.mktemp("memory"), threads_behind=most_behind)
+    revision = 0
+    for changed in runs:
+        records: list[Record] = []
+        for key, comments, fate in changed:
+            revision += 1
+            record = talk(key, *comments, revision=revision)
+            records.append(record if fate == "talk" else Tombstone(key, at(revision), "deleted"))
+        remember(stored.memory(), *records)
+    memory = stored.memory()
+    threads = [thread for thread in memory.state.every_record() if isinstance(thread, Thread)]
+    for word in WORDS:
+        expected = {
+            (thread.id, position)
+            for thread in threads
+            for position, text in enumerate([f"{thread.title}\n{thread.body}", *(c.text for c in thread.comments)])
+            if word in text.split()
+        }
+        assert find_messages(memory, word) == expected
     stored.close()
 
 
-def test_two_writers_lose_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
-    stored = StoredMemory(tmp_path, "branch")
+@ON_BRANCH_TOO
+def test_two_writers_lose_no_message(stored: StoredMemory) -> None:
+    stored.threads_behind = 1
     remember(stored.memory(), talk(1, "quince"), talk(2, "quince"))
     first, second = stored.memory(), stored.memory()
     first.stage(Changes(records=(talk(3, "quince"), talk(4, "quince"), talk(1, revision=1))))
@@ -236,29 +222,16 @@ def test_two_writers_lose_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert first.commit("first")
     assert second.commit("second")
     assert find_messages(stored.memory(), "quince medlar") == {(2, 1), (3, 1), (4, 1), (5, 1)}
-    stored.close()
 
 
-def test_an_upgrade_that_reads_all_records_builds_the_message_index(stored: StoredMemory) -> None:
-    remember(stored.memory(), talk(1, "quince"))
-    manifest = json.loads(stored.files()["manifest.json"])
-    del manifest["messages"]
-    stored.put({"manifest.json": json.dumps(manifest | {"layout": 2}).encode()})
-    memory = stored.memory()
-    remember(memory, talk(2, "quince"))
-    assert stored.memory().messages.exists
-    assert find_messages(stored.memory(), "quince") == {(1, 1), (2, 1)}
-
-
-def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_index, "MAX_THREADS_BEHIND", 1)
+def test_the_same_threads_make_the_same_files_in_any_order(tmp_path: Path) -> None:
     files_by_order = []
     for name, keys in (("one", (1, 2, 3)), ("other", (3, 1, 2))):
-        stored = StoredMemory(tmp_path / name, "folder")
+        stored = StoredMemory(tmp_path / name, threads_behind=1)
         memory = stored.memory()
         for key in keys:
             memory.stage(Changes(records=(talk(key, "quince"),)))
         assert memory.commit("records")
-        files_by_order.append({path: data for path, data in stored.files().items() if path.startswith(MESSAGE_FOLDER)})
+        files_by_order.append({path: stored.files()[path] for path in message_files(stored)})
         stored.close()
     assert files_by_order[0] == files_by_order[1] != {}

@@ -103,8 +103,11 @@ def is_intact(remote: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("path", "kind"), share(product(FILES, [*KINDS, "folder"]), 4))
-def test_a_rebuild_repairs_a_replaced_file(remote: Path, path: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [*share(product(FILES, [*KINDS, "folder"]), 4), *product(FOLDERS, ["symlink", "submodule", "executable"])],
+)
+def test_a_rebuild_repairs_a_replaced_file_or_folder(remote: Path, path: str, kind: str) -> None:
     plant(remote, path, kind)
     run_event(remote)
     rebuild(remote)
@@ -112,24 +115,13 @@ def test_a_rebuild_repairs_a_replaced_file(remote: Path, path: str, kind: str) -
     assert is_intact(remote)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "folder"])
+@pytest.mark.parametrize("kind", share([*KINDS, "folder"]))
 def test_the_next_event_repairs_the_manifest_and_reports_it(remote: Path, kind: str) -> None:
     plant(remote, MANIFEST_PATH, kind)
     assert [note for note in run_event(remote) if note.startswith("The manifest was ")]
     assert irregular_files(remote) == []
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert (memory.state.manifest.cursor, memory.state.manifest.threads) == (at(4), 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["symlink", "submodule", "executable"])
-@pytest.mark.parametrize("path", FOLDERS)
-def test_a_rebuild_repairs_a_replaced_folder(remote: Path, path: str, kind: str) -> None:
-    plant(remote, path, kind)
-    run_event(remote)
-    rebuild(remote)
-    assert irregular_files(remote) == []
-    assert is_intact(remote)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])

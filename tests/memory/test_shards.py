@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime
+from functools import reduce
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -116,18 +116,9 @@ def test_a_damaged_line_costs_no_other_one() -> None:
     lines = {key: ANSWERS.line(AnswerRecord(key, "said", at(key))) for key in range(1, 10)}
     data = write_shard(lines)
     rows = data.split(b"\n")
-    for junk in (
-        b"{",
-        b"\xff\x00",
-        b"null",
-        b"[]",
-        b'{"id": []}',
-        b'"id"',
-        b"[" * 50_000,
-        b"<<<<<<< HEAD",
-        rows[4][:-5],
-    ):
-        damaged = b"\n".join([*rows[:4], junk, *rows[5:]])
+    junk = (b"{", b"\xff\x00", b"null", b"[]", b'{"id": []}', b'"id"', b"[" * 50_000, b"<<<<<<< HEAD")
+    for wrong in (*junk, rows[4][:-5]):
+        damaged = b"\n".join([*rows[:4], wrong, *rows[5:]])
         assert not read_lines(damaged)[1]
         assert list(read_lines(damaged)[0]) == [1, 2, 3, 4, 6, 7, 8, 9]
         assert edit_shards({"answers/0000.jsonl": damaged}, [(5, lines[5])], ANSWERS.path) == {
@@ -203,53 +194,30 @@ def test_a_fix_round_trips_through_its_line(fix_info: FixInfo) -> None:
 def test_thumbs_round_trip_and_zero_counts_are_left_out() -> None:
     answer = AnswerRecord(7, "said", at(1), ups=3, downs=1)
     assert parse_answer(line_of(ANSWERS, answer)) == answer
-    assert line_of(ANSWERS, AnswerRecord(7, "said", at(1))) == {"id": 7, "state": "said", "at": "2020-01-01T01:00:00Z"}
+    assert line_of(ANSWERS, replace(answer, ups=0, downs=0)).keys() == {"id", "state", "at"}
 
 
 def test_a_line_leaves_out_defaults_and_names_the_thread_once() -> None:
-    assert line_of(REQUESTS, (ask(7, 5, "wrong", about=(3,)),)) == {
-        "id": 7,
-        "wishes": [
-            {
-                "comment_id": 5,
-                "name": "wrong",
-                "by": "octocat",
-                "at": "2020-01-01T00:03:00Z",
-                "about": [3],
-                "state": "pending",
-            }
-        ],
-    }
+    wish = {"comment_id": 5, "name": "wrong", "by": "octocat", "at": "2020-01-01T00:03:00Z", "about": [3]}
+    line = line_of(REQUESTS, (ask(7, 5, "wrong", about=(3,)),))
+    assert line == {"id": 7, "wishes": [wish | {"state": "pending"}]}
     assert line_of(FIXES, fix(7)) == {"id": 7, "ref": "#9", "looked_at": "2020-01-01T01:00:00Z"}
     assert REQUESTS.line(()) is None
 
 
 VALID_REQUEST = {"comment_id": 6, "name": "off", "by": "hubot", "at": "2020-01-01T00:00:00Z", "state": "done"}
-DAMAGE: list[dict[str, Any]] = [
-    {"comment_id": True},
-    {"comment_id": 10**400},
-    {"name": []},
-    {"name": "OFF"},
-    {"name": "off\n"},
-    {"name": "x" * 65_536},
-    {"name": None},
-    {"at": None},
-    {"at": "0000-00-00"},
-    {"at": 10**30},
-    {"about": "123"},
-    {"about": [None]},
-    {"about": {"1": 1}},
-    {"about": [[1]]},
-    {"state": "granted"},
-    {"state": ["done"]},
-    {"trying_since": "soon"},
-    {"trying_since": [1]},
-]
+DAMAGE: dict[str, list[Any]] = {
+    "comment_id": [True, 10**400],
+    "name": [[], "OFF", "off\n", "x" * 65_536, None],
+    "at": [None, "0000-00-00"],
+    "about": ["123", [None], {"1": 1}, [[1]]],
+    "state": ["granted", ["done"]],
+    "trying_since": ["soon", [1]],
+}
+DAMAGED_REQUESTS = [VALID_REQUEST | {key: value} for key, values in DAMAGE.items() for value in values]
 
 
-@pytest.mark.parametrize(
-    "hostile", [None, 5, "x", [], {}, [[]], {"comment_id": 6}, *(VALID_REQUEST | one for one in DAMAGE)]
-)
+@pytest.mark.parametrize("hostile", [None, 5, "x", [], {}, [[]], {"comment_id": 6}, *DAMAGED_REQUESTS])
 def test_a_hostile_request_costs_no_other_one(hostile: Any) -> None:
     intact = ask(7, 5, "wrong", about=(3,))
     line = {"id": 7, "wishes": [hostile, *line_of(REQUESTS, (intact,))["wishes"]]}
@@ -293,10 +261,6 @@ def test_parsed_values_are_bounded_and_can_be_written_again() -> None:
 
 def test_a_command_of_a_later_version_is_kept() -> None:
     assert parse_request(line_of(REQUESTS, (ask(7, 5),))["wishes"][0] | {"name": "summarise"}, 7).name == "summarise"
-
-
-def test_times_are_parsed_as_datetimes() -> None:
-    assert isinstance(parse_fix(line_of(FIXES, FULL_FIX)).released_at, datetime)
 
 
 @pytest.mark.parametrize(
@@ -354,17 +318,11 @@ def test_pending_requests_are_recent_for_a_week_and_done_ones_for_an_hour() -> N
     assert recent([waits, done], [ask(2, 9, at=at(7 * 24 + 0.1))]) == (ask(2, 9, at=at(7 * 24 + 0.1)),)
 
 
-@pytest.mark.slow
 @given(st.lists(ANY_FIX, min_size=1, max_size=5))
-def test_the_fix_looked_at_last_wins_in_any_order(fixes: list) -> None:  # type: ignore[type-arg]
+def test_the_fix_looked_at_last_wins_in_any_order(fixes: list[FixInfo]) -> None:
     fixes = [replace(info, id=1) for info in fixes]
     for order in list(permutations(fixes))[:24]:
-        latest = None
-        for info in order:
-            latest = later_fix(info, latest)
-        assert latest is not None
-        assert latest == later_fix(latest, latest)
-        assert latest.looked_at == max(info.looked_at for info in fixes)
+        latest = reduce(lambda latest, info: later_fix(info, latest), order, None)
         assert latest == max(fixes, key=lambda info: (info.looked_at, repr(info)))
 
 
@@ -447,11 +405,6 @@ HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, com
 )
 def test_which_of_two_answers_wins(new: AnswerRecord, old: AnswerRecord, expected: AnswerRecord) -> None:
     assert later_answer(new, old) == expected
-
-
-def test_the_fix_looked_at_later_wins() -> None:
-    assert later_fix(fix(1, 1, release="v1"), fix(1, 2)) == fix(1, 2)
-    assert later_fix(fix(1, 3, release="v1"), fix(1, 2)).release == "v1"
 
 
 LINKS = ClusterLinks(7, at(1), (ClusterLink(3, "error", "E42: no such door"), ClusterLink("ABC-1", "said")))

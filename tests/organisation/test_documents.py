@@ -10,7 +10,7 @@ from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, OutcomeKind, Record, Thread, Tombstone
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.organisation.documents import MAX_BODY_TERMS, MemorySource, all_threads, changed_threads
+from bot.organisation.documents import BATCH_SIZE, MAX_BODY_TERMS, MemorySource, all_threads, changed_threads
 from bot.reading.analyzer import terms
 from bot.recall.other_repositories import TITLE_REPEATS
 from tests.recall.samples import at, closed, message, thread
@@ -108,7 +108,7 @@ def test_a_long_text_is_bounded(store_records: StoreRecords, body: str) -> None:
 
 
 def test_many_threads_are_read_in_batches_and_each_once(store_records: StoreRecords) -> None:
-    threads: list[Thread] = [thread(n, f"Thing {n} is odd", role="MEMBER") for n in range(1, 450)]
+    threads: list[Thread] = [thread(n, f"Thing {n} is odd", role="MEMBER") for n in range(1, BATCH_SIZE + 9)]
     memory = store_records(*threads)
     assert [document.id for document in all_threads(memory, SOURCE)] == [document.id for document in threads]
-    assert len({document.id for document in changed_threads(range(1, 450), memory, SOURCE)}) == len(threads)
+    assert len({document.id for document in changed_threads(range(1, BATCH_SIZE + 9), memory, SOURCE)}) == len(threads)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import lancedb
@@ -28,9 +29,10 @@ from bot.organisation.lance import LARGE_FILE_ROWS, LanceCandidates, open_candid
 from bot.organisation.rows import row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable
-from tests.examples import THOROUGH
+from tests.examples import THOROUGH, share
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SHORT = timedelta(milliseconds=1)
 
 
 def thread(repository: int, id: ThreadId, terms: str, revision: int = 1, **changes: object) -> OrganisationThread:
@@ -202,14 +204,12 @@ ERASE: dict[str, Callable[[LanceCandidates], object]] = {
 }
 
 
-@pytest.mark.parametrize("erasure", ERASE)
-@pytest.mark.parametrize(("is_rebuilt", "large"), [(False, LARGE_FILE_ROWS), (True, LARGE_FILE_ROWS), (True, 1)])
-def test_forgotten_text_is_purged_from_the_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erasure: str, is_rebuilt: bool, large: int
-) -> None:
+FILE_KINDS = {"added": LARGE_FILE_ROWS, "rebuilt": LARGE_FILE_ROWS, "rebuilt, large": 1}
+
+
+@pytest.mark.parametrize(("erasure", "file_kind"), share(product(ERASE, FILE_KINDS)))
+def test_forgotten_text_is_purged_from_the_files(tmp_path: Path, erasure: str, file_kind: str) -> None:
     """This includes the words in the packed file of the index: it is as large as if they had never been there."""
-    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
-    monkeypatch.setattr("bot.organisation.lance.LARGE_FILE_ROWS", large)
     words = [f"{random.Random(number).getrandbits(64):x}" for number in range(2_000)]
     secret = "zqxjkvbp"
     rest = [thread(1, number, " ".join(words[number : number + 9])) for number in range(1, 30)]
@@ -218,27 +218,27 @@ def test_forgotten_text_is_purged_from_the_files(
     ]
     sizes = []
     for name, threads in (("with", [*rest, *forgotten]), ("without", rest)):
-        with open_candidates(str(tmp_path / name), "17") as index:
-            (index.rebuild if is_rebuilt else index.upsert)(threads)
+        folder = tmp_path / name
+        with open_candidates(str(folder), "17", retention=SHORT, large_file_rows=FILE_KINDS[file_kind]) as index:
+            (index.upsert if file_kind == "added" else index.rebuild)(threads)
             index.compact()
-            assert erasure == "nothing" or (secret.encode() in folder_content(tmp_path / name)) is (name == "with")
+            assert erasure == "nothing" or (secret.encode() in folder_content(folder)) is (name == "with")
             ERASE[erasure](index)
             index.compact(purges=True)
             time.sleep(0.01)
             index.compact(purges=True)
-            assert (secret.encode() in folder_content(tmp_path / name)) is (erasure == "nothing" and name == "with")
+            assert (secret.encode() in folder_content(folder)) is (erasure == "nothing" and name == "with")
             assert len(find_ids(index, words[5])) == 5
-            sizes.append(sum(file.stat().st_size for file in (tmp_path / name).rglob("*tokens.lance")))
+            sizes.append(sum(file.stat().st_size for file in folder.rglob("*tokens.lance")))
     assert (sizes[0] > sizes[1] + 10_000) is (erasure == "nothing")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not THOROUGH, reason="two million rows: every night")
-def test_text_forgotten_later_is_purged_from_a_large_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_forgotten_later_is_purged_from_a_large_file_too(tmp_path: Path) -> None:
     """The first purge moves rows of each file; the next one has to move others."""
-    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
     secret, row_count, forgotten = "zqxjkvbp", LARGE_FILE_ROWS + 1_000_000, 700_001
-    with open_candidates(str(tmp_path), "17") as index:
+    with open_candidates(str(tmp_path), "17", retention=SHORT) as index:
         index.rebuild([])
         database = lancedb.connect(str(tmp_path / "17"))
         (name,) = (name for name in database.list_tables().tables if name.startswith("threads-"))
@@ -347,8 +347,6 @@ def test_only_the_owner_may_read_a_new_folder(tmp_path: Path) -> None:
 
 def test_another_layout_is_reported_and_a_rebuild_repairs_it(index: LanceCandidates, tmp_path: Path) -> None:
     index.upsert([thread(1, 1, "crash")])
-    import pyarrow as pa
-
     schema = pa.schema([pa.field("nothing", pa.int8())], metadata={"layout": "99", "generation": "x"})
     lancedb.connect(tmp_path / "index/17").create_table("catalogue", schema=schema, mode="overwrite")
     for use in (lambda: index.search(["crash"], {1}), lambda: index.upsert([thread(1, 2, "crash")]), index.compact):
@@ -367,8 +365,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("how", ["cut", "noise", "empty", "gone"])
-@pytest.mark.parametrize("what", DAMAGES)
+@pytest.mark.parametrize(("what", "how"), share(product(DAMAGES, ["cut", "noise", "empty", "gone"]), 3))
 def test_damage_is_harmless_or_reported_and_a_rebuild_repairs_it(what: str, how: str, tmp_path: Path) -> None:
     threads = [thread(1, number, f"crash w{number}") for number in range(1, 50)]
     with open_candidates(str(tmp_path / "index"), "17") as index:

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -100,7 +99,7 @@ def test_a_model_with_an_invalid_part_is_refused(model: str, part: str, value: o
 @pytest.mark.parametrize(
     "data",
     [
-        *(None, [], "{}", 1, {}, {**fields(), "format": 3}, {**fields(), "provenance": 7}),
+        *(None, [], "{}", 1, {}, {**fields(), "format": 1}, {**fields(), "format": 3}, {**fields(), "provenance": 7}),
         *({key: value for key, value in fields().items() if key != name} for name in ("format", *MODEL_NAMES)),
     ],
 )
@@ -147,24 +146,6 @@ def test_the_shipped_numbers_are_as_described() -> None:
         assert model.order
         assert model.confidence
     assert not {name for name in models.by_words.order if name.startswith(("trained", "semantic"))}
-
-
-def test_a_ranking_in_the_first_format_keeps_only_its_orders() -> None:
-    """Its confidence was the probability that people link a hit, not the probability that a hit is useful."""
-    old = {
-        "format": 1,
-        "provenance": {"order": "120 marked duplicates of this repository", "cut": "12.5% of 300"},
-        "with_vectors": {"order": {"trained": 7.0}, "confidence": {"likeness": 1.0}, "intercept": -9, "cut": 0.09},
-        "by_words": {"order": {"text": 6.0}, "confidence": {"lead": 1.0}, "intercept": -9, "cut": 0.3},
-    }
-    models, current = parse(old), shipped()
-    assert models.with_vectors == replace(current.with_vectors, order={"trained": 7.0})
-    assert models.by_words == replace(current.by_words, order={"text": 6.0})
-    assert models.with_text_model == replace(current.with_text_model, order={"trained": 7.0})
-    assert models.provenance == {**current.provenance, "order": "120 marked duplicates of this repository"}
-    for broken in ({**old, "by_words": None}, {**old, "with_vectors": {"order": {"charm": 1.0}}}):
-        with pytest.raises(ValueError, match=r"object|no feature"):
-            parse(broken)
 
 
 def test_features_of_a_text_model_are_weighed_only_with_a_text_model() -> None:

@@ -24,6 +24,7 @@ from bot.github.errors import (
     Unreachable,
 )
 from bot.github.events import Event
+from bot.memory.manifest import ForeignFormat
 from bot.server.inbox_rows import NEVER_ENDED, REASONS
 from bot.server.log import Bug
 from bot.server.model import Delivery, RepositoryKey, Result, ServerStopping
@@ -52,7 +53,14 @@ def test_an_error_that_nobody_can_fix_ends_the_delivery_silently(error: Preceden
     assert judge(error, delivery(), NOW, 8) == Result(7, "done", str(error), said="silent")
 
 
-@pytest.mark.parametrize("error", [NotPermitted("give it 'issues: write'"), RemoteRefused("a rule forbids it")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotPermitted("give it 'issues: write'"),
+        RemoteRefused("a rule forbids it"),
+        ForeignFormat("a newer one wrote it"),
+    ],
+)
 def test_an_error_that_the_owner_has_to_fix_makes_the_delivery_dead_at_once(error: PrecedentError) -> None:
     assert judge(error, delivery(), NOW, 8) == Result(7, "dead", str(error))
 

@@ -357,7 +357,7 @@ ROWS = (
             f"{LANCE}test_only_the_owner_may_read_a_new_folder",
             "tests/cli/test_org.py::test_links_are_not_followed_in_the_folder",
             f"{LOCAL}test_a_damaged_cache_is_recreated",
-            "tests/server/test_database_upgrade.py::test_the_database_of_a_newer_release_is_left_alone",
+            "tests/server/test_database_version.py::test_the_database_of_another_release_is_refused_and_left_alone",
         ),
     ),
     Threat(
