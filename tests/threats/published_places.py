@@ -249,10 +249,15 @@ def _structure(name: str, published: str) -> tuple[list[str], Findings]:
 def find_escapes(name: str, text: str) -> list[str]:
     """How ``text`` escapes from this place when it is published; empty if it does not."""
     tags, findings = structure(name, text)
+    problems = problems_in(findings)
+    return problems if tuple(tags) in expected_structures(name) else [*problems, f"structure: {tags}"]
+
+
+def problems_in(findings: Findings) -> list[str]:
+    """What a comment must not hold, whoever wrote it."""
     kinds = ("mentions", "references", "images", "formulas", "shortcodes")
     problems = [f"{kind}: {getattr(findings, kind)}" for kind in kinds if getattr(findings, kind)]
-    problems += [f"link: {link}" for link in findings.links if not ALLOWED.fullmatch(link)]
-    return problems if tuple(tags) in expected_structures(name) else [*problems, f"structure: {tags}"]
+    return problems + [f"link: {link}" for link in findings.links if not ALLOWED.fullmatch(link)]
 
 
 @cache
