@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -106,24 +108,40 @@ def asking(issue: Thread) -> Thread:
 
 def remember(folder: Path, *issues: Thread) -> Path:
     """A store with these issues, and for each another one that refers to it."""
-    memory = Memory(FolderStore(folder), repo="octocat/hello").open()
+    memory = open_memory(folder)
     memory.stage(Changes(records=(*issues, *map(asking, issues))))
     memory.commit("test")
     memory.close()
     return folder
 
 
-def recalled_context(issue: Thread, folder: Path) -> Context:
+def open_memory(folder: Path) -> Memory:
+    return Memory(FolderStore(folder), repo="octocat/hello").open()
+
+
+def recalled_context(issue: Thread, memory: Memory) -> Context:
     """The context of the issue that refers to this one."""
-    memory = Memory(FolderStore(folder), repo="octocat/hello").open()
-    context = recall(asking(issue), memory, Settings(), RepositoryAddress("octocat/hello"))
-    memory.close()
-    return context
+    return recall(asking(issue), memory, Settings(), RepositoryAddress("octocat/hello"))
+
+
+def tools_of(store: Path) -> ToolContext:
+    return ToolContext(MemoryOptions(store.parent, store=store))
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return remember(tmp_path_factory.mktemp("impersonation") / "store", *ISSUES.values())
+
+
+@pytest.fixture(scope="module")
+def memory(store: Path) -> Iterator[Memory]:
+    with closing(open_memory(store)) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def tools(store: Path) -> ToolContext:
+    return tools_of(store)
 
 
 GAP = "[…]"
@@ -211,9 +229,9 @@ def speakers_shown_by_core(issue: Thread, context: Context) -> dict[str, Speaker
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, store: Path) -> None:
+def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, memory: Memory) -> None:
     issue = ISSUES[way]
-    shown = speakers_shown_by_core(issue, recalled_context(issue, store))
+    shown = speakers_shown_by_core(issue, recalled_context(issue, memory))
     expected, in_comment = actual_speakers(issue), shown.pop("comment")
     assert {name: words for name, words in shown.items() if words != expected} == {}
     latest = len(in_comment) - 1  # a comment folds the opening and as many of the latest messages as it has room for
@@ -229,10 +247,9 @@ def test_no_line_of_a_stranger_looks_like_a_message_in_a_history(form: str) -> N
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_interface_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
-    way: str, store: Path, capsys: pytest.CaptureFixture[str]
+    way: str, store: Path, tools: ToolContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     issue = ISSUES[way]
-    tools = ToolContext(MemoryOptions(store.parent, store=store))
     conversation = answer(tools, "get_conversation", {"id": issue.id, "max_chars": MAX_CHARS})
     assert [
         (each["author"], each["role"] == "MEMBER") for each in conversation.data["conversation"]
@@ -258,7 +275,8 @@ HOSTILE = st.lists(
 @given(st.lists(HOSTILE, min_size=1, max_size=4))
 def test_as_many_messages_are_shown_as_were_written(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     issue = thread(f"Which store?\n\n{texts[0]}", *texts[1:])
-    context = recalled_context(issue, remember(tmp_path_factory.mktemp("memory"), issue))
+    with closing(open_memory(remember(tmp_path_factory.mktemp("memory"), issue))) as memory:
+        context = recalled_context(issue, memory)
     (mention,) = context.mentioned
     count = len(mention.conversation)
     assert count == 1 + len(issue.comments)
@@ -273,15 +291,14 @@ def test_as_many_messages_are_shown_as_were_written(tmp_path_factory: pytest.Tem
 def test_no_account_name_makes_its_owner_look_like_a_maintainer(name: str, tmp_path: Path) -> None:
     issue = Thread(1, "Which store?", "Which one?", name, THEN, comments=(Message(name, "NONE", THEN, "I decided."),))
     store = remember(tmp_path / "store", issue)
-    context = recalled_context(issue, store)
+    with closing(open_memory(store)) as memory:
+        context = recalled_context(issue, memory)
     for shown in speakers_shown_by_core(issue, context).values():
         assert [is_maintainer for _, is_maintainer in shown] == [False, False]
         assert not any(re.search(r"[\s,(:]", word) for word, _ in shown)
     attribution_text = CommentPhrases(GITHUB, NOW, {}, shipped_words()).attribution(name, "NONE", None, "")
     assert not re.search(r"\(maintainer\b|[,:\n]", attribution_text)
-    speakers = speakers_in_tool_answer(
-        answer(ToolContext(MemoryOptions(tmp_path, store=store)), "get_conversation", {"id": 1})
-    )
+    speakers = speakers_in_tool_answer(answer(tools_of(store), "get_conversation", {"id": 1}))
     assert [is_maintainer for _, is_maintainer in speakers] == [False, False]
 
 
