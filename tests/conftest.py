@@ -39,6 +39,7 @@ def use_memory_for_files() -> None:
 use_memory_for_files()
 
 settings.register_profile("tests", max_examples=examples(100))
+settings.register_profile("fuzz", max_examples=20_000)
 settings.load_profile("tests")
 
 pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]

@@ -1,4 +1,4 @@
-"""The first inputs of the fuzzer: the sample's texts, hostile ones, and JSON like that of GitHub and the memory."""
+"""What inputs are made from: the sample's texts, hostile ones, and JSON like that of GitHub and the memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ def history() -> tuple[dict[str, Any], ...]:
 @cache
 def texts() -> tuple[str, ...]:
     """Texts as people write them, and hostile ones."""
-    threads = history()
-    bodies = [thread.get("body") or "" for thread in threads]
-    bodies += [comment.get("body") or "" for thread in threads for comment in thread.get("comments") or ()]
+    messages = [message for thread in history() for message in (thread, *(thread.get("comments") or ()))]
+    bodies = [message["body"] for message in messages if message.get("body")]
     pages = [page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))[:4]]
     commands = ["/precedent search cookie path", "> q\n/precedent wrong #4", "What did we decide about caching in #4?"]
-    return (*(text[:4_000] for text in bodies if text), *PAYLOADS, *(page[:4_000] for page in pages), *commands)
+    return (*(text[:4_000] for text in (*bodies, *pages)), *PAYLOADS, *commands)
 
 
 def threads() -> Sequence[Any]:
@@ -41,13 +40,25 @@ def _user(login: str = "octocat", kind: str = "User") -> dict[str, Any]:
     return {"login": login, "id": 1, "type": kind}
 
 
-def _issue() -> dict[str, Any]:
+def issue() -> dict[str, Any]:
+    """An issue as the REST API gives it."""
     return {
         "number": 7, "title": "Login loops", "body": texts()[0], "user": _user(), "author_association": "NONE",
         "created_at": AT, "updated_at": LATER, "closed_at": LATER, "state": "closed", "state_reason": "completed",
         "closed_by": _user("hubot"), "locked": False, "draft": False, "labels": ["bug", {"name": "auth"}],
         "reactions": {"+1": 2, "eyes": 1, "total_count": 3}, "repository_url": "/repos/octo-org/linkbarn",
         "pull_request": None,
+    }  # fmt: skip
+
+
+def manifest() -> dict[str, Any]:
+    """What the manifest of a memory holds."""
+    request = {"id": 7, "comment_id": 12, "name": "search", "by": "octocat", "at": AT, "state": "pending"}
+    return {
+        "format": 1, "analyser": "x", "cursor": AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
+        "day": "2026-11-03", "promised": 1, "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
+        "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
+        "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],
     }  # fmt: skip
 
 
@@ -68,8 +79,8 @@ def rest_threads() -> Sequence[Any]:
         {"event": "commented", **_comment(12, "Fixed in v2.")},
     ]
     comments = [_comment(10, "Which version?"), _comment(11, "We decided to drop it. Fixed in #9.")]
-    pull = _issue() | {"pull_request": {"merged_at": LATER}, "state": "open", "closed_at": None}
-    return [{"issue": _issue(), "comments": comments, "events": events}, {"issue": pull, "comments": [], "events": []}]
+    pull = issue() | {"pull_request": {"merged_at": LATER}, "state": "open", "closed_at": None}
+    return [{"issue": issue(), "comments": comments, "events": events}, {"issue": pull, "comments": [], "events": []}]
 
 
 def graph_nodes() -> Sequence[Any]:
@@ -81,19 +92,14 @@ def graph_nodes() -> Sequence[Any]:
         "databaseId": 10, "body": "Fixed in #9.", "createdAt": AT, "updatedAt": AT, "authorAssociation": "MEMBER",
         "author": {"login": "dependabot", "__typename": "Bot"}, "reactionGroups": thumbs,
     }  # fmt: skip
-    items = [
-        {"__typename": "ClosedEvent", "createdAt": LATER, "actor": actor, "closer": pull},
-        {"__typename": "ReopenedEvent", "createdAt": AT, "actor": None},
-        {"__typename": "ReferencedEvent", "createdAt": AT, "actor": actor, "commit": {"oid": "ab" * 20}},
-        {"__typename": "MarkedAsDuplicateEvent", "createdAt": AT, "actor": actor, "canonical": {"number": 3}},
-        {
-            "__typename": "CrossReferencedEvent",
-            "createdAt": AT,
-            "actor": actor,
-            "willCloseTarget": True,
-            "source": pull,
-        },
-    ]
+    own_fields = {
+        "ClosedEvent": {"closer": pull},
+        "ReopenedEvent": {"actor": None},
+        "ReferencedEvent": {"commit": {"oid": "ab" * 20}},
+        "MarkedAsDuplicateEvent": {"canonical": {"number": 3}},
+        "CrossReferencedEvent": {"willCloseTarget": True, "source": pull},
+    }
+    items = [{"__typename": name, "createdAt": AT, "actor": actor} | own for name, own in own_fields.items()]
     node = {
         "number": 7, "title": "Login loops", "body": texts()[0], "state": "CLOSED", "stateReason": "COMPLETED",
         "locked": False, "createdAt": AT, "updatedAt": LATER, "closedAt": LATER, "author": actor,
@@ -108,14 +114,11 @@ def graph_nodes() -> Sequence[Any]:
 def payloads() -> Sequence[bytes]:
     """Events as GitHub delivers them."""
     repository = {"full_name": "octo-org/linkbarn", "id": 1}
+    moved = {"new_issue": {"number": 4}, "new_repository": repository}
     events = [
-        {"action": "opened", "issue": _issue(), "repository": repository, "sender": _user()},
-        {"action": "created", "issue": _issue(), "comment": _comment(10, "See #3."), "repository": repository},
-        {
-            "action": "transferred",
-            "issue": _issue(),
-            "changes": {"new_issue": {"number": 4}, "new_repository": repository},
-        },
+        {"action": "opened", "issue": issue(), "repository": repository, "sender": _user()},
+        {"action": "created", "issue": issue(), "comment": _comment(10, "See #3."), "repository": repository},
+        {"action": "transferred", "issue": issue(), "changes": moved},
         {"inputs": {"run": "answer", "issue": "7", "mode": None}, "ref": "refs/heads/main"},
         {"schedule": "17 3 * * *"},
     ]

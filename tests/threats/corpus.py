@@ -85,6 +85,41 @@ UNSEEN = [
     "\u1f1e6", "\U0001f1e6" * 9, "\u2065", "\U0001bca0", "\U0001d173", "\u2028", "\u2029",
 ]  # fmt: skip
 
+MARKS = [
+    "[", "]", "(", "((", "*", "**", "`", "` ", "``", "_", "_a", "~", "~~", "<", ">", "> ", "&", "&#", "|", "|-", "\\!",
+    "\\", "](", "[a](", "![", "[]()", "[a]: ", "[^a]", "- ", "-", "+ ", "1. ", "1", "#", "# ", "=", '"', "'",
+    "“", "@a ",
+    "#1 ", "a/b#1 ", "GH-1 ", "::", ":a:", "{{", "{%", "$", "!", "?", ".", ". ", ", ", "...", ": ", "/", "//", "\n",
+    "\n\n", "\r\n", "\t", " ", "\u00a0", "\0", "\u200b", "\u202e", "\ud800",
+]  # fmt: skip
+
+WORDS = [
+    "a", "a ", "aA", "A_", "a.b.", "a-", "aaaaaaa ", "x y z\n", "deadbeef ", "1.2.", "v1.2.3 ", "0x1f ", "Ünï ", "ß",
+    "登录", "日本語。", "한국어 ", "ไทย", "ا", "a\u0301", "\u0301", "👩‍👩‍👧", "🇩🇪", "http://a.b/", "www.a.b ",
+    "a@b.co ",
+    "https://github.com/o/r/issues/1 ", "octo-org/hello-world#1 ", "closes #1 ", "Duplicate of #1\n", "we decided ",
+    "We decided to use a. ", "Fixed in 1.2. ", "what did we decide about ", "not ", "if ", "I think we ", "because ",
+    "fixed by ", "thanks ", "/precedent search a\n", "what ", "did we discuss ", "closing this as ",
+]  # fmt: skip
+
+LINES = [
+    "<!--", "<!-- -->", "<a ", "<a href='", "</a>", "<b>", "<details>", "<details><summary>", "</p", "<![CDATA[", "<?",
+    "<img src=x ", "<pre>", "<pre>\n", "```\n", "```a\n", "~~~\n", "````\n```\n", "    code\n", "- - ",
+    "- a\n  ", "> > ",
+    "> a\n", ">\n", "* a\n\n", "1. a\n   ", "a\n===\n", "a\n---\n", "---\n", "| a | b |\n", "| a |\n|---|\n",
+    "a|b\n-|-\n", "<br>", "\\\n", "a<br>", "&#32;\\\n", "<hr>", "</blockquote>", "<a href=b>", "<a@b.c>", "[a]: b\n",
+    "[a][b]", "> - ", "[^1]: a\n", "# a\n",
+    "### Steps\n\n", "- [ ] a\n", "a  \n", "a\\\n", "Error: a\n", "TypeError: x is not y\n", "panic: ",
+    '  File "/a/b.py", line 1, in c\n', "    at a.b.C.d(C.java:1)\n", "  at fn (/a/b.js:1:2)\n", "a/b/c.py:1: ",
+    "Caused by: a\n", "E   assert\n", "thread 'main' panicked at\n", "fatal: ", "error[E0001]: a\n",
+    "goroutine 1 [a]:\n",
+    "at a ", "a.py ", "/a", "C:\\a\\", "--a ", "$ a\n", "export default {\n", "import a from 'a'\n", "a=b\n",
+    '"a": "b",\n',
+]  # fmt: skip
+
+PIECES = [*MARKS, *WORDS, *LINES]
+"""What texts are made of, one of each."""
+
 LONG = 65_536
 
 RUNS = [

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from http.server import BaseHTTPRequestHandler
+
+from tests.fakes.httpd import Loopback
 
 ANSWERS = ("401", "403", "404", "422", "500", "page", "broken", "errors", "wrong shape", "elsewhere", "reason")
 
 
-class EchoServer(ThreadingHTTPServer):
+class EchoServer(Loopback):
     """Answers each request in the way that ``answer`` names and repeats its credentials."""
 
-    daemon_threads = True
-
     def __init__(self, answer: str) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
         self.requests: list[tuple[str, str, str]] = []
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
+        super().__init__(Handler)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -61,16 +45,12 @@ class Handler(BaseHTTPRequestHandler):
             case number:
                 status = int(number)
         self.send_response(status, secret if self.server.answer == "reason" else None)
-        for name, value in (
-            ("Location", location),
-            ("X-Echo", secret),
-            ("WWW-Authenticate", f'Basic realm="{secret}"'),
-        ):
+        body = text.encode()
+        headers = {"Location": location, "X-Echo": secret, "WWW-Authenticate": f'Basic realm="{secret}"'}
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in headers.items():
             if value:
                 self.send_header(name, value)
-        body = text.encode()
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 

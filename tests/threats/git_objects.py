@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable
+from itertools import chain, repeat
 from pathlib import Path
 
 FILE, FOLDER, LINK, SUBMODULE = "100644", "40000", "120000", "160000"
@@ -13,12 +14,7 @@ AUTHOR = b"octocat <octocat@users.noreply.github.com> 1767614400 +0000"
 
 def write_object(repository: Path, kind: str, content: bytes) -> str:
     """Store an object as it is and return its id."""
-    data = b"%s %d\0" % (kind.encode(), len(content)) + content
-    oid = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-    object_path = repository / "objects" / oid[:2] / oid[2:]
-    object_path.parent.mkdir(exist_ok=True)
-    object_path.write_bytes(zlib.compress(data, 1))
-    return oid
+    return _write(repository, b"%s %d\0" % (kind.encode(), len(content)), [content])
 
 
 def blob(repository: Path, content: bytes) -> str:
@@ -27,18 +23,18 @@ def blob(repository: Path, content: bytes) -> str:
 
 def zeros(repository: Path, size: int) -> str:
     """A blob of ``size`` zero bytes, packed to a thousandth and never whole in memory."""
-    head, chunk = b"blob %d\0" % size, bytes(1 << 20)
-    digest, deflate = hashlib.sha1(head, usedforsecurity=False), zlib.compressobj(1)
-    packed, left = [deflate.compress(head)], size
-    while left:
-        part = chunk[: min(left, len(chunk))]
+    chunks, rest = divmod(size, 1 << 20)
+    return _write(repository, b"blob %d\0" % size, chain(repeat(bytes(1 << 20), chunks), [bytes(rest)]))
+
+
+def _write(repository: Path, head: bytes, parts: Iterable[bytes]) -> str:
+    digest, deflate, packed = hashlib.sha1(usedforsecurity=False), zlib.compressobj(1), []
+    for part in chain([head], parts):
         digest.update(part)
         packed.append(deflate.compress(part))
-        left -= len(part)
-    packed.append(deflate.flush())
     object_path = repository / "objects" / digest.hexdigest()[:2] / digest.hexdigest()[2:]
     object_path.parent.mkdir(exist_ok=True)
-    object_path.write_bytes(b"".join(packed))
+    object_path.write_bytes(b"".join([*packed, deflate.flush()]))
     return digest.hexdigest()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bot.reading import requests, versions
 from bot.reading.endings import engine, phrases, quote, stated_release, supersession
-from bot.reading.endings.phrases import Doubt, PhraseSet, phrase_book
+from bot.reading.endings.phrases import phrase_book
 
 TABLES: tuple[ModuleType, ...] = (engine, phrases, quote, requests, stated_release, supersession, versions)
 """Modules with expressions of their own."""
@@ -36,43 +36,39 @@ class Phrase:
     pattern: re.Pattern[str]
 
     @property
-    def apply(self) -> Callable[[str], object]:
-        """How the expression is used: at the start of a text, or anywhere in it."""
-        return self.pattern.match if self.name.rpartition(".")[2] in _AT_START else self._find_all
+    def table(self) -> str:
+        return re.split(r"[.\[]", self.name)[0]
 
-    def _find_all(self, text: str) -> object:
+    def apply(self, text: str) -> object:
+        """How the expression is used: at the start of a text, or anywhere in it."""
+        if self.name.rpartition(".")[2] in _AT_START:
+            return self.pattern.match(text)
         return sum(1 for _ in self.pattern.finditer(text))
 
 
-def all_phrases() -> list[Phrase]:
+@cache
+def all_phrases() -> tuple[Phrase, ...]:
     """One for each expression of the modules, and for each alternative of the phrases and the doubts."""
-    return [phrase for table in TABLES for phrase in _patterns_in(table)] + list(_phrases_in_book())
+    return (*_patterns(), *_alternatives())
 
 
-def _patterns_in(table: ModuleType) -> Iterator[Phrase]:
-    for name, value in vars(table).items():
-        if isinstance(value, re.Pattern):
-            yield Phrase(f"{table.__name__.rpartition('.')[2]}.{name}", value)
+def _patterns() -> Iterator[Phrase]:
+    for table in TABLES:
+        for name, value in vars(table).items():
+            if isinstance(value, re.Pattern):
+                yield Phrase(f"{table.__name__.rpartition('.')[2]}.{name}", value)
 
 
-def _phrases_in_book() -> Iterator[Phrase]:
+def _alternatives() -> Iterator[Phrase]:
     book = phrase_book()
-    for name, phrase_set in book.sets.items():
-        yield from _alternatives(name, phrase_set)
     doubts = {id(doubt): doubt for rule in book.rules.values() for doubt in rule.unless + rule.denied_by}
+    sets = [*book.sets.items()]
     for number, doubt in enumerate(doubts.values()):
-        for phrase_set in _phrase_sets_of(doubt):
-            yield from _alternatives(f"doubt {number}", phrase_set)
-
-
-def _phrase_sets_of(doubt: Doubt) -> list[PhraseSet]:
-    optional = (doubt.ignoring, doubt.other_product)
-    return [check.phrases for check in doubt.looks] + [phrase_set for phrase_set in optional if phrase_set]
-
-
-def _alternatives(name: str, phrase_set: PhraseSet) -> Iterator[Phrase]:
-    for index, pattern in enumerate(phrase_set.patterns):
-        yield Phrase(f"{name}[{index}]", re.compile(pattern, re.IGNORECASE))
+        parts = (*(check.phrases for check in doubt.looks), doubt.ignoring, doubt.other_product)
+        sets += [(f"doubt {number}", part) for part in parts if part]
+    for name, phrase_set in sets:
+        for index, pattern in enumerate(phrase_set.patterns):
+            yield Phrase(f"{name}[{index}]", re.compile(pattern, re.IGNORECASE))
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -53,14 +54,17 @@ def elements(source: str) -> list[str]:
     return [element.tag for element in ET.fromstring(source).iter()]
 
 
+WITH_WORDS = elements(as_xml(context_with("words")))
+
+
 def outside_fences(output: str) -> str:
     """The text of a page outside its fenced code."""
     return re.sub(r"(?ms)^(`{3,})text\n.*?^\1$\n?", "", output)
 
 
-@pytest.mark.parametrize("hidden", HIDDEN)
-def test_agents_do_not_read_text_that_people_cannot_see(hidden: str) -> None:
-    for output in (as_xml(context_with(f"seen {hidden} seen")), as_markdown(context_with(f"seen {hidden} seen"))):
+def test_agents_do_not_read_text_that_people_cannot_see() -> None:
+    for context, form in product([context_with(f"seen {hidden} seen") for hidden in HIDDEN], (as_xml, as_markdown)):
+        output = form(context)
         assert "IGNORE" not in output
         assert not INVISIBLE.search(output.replace("\r", ""))
         assert "seen" in output
@@ -85,21 +89,19 @@ def test_instructions_appear_only_in_quotations_and_after_the_notice_that_they_a
     assert quoting == {"title", "outcome", "summary", "decision", "file", "turn", "why", "excerpt", "reference"}
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
-def test_no_text_can_end_its_own_quotation(opening: str) -> None:
-    text = f"{opening}\n{opening} {CANARY}\n{opening}"
-    assert elements(as_xml(context_with(text))) == elements(as_xml(context_with("words")))
-    assert CANARY not in outside_fences(as_markdown(context_with(text)))
+def test_no_text_can_end_its_own_quotation() -> None:
+    for opening in OPENINGS:
+        context = context_with(f"{opening}\n{opening} {CANARY}\n{opening}")
+        assert elements(as_xml(context)) == WITH_WORDS, opening
+        assert CANARY not in outside_fences(as_markdown(context)), opening
 
 
 @pytest.mark.slow
 def test_no_text_of_the_corpus_adds_an_element_or_heading() -> None:
-    expected = report(as_markdown(context_with("words"))).tags
-    shape = [tag for tag in expected if "li" not in tag]
+    def headings(text: str) -> list[str]:
+        return [tag for tag in report(as_markdown(context_with(text))).tags if re.match(r"h\d", tag)]
+
     for text in CORPUS:
         if visible(text).strip():
-            assert set(elements(as_xml(context_with(text)))) <= set(elements(as_xml(context_with("words")))), ascii(
-                text
-            )
-            headings = [tag for tag in report(as_markdown(context_with(text))).tags if re.match(r"h\d", tag)]
-            assert headings == [tag for tag in shape if re.match(r"h\d", tag)], ascii(text)
+            assert set(elements(as_xml(context_with(text)))) <= set(WITH_WORDS), ascii(text)
+            assert headings(text) == headings("words"), ascii(text)

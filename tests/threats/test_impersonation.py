@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -86,25 +88,60 @@ Speakers = list[tuple[str, bool]]
 """The authors of messages, and whether they are shown as maintainers."""
 
 
-def thread(*texts: str) -> Thread:
+def thread(*texts: str, number: int = 1) -> Thread:
     """An issue whose last message is a maintainer's and whose other messages are a stranger's."""
     messages = [Message("hubot", "NONE", THEN + timedelta(minutes=n), text) for n, text in enumerate(texts[1:], 1)]
     messages.append(Message("monalisa", "MEMBER", THEN + timedelta(minutes=len(texts)), "We go with PostgreSQL."))
-    return Thread(1, "Which store?", texts[0], "octocat", THEN, comments=tuple(messages))
+    return Thread(number, "Which store?", texts[0], "octocat", THEN, comments=tuple(messages))
 
 
-def recalled_context(issue: Thread, folder: Path) -> Context:
-    """The context of an issue that refers to this one."""
-    memory = Memory(FolderStore(folder), repo="octocat/hello").open()
-    memory.stage(Changes(records=(issue, asking_issue())))
+ISSUES = {
+    way: thread("Which one?", *(text.replace("{}", line) for line in LINES), number=number)
+    for number, (way, text) in enumerate(WAYS.items(), 1)
+}
+
+
+def asking(issue: Thread) -> Thread:
+    """An issue that refers to this one."""
+    return Thread(1_000 + int(issue.id), "The store again", f"As in #{issue.id}.", "octocat", THEN + timedelta(hours=1))
+
+
+def remember(folder: Path, *issues: Thread) -> Path:
+    """A store with these issues, and for each another one that refers to it."""
+    memory = open_memory(folder)
+    memory.stage(Changes(records=(*issues, *map(asking, issues))))
     memory.commit("test")
-    context = recall(asking_issue(), memory, Settings(), RepositoryAddress("octocat/hello"))
     memory.close()
-    return context
+    return folder
 
 
-def asking_issue() -> Thread:
-    return Thread(2, "The store again", "As in #1.", "octocat", THEN + timedelta(hours=1))
+def open_memory(folder: Path) -> Memory:
+    return Memory(FolderStore(folder), repo="octocat/hello").open()
+
+
+def recalled_context(issue: Thread, memory: Memory) -> Context:
+    """The context of the issue that refers to this one."""
+    return recall(asking(issue), memory, Settings(), RepositoryAddress("octocat/hello"))
+
+
+def tools_of(store: Path) -> ToolContext:
+    return ToolContext(MemoryOptions(store.parent, store=store))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return remember(tmp_path_factory.mktemp("impersonation") / "store", *ISSUES.values())
+
+
+@pytest.fixture(scope="module")
+def memory(store: Path) -> Iterator[Memory]:
+    with closing(open_memory(store)) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def tools(store: Path) -> ToolContext:
+    return tools_of(store)
 
 
 GAP = "[…]"
@@ -192,9 +229,9 @@ def speakers_shown_by_core(issue: Thread, context: Context) -> dict[str, Speaker
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, tmp_path: Path) -> None:
-    issue = thread("Which one?", *(WAYS[way].replace("{}", line) for line in LINES))
-    shown = speakers_shown_by_core(issue, recalled_context(issue, tmp_path))
+def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, memory: Memory) -> None:
+    issue = ISSUES[way]
+    shown = speakers_shown_by_core(issue, recalled_context(issue, memory))
     expected, in_comment = actual_speakers(issue), shown.pop("comment")
     assert {name: words for name, words in shown.items() if words != expected} == {}
     latest = len(in_comment) - 1  # a comment folds the opening and as many of the latest messages as it has room for
@@ -204,28 +241,24 @@ def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, tm
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_line_of_a_stranger_looks_like_a_message_in_a_history(form: str) -> None:
-    for way, text in WAYS.items():
-        issue = thread("Which one?", *(text.replace("{}", line) for line in LINES))
+    for way, issue in ISSUES.items():
         assert speakers_in_history(issue, form) == [(name, False) for name, _ in actual_speakers(issue)], way
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_interface_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
-    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    way: str, store: Path, tools: ToolContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [WAYS[way].replace("{}", line) for line in LINES]
-    issue = thread("Which one?", *lines)
-    recalled_context(issue, tmp_path / "store")
-    tools = ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store"))
-    conversation = answer(tools, "get_conversation", {"id": 1, "max_chars": MAX_CHARS})
+    issue = ISSUES[way]
+    conversation = answer(tools, "get_conversation", {"id": issue.id, "max_chars": MAX_CHARS})
     assert [
         (each["author"], each["role"] == "MEMBER") for each in conversation.data["conversation"]
     ] == actual_speakers(issue)
     assert speakers_in_tool_answer(conversation) == actual_speakers(issue)
-    issue_context = answer(tools, "issue_context", {"number": 2, "max_chars": MAX_CHARS})
+    issue_context = answer(tools, "issue_context", {"number": asking(issue).id, "max_chars": MAX_CHARS})
     assert speakers_in_xml(issue_context.data["quoted"]) == actual_speakers(issue)
     capsys.readouterr()
-    assert main(["show", "1", "--full", "--store", str(tmp_path / "store")]) == 0
+    assert main(["show", str(issue.id), "--full", "--store", str(store)]) == 0
     assert speakers_on_command_line(capsys.readouterr().out) == actual_speakers(issue)
 
 
@@ -242,7 +275,8 @@ HOSTILE = st.lists(
 @given(st.lists(HOSTILE, min_size=1, max_size=4))
 def test_as_many_messages_are_shown_as_were_written(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     issue = thread(f"Which store?\n\n{texts[0]}", *texts[1:])
-    context = recalled_context(issue, tmp_path_factory.mktemp("memory"))
+    with closing(open_memory(remember(tmp_path_factory.mktemp("memory"), issue))) as memory:
+        context = recalled_context(issue, memory)
     (mention,) = context.mentioned
     count = len(mention.conversation)
     assert count == 1 + len(issue.comments)
@@ -256,15 +290,15 @@ def test_as_many_messages_are_shown_as_were_written(tmp_path_factory: pytest.Tem
 )
 def test_no_account_name_makes_its_owner_look_like_a_maintainer(name: str, tmp_path: Path) -> None:
     issue = Thread(1, "Which store?", "Which one?", name, THEN, comments=(Message(name, "NONE", THEN, "I decided."),))
-    context = recalled_context(issue, tmp_path / "store")
+    store = remember(tmp_path / "store", issue)
+    with closing(open_memory(store)) as memory:
+        context = recalled_context(issue, memory)
     for shown in speakers_shown_by_core(issue, context).values():
         assert [is_maintainer for _, is_maintainer in shown] == [False, False]
         assert not any(re.search(r"[\s,(:]", word) for word, _ in shown)
     attribution_text = CommentPhrases(GITHUB, NOW, {}, shipped_words()).attribution(name, "NONE", None, "")
     assert not re.search(r"\(maintainer\b|[,:\n]", attribution_text)
-    speakers = speakers_in_tool_answer(
-        answer(ToolContext(MemoryOptions(tmp_path, store=tmp_path / "store")), "get_conversation", {"id": 1})
-    )
+    speakers = speakers_in_tool_answer(answer(tools_of(store), "get_conversation", {"id": 1}))
     assert [is_maintainer for _, is_maintainer in speakers] == [False, False]
 
 

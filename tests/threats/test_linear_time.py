@@ -1,16 +1,15 @@
-"""Four times the text takes each of our readers at most four times as long, whatever a stranger fills it with.
+"""Eight times the text takes each of our readers about eight times as long, whatever a stranger fills it with.
 
-CPU times of one process are compared with each other; the only absolute bound is a generous one. All texts are tried
-with all readers every night; a change is checked with an eighth of them, another eighth for each reader.
+All texts are tried with all readers every night; a change is checked with a sixteenth of them, another one for each
+reader.
 """
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from time import process_time
+from functools import partial
 
 import pytest
 
@@ -37,16 +36,14 @@ from bot.recall.library import similar_query, word_query
 from bot.recall.reasons import opening, reasons, shared_signals
 from bot.settings.schema import RECALL_PHRASES
 from tests.examples import share
-from tests.threats.corpus import repeat
+from tests.reading.linear_time import too_slow
+from tests.threats.corpus import PIECES, repeat
 
-SMALL, LARGE = 16_384, 65_536
 BEYOND = 262_144
-RATIO = 8
-FLOOR = 0.02
-"""Seconds below which a measurement means nothing."""
+LENGTHS = {"as long as GitHub accepts": (8_192, 65_536), "four times as long": (65_536, BEYOND)}
+FLOOR = 0.1
+"""Seconds for the longer text below which a measurement means nothing."""
 
-LIMIT = 1.0
-"""Seconds for one text on an idle machine; a text may take three times that, a thread six times."""
 DAY = datetime(2025, 6, 1, tzinfo=UTC)
 
 
@@ -124,40 +121,6 @@ THREADS: dict[str, Callable[[str], object]] = {
 
 READERS = {**TEXTS, **THREADS}
 
-MARKS = [
-    "[", "]", "(", "((", "*", "**", "`", "` ", "``", "_", "_a", "~", "~~", "<", ">", "> ", "&", "&#", "|", "|-", "\\!",
-    "\\", "](", "[a](", "![", "[]()", "[a]: ", "[^a]", "- ", "-", "+ ", "1. ", "1", "#", "# ", "=", '"', "'",
-    "“", "@a ",
-    "#1 ", "a/b#1 ", "GH-1 ", "::", ":a:", "{{", "{%", "$", "!", "?", ".", ". ", ", ", "...", ": ", "/", "//", "\n",
-    "\n\n", "\r\n", "\t", " ", "\u00a0", "\0", "\u200b", "\u202e", "\ud800",
-]  # fmt: skip
-
-WORDS = [
-    "a", "a ", "aA", "A_", "a.b.", "a-", "aaaaaaa ", "x y z\n", "deadbeef ", "1.2.", "v1.2.3 ", "0x1f ", "Ünï ", "ß",
-    "登录", "日本語。", "한국어 ", "ไทย", "ا", "a\u0301", "\u0301", "👩‍👩‍👧", "🇩🇪", "http://a.b/", "www.a.b ",
-    "a@b.co ",
-    "https://github.com/o/r/issues/1 ", "octo-org/hello-world#1 ", "closes #1 ", "Duplicate of #1\n", "we decided ",
-    "We decided to use a. ", "Fixed in 1.2. ", "what did we decide about ", "not ", "if ", "I think we ", "because ",
-    "fixed by ", "thanks ", "/precedent search a\n", "what ", "did we discuss ", "closing this as ",
-]  # fmt: skip
-
-LINES = [
-    "<!--", "<!-- -->", "<a ", "<a href='", "</a>", "<b>", "<details>", "<details><summary>", "</p", "<![CDATA[", "<?",
-    "<img src=x ", "<pre>", "<pre>\n", "```\n", "```a\n", "~~~\n", "````\n```\n", "    code\n", "- - ",
-    "- a\n  ", "> > ",
-    "> a\n", ">\n", "* a\n\n", "1. a\n   ", "a\n===\n", "a\n---\n", "---\n", "| a | b |\n", "| a |\n|---|\n",
-    "a|b\n-|-\n", "<br>", "\\\n", "a<br>", "&#32;\\\n", "<hr>", "</blockquote>", "<a href=b>", "<a@b.c>", "[a]: b\n",
-    "[a][b]", "> - ", "[^1]: a\n", "# a\n",
-    "### Steps\n\n", "- [ ] a\n", "a  \n", "a\\\n", "Error: a\n", "TypeError: x is not y\n", "panic: ",
-    '  File "/a/b.py", line 1, in c\n', "    at a.b.C.d(C.java:1)\n", "  at fn (/a/b.js:1:2)\n", "a/b/c.py:1: ",
-    "Caused by: a\n", "E   assert\n", "thread 'main' panicked at\n", "fatal: ", "error[E0001]: a\n",
-    "goroutine 1 [a]:\n",
-    "at a ", "a.py ", "/a", "C:\\a\\", "--a ", "$ a\n", "export default {\n", "import a from 'a'\n", "a=b\n",
-    '"a": "b",\n',
-]  # fmt: skip
-
-PIECES = [*MARKS, *WORDS, *LINES]
-
 NESTED = {
     "lists in lists": lambda length: "".join(f"{'  ' * depth}- a\n" for depth in range(int(length**0.5))),
     "quotes in quotes": lambda length: "".join(f"{'>' * depth} a\n" for depth in range(int((2 * length) ** 0.5))),
@@ -193,55 +156,11 @@ def text_of(piece: str, length: int) -> str:
     return NESTED[piece](length)[:length] if piece in NESTED else repeat(piece, length)
 
 
-def seconds(reader: Callable[[str], object], text: str) -> float:
-    """Processor seconds without the garbage collector, whose pauses grow with all that this process holds.
-
-    Parsed texts are forgotten first: a text that is read again is measured again.
-    """
-    read.cache_clear()
-    gc.disable()
-    try:
-        began = process_time()
-        reader(text)
-        return process_time() - began
-    finally:
-        gc.enable()
-
-
-def grows_too_fast(reader: Callable[[str], object], piece: str, small: int, large: int) -> str:
-    """The measurement if it is worse than linear, else nothing; the larger text is read again to confirm it."""
-    long_text = text_of(piece, large)
-    took = seconds(reader, long_text)
-    if took < FLOOR * RATIO:
-        return ""
-    baseline = min(seconds(reader, text_of(piece, small)) for _ in range(2))
-    for _ in range(4):  # other work on the machine can make either look slower than it is
-        if took > RATIO * max(baseline, FLOOR):
-            took = min(took, seconds(reader, long_text))
-            baseline = max(baseline, min(seconds(reader, text_of(piece, small)) for _ in range(2)))
-    return f"{piece!r}: {baseline:.3f} s, then {took:.3f} s" if took > RATIO * max(baseline, FLOOR) else ""
-
-
 @pytest.mark.slow
+@pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("name", READERS)
-def test_four_times_the_text_takes_four_times_as_long(name: str) -> None:
-    pieces = share([*PIECES, *NESTED], 16, [*READERS].index(name))
-    assert [
-        measurement for piece in pieces if (measurement := grows_too_fast(READERS[name], piece, SMALL, LARGE))
-    ] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
-def test_time_stays_linear_beyond_the_longest_text_that_github_accepts(name: str) -> None:
-    pieces = share([*PIECES[::6], *NESTED], 16, [*READERS].index(name))
-    assert [
-        measurement for piece in pieces if (measurement := grows_too_fast(READERS[name], piece, LARGE, BEYOND))
-    ] == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", READERS)
-def test_the_longest_text_is_read_within_seconds(name: str) -> None:
-    for piece in ("[", "*", "`", ">", "\\!"):
-        assert seconds(READERS[name], repeat(piece, LARGE)) < LIMIT * (3 if name in TEXTS else 6), piece
+def test_no_reader_takes_more_than_linear_time(name: str, lengths: str) -> None:
+    is_short = lengths == "as long as GitHub accepts"
+    pieces = share([*(PIECES if is_short else PIECES[::6]), *NESTED], 16, [*READERS].index(name))
+    slow = {piece: too_slow(READERS[name], partial(text_of, piece), LENGTHS[lengths], FLOOR) for piece in pieces}
+    assert {piece: measurement for piece, measurement in slow.items() if measurement} == {}

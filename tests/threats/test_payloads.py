@@ -5,16 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bot.action.main import run
 from bot.errors import UserError
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Unreachable
@@ -22,6 +22,9 @@ from bot.github.events import parse_event
 from bot.memory import manifest, records
 from bot.memory.manifest import ForeignFormat
 from tests.acceptance.stage import Stage
+from tests.fakes.httpd import Listener
+from tests.fakes.service import SentReply
+from tests.fuzz import seeds
 
 pytestmark = pytest.mark.slow
 
@@ -42,20 +45,10 @@ BROKEN = (
     b"null",
     b"7",
 )
-ISSUE = {
-    "number": 7, "title": "x", "body": "y", "state": "open", "created_at": "2026-01-01T00:00:00Z",
-    "updated_at": "2026-01-01T00:00:00Z", "user": {"login": "hubot", "type": "User"}, "labels": [{"name": "a"}],
-    "reactions": {"+1": 2}, "closed_at": None, "closed_by": None, "locked": False, "comments": 0,
-}  # fmt: skip
 RECORD = {
     "id": 7, "title": "x", "body": "y", "author": "hubot", "created_at": "2026-01-01T00:00:00Z", "state": "closed",
     "comments": [{"id": 5, "author": "a", "created_at": "2026-01-01T00:00:00Z", "body": "z", "reactions": {"+1": 1}}],
     "events": [{"event": "closed", "at": "2026-01-01T00:00:00Z", "actor": "a", "source": 3}], "labels": ["a"],
-}  # fmt: skip
-MANIFEST = {
-    "format": 1, "analyser": "1", "cursor": "2026-01-01T00:00:00Z", "threads": 1, "tombstones": 0, "pending": [7],
-    "day": "2026-01-05", "promised": 1, "index": {"a": "b"}, "model": {}, "learned_from": 0, "pages": {"a": "b"},
-    "recent": [{"id": 7, "at": "2026-01-01T00:00:00Z"}],
 }  # fmt: skip
 
 
@@ -80,26 +73,31 @@ def leaves(value: object) -> Iterator[object]:
 
 
 def check_ends_cleanly(action: Callable[[], object], *expected: type[Exception]) -> None:
-    """Checks that ``action`` returns or raises an expected one-line error, within two seconds."""
-    started = time.monotonic()
+    """Checks that ``action`` returns or raises an expected one-line error, within two seconds of processor time."""
+    started = time.process_time()
     try:
         action()
     except expected as error:
         line = str(error)
         assert "\n" not in line
         assert len(line) < 400
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("name", ["issues", "issue_comment", "workflow_dispatch"])
 def test_a_payload_of_bombs_is_parsed_or_ends_with_a_one_line_error(name: str) -> None:
-    shape = {"action": "opened", "issue": ISSUE, "comment": {"id": 5, "user": {"login": "a"}}, "inputs": {"issue": "7"}}
+    shape = {
+        "action": "opened",
+        "issue": seeds.issue(),
+        "comment": {"id": 5, "user": {"login": "a"}},
+        "inputs": {"issue": "7"},
+    }
     for payload in (*bombs(shape), *DEEP, *BROKEN):
-        check_ends_cleanly(lambda payload=payload: parse_event(name, payload), UserError)  # type: ignore[misc]
+        check_ends_cleanly(partial(parse_event, name, payload), UserError)
 
 
 def test_a_payload_of_25_megabytes_is_read_and_one_byte_more_is_refused() -> None:
-    payload = json.dumps({"action": "opened", "issue": ISSUE | {"body": "x"}}).encode()
+    payload = json.dumps({"action": "opened", "issue": seeds.issue() | {"body": "x"}}).encode()
     full = payload.replace(b'"body": "x"', b'"body": "' + b"[" * (25 * 1024 * 1024 - len(payload) + 1) + b'"')
     assert len(full) == 25 * 1024 * 1024
     assert parse_event("issues", full).number == 7
@@ -108,118 +106,74 @@ def test_a_payload_of_25_megabytes_is_read_and_one_byte_more_is_refused() -> Non
 
 
 def test_a_record_of_bombs_is_decoded_or_reported_as_corrupt() -> None:
-    for data in (*bombs(RECORD), *DEEP, *BROKEN):
-        check_ends_cleanly(lambda data=data: records.decode_record(data), records.CorruptRecord)  # type: ignore[misc]
-
-
-def test_a_record_decoded_from_a_bomb_survives_a_round_trip() -> None:
-    for data in bombs(RECORD):
-        try:
-            record = records.decode_record(data)
-        except records.CorruptRecord:
-            continue
+    def decode(data: bytes) -> None:
+        record = records.decode_record(data)
         assert records.decode_record(records.encode_record(record)) == record
+
+    for data in (*bombs(RECORD), *DEEP, *BROKEN):
+        check_ends_cleanly(partial(decode, data), records.CorruptRecord)
 
 
 def test_a_manifest_of_bombs_is_decoded_or_reported_as_corrupt() -> None:
-    for data in (*bombs(MANIFEST), *DEEP, *BROKEN):
-        check_ends_cleanly(lambda data=data: manifest.decode_manifest(data), ValueError, ForeignFormat)  # type: ignore[misc]
+    for data in (*bombs(seeds.manifest()), *DEEP, *BROKEN):
+        check_ends_cleanly(partial(manifest.decode_manifest, data), ValueError, ForeignFormat)
 
 
 # -- GitHub's answers ----------------------------------------------------------------------------------------------
 
 
-class Bomber(ThreadingHTTPServer):
-    """Answers everything with the same bytes."""
-
-    daemon_threads = True
-    answer, encoding = b"", ""
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Bomber
-
-    def reply(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(self.server.answer)))
-        if self.server.encoding:
-            self.send_header("Content-Encoding", self.server.encoding)
-        self.end_headers()
-        try:
-            self.wfile.write(self.server.answer)
-        except ConnectionError:
-            return
-
-    do_GET = do_POST = do_PATCH = reply  # noqa: N815 - the names that http.server calls
-
-    def log_message(self, *arguments: object) -> None:
-        """Nothing is printed."""
-
-
 @contextmanager
-def bomber() -> Iterator[Bomber]:
-    server = Bomber(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
+def answering(answer: bytes, encoding: str = "identity") -> Iterator[str]:
+    """The address of a server that answers each request with these bytes."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    server = Listener(lambda *_: SentReply(200, headers, answer))
     try:
-        yield server
+        yield server.url
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.stop()
 
 
-def calls(server: Bomber) -> Iterator[Callable[[], object]]:
-    def client() -> GitHubClient:
-        return GitHubClient(f"http://127.0.0.1:{server.server_port}", "t", "octo-org/hello-world", write_gap=0)
-
-    yield lambda: client().issues_since(None, 1)
-    yield lambda: client().issue(7)
-    yield lambda: client().comments(7)
-    yield lambda: client().comment(7)
-    yield lambda: client().permission("hubot")
-    yield lambda: client().create_comment(7, "x")
-    yield lambda: client().update_comment(7, "x")
+def client_of(url: str) -> GitHubClient:
+    return GitHubClient(url, "t", "octo-org/hello-world", write_gap=0)
 
 
-@pytest.mark.slow
+CALLS: tuple[Callable[[GitHubClient], object], ...] = (
+    lambda client: client.issues_since(None, 1),
+    lambda client: client.issue(7),
+    lambda client: client.comments(7),
+    lambda client: client.comment(7),
+    lambda client: client.permission("hubot"),
+    lambda client: client.create_comment(7, "x"),
+    lambda client: client.update_comment(7, "x"),
+)
+
+
 def test_api_answers_of_bombs_are_parsed_or_end_with_a_one_line_error() -> None:
-    sample = random.Random(11).sample([*bombs(ISSUE)], 60)
-    with bomber() as server:
-        for answer in (*sample, *(b"[" + each + b"]" for each in sample[:20]), *DEEP, *BROKEN):
-            server.answer = answer
-            for call in calls(server):
-                check_ends_cleanly(call, ForgeError)
+    sample = random.Random(11).sample([*bombs(seeds.issue())], 60)
+    for answer in (*sample, *(b"[" + each + b"]" for each in sample[:20]), *DEEP, *BROKEN):
+        with answering(answer) as url:
+            for call in CALLS:
+                check_ends_cleanly(partial(call, client_of(url)), ForgeError)
 
 
-@pytest.mark.slow
 def test_an_api_answer_that_unpacks_to_a_gigabyte_is_rejected() -> None:
-    with bomber() as server:
-        server.answer, server.encoding = gzip.compress(bytes(1 << 30), 1), "gzip"
-        client = GitHubClient(f"http://127.0.0.1:{server.server_port}", "t", "octo-org/hello-world", write_gap=0)
-        started = time.monotonic()
+    with answering(gzip.compress(bytes(1 << 30), 1), encoding="gzip") as url:
+        started = time.process_time()
         with pytest.raises(Unreachable):
-            client.create_comment(7, "x")
-        assert time.monotonic() - started < 30
+            client_of(url).create_comment(7, "x")
+        assert time.process_time() - started < 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("at", range(12))
 def test_a_run_against_an_api_of_bombs_ends_without_a_traceback(
     tmp_path: Path, empty_stage: Stage, at: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    chosen = random.Random(at).choice([*bombs(ISSUE), *DEEP, *BROKEN])
+    chosen = random.Random(at).choice([*bombs(seeds.issue()), *DEEP, *BROKEN])
+    answer = chosen if at % 2 else b"[" + chosen + b"]"
     empty_stage.github.open_issue("hubot", "Logged out", "x")
-    with bomber() as server:
-        server.answer = chosen if at % 2 else b"[" + chosen + b"]"
-        empty_stage.github.write_event(tmp_path / "event.json", "issues", "opened", 1)
-        from bot.action.main import run
-
-        environment = empty_stage.environment("issues") | {"GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}"}
-        code = run(environment, NOW, write_gap=0)
+    empty_stage.github.write_event(tmp_path / "event.json", "issues", "opened", 1)
+    with answering(answer) as url:
+        code = run(empty_stage.environment("issues") | {"GITHUB_API_URL": url}, NOW, write_gap=0)
     out, err = capfd.readouterr()
     assert code in (0, 1)
     assert "Traceback" not in out + err

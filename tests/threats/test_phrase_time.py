@@ -11,59 +11,34 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from time import process_time
 
 import pytest
 
 from bot.reading.endings.phrases import phrase_book
 from bot.reading.markdown import MAX_SENTENCE_CHARS, sentences
 from tests.examples import share
+from tests.reading.linear_time import too_slow
 from tests.threats.phrases import RUNS, Phrase, all_phrases, matching_text
 
-SMALL, LARGE = 3_000, 12_000
-RATIO = 8
-FLOOR = 0.004
-"""Seconds below which a measurement means nothing."""
-
 THREADS, LONGEST = 20, 65_536
-
-
-def seconds(phrase: Phrase, text: str) -> float:
-    began = process_time()
-    phrase.apply(text)
-    return process_time() - began
+TABLES = sorted({phrase.table for phrase in all_phrases()})
 
 
 def is_quadratic(phrase: Phrase, prefix: str, run: str) -> bool:
-    def took(length: int) -> float:
-        text = (prefix + run * length)[:length] + "\0x"
-        return min(seconds(phrase, text) for _ in range(3))
-
-    if seconds(phrase, (prefix + run * LARGE)[:LARGE] + "\0x") < FLOOR * RATIO:
-        return False
-    return took(LARGE) > RATIO * max(took(SMALL), FLOOR)
-
-
-def table_of(phrase: Phrase) -> str:
-    return phrase.name.partition("[")[0].partition(".")[0]
-
-
-TABLES = sorted(set(map(table_of, all_phrases())))
+    return bool(too_slow(phrase.apply, lambda length: (prefix + run * length)[:length] + "\0x", (3_000, 12_000)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
-def test_four_times_the_run_takes_a_phrase_four_times_as_long(table: str) -> None:
-    too_slow = []
-    for index, phrase in share(
-        [numbered for numbered in enumerate(all_phrases()) if table_of(numbered[1]) == table], 2
-    ):
+def test_no_phrase_takes_more_than_linear_time(table: str) -> None:
+    quadratic = []
+    for index, phrase in share([numbered for numbered in enumerate(all_phrases()) if numbered[1].table == table], 2):
         start = matching_text(phrase)
         runs = [*share(RUNS, 8, index), f"{start} ", *(f"{word} " for word in start.split())]
-        too_slow += [
+        quadratic += [
             (phrase.name, before, run) for before in ("", start) for run in runs if is_quadratic(phrase, before, run)
         ]
-    assert too_slow == []
+    assert quadratic == []
 
 
 def test_every_set_of_phrases_is_timed() -> None:

@@ -101,39 +101,34 @@ print(json.dumps([time.process_time() - began, told]))
 """
 
 
-def read_in_subprocess(content: bytes) -> tuple[float, list[str]]:
-    """Read the file in every way in a process with 256 MB; the seconds it took and the messages."""
-    process = subprocess.run([sys.executable, "-c", READ], input=content, capture_output=True, timeout=60, check=False)
-    assert process.returncode == 0, process.stderr.decode()[-500:]
-    seconds, messages = json.loads(process.stdout)
-    return seconds, messages
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_takes_more_than_a_second_and_256_megabytes(name: str, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     template = FILES[name]
     content = template.replace("{canary}", str(canary)) if isinstance(template, str) else template
-    seconds, messages = read_in_subprocess(content.encode() if isinstance(content, str) else content)
+    data = content.encode() if isinstance(content, str) else content
+    process = subprocess.run([sys.executable, "-c", READ], input=data, capture_output=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr.decode()[-500:]
+    seconds, messages = json.loads(process.stdout)
     assert seconds < 1
     assert not canary.exists()
     assert all(line.isprintable() and len(line) < 400 for line in messages)
 
 
-HARMLESS = {"comment without end"}
-"""Files that hold nothing."""
+def refusal_of(content: str | bytes) -> str:
+    """The error that settings with this content cause; empty if they hold nothing."""
+    try:
+        assert load_settings(content, "p.yml") == Settings()
+    except SettingsError as error:
+        return str(error)
+    return ""
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_no_hostile_file_is_accepted_as_settings(name: str) -> None:
-    if name in HARMLESS:
-        assert load_settings(FILES[name], "p.yml") == Settings()
-        return
-    with pytest.raises(SettingsError) as caught:
-        load_settings(FILES[name], "p.yml")
-    assert str(caught.value).startswith("p.yml:")
-    assert str(caught.value).isprintable()
+def test_no_hostile_file_is_accepted_as_settings() -> None:
+    refusals = {name: refusal_of(content) for name, content in FILES.items()}
+    assert [name for name, refusal in refusals.items() if not refusal.startswith("p.yml:")] == ["comment without end"]
+    assert all(refusal.isprintable() for refusal in refusals.values())
 
 
 @pytest.mark.parametrize(
@@ -150,6 +145,4 @@ def test_no_hostile_file_is_accepted_as_settings(name: str) -> None:
     ],
 )
 def test_an_error_names_file_line_and_the_nearest_name(text: str, message: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        load_settings(text, "p.yml")
-    assert str(caught.value).startswith(message)
+    assert refusal_of(text).startswith(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,24 +98,23 @@ GREEDY = {
 
 
 def refusal_of(source: str) -> str:
-    """Why the sandbox refuses to render ``source``; fails if it does not."""
+    """Why the sandbox refuses to render ``source``; empty if it does not."""
     view = {"marker": "-->", "words": {"why": "Why"}, "mentioned": [{"link": "x"}], "seen_before": [{"link": "x"}]}
     sandbox = Sandbox({"t": source, "base.md.j2": "x", "shipped/base.md.j2": "x"})
-    with pytest.raises(TemplateFault) as caught:
+    try:
         sandbox.render("t", view, 10_000)
-    return str(caught.value)
+    except TemplateFault as fault:
+        return str(fault)
+    return ""
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_no_expression_reaches_beyond_the_values(walk: str) -> None:
-    reason = refusal_of(f"{{{{ {walk} }}}}")
-    assert "object at 0x" not in reason
-    assert "\n" not in reason
+def test_no_expression_reaches_beyond_the_values() -> None:
+    reasons = {walk: refusal_of(f"{{{{ {walk} }}}}") for walk in WALKS}
+    assert {walk: reason for walk, reason in reasons.items() if re.search("^$|object at 0x|\n", reason)} == {}
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
-def test_no_statement_loads_another_file_or_calls_anything(statement: str) -> None:
-    refusal_of(statement)
+def test_no_statement_loads_another_file_or_calls_anything() -> None:
+    assert [statement for statement in STATEMENTS if not refusal_of(statement)] == []
 
 
 @pytest.mark.slow

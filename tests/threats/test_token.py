@@ -92,8 +92,7 @@ def test_no_token_leaks_when_git_fails(scene: Scene, kind: str) -> None:
         case "read only":
             scene.git.tokens[LONG] = "read"
         case "absent":
-            shutil.move(scene.bare, scene.bare.with_name("gone.git"))
-            scene.environment = {"GITHUB_REPOSITORY": "octo-org/gone.git/../hello-world"}
+            scene.bare = Path(shutil.move(scene.bare, scene.bare.with_name("gone.git")))
         case "hook":
             hook = scene.bare / "hooks" / "pre-receive"
             hook.parent.mkdir(exist_ok=True)
@@ -101,9 +100,6 @@ def test_no_token_leaks_when_git_fails(scene: Scene, kind: str) -> None:
             hook.chmod(0o755)
         case _:
             scene.git.faults.add("*", kind, None)
-    if kind == "absent":
-        scene.environment = {}
-        scene.bare = scene.bare.with_name("gone.git")
     assert run_on_new_issue(scene).code != 0
 
 
@@ -131,21 +127,12 @@ def test_no_token_leaks_with_bad_settings_and_templates(scene: Scene) -> None:
 
 
 DEBUGGING = {
-    "ACTIONS_STEP_DEBUG": "true",
-    "ACTIONS_RUNNER_DEBUG": "true",
-    "RUNNER_DEBUG": "1",
+    **dict.fromkeys(("ACTIONS_STEP_DEBUG", "ACTIONS_RUNNER_DEBUG"), "true"),
+    **dict.fromkeys(("RUNNER_DEBUG", "PYTHONFAULTHANDLER", "PYTHONDEVMODE", "PYTHONVERBOSE", "CURL_VERBOSE"), "1"),
+    **dict.fromkeys(("GIT_TRACE_CURL", "GIT_CURL_VERBOSE", "GIT_TRACE_PACKET", "GIT_TRACE_SETUP"), "1"),
+    **dict.fromkeys(("GIT_TRACE_CURL_NO_DATA", "GIT_TRACE_REDACT"), "0"),
     "DEBUG": "*",
-    "PYTHONFAULTHANDLER": "1",
-    "PYTHONDEVMODE": "1",
-    "PYTHONVERBOSE": "1",
     "PYTHONTRACEMALLOC": "9",
-    "GIT_TRACE_CURL": "1",
-    "GIT_TRACE_CURL_NO_DATA": "0",
-    "GIT_TRACE_REDACT": "0",
-    "GIT_CURL_VERBOSE": "1",
-    "GIT_TRACE_PACKET": "1",
-    "GIT_TRACE_SETUP": "1",
-    "CURL_VERBOSE": "1",
 }
 
 
@@ -187,36 +174,23 @@ def test_a_hostile_environment_does_not_change_what_git_does(scene: Scene, tmp_p
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(config, encoding="utf-8")
     (home / ".netrc").write_text("machine 127.0.0.1 login x password y\n", encoding="utf-8")
+    folders = ("DIR", "WORK_TREE", "EXEC_PATH", "TEMPLATE_DIR", "OBJECT_DIRECTORY", "ALTERNATE_OBJECT_DIRECTORIES")
+    programs = ("SSH", "SSH_COMMAND", "PROXY_COMMAND", "ASKPASS", "EDITOR", "PAGER", "EXTERNAL_DIFF")
     scene.environment = {
-        "GIT_DIR": str(evil),
-        "GIT_WORK_TREE": str(evil),
-        "GIT_CONFIG": str(evil / "config"),
-        "GIT_CONFIG_GLOBAL": str(evil / "config"),
-        "GIT_CONFIG_SYSTEM": str(evil / "config"),
+        **{f"GIT_{name}": str(evil) for name in folders},
+        **{f"GIT_{name}": run for name in programs},
+        **dict.fromkeys(("SSH_ASKPASS", "BASH_ENV", "ENV"), run),
+        **dict.fromkeys(("GIT_CONFIG", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"), str(evil / "config")),
         "GIT_CONFIG_PARAMETERS": f"'core.hookspath={evil}/hooks' 'core.fsmonitor={run}'",
         "GIT_CONFIG_COUNT": "2",
         "GIT_CONFIG_KEY_0": "core.hooksPath",
         "GIT_CONFIG_VALUE_0": f"{evil}/hooks",
         "GIT_CONFIG_KEY_1": "credential.helper",
         "GIT_CONFIG_VALUE_1": f"!{run}",
-        "GIT_EXEC_PATH": str(evil),
-        "GIT_TEMPLATE_DIR": str(evil),
-        "GIT_SSH": run,
-        "GIT_SSH_COMMAND": run,
-        "GIT_PROXY_COMMAND": run,
-        "GIT_ASKPASS": run,
-        "SSH_ASKPASS": run,
-        "GIT_EDITOR": run,
-        "GIT_PAGER": run,
-        "GIT_EXTERNAL_DIFF": run,
         "GIT_ALLOW_PROTOCOL": "ext:http:file",
-        "GIT_OBJECT_DIRECTORY": str(evil),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(evil),
         "GIT_NAMESPACE": "evil",
         "GIT_REDIRECT_STDERR": str(evil / "stderr"),
         "LD_PRELOAD": "",
-        "BASH_ENV": run,
-        "ENV": run,
         "XDG_CONFIG_HOME": str(home / ".config"),
     }
     result = run_on_new_issue(scene)

@@ -1,0 +1,171 @@
+"""Other files of strangers: settings, manifests, shards, models, commit messages, paths, rows, transcripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+
+from bot.domain.thread_json import MAX_TITLE
+from bot.errors import StoreError, UserError
+from bot.files import Globs, check_path, is_safe_path
+from bot.git.remote import checked_branch
+from bot.memory.branch_store import Growth
+from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
+from bot.memory.model_store import read_ranking, read_words
+from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
+from bot.organisation.rows import MAX_TEXT_CHARS, row_of, thread_of
+from bot.ranking.weights import ranking_fields, shipped
+from bot.ranking.word_vectors import WordVectors, encode_words
+from bot.settings.schema import SettingsError
+from bot.settings.yaml_file import load_plain, load_settings, load_texts
+from bot.sources.session import Unreadable, parse_line
+from tests.fuzz import inputs, seeds
+from tests.fuzz.properties import assert_storable, fuzz
+
+YAML = (": ", "? ", "- a\n", "name: ", "&a ", "*a", "!!python/object:os.system ", "%TAG ! x:\n")
+CONFIG = (seeds.ROOT / "config.example.yml").read_text(encoding="utf-8")
+
+
+@fuzz(inputs.texts(lambda: [CONFIG, *CONFIG.split("\n\n")], YAML), SettingsError)
+def test_settings_are_loaded_or_refused(text: str) -> None:
+    load_settings(text, "precedent.yml")
+
+
+def refusal_of(load: Callable[[bytes, str], object], data: bytes) -> str:
+    try:
+        load(data, "precedent.yml")
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+@fuzz(inputs.binary(lambda: [CONFIG.encode(), b"mode: off\n"]))
+def test_bytes_are_loaded_or_refused_in_one_line(data: bytes) -> None:
+    for load in (load_settings, load_texts, load_plain):
+        assert re.fullmatch(".{0,2000}", refusal_of(load, data)), "an error of more than a line"
+
+
+@fuzz(inputs.json_lines(lambda: [json.dumps(seeds.manifest()).encode(), b'{"format": 2}']), ValueError, ForeignFormat)
+def test_a_manifest_is_written_as_it_was_read(data: bytes) -> None:
+    manifest = decode_manifest(data)
+    assert decode_manifest(encode_manifest(manifest)) == manifest
+
+
+def shards() -> list[bytes]:
+    answer = {"id": 7, "state": "pending", "at": seeds.AT, "text_hash": "ab", "matches": [[3, 0.8]], "ups": 1}
+    request = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
+    fix = {"id": 7, "ref": "#9", "looked_at": seeds.AT, "is_pull": True, "files": ["a.py"], "release": "v1"}
+    records = [answer, {"id": 7, "wishes": [request]}, fix, {"id": "ABC-1", "title": "x"}]
+    return ["\n".join(json.dumps(line | extra) for extra in ({}, {"id": 8})).encode() for line in records]
+
+
+@fuzz(inputs.json_lines(shards))
+def test_a_line_of_any_shard_gives_its_value_back(data: bytes) -> None:
+    lines, _ = read_lines(data)
+    assert all(isinstance(line, dict) for line in lines.values())
+    for schema in SCHEMAS:
+        path = schema.path(7)
+        if isinstance(schema, StoredShard):
+            values, _ = schema.read(path, data)
+            assert_storable(values)
+            for key, value in values.items():
+                line = schema.line(value)
+                assert line is None or schema.read(path, f"{line}\n".encode())[0].get(key) == value
+        edit_shards({path: data}, [(7, '{"id":7}'), (8, None)], schema.path)
+
+
+def vectors() -> list[bytes]:
+    words = {word: number for number, word in enumerate(("crash", "login", "cookie", "straße"))}
+    matrix = np.array([[0.5, -0.5, 0.25], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
+    return [encode_words(WordVectors(words, np.ones(4, dtype=np.float32), matrix, 9))]
+
+
+@fuzz(inputs.binary(vectors), ValueError)
+def test_a_model_of_words_that_can_be_read_can_be_used(data: bytes) -> None:
+    words = read_words(data)
+    words.text(["crash", "login"], ["cookie", "a"])
+    words.title(["crash"])
+
+
+@fuzz(inputs.json_lines(lambda: [json.dumps(ranking_fields(shipped())).encode()]), ValueError)
+def test_any_weights_give_probabilities(data: bytes) -> None:
+    weights = read_ranking(data)
+    for arms in ((), ("trained",), ("semantic",)):
+        assert 0 <= weights.model(arms).probability({"share": -1.0, "near": 0.5}) <= 1
+
+
+@fuzz(inputs.texts(lambda: [Growth(3, 900).with_trailers("Remember")], ("Precedent-Commits: 9", "\n")))
+def test_the_trailers_of_a_commit_give_its_counts_back(text: str) -> None:
+    growth = Growth.of(text)
+    assert growth.commits >= 0
+    assert growth.bytes >= 0
+    assert Growth.of(growth.with_trailers("x")) == growth
+
+
+PATHS = ["records/0042/4242.json", "docs/**/*.md\ndocs/a/b.md", "../.git"]
+
+
+@fuzz(inputs.texts(lambda: PATHS, ("**", "*/", "?", "[a", "{a,b}", "../")))
+def test_a_path_is_refused_or_kept_and_its_folder_leads_to_it(text: str) -> None:
+    is_safe_path(text)
+    for check in (check_path, checked_branch):
+        with suppress(StoreError, UserError):
+            assert check(text) == text
+            text.encode()
+    pattern, _, path = text.partition("\n")
+    pattern, path = pattern[:200], path[:4_096]  # the limits of the settings and the file system
+    globs = Globs([pattern])
+    if all(path.split("/")) and "/" in path and globs.match(path):  # git has no empty names
+        assert globs.may_match_below(path.rpartition("/")[0])
+
+
+def rows() -> list[bytes]:
+    ending = {
+        "kind": "fixed",
+        "quote": "Set SameSite.",
+        "author": "octocat",
+        "at": seeds.AT,
+        "fix": "#57",
+        "comment": 3,
+    }
+    known = {"id": 7, "name": "octo-org/sdk", "kind": "issue", "title": "Lost", "created_at": seeds.AT}
+    endings = (ending, ending | {"confidence": 1e400})
+    return [json.dumps(known | {"files": ["a.py"], "outcome": outcome}).encode() for outcome in endings]
+
+
+@fuzz(inputs.json_lines(rows))
+def test_a_row_of_an_organisations_index_has_limits_and_gives_its_thread_back(data: bytes) -> None:
+    row = {"repository": 1, "revision": 2, "terms": "crash login", "document": data.decode("utf-8", "replace")}
+    thread = thread_of(row)
+    if thread is not None:
+        assert_storable(thread)
+        assert len(thread.title) <= MAX_TITLE
+        assert len(thread.outcome.quote) <= MAX_TEXT_CHARS
+        assert thread_of(row_of(thread)) == thread
+
+
+def transcripts() -> list[bytes]:
+    text = {"type": "text", "text": "Go"}
+    message = {"role": "user", "content": [text, {"type": "toolCall", "arguments": {"path": "a"}}]}
+    stopped = {"response": "x", "transcript_path": "/work/app/a.jsonl"}
+    lines = (
+        {"type": "session", "id": "5b1c", "timestamp": seeds.AT, "cwd": "/work/app"},
+        {"type": "message", "message": message},
+        {"timestamp": seeds.AT, "event": "SubagentStop", "data": stopped},
+        {"type": "user", "sessionId": "c", "message": {"role": "user", "content": "Go"}, "gitBranch": "fix/42-x"},
+        {"type": "response_item", "payload": {"type": "message", **message}},
+        {"sessionId": "w", "messages": [message]},
+        {"type": "pr-link", "prNumber": 50, "prRepository": "octo-org/app"},
+    )
+    return [json.dumps(line).encode() for line in lines]
+
+
+@fuzz(inputs.json_lines(transcripts))
+def test_a_line_of_a_transcript_is_unreadable_or_has_texts_that_can_be_stored(data: bytes) -> None:
+    for line in data.split(b"\n"):  # a transcript may come from a checkout
+        with suppress(Unreadable):
+            assert_storable(parse_line(line, "/work/app"))
