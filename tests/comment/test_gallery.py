@@ -11,7 +11,6 @@ from tools.gallery import GALLERY, render_comment
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "gallery"
-PICTURES = ROOT / "docs" / "images" / "comments"
 PAGE = ROOT / "docs" / "comments.md"
 
 LINE = {"p", "p/br", "p/strong", "p/a", "p/sub", "p/sub/code", "p/code", "p/em", "blockquote", "blockquote/p"}
@@ -60,10 +59,3 @@ def test_a_reader_sees_few_lines_before_the_details() -> None:
 def test_the_gallery_page_shows_all_comments_with_their_captions() -> None:
     shown = re.findall(r"(?m)^(.+)\n\n!\[.*?\]\(images/comments/([a-z-]+)\.png\)$", PAGE.read_text(encoding="utf-8"))
     assert shown == [(comment.caption, name) for name, comment in GALLERY.items()]
-
-
-def test_every_comment_of_the_gallery_has_a_small_picture_and_a_snapshot() -> None:
-    sizes = {path.stem: path.stat().st_size for path in PICTURES.glob("*.png")}
-    assert set(sizes) == set(GALLERY)
-    assert {path.stem for path in SNAPSHOTS.glob("*.md")} == set(GALLERY)
-    assert all(1_000 < size < 120_000 for size in sizes.values())
