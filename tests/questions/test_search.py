@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.card import CardId, MessageHit, Worktree
@@ -167,7 +167,6 @@ def test_the_message_with_most_of_the_words_represents_its_thread() -> None:
 EVIDENCE = st.tuples(st.integers(1, 5), st.floats(0, 50), st.floats(0, 1))
 
 
-@settings(deadline=None)
 @given(st.lists(EVIDENCE, max_size=8), st.lists(EVIDENCE, max_size=8))
 def test_more_evidence_never_lowers_a_thread(
     title_evidence: list[tuple[int, float, float]], messages: list[tuple[int, float, float]]

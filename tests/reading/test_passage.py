@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
@@ -58,7 +58,6 @@ def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
     assert " is it " in f"{passage_of(f'{LONG} is it {LONG}', 'is', 'is it')} "
 
 
-@settings(deadline=None)
 @given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
 def test_a_passage_is_short_and_on_one_line(text: str, words: str) -> None:
     shown = passage_of(f"{text} cache {text}", words)

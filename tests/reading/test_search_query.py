@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.kinds import Kind
@@ -151,7 +151,6 @@ def test_a_phrase_is_compared_ignoring_case_and_white_space(text: str, *, is_fou
     assert bool(read('"Session store"').phrases_in(text)) is is_found
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from('ab:"“” #1isopenauthor\n@\0'), max_size=80))
 def test_any_search_can_be_read_and_keeps_its_phrases(text: str) -> None:
     query = search_query(text, NOW, strict=False)
