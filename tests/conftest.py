@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.examples import examples
 
@@ -38,8 +38,11 @@ def use_memory_for_files() -> None:
 
 use_memory_for_files()
 
-settings.register_profile("tests", max_examples=examples(100))
-settings.register_profile("fuzz", max_examples=20_000)
+# How long an example takes says more about what else runs on this machine than about our code.
+settings.register_profile(
+    "tests", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fuzz", max_examples=20_000, deadline=None)
 settings.load_profile("tests")
 
 pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]

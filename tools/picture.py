@@ -15,12 +15,12 @@ from bot.evaluation.digest_page import render_digest
 from bot.evaluation.report import render_report
 from bot.server.health import readiness_checks
 from bot.server.status_page import status_page
-from tests.comment.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tests.evaluation.samples import generated
 from tests.questions import digest_samples
 from tests.server.sample_inbox import NOW as STATUS_NOW
 from tests.server.sample_inbox import OPTIONS, sample_inbox
 from tools.demo import ROOT, Stage, visible
+from tools.gallery import GALLERY, NOW, REPOSITORY, render_comment
 from tools.preview import Post, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
 from tools.terminal import screen

@@ -92,16 +92,19 @@ _TRANSIENT_CODES = frozenset(
 """Errors that do not depend on the content of the file."""
 
 
-def open_database(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
-    """Open the file at ``path``, or a new, empty one in place of a file that cannot be used. Raises WorldError."""
+def open_database(path: Path, schema: SqliteSchema, lock_timeout: float = LOCK_TIMEOUT) -> sqlite3.Connection:
+    """Open the file at ``path``, or a new, empty one in place of a file that cannot be used. Raises WorldError.
+
+    ``lock_timeout`` is how many seconds to wait for another process.
+    """
     try:
         try:
-            return _open(path, schema)
+            return _open(path, schema, lock_timeout)
         except sqlite3.Error as error:
             if not is_damage(error):
                 raise
             remove(path)
-            return _open(path, schema)
+            return _open(path, schema, lock_timeout)
     except (OSError, sqlite3.Error) as error:
         raise_unusable(path, error)
 
@@ -166,10 +169,10 @@ def _original_error(error: Exception) -> Exception:
     return error.__context__ if isinstance(error.__context__, sqlite3.Error) else error
 
 
-def _open(path: Path, schema: SqliteSchema) -> sqlite3.Connection:
+def _open(path: Path, schema: SqliteSchema, lock_timeout: float) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    database = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
+    database = sqlite3.connect(path, timeout=lock_timeout, isolation_level=None)
     try:
         if _format(database) != schema.format:
             with writing(database):

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -151,13 +151,14 @@ def require_sources(folder: Path) -> SourceList:
 
 
 @contextmanager
-def open_index(folder: Path) -> Iterator[Candidates]:
-    """Open the index in this folder. Raises UserError if its engine is not installed."""
+def open_index(folder: Path, retention: timedelta | None = None) -> Iterator[Candidates]:
+    """Open the index in this folder, whose replaced files stay for ``retention``, by default for as long as the engine
+    suggests. Raises UserError if its engine is not installed."""
     with require_libraries(LIBRARIES, INSTALL_HINT):
-        from bot.organisation.lance import open_candidates
+        from bot.organisation.lance import FILE_RETENTION, open_candidates
     if (folder / INDEX_FOLDER).is_symlink():
         raise UserError(f"{folder / INDEX_FOLDER} is a link: put a real folder in its place")
-    with closing(open_candidates(str(folder / INDEX_FOLDER), TENANT)) as index:
+    with closing(open_candidates(str(folder / INDEX_FOLDER), TENANT, retention=retention or FILE_RETENTION)) as index:
         yield index
 
 

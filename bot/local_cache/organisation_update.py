@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
@@ -44,11 +44,13 @@ Marks = dict[str, str]
 
 
 class OrganisationUpdate(NamedTuple):
-    """The options of an update: its folder, and how to show progress. ``refresh`` fetches every memory."""
+    """The options of an update: its folder, and how to show progress. ``refresh`` fetches every memory; ``index_at``
+    opens the index in the folder."""
 
     folder: Path
     progress: ProgressBar
     refresh: bool = True
+    index_at: Callable[[Path], AbstractContextManager[Candidates]] = open_index
 
     def options(self, source: OrganisationSource) -> MemoryOptions:
         """Where the memory of this source is."""
@@ -105,9 +107,10 @@ def update_sources(numbers: Collection[int], update: OrganisationUpdate) -> list
         return _update(require_sources(update.folder), numbers, update)
 
 
-def remove_sources(numbers: Collection[int], folder: Path) -> None:
+def remove_sources(numbers: Collection[int], update: OrganisationUpdate) -> None:
     """Take sources out of the index and off the list."""
-    with _lock(folder), open_index(folder) as index:
+    folder = update.folder
+    with _lock(folder), update.index_at(folder) as index:
         source_list = read_sources(folder)
         for number in numbers:
             _marks_file(folder, number).unlink(missing_ok=True)  # first: without marks, everything is read again
@@ -131,7 +134,7 @@ def rebuild_index(update: OrganisationUpdate) -> list[SourceUpdate]:
 
 
 def _rebuild(source_list: SourceList, update: OrganisationUpdate) -> list[SourceUpdate]:
-    with open_index(update.folder) as index:
+    with update.index_at(update.folder) as index:
         reader = _RebuildReader(source_list, update)
         index.rebuild(reader.threads())
         return reader.finish()
@@ -180,7 +183,7 @@ class _RebuildReader:
 
 def _update(source_list: SourceList, numbers: Collection[int], update: OrganisationUpdate) -> list[SourceUpdate]:
     results = []
-    with open_index(update.folder) as index:
+    with update.index_at(update.folder) as index:
         if not index.exists():
             _forget_marks(update.folder, source_list)
         for source in (listed for listed in source_list.sources if listed.number in numbers):

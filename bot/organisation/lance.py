@@ -105,7 +105,7 @@ T = TypeVar("T")
 
 
 def open_candidates(
-    uri: str, tenant: str, *, retention: timedelta | None = None, large_file_rows: int = LARGE_FILE_ROWS
+    uri: str, tenant: str, retention: timedelta = FILE_RETENTION, *, large_file_rows: int = LARGE_FILE_ROWS
 ) -> LanceCandidates:
     """The index of one tenant in a folder or below ``s3://``, ``gs://`` or ``az://``; empty if there is none yet.
 
@@ -122,13 +122,15 @@ def open_candidates(
             Path(uri).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise OrganisationUnavailable(f"the index of the organisation: {error}") from error
-    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}", retention or FILE_RETENTION, large_file_rows)
+    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}", retention, large_file_rows)
 
 
 class LanceCandidates:
     """`Candidates` in LanceDB. Safe for several threads and processes at once."""
 
-    def __init__(self, address: str, retention: timedelta, large_file_rows: int) -> None:
+    def __init__(
+        self, address: str, retention: timedelta = FILE_RETENTION, large_file_rows: int = LARGE_FILE_ROWS
+    ) -> None:
         self._retention, self._large_file_rows = retention, large_file_rows
         connecting = lancedb.connect_async(address, read_consistency_interval=timedelta(0), session=_session())
         self._database: AsyncConnection = self._wait(connecting, WRITE_SECONDS)

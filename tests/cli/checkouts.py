@@ -11,7 +11,10 @@ import struct
 import subprocess
 import sys
 import termios
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample/history.jsonl"
@@ -43,8 +46,25 @@ def create_cookie_checkout(folder: Path) -> Path:
     return folder
 
 
-def run_on_terminal(folder: Path, *arguments: str | Path, columns: int = 90, **environment: str) -> str:
-    """The stdout of a command that runs in a terminal of this width."""
+def show_on_terminal(folder: Path, *arguments: str | Path, columns: int = 90, **environment: str) -> str:
+    """What a command of this process prints on a terminal of this width."""
+    from bot.cli.main import main
+
+    controller, terminal = pty.openpty()
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as reader:
+        for name in ("NO_COLOR", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), **environment}.items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        output = reader.submit(_read_terminal, controller)
+        with os.fdopen(terminal, "w", encoding="utf-8") as screen, contextlib.redirect_stdout(screen):
+            assert main([*map(str, arguments)]) == 0
+        return output.result()
+
+
+def run_on_terminal(folder: Path, *arguments: str | Path, columns: int = 90, stream: str = "stdout") -> str:
+    """What a program prints on a stream that is a terminal of this width."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     inherited = {
@@ -53,17 +73,21 @@ def run_on_terminal(folder: Path, *arguments: str | Path, columns: int = 90, **e
     program = subprocess.Popen(
         [sys.executable, "-m", "bot", *map(str, arguments)],
         cwd=folder,
-        env={**inherited, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **environment},
-        stdout=terminal,
-        stderr=subprocess.DEVNULL,
+        env={**inherited, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)},
+        **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal},
     )
     os.close(terminal)
+    output = _read_terminal(controller)
+    assert program.wait(60) == 0
+    return output
+
+
+def _read_terminal(controller: int) -> str:
     output = b""
     with contextlib.suppress(OSError):  # Linux reports EIO once nobody holds the terminal
         while piece := os.read(controller, 4096):
             output += piece
     os.close(controller)
-    assert program.wait(60) == 0
     return output.decode().replace("\r\n", "\n")
 
 

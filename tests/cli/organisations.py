@@ -62,10 +62,10 @@ class Organisation:
         return top
 
 
-def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
-    """Create two repositories, a home folder whose git finds them, and an empty working folder."""
+def work_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
+    """Work in an empty folder of a home folder whose git finds the repositories of this organisation."""
     home = folder / "home"
-    (home / "here").mkdir(parents=True)
+    (home / "here").mkdir(parents=True, exist_ok=True)
     for name in [name for name in os.environ if name.startswith(("GIT_", "GITHUB_", "PRECEDENT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
@@ -74,7 +74,19 @@ def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisati
     instead_of = "".join(f"\tinsteadOf = {url}\n" for url in ("https://github.com/", "git@github.com:"))
     (home / ".gitconfig").write_text(f'[url "{folder}/github/"]\n{instead_of}')
     monkeypatch.chdir(home / "here")
-    organisation = Organisation(folder)
+    return Organisation(folder)
+
+
+def build_organisation(folder: Path) -> None:
+    """Create two repositories and a home folder in which both are added to an index."""
+    from bot.cli.main import main
+
+    with pytest.MonkeyPatch.context() as patch:
+        remember_both(work_at(folder, patch))
+        assert main(["org", "add", "octo-org/sdk", "octo-org/app"]) == 0
+
+
+def remember_both(organisation: Organisation) -> None:
     organisation.remember(
         "octo-org/sdk",
         solved_issue(
@@ -85,4 +97,3 @@ def organisation_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Organisati
     organisation.remember(
         "octo-org/app", issue(7, "Login page is blank", "Since the upgrade the proxy gets an empty page.")
     )
-    return organisation

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+from itertools import product
 from pathlib import Path
-from time import process_time
 
 import pytest
 
-from bot.cli.main import main
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.comment import split_draft
-from tests.cli.checkouts import SAMPLE, control_characters
+from tests.cli.checkouts import control_characters
 from tests.cli.program_result import ProgramResult, Run
+from tests.reading.linear_time import assert_linear_time
 
 DRAFT = "# Signed out again under /bm\n\nThe log says `SESSION_PATH_MISMATCH`.\n"
 NOTHING = "Nothing similar is in memory (73 threads, 250 messages searched).\n"
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("check") / "store"
-    options = ["--repo", "octo-org/linkbarn", "--no-learn", "--json"]
-    assert main(["import", str(SAMPLE), "--store", str(folder), *options]) == 0
-    return folder
+@pytest.fixture
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 @pytest.fixture(autouse=True)
@@ -40,19 +38,16 @@ def set_stdin(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
 
 
-@pytest.mark.parametrize(
-    ("text", "title", "body"),
-    [
+def test_the_first_line_of_a_draft_is_its_title() -> None:
+    cases = [
         ("# A title\n\nBody\n", "A title", "Body\n"),
         ("A title\nBody", "A title", "Body"),
         ("\ufeff\r\n\n###  A title \r\n\r\nBody", "A title", "Body"),
         ("#48 again", "#48 again", ""),
         ("C# leaks\n\n    code", "C# leaks", "    code"),
         ("", "", ""),
-    ],
-)
-def test_the_first_line_of_a_draft_is_its_title(text: str, title: str, body: str) -> None:
-    assert split_draft(text) == (title, body)
+    ]
+    assert [text for text, title, body in cases if split_draft(text) != (title, body)] == []
 
 
 def test_a_draft_is_answered_as_an_issue_would_be(store: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,21 +99,19 @@ def test_a_thread_mentioned_in_the_draft_is_listed_too(store: Path, call: Run) -
     )
 
 
-@pytest.mark.parametrize("text", ["", " \n\n ", "#  \nbody"])
-def test_an_empty_draft_is_refused_in_one_line(
-    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    set_stdin(text, monkeypatch)
-    result = call("check", "--store", store)
-    assert (result.code, result.out) == (2, "")
-    assert result.err == "precedent check: the draft is empty: its first line is the title\n"
+def test_an_empty_draft_is_refused_in_one_line(store: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ["", " \n\n ", "#  \nbody"]:
+        set_stdin(text, monkeypatch)
+        result = call("check", "--store", store)
+        assert (result.code, result.out) == (2, ""), text
+        assert result.err == "precedent check: the draft is empty: its first line is the title\n", text
 
 
-@pytest.mark.parametrize("name", ["nowhere.md", "."])
-def test_an_unreadable_draft_is_reported_in_one_line(store: Path, call: Run, name: str) -> None:
-    result = call("check", name, "--store", store)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith("precedent check: the draft cannot be read: ")
+def test_an_unreadable_draft_is_reported_in_one_line(store: Path, call: Run) -> None:
+    for name in ["nowhere.md", "."]:
+        result = call("check", name, "--store", store)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), name
+        assert result.err.startswith("precedent check: the draft cannot be read: "), name
 
 
 def test_without_a_memory_the_check_fails(call: Run) -> None:
@@ -140,12 +133,11 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
 def test_commands_and_control_characters_in_a_draft_have_no_effect(
-    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, body: str
+    store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
-    for options in ((), ("--comment",), ("--json",)):
+    for body, options in product(HOSTILE, ((), ("--comment",), ("--json",))):
         set_stdin(f"{DRAFT}\n{body}", monkeypatch)
         result = call("check", "--store", store, *options)
         assert result.code == 3
@@ -155,17 +147,13 @@ def test_commands_and_control_characters_in_a_draft_have_no_effect(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", ["word%d ", "`a%d` ", "@a%d #%d ", "> ", "[x](y%d) ", "Error%d: x\n", "<details>"])
-def test_a_huge_draft_takes_no_longer_than_one_of_the_largest_size_that_github_accepts(
-    store: Path, call: Run, piece: str
-) -> None:
-    seconds = []
-    for size in (1 << 14, 1 << 16, 1 << 22):
-        count = size // len(piece)
-        text = "".join(piece.replace("%d", str(number)) for number in range(count))
-        Path("draft.md").write_text(f"Login loop\n\n{text}")
-        began = process_time()
-        assert call("check", "draft.md", "--store", store).code in (0, 3)
-        seconds.append(process_time() - began)
-    assert seconds[1] < 8 * seconds[0] + 1
-    assert seconds[2] < 2 * seconds[1] + 1
+def test_a_draft_takes_linear_time_and_is_read_only_as_far_as_github_would_accept_it(store: Path, call: Run) -> None:
+    def check(text: str) -> ProgramResult:
+        numbered = re.sub("%d", lambda match: str(match.start()), text)
+        Path("draft.md").write_text(f"Login loop\n\n{numbered}")
+        return call("check", "draft.md", "--store", store)
+
+    pieces = ["word%d ", "`a%d` ", "@a%d #%d ", "> ", "[x](y%d) ", "Error%d: x\n", "<details>"]
+    assert_linear_time(check, *pieces)
+    for piece in pieces:
+        assert check(piece * (1 << 17)) == check(piece * (1 << 20)), piece

@@ -134,12 +134,12 @@ def test_zsh_offers(folder: Path, line: str, offered: str) -> None:
     assert offered in screen
 
 
-@pytest.mark.parametrize("name", options.SHELLS)
-def test_the_command_prints_a_script_that_knows_all_commands(name: str) -> None:
-    top = parser()
-    printed = run_completion(top.parse_args(["completion", name]))
-    assert printed == script(top, name)
-    assert all(word in printed for word in ("doctor", "offline", "completion", "zsh"))
+def test_the_command_prints_a_script_that_knows_all_commands() -> None:
+    for name in options.SHELLS:
+        top = parser()
+        printed = run_completion(top.parse_args(["completion", name]))
+        assert printed == script(top, name), name
+        assert all(word in printed for word in ("doctor", "offline", "completion", "zsh")), name
 
 
 def test_an_unknown_shell_is_refused() -> None:

@@ -29,9 +29,8 @@ from bot.memory.memory import Memory
 from bot.pipeline.publish import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
-from bot.sources.archive_file import read_archive
 from bot.sources.session_times import local_key, local_zone, zone_named
-from tests.comment.gallery import GALLERY
+from tools.gallery import GALLERY
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = datetime(2026, 5, 14, 12, 0, tzinfo=UTC)
@@ -59,17 +58,6 @@ def threads_in(root: ET.Element) -> list[str | None]:
     return [conversation.get("thread") for conversation in root.findall("conversation")]
 
 
-@pytest.fixture(scope="module")
-def sample_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the threads of the sample."""
-    folder = tmp_path_factory.mktemp("context") / "memory"
-    memory = Memory(FolderStore(folder)).open()
-    memory.stage(Changes(records=tuple(read_archive(ROOT / "sample/history.jsonl"))))
-    memory.commit("Import")
-    memory.close()
-    return folder
-
-
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     folder = tmp_path / "sessions"
@@ -83,8 +71,8 @@ def sessions(tmp_path: Path) -> Path:
 # Scopes
 
 
-def test_an_issue_is_shown_as_it_was_at_the_given_time(sample_memory: Path) -> None:
-    root = context_root("--issue", "28", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z", "--me", "hubot")
+def test_an_issue_is_shown_as_it_was_at_the_given_time(sample_store: Path) -> None:
+    root = context_root("--issue", "28", "--store", sample_store, "--as-of", "2025-10-23T19:45Z", "--me", "hubot")
     assert root.findtext("thread-status") == "CONTINUATION"
     assert threads_in(root) == ["28"] * 4
     assert [conversation.get("summary") for conversation in root.findall("conversation")] == [
@@ -96,8 +84,8 @@ def test_an_issue_is_shown_as_it_was_at_the_given_time(sample_memory: Path) -> N
     assert "[you 07:44] Found it" in ET.tostring(root, encoding="unicode")
 
 
-def test_a_participant_gets_every_thread_they_wrote_in(sample_memory: Path) -> None:
-    options = ("--store", sample_memory, "--as-of", "2025-10-07T19:45Z")
+def test_a_participant_gets_every_thread_they_wrote_in(sample_store: Path) -> None:
+    options = ("--store", sample_store, "--as-of", "2025-10-07T19:45Z")
     assert set(threads_in(context_root("--participant", "@Monalisa", *options))) == {"26", "23"}
     assert threads_in(context_root("--participant", "sample-user-1", *options)) == ["26"] * 4
     last_day = threads_in(context_root("--participant", "monalisa", "--days", "1", *options))
@@ -130,7 +118,7 @@ def test_files_unchanged_for_the_given_days_are_not_read(sessions: Path) -> None
 
 
 def test_a_missing_checkout_store_or_folder_is_reported(
-    sample_memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, message in [
@@ -142,9 +130,8 @@ def test_a_missing_checkout_store_or_folder_is_reported(
             context(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_an_invalid_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [
         ((), "one of the arguments --issue --participant --sessions --branch is required"),
         (("--issue", "1", "--branch"), "not allowed with argument --issue"),
         (("--issue", "x"), "'x' is not an issue such as 42, #42, OWNER/NAME#42"),
@@ -156,39 +143,36 @@ def test_a_missing_checkout_store_or_folder_is_reported(
         (("--issue", "1", "--timezone", "../../etc/passwd"), "is not a time zone"),
         (("--issue", "1", "--as-of", "yesterday"), "'yesterday' is not a time such as"),
         (("--issue", "1", "--format", "yaml"), "invalid choice: 'yaml'"),
-    ],
-)
-def test_an_invalid_option_exits_with_2(
-    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_info:
-        parse(*arguments)
-    assert exit_info.value.code == 2
-    assert message in capsys.readouterr().err
+    ]
+    for arguments, message in cases:
+        with pytest.raises(SystemExit) as exit_info:
+            parse(*arguments)
+        assert exit_info.value.code == 2, arguments
+        assert message in capsys.readouterr().err, arguments
 
 
 # Output
 
 
 def test_without_conversations_the_output_is_empty_and_a_note_says_why(
-    sample_memory: Path, capsys: pytest.CaptureFixture[str]
+    sample_store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for format_name in ("xml", "markdown", "json"):
-        assert context("--issue", "28", "--store", sample_memory, "--days", "1", "--format", format_name) == ""
+        assert context("--issue", "28", "--store", sample_store, "--days", "1", "--format", format_name) == ""
         assert capsys.readouterr().err == "Nothing was said in the last 1 day.\n"
-    assert context("--issue", "999999", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z") == ""
+    assert context("--issue", "999999", "--store", sample_store, "--as-of", "2025-10-23T19:45Z") == ""
     assert capsys.readouterr().err.startswith("No thread #999999 in this memory.\n")
 
 
-def test_the_json_option_is_short_for_the_json_format(sample_memory: Path) -> None:
-    options = ("--issue", "28", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z")
+def test_the_json_option_is_short_for_the_json_format(sample_store: Path) -> None:
+    options = ("--issue", "28", "--store", sample_store, "--as-of", "2025-10-23T19:45Z")
     assert context(*options, "--json") == context(*options, "--format", "json")
     assert json.loads(context(*options, "--json"))["schema"] == 1
     assert context(*options, "--format", "markdown").startswith("# What was said lately\n")
 
 
-def test_the_output_stays_within_the_given_length(sample_memory: Path) -> None:
-    options = ("--participant", "octocat", "--store", sample_memory, "--as-of", "2025-10-23T19:45Z", "--days", "30")
+def test_the_output_stays_within_the_given_length(sample_store: Path) -> None:
+    options = ("--participant", "octocat", "--store", sample_store, "--as-of", "2025-10-23T19:45Z", "--days", "30")
     full, short = context(*options), context(*options, "--chars", "2000")
     assert len(short) <= 2_000 < len(full)
     ET.fromstring(short)
@@ -302,13 +286,13 @@ def examples_in_docs(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
-def test_the_documented_example_is_what_the_command_prints(sample_memory: Path) -> None:
+def test_the_documented_example_is_what_the_command_prints(sample_store: Path) -> None:
     (example,) = examples_in_docs("xml")
     options = (
         "--issue",
         "28",
         "--store",
-        sample_memory,
+        sample_store,
         "--as-of",
         "2025-10-23T19:45Z",
         "--me",
@@ -321,12 +305,11 @@ def test_the_documented_example_is_what_the_command_prints(sample_memory: Path) 
     assert "precedent context --issue 28 --store memory --as-of 2025-10-23T19:45Z --me hubot --timezone UTC" in page
 
 
-@pytest.mark.parametrize(
-    ("option", "smallest", "largest"), [("--chars", tiers.MIN_CHARS, tiers.MAX_CHARS), ("--days", 1, tiers.MAX_DAYS)]
-)
-def test_the_options_have_the_limits_of_the_request(option: str, smallest: int, largest: int) -> None:
-    for number in (smallest, largest):
-        assert getattr(parse("--issue", "1", option, str(number)), option.removeprefix("--")) == number
-    for number in (smallest - 1, largest + 1):
-        with pytest.raises(SystemExit):
-            parse("--issue", "1", option, str(number))
+def test_the_options_have_the_limits_of_the_request() -> None:
+    cases = [("--chars", tiers.MIN_CHARS, tiers.MAX_CHARS), ("--days", 1, tiers.MAX_DAYS)]
+    for option, smallest, largest in cases:
+        for number in (smallest, largest):
+            assert getattr(parse("--issue", "1", option, str(number)), option.removeprefix("--")) == number, option
+        for number in (smallest - 1, largest + 1):
+            with pytest.raises(SystemExit):
+                parse("--issue", "1", option, str(number))

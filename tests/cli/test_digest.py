@@ -94,11 +94,6 @@ def test_the_memory_branch_of_a_checkout_gives_the_same_as_a_store(
     assert call("digest", *SINCE, "--offline").out == from_store.out
 
 
-@pytest.mark.parametrize("options", [("--since", "yesterday"), ("--limit", "0"), ("--limit", "101"), ("--since", "")])
-def test_invalid_options_exit_with_2(store: Path, call: Run, options: tuple[str, ...]) -> None:
-    assert call("digest", "--store", store, *options).code == 2
-
-
 def test_without_a_store_the_command_says_how_to_make_one(call: Run, tmp_path: Path) -> None:
     result = call("digest", "--store", tmp_path / "nowhere")
     assert result.code == 2

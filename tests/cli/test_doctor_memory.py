@@ -72,9 +72,9 @@ def assert_no_advice(error: PrecedentError) -> None:
     assert re.search(r"[\w.)]\Z", cause)
 
 
-@pytest.mark.parametrize("error", REFUSALS, ids=lambda error: re.sub(r" until .*", "", error.cause))
-def test_the_cause_of_a_failure_contains_no_advice_meant_for_a_run(error: PrecedentError) -> None:
-    assert_no_advice(error)
+def test_the_cause_of_a_failure_contains_no_advice_meant_for_a_run() -> None:
+    for error in REFUSALS:
+        assert_no_advice(error)
 
 
 def test_the_cause_of_an_unreachable_server_contains_no_advice_meant_for_a_run() -> None:

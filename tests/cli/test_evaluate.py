@@ -142,9 +142,8 @@ def test_eval_shows_the_difference_from_an_earlier_result(
     assert "difference on the 8 queries that both have\nrr@1 " in output
 
 
-@pytest.mark.parametrize(
-    ("row", "fault"),
-    [
+def test_an_invalid_query_is_reported_with_its_line(tmp_path: Path, call: Run) -> None:
+    cases = [
         ("{nonsense", "line 3: not JSON"),
         ("[" * 100_000, "line 3: not JSON"),
         ('{"relevant": [1]}', "line 3: a query needs id and relevant"),
@@ -153,24 +152,23 @@ def test_eval_shows_the_difference_from_an_earlier_result(
         ('{"id": 6, "relevant": [0]}', "line 3: a query needs id and relevant"),
         ("[6, 5]", "line 3: a query needs id and relevant"),
         ('{"id": 999, "relevant": [1]}', "line 3: no thread 999 in the archive"),
-    ],
-)
-def test_an_invalid_query_is_reported_with_its_line(tmp_path: Path, call: Run, row: str, fault: str) -> None:
-    queries = tmp_path / "q.jsonl"
-    queries.write_text(f'{{"id": 6, "relevant": [5]}}\n\n{row}\n', encoding="utf-8")
-    result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith(f"precedent eval: {queries}, {fault}")
+    ]
+    for row, fault in cases:
+        queries = tmp_path / "q.jsonl"
+        queries.write_text(f'{{"id": 6, "relevant": [5]}}\n\n{row}\n', encoding="utf-8")
+        result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), row
+        assert result.err.startswith(f"precedent eval: {queries}, {fault}"), row
 
 
-@pytest.mark.parametrize("content", [b"", b"\n \n", b"\xff\xfe", None])
-def test_an_invalid_file_of_queries_is_reported(tmp_path: Path, call: Run, content: bytes | None) -> None:
-    queries = tmp_path / "q.jsonl"
-    if content is not None:
-        queries.write_bytes(content)
-    result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith(f"precedent eval: {queries} ")
+def test_an_invalid_file_of_queries_is_reported(tmp_path: Path, call: Run) -> None:
+    for content in [None, b"", b"\n \n", b"\xff\xfe"]:
+        queries = tmp_path / "q.jsonl"
+        if content is not None:
+            queries.write_bytes(content)
+        result = call("eval", "--threads", archive(tmp_path / "t.jsonl", THREADS[:10]), "--queries", queries)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), content
+        assert result.err.startswith(f"precedent eval: {queries} "), content
 
 
 def test_an_invalid_archive_is_reported(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
@@ -183,18 +181,15 @@ def test_an_invalid_archive_is_reported(files: tuple[str | Path, ...], tmp_path:
     assert f"{broken}, line 2: not a thread" in result.err
 
 
-@pytest.mark.parametrize(
-    "content", [None, "{", "[1]", "{}", '{"ranks": []}', '{"ranks": {}}', '{"ranks": {"6": "first"}}', "[" * 100_000]
-)
-def test_an_invalid_earlier_result_is_reported(
-    files: tuple[str | Path, ...], tmp_path: Path, call: Run, content: str | None
-) -> None:
-    before = tmp_path / "before.json"
-    if content is not None:
-        before.write_text(content, encoding="utf-8")
-    result = call("eval", *files, "--limit", "1", "--against", before)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith(f"precedent eval: {before} ")
+def test_an_invalid_earlier_result_is_reported(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
+    contents = [None, "{", "[1]", "{}", '{"ranks": []}', '{"ranks": {}}', '{"ranks": {"6": "first"}}', "[" * 100_000]
+    for content in contents:
+        before = tmp_path / "before.json"
+        if content is not None:
+            before.write_text(content, encoding="utf-8")
+        result = call("eval", *files, "--limit", "1", "--against", before)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), content
+        assert result.err.startswith(f"precedent eval: {before} "), content
 
 
 # Backtest
@@ -295,6 +290,7 @@ def test_with_too_few_issues_the_shipped_cut_stays(store: Path, call: Run) -> No
     assert not (store / RANKING_PATH).exists()
 
 
+@pytest.mark.slow
 def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> None:
     result = call("calibrate", "--store", store, "--precision", "1", "--json")
     assert (result.code, result.data["is_own"]) == (0, False)
@@ -302,32 +298,8 @@ def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> Non
     assert not (store / RANKING_PATH).exists()
 
 
-@pytest.mark.parametrize("command", ["backtest", "calibrate"])
-def test_a_missing_store_is_reported(tmp_path: Path, call: Run, command: str) -> None:
-    result = call(command, "--store", tmp_path / "none")
-    assert (result.code, result.out) == (2, "")
-    assert "precedent import" in result.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("eval", "--threads", "t.jsonl"),
-        ("eval", "--threads", "t.jsonl", "--queries", "q.jsonl", "--ranking", "best"),
-        ("eval", "--threads", "t.jsonl", "--queries", "q.jsonl", "--folds", "1"),
-        ("eval", "--threads", "t.jsonl", "--queries", "q.jsonl", "--limit", "0"),
-        ("eval", "--threads", "t.jsonl", "--queries", "q.jsonl", "--window-days", "-3"),
-        ("backtest",),
-        ("backtest", "--store", "s", "--last", "all"),
-        ("backtest", "--store", "s", "--seconds", "1e9"),
-        ("calibrate", "--store", "s", "--share", "0"),
-        ("calibrate", "--store", "s", "--share", "1.5"),
-        ("calibrate", "--store", "s", "--precision", "nan"),
-        ("calibrate", "--store", "s", "--share", "0.1", "--precision", "0.5"),
-    ],
-)
-def test_invalid_options_exit_with_2(call: Run, arguments: tuple[str, ...]) -> None:
-    result = call(*arguments)
-    assert (result.code, result.out) == (2, "")
-    assert "; see `precedent " in result.err
-    assert result.err.count("\n") == 1
+def test_a_missing_store_is_reported(tmp_path: Path, call: Run) -> None:
+    for command in ["backtest", "calibrate"]:
+        result = call(command, "--store", tmp_path / "none")
+        assert (result.code, result.out) == (2, ""), command
+        assert "precedent import" in result.err, command

@@ -57,31 +57,31 @@ def test_the_settings_are_the_defaults_with_and_without_the_comment_signs() -> N
     assert len(text.splitlines()) < 40
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_the_doctor_finds_nothing_wrong_with_any_workflow_of_init(choice: WorkflowChoice) -> None:
-    text = workflow_text(choice)
-    steps, file_findings = workflow_checks.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)
-    findings = [*file_findings, *workflow_checks.check_workflow(steps, comments=choice.mode == "comment")]
-    assert [finding.says for finding in findings if finding.level != "ok"] == []
+def test_the_doctor_finds_nothing_wrong_with_any_workflow_of_init() -> None:
+    for choice in CHOICES:
+        text = workflow_text(choice)
+        steps, file_findings = workflow_checks.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)
+        findings = [*file_findings, *workflow_checks.check_workflow(steps, comments=choice.mode == "comment")]
+        assert [finding.says for finding in findings if finding.level != "ok"] == [], choice
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_a_workflow_has_exactly_the_expected_permissions_and_events(choice: WorkflowChoice) -> None:
-    text = workflow_text(choice)
-    workflow = parse_yaml(text)
-    (job,) = workflow["jobs"].values()
-    assert job["permissions"] == {"contents": "write", "issues": "write", "discussions": "read"}
-    assert workflow["permissions"] == {}
-    assert "queue" not in workflow["concurrency"]  # a company's server does not know it
-    inputs = job["steps"][0].get("with", {})
-    assert inputs.get("mode") == ("summary" if choice.mode == "summary" else None)
-    assert ("token" in inputs) is choice.action.startswith("docker://")
-    assert "run" in inputs
-    assert list(workflow[True]) == [
-        *("issues", "issue_comment", "discussion", "discussion_comment"),
-        *("gollum", "push", "release", "schedule", "workflow_dispatch"),
-    ]  # nothing else starts it
-    assert (job["runs-on"] == "ubuntu-latest") is choice.hosted
+def test_a_workflow_has_exactly_the_expected_permissions_and_events() -> None:
+    for choice in CHOICES:
+        text = workflow_text(choice)
+        workflow = parse_yaml(text)
+        (job,) = workflow["jobs"].values()
+        assert job["permissions"] == {"contents": "write", "issues": "write", "discussions": "read"}, choice
+        assert workflow["permissions"] == {}, choice
+        assert "queue" not in workflow["concurrency"], choice  # a company's server does not know it
+        inputs = job["steps"][0].get("with", {})
+        assert inputs.get("mode") == ("summary" if choice.mode == "summary" else None), choice
+        assert ("token" in inputs) is choice.action.startswith("docker://"), choice
+        assert "run" in inputs, choice
+        assert list(workflow[True]) == [
+            *("issues", "issue_comment", "discussion", "discussion_comment"),
+            *("gollum", "push", "release", "schedule", "workflow_dispatch"),
+        ], choice  # nothing else starts it
+        assert (job["runs-on"] == "ubuntu-latest") is choice.hosted, choice
 
 
 @pytest.mark.slow
@@ -119,15 +119,14 @@ def test_any_name_of_a_default_branch_becomes_one_pattern_that_matches_it(name: 
     assert len(text.splitlines()) == len(plain)
 
 
-@pytest.mark.parametrize("name", ["a\u202eb", "a\u0085b", "a\u2028b", "a\nb", "a\udc80"])
-def test_a_default_branch_with_invisible_characters_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match="contains invisible characters"):
-        workflow_text(WorkflowChoice(main=name))
+def test_a_default_branch_with_invisible_characters_is_refused() -> None:
+    for name in ["a\u202eb", "a\u0085b", "a\u2028b", "a\nb", "a\udc80"]:
+        with pytest.raises(UserError, match="contains invisible characters"):
+            workflow_text(WorkflowChoice(main=name))
 
 
-@pytest.mark.parametrize(
-    ("text", "is_valid"),
-    [
+def test_the_name_of_the_action_cannot_change_the_rest_of_the_workflow() -> None:
+    cases = [
         (PINNED, True),
         (TAGGED, True),
         (IMAGE, True),
@@ -140,12 +139,11 @@ def test_a_default_branch_with_invisible_characters_is_refused(name: str) -> Non
         ("octo-org/precedent@v1\nrun: x", False),
         ("docker://precedent", False),
         ("./", False),
-    ],
-)
-def test_the_name_of_the_action_cannot_change_the_rest_of_the_workflow(text: str, is_valid: bool) -> None:
-    assert is_action(text) is is_valid
-    if is_valid:
-        steps, _ = workflow_checks.find_workflows(
-            {WORKFLOW_PATH: workflow_text(WorkflowChoice(action=text)).encode()}, is_ours=False
-        )
-        assert [step.uses for step in steps] == [text]
+    ]
+    for text, is_valid in cases:
+        assert is_action(text) is is_valid, text
+        if is_valid:
+            steps, _ = workflow_checks.find_workflows(
+                {WORKFLOW_PATH: workflow_text(WorkflowChoice(action=text)).encode()}, is_ours=False
+            )
+            assert [step.uses for step in steps] == [text], text

@@ -1,16 +1,14 @@
 """The command line as scripts rely on it: data on stdout, messages on stderr, one line for each mistake."""
 
 import argparse
-import contextlib
 import gzip
-import io
 import json
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -22,6 +20,7 @@ from bot.domain.thread import Thread
 from bot.local_cache.sync import open_store
 from bot.recall.library import similar_query
 from bot.server.model import State
+from tests.cli.checkouts import run_on_terminal
 from tests.cli.program_result import ProgramResult, Run
 from tests.ranking.tiny_model import write_folder
 
@@ -101,6 +100,7 @@ def store(tmp_path: Path, call: Run) -> Path:
 # As a program
 
 
+@pytest.mark.slow
 def test_import_answer_and_search_work_from_the_shell(tmp_path: Path) -> None:
     archives = [archive(tmp_path / "a.jsonl", HISTORY[:3]), archive(tmp_path / "b.jsonl.gz", HISTORY[3:])]
     folder = tmp_path / "store"
@@ -136,16 +136,15 @@ def test_references_to_a_configured_tracker_are_found() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536])
-def test_any_bytes_on_stdin_give_a_list_of_references(text: str | bytes) -> None:
-    result = run_program("references", text=text)
-    assert (result.code, result.err) == (0, "")
-    assert isinstance(result.data, list)
+def test_any_bytes_on_stdin_give_a_list_of_references() -> None:
+    for text in ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536]:
+        result = run_program("references", text=text)
+        assert (result.code, result.err) == (0, ""), text
+        assert isinstance(result.data, list), text
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_misspelled_argument_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [
         (("serach", "cookie"), "invalid choice: 'serach'; did you mean 'search'?; see `precedent --help`"),
         (
             ("answer", "1", "--store", "x", "--as-of", "create"),
@@ -153,21 +152,11 @@ def test_any_bytes_on_stdin_give_a_list_of_references(text: str | bytes) -> None
         ),
         (("search", "x", "--jsn"), "precedent search: unknown argument '--jsn'; did you mean --json?; see"),
         (("zzzzzz",), "invalid choice: 'zzzzzz' (choose from "),
-    ],
-)
-def test_a_misspelled_argument_gets_a_suggestion(
-    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-    assert message in capsys.readouterr().err
-
-
-def test_nothing_but_data_goes_to_stdout(tmp_path: Path) -> None:
-    result = run_program("import", tmp_path / "none.jsonl", "--store", tmp_path / "store")
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("precedent import: ")
-    assert result.err.count("\n") == 1
+    ]
+    for words, message in cases:
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+        assert message in capsys.readouterr().err, words
 
 
 @pytest.mark.slow
@@ -204,79 +193,77 @@ def test_a_reader_that_closes_the_pipe_causes_no_error_message(tmp_path: Path) -
         assert program.wait() == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
-def test_without_arguments_every_command_is_listed_with_an_example_that_parses(
-    call: Run, words: tuple[str, ...]
-) -> None:
-    result = call(*words)
+def test_without_arguments_every_command_is_listed_with_an_example_that_parses(call: Run) -> None:
+    result, whole_parser = call(), parser()
+    assert result == call("--help") == call("-h")
     assert (result.code, result.err) == (0, "")
     listed = re.findall(r"^  (\S+) +\S.*\n +precedent (.+)$", result.out, re.MULTILINE)
     assert [name for name, _ in listed] == [name for name in commands() if name != "ss"]
     for name, example in listed:
-        arguments = parser().parse_args(shlex.split(example.partition(" < ")[0]))
-        assert arguments.command == name
+        assert whole_parser.parse_args(shlex.split(example.partition(" < ")[0])).command == name
 
 
-@pytest.mark.parametrize("command", commands())
-def test_every_command_has_help(call: Run, command: str) -> None:
-    result = call(command, "--help")
-    assert (result.code, result.err) == (0, "")
-    assert result.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}")
+def test_every_command_has_help(call: Run) -> None:
+    for command in commands():
+        result = call(command, "--help")
+        assert (result.code, result.err) == (0, ""), command
+        assert result.out.startswith(f"usage: precedent {'smart-search' if command == 'ss' else command}"), command
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", ["40", "300"])
-def test_help_fits_a_hundred_columns_however_wide_the_terminal_is(columns: str) -> None:
-    code = "from tests.cli.test_main import commands; [print(one.format_help()) for one in commands().values()]"
-    program = [sys.executable, "-c", code]
-    process = subprocess.run(program, cwd=ROOT, env=os.environ | {"COLUMNS": columns}, capture_output=True, check=True)
-    lines = process.stdout.decode().splitlines()
-    assert len(lines) > 100
-    assert [line for line in lines if len(line) > 100] == []
+def test_help_fits_a_hundred_columns_however_wide_the_terminal_is() -> None:
+    for columns in ["40", "300"]:
+        code = "from tests.cli.test_main import commands; [print(one.format_help()) for one in commands().values()]"
+        program = [sys.executable, "-c", code]
+        process = subprocess.run(
+            program, cwd=ROOT, env=os.environ | {"COLUMNS": columns}, capture_output=True, check=True
+        )
+        lines = process.stdout.decode().splitlines()
+        assert len(lines) > 100, columns
+        assert [line for line in lines if len(line) > 100] == [], columns
 
 
-@pytest.mark.parametrize("command", commands())
-def test_every_argument_has_a_help_text(command: str) -> None:
-    actions = [action for action in commands()[command]._actions if not isinstance(action, argparse._SubParsersAction)]
-    assert [action.dest for action in actions if not action.help] == []
+def test_every_argument_has_a_help_text() -> None:
+    for name, command in commands().items():
+        actions = [action for action in command._actions if not isinstance(action, argparse._SubParsersAction)]
+        assert [action.dest for action in actions if not action.help] == [], name
 
 
-def test_help_names_every_command(call: Run) -> None:
-    help_text = call("--help").out
-    assert [command for command in commands() if command not in help_text] == []
+def test_the_version_is_printed(call: Run) -> None:
     assert call("--version").out.startswith("precedent ")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("nonsense",),
-        ("import",),
-        ("import", "a.jsonl"),
-        ("answer", "1"),
-        ("answer", "1", "--store", "s", "--as-of", "yesterday"),
-        ("answer", "1", "--store", "s", "--repo", "hello-world"),
-        ("search", "--store", "s"),
-        ("search", "x", "--store", "s", "--limit", "many"),
-        ("references", "--number", "x"),
-        ("references", "--repo", "https://github.com/octo-org/hello-world"),
-    ],
-)
-def test_invalid_arguments_exit_with_2(call: Run, arguments: tuple[str, ...]) -> None:
-    result = call(*arguments)
-    assert (result.code, result.out) == (2, "")
-    assert "; see `precedent" in result.err
-    assert result.err.count("\n") == 1
+INVALID = [
+    *("nonsense", "import", "import a.jsonl", "references --number x", "references --repo https://github.com/o/hello"),
+    *("answer 1", "answer 1 --store s --as-of yesterday", "answer 1 --store s --repo hello-world"),
+    *("search", "search x --store s --limit many", "search x --limit 0", "search x --kind wiki", "search x --repo h"),
+    *("search x --since yesterday", "search x --since 2026-13-01", "search x --since 0d", "search x --since 9999y"),
+    *("search x --store s --repo octo-org/linkbarn", "search x --refresh --offline", "ss --limit 51", "what words"),
+    *("related", "show", "show 1 --chars 10", "show 1 --chars 2000 --full"),
+    *("eval --threads t", "eval --threads t --queries q --ranking best", "eval --threads t --queries q --folds 1"),
+    *("eval --threads t --queries q --limit 0", "eval --threads t --queries q --window-days -3"),
+    *("backtest", "backtest --store s --last all", "backtest --store s --seconds 1e9", "calibrate --store s --share 0"),
+    *("calibrate --store s --share 1.5", "calibrate --store s --precision nan"),
+    *("calibrate --store s --share 0.1 --precision 0.5", "digest --store s --since yesterday"),
+    *("digest --store s --limit 0", "digest --store s --limit 101"),
+]
+
+
+def test_invalid_arguments_are_reported_in_one_line_before_anything_is_read(call: Run) -> None:
+    for arguments in [*map(str.split, INVALID), ["search", "x", "--since", "7 d"], ["digest", "--store=s", "--since="]]:
+        result = call(*arguments)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), arguments
+        assert "; see `precedent" in result.err, arguments
 
 
 # Import
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
-def test_plain_and_gzipped_archives_are_read(tmp_path: Path, call: Run, name: str) -> None:
-    counts = call("import", archive(tmp_path / name, HISTORY), "--store", tmp_path / "s", "--json").data
-    assert counts.pop("seconds") >= 0
-    assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY), "learned_from": 0}
+def test_plain_and_gzipped_archives_are_read(tmp_path: Path, call: Run) -> None:
+    for name in ["a.jsonl", "a.jsonl.gz"]:
+        counts = call("import", archive(tmp_path / name, HISTORY), "--store", tmp_path / "s", "--json").data
+        assert counts.pop("seconds") >= 0, name
+        assert counts == {"threads": len(HISTORY), "comments": 1, "in_store": len(HISTORY), "learned_from": 0}, name
 
 
 def test_without_json_the_counts_are_printed_as_text(tmp_path: Path, call: Run) -> None:
@@ -329,16 +316,15 @@ def test_without_stored_vectors_the_answer_uses_words_and_says_so(store: Path, t
     assert "The index has no vectors of the model" in result.err
 
 
-@pytest.mark.parametrize(
-    "command", [("import", "history.jsonl"), ("answer", "1"), ("learn",), ("backtest",), ("calibrate",)]
-)
 def test_a_missing_text_model_is_reported(
-    store: Path, tmp_path: Path, call: Run, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    store: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # the folder with the archive that the store was made from
-    result = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
-    assert result.code == 1
-    assert f"{tmp_path}/nothing: no such folder" in result.err
+    commands = [("import", "history.jsonl"), ("answer", "1"), ("learn",), ("backtest",), ("calibrate",)]
+    for command in commands:
+        monkeypatch.chdir(tmp_path)  # the folder with the archive that the store was made from
+        result = call(*command, "--store", store, "--semantic", tmp_path / "nothing")
+        assert result.code == 1, command
+        assert f"{tmp_path}/nothing: no such folder" in result.err, command
 
 
 def test_empty_lines_and_a_byte_order_mark_are_not_errors(tmp_path: Path, call: Run) -> None:
@@ -357,9 +343,8 @@ def test_missing_titles_bodies_and_authors_are_not_errors(tmp_path: Path, call: 
     assert call("answer", "1", "--store", tmp_path / "s").code == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
+def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path: Path, call: Run) -> None:
+    cases = [
         (b'{"id": 1', "not JSON: Expecting ',' delimiter at column 9"),
         (b"nonsense", "not JSON: Expecting value at column 1"),
         (b"[1, 2]", "each line must be one JSON object"),
@@ -373,16 +358,15 @@ def test_missing_titles_bodies_and_authors_are_not_errors(tmp_path: Path, call: 
         (b'{"id": 1, "title": "\xff"}', "not UTF-8 at byte 20"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"id": ' + b"9" * 5_000 + b"}", "4300"),
-    ],
-)
-def test_a_bad_line_is_reported_with_its_file_and_number(tmp_path: Path, call: Run, line: bytes, fault: str) -> None:
-    file = tmp_path / "a.jsonl"
-    file.write_bytes(json.dumps(HISTORY[0]).encode() + b"\n\n" + line + b"\n")
-    result = call("import", file, "--store", tmp_path / "s")
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith(f"precedent import: {file}, line 3: not a thread (")
-    assert fault in result.err
-    assert len(result.err) < len(str(file)) + 250
+    ]
+    for line, fault in cases:
+        file = tmp_path / "a.jsonl"
+        file.write_bytes(json.dumps(HISTORY[0]).encode() + b"\n\n" + line + b"\n")
+        result = call("import", file, "--store", tmp_path / "s")
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), line
+        assert result.err.startswith(f"precedent import: {file}, line 3: not a thread ("), line
+        assert fault in result.err, line
+        assert len(result.err) < len(str(file)) + 250, line
 
 
 def test_a_bad_line_leaves_the_store_as_it_was(store: Path, tmp_path: Path, call: Run) -> None:
@@ -416,33 +400,13 @@ def test_a_store_that_is_a_file_is_reported(tmp_path: Path, call: Run) -> None:
     assert (result.code, result.err) == (2, f"precedent import: {file} is a file: --store takes a folder\n")
 
 
-def stderr_on_terminal(*arguments: str | Path) -> str:
-    """The stderr of a command whose stderr is a terminal."""
-    controller, terminal = pty.openpty()
-    program = subprocess.Popen(
-        [sys.executable, "-m", "bot", *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(terminal)
-    output = io.BytesIO()
-    with contextlib.suppress(OSError):  # Linux reports EIO once nobody holds the terminal
-        while piece := os.read(controller, 4096):
-            output.write(piece)
-    os.close(controller)
-    assert program.wait(60) == 0
-    return output.getvalue().decode()
-
-
 @pytest.mark.slow
 def test_a_progress_bar_is_drawn_only_on_a_terminal(tmp_path: Path) -> None:
     file = archive(tmp_path / "a.jsonl", HISTORY)
-    output = stderr_on_terminal("import", file, "--store", tmp_path / "s")
+    output = run_on_terminal(ROOT, "import", file, "--store", tmp_path / "s", stream="stderr")
     assert "Checking the archives" in output
     assert "Reading threads" in output
-    assert "Checking" in stderr_on_terminal("doctor", "--store", tmp_path / "s")
+    assert "Checking" in run_on_terminal(ROOT, "doctor", "--store", tmp_path / "s", stream="stderr")
     assert run_program("import", file, "--store", tmp_path / "t").err == ""
 
 
@@ -506,25 +470,22 @@ def test_a_name_that_looks_like_a_number_is_found(tmp_path: Path, call: Run) -> 
     assert call("answer", "007", "--store", tmp_path / "s").code == 0
 
 
-@pytest.mark.parametrize(
-    "key", ["99", "0", "-5", "007", "ABC", "", "9" * 5_000, "x" * 5_000, "../../etc", "\udcff", "\x00", "²"]
-)
-def test_an_unknown_id_is_reported(store: Path, call: Run, key: str) -> None:
-    result = call("answer", key, "--store", store)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith("precedent answer: no thread ")
-    assert len(result.err) < 300
+def test_an_unknown_id_is_reported(store: Path, call: Run) -> None:
+    keys = ["99", "0", "-5", "007", "ABC", "", "9" * 5_000, "x" * 5_000, "../../etc", "\udcff", "\x00", "²"]
+    for key in keys:
+        result = call("answer", key, "--store", store)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), key
+        assert result.err.startswith("precedent answer: no thread "), key
+        assert len(result.err) < 300, key
 
 
-@pytest.mark.parametrize("command", [("answer", "1"), ("search", "x")])
-def test_a_missing_or_empty_store_is_reported(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
-    result = call(*command, "--store", tmp_path / "none")
-    assert result.code == 2
-    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in result.err
+def test_a_missing_or_empty_store_is_reported(tmp_path: Path, call: Run) -> None:
     (tmp_path / "empty").mkdir()
-    result = call(*command, "--store", tmp_path / "empty")
-    assert (result.code, result.out) == (2, "")
-    assert "holds no threads" in result.err
+    cases = {"none": f"no store at {tmp_path / 'none'}: make one with 'precedent import", "empty": "holds no threads"}
+    for command, (folder, message) in product((("answer", "1"), ("search", "x")), cases.items()):
+        result = call(*command, "--store", tmp_path / folder)
+        assert (result.code, result.out) == (2, "")
+        assert message in result.err
 
 
 def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path, call: Run) -> None:
@@ -535,20 +496,22 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path, cal
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("command", ["org", "deliveries"])
-def test_only_required_arguments_are_asked_for(call: Run, command: str) -> None:
-    message = f"precedent {command}: the following arguments are required: ACTION; see `precedent {command} --help`\n"
-    assert call(command).err == message
+def test_only_required_arguments_are_asked_for(call: Run) -> None:
+    for command in ["org", "deliveries"]:
+        message = (
+            f"precedent {command}: the following arguments are required: ACTION; see `precedent {command} --help`\n"
+        )
+        assert call(command).err == message, command
 
 
-@pytest.mark.parametrize("stream", ["1", "2"])
-def test_a_closed_output_does_not_crash_the_program(store: Path, stream: str) -> None:
-    script = f'exec "$0" -m bot search login --store "$1" {stream}>&-'
-    process = subprocess.run(
-        ["sh", "-c", script, sys.executable, str(store)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (process.returncode, process.stderr) == (0, "")
-    assert bool(process.stdout) is (stream == "2")
+def test_a_closed_output_does_not_crash_the_program(sample_store: Path) -> None:
+    for stream in ["1", "2"]:
+        script = f'exec "$0" -m bot search login --store "$1" {stream}>&-'
+        process = subprocess.run(
+            ["sh", "-c", script, sys.executable, sample_store], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert (process.returncode, process.stderr) == (0, ""), stream
+        assert bool(process.stdout) is (stream == "2"), stream
 
 
 # Answers as of the thread's creation
@@ -624,46 +587,12 @@ def test_an_answer_as_of_creation_ignores_later_comments_on_the_thread(tmp_path:
 # Search
 
 
-def test_a_search_prints_one_line_for_each_hit(store: Path, call: Run) -> None:
-    result = call("search", "zebras", "redis", "--store", store)
-    key, state, score, title = result.out.rstrip("\n").split("\t")
-    assert (key, state, title) == ("ABC-123", "closed", "Use PostgreSQL for the list of zebras")
-    assert float(score) > 0
-
-
-def test_a_search_is_printed_as_json(store: Path, call: Run) -> None:
-    (hit,) = call("search", "zebras", "--store", store, "--json").data
-    assert hit["score"] > 0
-    assert {name: hit[name] for name in ("id", "title", "state", "kind", "created_at")} == {
-        "id": "ABC-123",
-        "title": "Use PostgreSQL for the list of zebras",
-        "state": "closed",
-        "kind": "issue",
-        "created_at": "2024-01-02T09:00:00Z",
-    }
-
-
-@pytest.mark.parametrize(("state", "expected"), [("open", {2, 10}), ("closed", {1}), ("all", {1, 2, 10})])
-def test_a_search_can_be_limited_to_a_state(store: Path, call: Run, state: str, expected: set[int]) -> None:
-    hits = call("search", "login", "--store", store, "--state", state, "--json").data
-    assert {hit["id"] for hit in hits} == expected
-
-
-def test_a_search_shows_at_most_the_requested_number_of_hits(store: Path, call: Run) -> None:
-    everything = call("search", "login", "--store", store, "--json").data
-    assert call("search", "login", "--store", store, "--limit", "2", "--json").data == everything[:2]
-    for limit in ("0", "-1", "1001"):
-        result = call("search", "login", "--store", store, "--limit", limit)
-        assert (result.code, result.out) == (2, "")
-        assert "from 1 to 1,000" in result.err
-
-
-@pytest.mark.parametrize("words", ["***", "the", "giraffes", "\udcff", "\x00", "x" * 10_000])
-def test_a_search_without_hits_says_how_much_was_searched(store: Path, call: Run, words: str) -> None:
-    result = call("search", words, "--store", store)
-    assert (result.code, result.out) == (0, "")
-    assert result.err == "Nothing relevant. 8 threads and 9 messages searched.\n"
-    assert call("search", words, "--store", store, "--json").data == []
+def test_a_search_without_hits_says_how_much_was_searched(store: Path, call: Run) -> None:
+    for words in ["***", "the", "giraffes", "\udcff", "\x00", "x" * 10_000]:
+        result = call("search", words, "--store", store)
+        assert (result.code, result.out) == (0, ""), words
+        assert result.err == "Nothing relevant. 8 threads and 9 messages searched.\n", words
+        assert call("search", words, "--store", store, "--json").data == [], words
 
 
 def test_a_title_on_two_lines_is_printed_on_one(tmp_path: Path, call: Run) -> None:

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,13 @@ import pytest
 
 from bot.domain.thread import FORGOTTEN, Tombstone
 from bot.domain.thread_json import archive_fields
-from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, organisation_folder
-from tests.cli.checkouts import run_on_terminal, strip_codes
-from tests.cli.organisations import THEN, Organisation, issue, organisation_at, solved_issue
+from bot.local_cache.local_memory import no_progress
+from bot.local_cache.organisation import INDEX_FOLDER, LIST_FILE, open_index, organisation_folder
+from bot.local_cache.organisation_update import OrganisationUpdate, remove_sources, update_sources
+from bot.recall.candidates import Candidates, OrganisationUnavailable
+from tests.cli.checkouts import show_on_terminal, strip_codes
+from tests.cli.fixtures import built_once
+from tests.cli.organisations import THEN, Organisation, build_organisation, issue, solved_issue, work_at
 from tests.cli.program_result import Run
 from tests.cli.test_output import validator
 from tests.memory.remotes import commit
@@ -28,27 +34,29 @@ from tests.memory.remotes import commit
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def organisation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
-    return organisation_at(tmp_path, monkeypatch)
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two repositories, and a home folder with both in the default index. Tests only read and copy it."""
+    return built_once(tmp_path_factory, "organisation", build_organisation)
 
 
 @pytest.fixture
-def indexed(organisation: Organisation, call: Run) -> Organisation:
+def organisation(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Organisation:
+    shutil.copytree(saved / "github", tmp_path / "github")
+    return work_at(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def indexed(saved: Path, organisation: Organisation) -> Organisation:
     """The organisation with both repositories added to the default folder."""
-    assert call("org", "add", "octo-org/sdk", "octo-org/app").code == 0
+    shutil.copytree(saved / "home", organisation.folder / "home", ignore=lambda *_: [".gitconfig"], dirs_exist_ok=True)
     return organisation
 
 
-@pytest.fixture(scope="module")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the same two repositories. Tests only read it."""
-    from bot.cli.main import main
-
-    with pytest.MonkeyPatch.context() as patch:
-        organisation_at(tmp_path_factory.mktemp("standing"), patch)
-        assert main(["org", "add", "octo-org/sdk", "octo-org/app"]) == 0
-        yield organisation_folder(None)
+@pytest.fixture
+def shared_folder(saved: Path) -> Path:
+    """The index of both repositories. Tests only read it."""
+    return saved / "home/.local/share/precedent/organisation"
 
 
 def cites(call: Run, *words: str, folder: Path | str = "") -> list[str]:
@@ -101,36 +109,40 @@ def test_forgotten_threads_are_removed_even_if_the_record_of_indexed_threads_is_
     assert (cites(call, "token"), cites(call, "retry")) == ([], ["octo-org/sdk#14"])
 
 
+@contextmanager
+def open_unanswering_index(folder: Path) -> Iterator[Candidates]:
+    """An index whose files cannot be rewritten within the time allowed."""
+
+    class UnansweringIndex:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(index, name)
+
+        def compact(self, *, purges: bool = False) -> None:
+            raise OrganisationUnavailable("the index did not answer")
+
+    with open_index(folder) as index:
+        yield UnansweringIndex()
+
+
 @pytest.mark.parametrize("change", ["forgotten", "removed"])
 def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
-    indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch, change: str
+    indexed: Organisation, change: str
 ) -> None:
-    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
+    """Also if a removal could not rewrite the files at first, and is repeated."""
+    open_impatiently = partial(open_index, retention=timedelta(milliseconds=1))
+    update = OrganisationUpdate(organisation_folder(None), no_progress, index_at=open_impatiently)
     secret = "zqxjkvbp"
     indexed.remember("octo-org/sdk", issue(15, secret * 20))
-    assert count_changes(call, "update") == {"octo-org/sdk": 1, "octo-org/app": 0}
+    update_sources([1, 2], update)
     assert is_in_index(secret)
-    if change == "removed":
-        assert call("org", "remove", "octo-org/sdk").code == 0
-    else:
+    if change == "forgotten":
         indexed.remember("octo-org/sdk", Tombstone(15, THEN + timedelta(days=2), FORGOTTEN))
-        count_changes(call, "update")
-    count_changes(call, "update")
-    assert not is_in_index(secret)
-
-
-def test_a_removal_that_could_not_rewrite_the_files_can_be_repeated(
-    indexed: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
-    secret = "zqxjkvbp"
-    indexed.remember("octo-org/sdk", issue(15, secret * 20))
-    count_changes(call, "update")
-    with monkeypatch.context() as patch:
-        patch.setattr("bot.organisation.lance.COMPACT_SECONDS", 0)
-        assert "did not answer" in call("org", "remove", "octo-org/sdk").err
-    assert call("org", "remove", "octo-org/sdk").code == 0
-    count_changes(call, "update")
+        update_sources([1, 2], update)
+    else:
+        with pytest.raises(OrganisationUnavailable):
+            remove_sources([1], update._replace(index_at=open_unanswering_index))
+        remove_sources([1], update)
+    update_sources([1, 2], update)
     assert not is_in_index(secret)
 
 
@@ -186,13 +198,14 @@ def test_a_removed_repository_is_no_longer_found_and_its_number_is_not_reused(in
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
-def test_a_full_list_refuses_more_repositories_and_loses_none(
-    organisation: Organisation, call: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.local_cache.organisation_update.MAX_SOURCES", 1)
-    assert call("org", "add", "octo-org/sdk").code == 0
-    assert "at most 1 repositories" in call("org", "add", "octo-org/app").err
-    assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/sdk"]
+def test_a_full_list_refuses_more_repositories_and_loses_none(indexed: Organisation, call: Run) -> None:
+    stored = json.loads((organisation_folder(None) / LIST_FILE).read_text())
+    sdk = stored["repositories"][0]
+    stored["repositories"] = [sdk, *(sdk | {"number": n, "name": f"o/{n}", "key": str(n)} for n in range(2, 1_001))]
+    (organisation_folder(None) / LIST_FILE).write_text(json.dumps(stored | {"next": 1_001}))
+    assert "at most 1,000 repositories" in call("org", "add", "octo-org/app").err
+    names = [row["repository"] for row in call("org", "list", "--json").data["repositories"]]
+    assert names == ["octo-org/sdk", *(f"o/{n}" for n in range(2, 1_001))]
     assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
 
 
@@ -209,9 +222,8 @@ def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: O
     assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_mistake_gets_one_line_that_says_what_to_do(organisation: Organisation, call: Run) -> None:
+    cases = [
         (
             ("search", "--org", "login", "loop"),
             "'login' is not a folder: put --org after the words, or name its folder",
@@ -229,17 +241,14 @@ def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: O
         (("org", "add", "../nowhere"), "'../nowhere' is neither a folder nor OWNER/NAME"),
         (("org", "add", "."), "this is not a git checkout: "),
         (("org", "add", "octo-org/sdk", "octo-org/none"), "the memory could not be fetched: "),
-    ],
-)
-def test_a_mistake_gets_one_line_that_says_what_to_do(
-    organisation: Organisation, call: Run, words: tuple[str, ...], message: str
-) -> None:
-    result = call(*words)
-    assert result.code == 2
-    error = result.err.removeprefix(f"precedent {words[0]}: ").replace(str(organisation.folder / "home"), "HOME")
-    assert error.startswith(message)
-    assert error.count("\n") == 1
-    assert call("org", "list", "--json").data["repositories"] == []
+    ]
+    for words, message in cases:
+        result = call(*words)
+        assert result.code == 2, words
+        error = result.err.removeprefix(f"precedent {words[0]}: ").replace(str(organisation.folder / "home"), "HOME")
+        assert error.startswith(message)
+        assert error.count("\n") == 1
+        assert call("org", "list", "--json").data["repositories"] == [], words
 
 
 def test_a_store_without_a_repository_is_added_under_the_name_of_its_folder(
@@ -253,31 +262,25 @@ def test_a_store_without_a_repository_is_added_under_the_name_of_its_folder(
     assert cites(call, "quantum login") == ["quantum#7"]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("proxy",), {"octo-org/sdk#12", "octo-org/app#7"}),
-        (("proxy", "is:open"), {"octo-org/app#7"}),
-        (("proxy", "--state", "closed"), {"octo-org/sdk#12"}),
-        (("proxy", "--kind", "discussion"), set()),
-        (("proxy", "--author", "@octocat"), {"octo-org/sdk#12", "octo-org/app#7"}),
-        (("proxy", "author:nobody"), set()),
-        (("proxy", "before:2026-03-01"), set()),
-        (("proxy", "after:2026-03-01"), {"octo-org/sdk#12", "octo-org/app#7"}),
-        (("proxy", "--since", "2026-03-02"), {"octo-org/sdk#12"}),
-        (('"behind a  Proxy"',), {"octo-org/sdk#12"}),
-        (("proxy", "quantum", "zebra", "entanglement"), set()),
-    ],
-)
-def test_the_index_supports_these_filters_of_a_search(
-    shared_folder: Path, call: Run, words: tuple[str, ...], expected: set[str]
-) -> None:
-    assert {*cites(call, *words, folder=shared_folder)} == expected
+def test_the_index_supports_these_filters_of_a_search(shared_folder: Path, call: Run) -> None:
+    expected = {
+        ("proxy",): {"octo-org/sdk#12", "octo-org/app#7"},
+        ("proxy", "is:open"): {"octo-org/app#7"},
+        ("proxy", "--state", "closed"): {"octo-org/sdk#12"},
+        ("proxy", "--kind", "discussion"): set(),
+        ("proxy", "--author", "@octocat"): {"octo-org/sdk#12", "octo-org/app#7"},
+        ("proxy", "author:nobody"): set(),
+        ("proxy", "before:2026-03-01"): set(),
+        ("proxy", "after:2026-03-01"): {"octo-org/sdk#12", "octo-org/app#7"},
+        ("proxy", "--since", "2026-03-02"): {"octo-org/sdk#12"},
+        ('"behind a  Proxy"',): {"octo-org/sdk#12"},
+        ("proxy", "quantum", "zebra", "entanglement"): set(),
+    }
+    assert {words: {*cites(call, *words, folder=shared_folder)} for words in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_a_filter_that_the_index_cannot_answer_is_refused(shared_folder: Path, call: Run) -> None:
+    cases = [
         (("proxy", "--label", "bug"), "the index of an organisation has no labels"),
         (("proxy", "label:bug"), "the index of an organisation has no labels"),
         (("proxy", "role:maintainer"), "the index of an organisation has no roles"),
@@ -288,14 +291,11 @@ def test_the_index_supports_these_filters_of_a_search(
         (("proxy", "is:page"), "the index of an organisation has only the kinds issue and discussion"),
         (("is:open",), "a search in many repositories needs words"),
         (("the", "of"), "a search in many repositories needs words"),
-    ],
-)
-def test_a_filter_that_the_index_cannot_answer_is_refused(
-    shared_folder: Path, call: Run, words: tuple[str, ...], message: str
-) -> None:
-    result = call("search", *words, "--org", shared_folder)
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(f"precedent search: {message}")
+    ]
+    for words, message in cases:
+        result = call("search", *words, "--org", shared_folder)
+        assert (result.code, result.out) == (2, ""), words
+        assert result.err.startswith(f"precedent search: {message}"), words
 
 
 def test_a_phrase_is_matched_in_titles_only_and_a_note_says_so(shared_folder: Path, call: Run) -> None:
@@ -308,7 +308,7 @@ def test_a_phrase_is_matched_in_titles_only_and_a_note_says_so(shared_folder: Pa
 
 
 def test_a_terminal_shows_the_repository_and_the_outcome(shared_folder: Path) -> None:
-    output = strip_codes(run_on_terminal(shared_folder, "search", "token", "refresh", "--org", shared_folder))
+    output = strip_codes(show_on_terminal(shared_folder, "search", "token", "refresh", "--org", shared_folder))
     assert output.startswith("octo-org/sdk#12  Token refresh loops behind a proxy ")
     assert "closed, fixed by octo-org/sdk#13 in v4.2" in output
 
@@ -332,13 +332,6 @@ def test_a_rebuild_heals_a_damaged_index(indexed: Organisation, call: Run) -> No
     assert count_changes(call, "rebuild") == {"octo-org/sdk": 2, "octo-org/app": 1}
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
-
-
-def test_an_index_that_somebody_deleted_is_built_again(indexed: Organisation, call: Run) -> None:
-    index = organisation_folder(None) / INDEX_FOLDER
-    index.rename(indexed.folder / "deleted")
-    assert count_changes(call, "update") == {"octo-org/sdk": 2, "octo-org/app": 1}
-    assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
 def test_people_who_are_never_quoted_are_not_in_the_index(organisation: Organisation, call: Run) -> None:
@@ -403,35 +396,28 @@ def test_links_are_not_followed_in_the_folder(indexed: Organisation, call: Run) 
     assert call("org", "list").code == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\xff\xfe", "is damaged; delete it and add the repositories again"),
-        (b"[1]", "is damaged; delete it and add the repositories again"),
-        (b'{"format": 2, "repositories": []}', "was written by another version of Precedent; use the newer one"),
-    ],
-)
-def test_an_unreadable_list_is_reported_and_kept(
-    indexed: Organisation, call: Run, content: bytes, message: str
-) -> None:
+def test_an_unreadable_list_is_reported_and_kept(indexed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
-    file.write_bytes(content)
-    for command in (("org", "list"), ("org", "add", "octo-org/app"), ("search", "x", "--org")):
-        result = call(*command)
-        assert (result.code, message in result.err) == (1, True), result.err
-    assert file.read_bytes() == content
+    damaged, newer = "delete it and add the repositories again", "by another version of Precedent; use the newer one"
+    cases = {b"\xff\xfe": damaged, b"[1]": damaged, b'{"format": 2, "repositories": []}': newer}
+    for content, message in cases.items():
+        file.write_bytes(content)
+        for command in (("org", "list"), ("org", "add", "octo-org/app"), ("search", "x", "--org")):
+            result = call(*command)
+            assert (result.code, message in result.err) == (1, True), result.err
+        assert file.read_bytes() == content
 
 
-@pytest.mark.parametrize("damage", [{"number": "1"}, {"name": 7}, {"name": ""}])
-def test_a_damaged_entry_does_not_affect_the_others(indexed: Organisation, call: Run, damage: dict[str, Any]) -> None:
+def test_a_damaged_entry_does_not_affect_the_others(indexed: Organisation, call: Run) -> None:
     file = organisation_folder(None) / LIST_FILE
     stored = json.loads(file.read_text())
-    stored["repositories"][0] |= damage
-    stored["repositories"] += [None, [], {"number": True, "name": "x"}]
-    file.write_text(json.dumps(stored))
-    assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/app"]
-    assert cites(call, "login") == ["octo-org/app#7"]
-    assert cites(call, "token") == []
+    sdk, app = stored["repositories"]
+    for damage in ({"number": "1"}, {"name": 7}, {"name": ""}):
+        entries = [sdk | damage, app, None, [], {"number": True, "name": "x"}]
+        file.write_text(json.dumps(stored | {"repositories": entries}))
+        assert [row["repository"] for row in call("org", "list", "--json").data["repositories"]] == ["octo-org/app"]
+        assert cites(call, "login") == ["octo-org/app#7"]
+        assert cites(call, "token") == []
 
 
 # -- several processes ---------------------------------------------------------------------------------------------
@@ -496,15 +482,14 @@ def test_no_other_command_loads_the_engine(sample_store: Path) -> None:
         assert not {"lancedb", "pyarrow"} & {*process.stderr.split()}
 
 
-@pytest.mark.parametrize("words", [("search", "token", "--org"), ("org", "update")], ids=" ".join)
-def test_without_the_extra_one_line_says_what_to_install(shared_folder: Path, words: tuple[str, ...]) -> None:
+def test_without_the_extra_one_line_says_what_to_install(shared_folder: Path) -> None:
     code = "import sys; sys.modules['lancedb'] = None; from bot.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PRECEDENT_ORG": str(shared_folder)}
     process = subprocess.run(
-        [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", code, "search", "token", "--org", shared_folder],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert (process.returncode, process.stdout) == (2, "")
     assert process.stderr == (
-        f"precedent {words[0]}: its engine is not installed: in the checkout that Precedent is installed from, "
+        "precedent search: its engine is not installed: in the checkout that Precedent is installed from, "
         "run pip install '.[org]'\n"
     )

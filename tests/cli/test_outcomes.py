@@ -102,17 +102,18 @@ def test_unknown_or_open_threads_are_reported_and_the_others_printed(store: Path
     assert call("outcomes", "--store", store, "--ids", "99", "--json").data == []
 
 
-@pytest.mark.parametrize("ids", ["", ",", " , "])
-def test_an_empty_list_of_ids_exits_with_2(store: Path, call: Run, ids: str) -> None:
-    result = call("outcomes", "--store", store, "--ids", ids)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert "--ids names no thread" in result.err
+def test_an_empty_list_of_ids_exits_with_2(store: Path, call: Run) -> None:
+    for ids in ["", ",", " , "]:
+        result = call("outcomes", "--store", store, "--ids", ids)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), ids
+        assert "--ids names no thread" in result.err, ids
 
 
-@pytest.mark.parametrize("ids", ["0", "01", "-1", "1" * 400, "\u0661", "1.5", "\udcff", "a\x00b"])
-def test_malformed_ids_are_reported_in_one_line(store: Path, call: Run, ids: str) -> None:
-    result = call("outcomes", "--store", store, f"--ids={ids}")
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+def test_malformed_ids_are_reported_in_one_line(store: Path, call: Run) -> None:
+    cases = ["0", "01", "-1", "1" * 400, "\u0661", "1.5", "\udcff", "a\x00b"]
+    for ids in cases:
+        result = call("outcomes", "--store", store, f"--ids={ids}")
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), ids
 
 
 def test_a_sample_is_the_same_for_the_same_seed(store: Path, call: Run) -> None:
@@ -126,9 +127,9 @@ def test_a_sample_is_the_same_for_the_same_seed(store: Path, call: Run) -> None:
     assert sample(1000, 1) == [thread["id"] for thread in call("outcomes", "--store", store, "--json").data]
 
 
-@pytest.mark.parametrize("options", [["--sample", "0"], ["--sample", "x"], ["--ids", "1", "--sample", "1"], ["--seed"]])
-def test_invalid_options_exit_with_2(store: Path, call: Run, options: list[str]) -> None:
-    assert call("outcomes", "--store", store, *options).code == 2
+def test_invalid_options_exit_with_2(store: Path, call: Run) -> None:
+    cases = [["--sample", "0"], ["--sample", "x"], ["--ids", "1", "--sample", "1"], ["--seed"]]
+    assert [options for options in cases if call("outcomes", "--store", store, *options).code != 2] == []
 
 
 def test_the_repo_option_distinguishes_own_links_from_links_elsewhere(tmp_path: Path, call: Run) -> None:

@@ -147,11 +147,12 @@ def test_the_schema_allows_new_fields(store: Path, call: Run) -> None:
     validator("search").validate([hit | {"news": 1} for hit in hits])
 
 
-@pytest.mark.parametrize("field", ["id", "title", "score", "state", "kind", "created_at", "decisions", "outcome"])
-def test_a_missing_field_violates_the_schema(store: Path, call: Run, field: str) -> None:
-    (hit, *_) = call("search", "login", "loop", "--store", store, "--json").data
-    del hit[field]
-    assert not validator("search").is_valid([hit])
+def test_a_missing_field_violates_the_schema(store: Path, call: Run) -> None:
+    cases = ["id", "title", "score", "state", "kind", "created_at", "decisions", "outcome"]
+    for field in cases:
+        (hit, *_) = call("search", "login", "loop", "--store", store, "--json").data
+        del hit[field]
+        assert not validator("search").is_valid([hit]), field
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
@@ -171,9 +172,8 @@ def test_a_decision_links_to_its_comment() -> None:
     assert [decision["url"] for decision in full_row(card(decisions=decisions), "")["decisions"]] == ["", ""]
 
 
-@pytest.mark.parametrize(
-    ("superseded_by", "home", "expected"),
-    [
+def test_a_superseded_decision_links_to_what_replaced_it() -> None:
+    cases = [
         ("", HOME, ""),
         ("#51", HOME, f"{HOME}/issues/51"),
         ("#issuecomment-99", HOME, f"{HOME}/issues/7#issuecomment-99"),
@@ -181,12 +181,13 @@ def test_a_decision_links_to_its_comment() -> None:
         ("#51", "", "#51"),
         ("ABC-7", HOME, "ABC-7"),
         ('#issuecomment-99">', HOME, '#issuecomment-99">'),
-    ],
-)
-def test_a_superseded_decision_links_to_what_replaced_it(superseded_by: str, home: str, expected: str) -> None:
-    thread_card = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, superseded_by),))
-    for row_function in (short_row, full_row):
-        assert [decision["superseded_by"] for decision in row_function(thread_card, home)["decisions"]] == [expected]
+    ]
+    for superseded_by, home, expected in cases:
+        thread_card = card(decisions=(Ruling("We decided.", "octocat", "OWNER", NOW, 98, superseded_by),))
+        for row_function in (short_row, full_row):
+            assert [decision["superseded_by"] for decision in row_function(thread_card, home)["decisions"]] == [
+                expected
+            ], superseded_by
 
 
 def test_a_terminal_quotes_no_superseded_decision() -> None:
@@ -196,17 +197,14 @@ def test_a_terminal_quotes_no_superseded_decision() -> None:
     assert gist(card(decisions=(superseded,), ending=Ending(quote="Closing."))) == "Closing."
 
 
-@pytest.mark.parametrize(
-    ("key", "kind", "url"),
-    [
+def test_only_issues_and_pull_requests_have_an_address() -> None:
+    cases = [
         (7, Kind.ISSUE, f"{HOME}/issues/7"),
         (7, Kind.PULL, f"{HOME}/pull/7"),
         ("docs/a.md", Kind.PAGE, ""),
         ("5b1c", Kind.SESSION, ""),
-    ],
-)
-def test_only_issues_and_pull_requests_have_an_address(key: int | str, kind: str, url: str) -> None:
-    assert short_row(card(id=key, kind=kind), HOME)["url"] == url
+    ]
+    assert [key for key, kind, url in cases if short_row(card(id=key, kind=kind), HOME)["url"] != url] == []
 
 
 def test_unknown_fields_are_empty_but_never_missing() -> None:
@@ -226,7 +224,7 @@ def test_unknown_fields_are_empty_but_never_missing() -> None:
     assert row_stamp(None) == ""
 
 
-TEXT = st.text(max_size=5_000)
+TEXT = st.text(max_size=100).map(lambda text: 50 * text)
 
 
 @given(TEXT, st.lists(TEXT, max_size=50), st.none() | st.integers(1, 2**53))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,38 +18,25 @@ from rich.cells import cell_len
 
 from bot.cli.terminal import print_sections
 from bot.domain.card import Ruling
-from bot.domain.changes import Changes
 from bot.domain.kinds import Kind
-from bot.memory.branch_store import BranchStore
-from bot.memory.memory import Memory
 from bot.questions.views import Item, ItemSection
-from bot.sources.archive_file import read_archive
 from tests.cli.checkouts import (
     ROOT,
-    SAMPLE,
     control_characters,
     create_cookie_checkout,
     git,
     run_on_terminal,
+    show_on_terminal,
     strip_codes,
 )
 from tests.cli.program_result import Run
-from tests.memory.remotes import bare_repository, commit
 from tests.questions.in_memory_cards import card
 from tests.sources.session_lines import ISSUE_AGENT, write
 
 HEAVY = {
     *("numpy", "whoosh", "rich", "yaml", "jinja2", "githubkit", "markdown_it", "dataclasses", "inspect", "subprocess"),
-    *(
-        "bot.github",
-        "bot.memory.memory",
-        "bot.comment.render",
-        "bot.settings.yaml_file",
-        "bot.cli.terminal",
-        "bot.local_cache.sessions",
-        "bot.sources.session_files",
-        "bot.questions.smart_search",
-    ),
+    *("bot.github", "bot.memory.memory", "bot.comment.render", "bot.settings.yaml_file", "bot.cli.terminal"),
+    *("bot.local_cache.sessions", "bot.sources.session_files", "bot.questions.smart_search"),
 }
 """Modules that a search from a shell has no time to load."""
 
@@ -68,15 +57,9 @@ def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the sample."""
-    from bot.cli.main import main
-
-    folder = tmp_path_factory.mktemp("asked") / "store"
-    options = ["--repo", "octo-org/linkbarn", "--no-learn", "--json"]
-    assert main(["import", str(SAMPLE), "--store", str(folder), *options]) == 0
-    return folder
+@pytest.fixture
+def store(sample_store: Path) -> Path:
+    return sample_store
 
 
 @pytest.fixture
@@ -88,14 +71,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def github_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def github_clone(sample_remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone of a repository on GitHub that has a memory; git finds GitHub in a local folder."""
-    remote = bare_repository(tmp_path / "github/octo-org/linkbarn.git")
-    commit(remote, {"README.md": ("100644", b"# Linkbarn\n")}, "refs/heads/main")
-    with BranchStore(str(remote), "precedent") as branch:
-        memory = Memory(branch, repo="octo-org/linkbarn").open()
-        memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
-        memory.commit("sample")
+    shutil.copytree(sample_remote, tmp_path / "github/octo-org/linkbarn.git")
     git_config = f'[url "file://{tmp_path}/github/"]\n\tinsteadOf = https://github.com/\n'
     (tmp_path / ".gitconfig").write_text(git_config)
     git(tmp_path, "clone", "--quiet", "--single-branch", "https://github.com/octo-org/linkbarn.git", "clone")
@@ -135,33 +113,31 @@ def ids(rows: Any) -> list[object]:
 # -- search --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_hit_is_a_line_with_id_state_score_and_title(store: Path, call: Run) -> None:
     result = call("search", "login", "loop", "--store", store, "--limit", "1")
     assert (result.code, result.err) == (0, "")
     assert re.fullmatch(r"48\tclosed\t\d+\.\d\d\tLogin loop after the upgrade to 2\.2\n", result.out)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ((), [50, 48, 44, 14, 62, 51, 32, 17]),
-        (("--state", "open"), [51]),
-        (("--kind", "pull"), [50, 17]),
-        (("--kind", "page"), []),
-        (("--label", "BUG"), [48, 51]),
-        (("--label", "bug", "--label", "auth"), [48, 51]),
-        (("--label", "bug", "--label", "nobody"), []),
-        (("--author", "@Monalisa"), [50, 14, 17]),
-        (("--since", "2026-05-15"), [48, 62, 51]),
-        (("--since", "2026-05-15T06:20:00Z", "--state", "closed"), [48, 62]),
-        (("--since", "2026-05-15T08:20:01+02:00", "--state", "closed"), [62]),
-        (("--since", "99y"), [50, 48, 44, 14, 62, 51, 32, 17]),
-        (("--limit", "2"), [50, 48]),
-    ],
-)
-def test_a_search_respects_its_filters(store: Path, call: Run, options: tuple[str, ...], expected: list[int]) -> None:
-    assert ids(call("search", "cookie", "--store", store, "--json", *options).data) == expected
+def test_a_search_respects_its_filters(store: Path, call: Run) -> None:
+    expected = {
+        (): [50, 48, 44, 14, 62, 51, 32, 17],
+        ("--state", "open"): [51],
+        ("--kind", "pull"): [50, 17],
+        ("--kind", "page"): [],
+        ("--label", "BUG"): [48, 51],
+        ("--label", "bug", "--label", "auth"): [48, 51],
+        ("--label", "bug", "--label", "nobody"): [],
+        ("--author", "@Monalisa"): [50, 14, 17],
+        ("--since", "2026-05-15"): [48, 62, 51],
+        ("--since", "2026-05-15T06:20:00Z", "--state", "closed"): [48, 62],
+        ("--since", "2026-05-15T08:20:01+02:00", "--state", "closed"): [62],
+        ("--since", "99y"): [50, 48, 44, 14, 62, 51, 32, 17],
+        ("--limit", "2"): [50, 48],
+    }
+    assert {
+        options: ids(call("search", "cookie", "--store", store, "--json", *options).data) for options in expected
+    } == expected
 
 
 def test_expand_adds_the_threads_that_are_one_link_away(store: Path, call: Run) -> None:
@@ -178,32 +154,27 @@ def test_expand_adds_the_threads_that_are_one_link_away(store: Path, call: Run) 
     assert lines[2].endswith("\t#48 was fixed by it")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("search", "quantum zebra"), ("search", "login quantum zebra"), ("ss", "quantum zebra"), ("related", "zebra.py")],
-    ids=" ".join,
-)
-def test_nothing_relevant_is_reported_and_changes_the_exit_code_only_on_request(
-    store: Path, call: Run, command: tuple[str, ...]
-) -> None:
-    result = call(*command, "--store", store)
-    assert (result.code, result.out, result.err.splitlines()[-1]) == (
-        0,
-        "",
-        NOTHING if command[0] == "related" else NOTHING_SEARCHED,
-    )
-    assert call(*command, "--store", store, "--exit-code").code == 1
-    as_json = call(*command, "--store", store, "--json", "--exit-code")
-    assert as_json.code == 1
-    assert "Nothing relevant" not in as_json.err
-    assert not any(
-        as_json.data.get("hits") or as_json.data.get("threads") or () if command[0] != "search" else as_json.data
-    )
-
-
-@pytest.mark.parametrize("command", [("search", "cookie"), ("ss", "cookie"), ("related", "cookie.py"), ("show", "48")])
-def test_a_hit_exits_with_0_even_with_the_exit_code_option(store: Path, call: Run, command: tuple[str, ...]) -> None:
-    assert call(*command, "--store", store, "--exit-code").code == 0
+def test_nothing_relevant_is_reported_and_changes_the_exit_code_only_on_request(store: Path, call: Run) -> None:
+    commands = [
+        ("search", "quantum zebra"),
+        ("search", "login quantum zebra"),
+        ("ss", "quantum zebra"),
+        ("related", "zebra.py"),
+    ]
+    for command in commands:
+        result = call(*command, "--store", store)
+        assert (result.code, result.out, result.err.splitlines()[-1]) == (
+            0,
+            "",
+            NOTHING if command[0] == "related" else NOTHING_SEARCHED,
+        ), command
+        assert call(*command, "--store", store, "--exit-code").code == 1, command
+        as_json = call(*command, "--store", store, "--json", "--exit-code")
+        assert as_json.code == 1, command
+        assert "Nothing relevant" not in as_json.err, command
+        assert not any(
+            as_json.data.get("hits") or as_json.data.get("threads") or () if command[0] != "search" else as_json.data
+        ), command
 
 
 def loaded_modules(folder: Path, *arguments: str) -> list[str]:
@@ -222,20 +193,17 @@ def loaded_modules(folder: Path, *arguments: str) -> list[str]:
     return process.stderr.split()
 
 
-@pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_loads_no_heavy_module(store: Path, tmp_path: Path, call: Run, form: tuple[str, ...]) -> None:
+def test_a_search_loads_no_heavy_module(store: Path, tmp_path: Path, call: Run) -> None:
     assert call("search", "cookie", "--store", store).code == 0  # builds what a search reads
-    assert sorted(HEAVY.intersection(loaded_modules(tmp_path, "search", "cookie", "--store", str(store), *form))) == []
+    for form in ((), ("--json",)):
+        assert HEAVY.intersection(loaded_modules(tmp_path, "search", "cookie", "--store", str(store), *form)) == set()
 
 
-@pytest.mark.parametrize("form", [("--json",), ()])
-def test_a_search_in_a_checkout_loads_no_heavy_module_but_the_one_that_runs_git(
-    github_clone: Path, call: Run, form: tuple[str, ...]
-) -> None:
+def test_a_search_in_a_checkout_loads_no_heavy_module_but_the_one_that_runs_git(github_clone: Path, call: Run) -> None:
     (github_clone / ".github").mkdir()
     (github_clone / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())
     assert call("search", "cookie").code == 0  # parses and caches the settings
-    assert sorted(HEAVY.intersection(loaded_modules(github_clone, "search", "cookie", *form))) == ["subprocess"]
+    assert HEAVY.intersection(loaded_modules(github_clone, "search", "cookie", "--json")) == {"subprocess"}
 
 
 # -- the memory of a checkout --------------------------------------------------------------------------------------
@@ -351,55 +319,60 @@ def test_context_branch_gives_the_same_data_as_what(store: Path, checkout: Path,
     assert call(*arguments, "--json").data == call("what", "--store", store, "--json").data
 
 
-@pytest.mark.parametrize("file", ["linkbarn/auth/cookie.py", "../auth/cookie.py", "./cookie.py"])
 def test_file_paths_are_relative_to_the_working_folder(
-    store: Path, checkout: Path, call: Run, monkeypatch: pytest.MonkeyPatch, file: str
+    store: Path, checkout: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if file[0] == ".":
-        monkeypatch.chdir(checkout / "linkbarn/auth")
-    data = call("related", file, "--store", store, "--json").data
-    assert ids(data["threads"]) == [48, 50]
-    assert data["threads"][0]["why"] == ["touches linkbarn/auth/cookie.py"]
-    assert ids(data["decisions"]) == [48]
+    for folder, file in (
+        (".", "linkbarn/auth/cookie.py"),
+        ("linkbarn/auth", "../auth/cookie.py"),
+        (".", "./cookie.py"),
+    ):
+        monkeypatch.chdir(folder)
+        data = call("related", file, "--store", store, "--json").data
+        assert ids(data["threads"]) == [48, 50], file
+        assert data["threads"][0]["why"] == ["touches linkbarn/auth/cookie.py"], file
+        assert ids(data["decisions"]) == [48], file
 
 
-@pytest.mark.parametrize("file", ["", "/", "..", "\x00", "\udcff", "x" * 5_000, "-", "a/../../../etc/passwd"])
-def test_a_file_that_no_thread_names_is_not_an_error(store: Path, call: Run, file: str) -> None:
-    result = call("related", "--store", store, "--", file)
-    assert (result.code, result.out, result.err) == (0, "", "Nothing relevant.\n")
+def test_a_file_that_no_thread_names_is_not_an_error(store: Path, call: Run) -> None:
+    cases = ["", "/", "..", "\x00", "\udcff", "x" * 5_000, "-", "a/../../../etc/passwd"]
+    for file in cases:
+        result = call("related", "--store", store, "--", file)
+        assert (result.code, result.out, result.err) == (0, "", "Nothing relevant.\n"), file
 
 
-@pytest.mark.parametrize("command", ["what", "ss"])
 def test_outside_git_and_in_an_empty_repository_a_note_says_what_is_missing(
-    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, command: str
+    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = call(command)
-    assert (result.code, result.out) == (0, "")
-    assert "this is not a git checkout: run this in one, or name a repository" in result.err
-    assert "Nothing relevant" not in result.err, "nothing was searched"
-    with_store = call(command, "--store", store, "--json")
-    assert with_store.code == 0
-    assert with_store.data["unused"]
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "--quiet")
-    monkeypatch.chdir(tmp_path / "empty")
-    result = call(command)
-    assert (result.code, result.out) == (0, "")
-    assert "has no remote: name a repository" in result.err
-    assert call(command, "--store", store).code == 0
+    not_git, no_remote = (
+        "this is not a git checkout: run this in one, or name a repository",
+        "has no remote: name a repo",
+    )
+    for folder, message in (tmp_path, not_git), (tmp_path / "empty", no_remote):
+        monkeypatch.chdir(folder)
+        for command in ("what", "ss"):
+            result = call(command)
+            assert (result.code, result.out) == (0, "")
+            assert message in result.err
+            assert "Nothing relevant" not in result.err, "nothing was searched"
+            with_store = call(command, "--store", store, "--json")
+            assert with_store.code == 0
+            assert with_store.data["unused"]
 
 
-@pytest.mark.parametrize(("branch", "expected"), [("work", [48]), ("main", [])])
 def test_only_commits_of_the_branch_itself_count(
-    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch, branch: str, expected: list[int]
+    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     git(tmp_path / "here", "init", "--quiet", "--initial-branch=main")
     git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Begin")
-    git(tmp_path / "here", "checkout", "--quiet", "-B", branch)
-    git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Expire the old one (#48)")
-    assert ids(call("ss", "--store", store, "--json").data["hits"]) == expected
+    for branch, expected in (("main", []), ("work", [48])):
+        git(tmp_path / "here", "checkout", "--quiet", "-B", branch)
+        git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Expire the old one (#48)")
+        assert ids(call("ss", "--store", store, "--json").data["hits"]) == expected, branch
 
 
 def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,66 +502,39 @@ def test_a_conversation_stays_within_its_budget_unless_all_of_it_is_requested(st
     assert sum(len(message["text"]) for message in short_data["conversation"]) <= 1_000
 
 
-@pytest.mark.parametrize("key", ["9999", "ABC", "0", "-5", "9" * 5_000, "../x", "\udcff", "\x1b[2J", "a\nb", "²"])
-def test_an_unknown_id_is_reported_in_one_line_that_suggests_a_search(store: Path, call: Run, key: str) -> None:
-    result = call("show", "--store", store, "--", key)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert result.err.startswith("precedent show: no thread ")
-    assert result.err.endswith(": `precedent search WORDS` finds what there is\n")
-    assert control_characters(result.err) == []
+def test_an_unknown_id_is_reported_in_one_line_that_suggests_a_search(store: Path, call: Run) -> None:
+    keys = ["9999", "ABC", "0", "-5", "9" * 5_000, "../x", "\udcff", "\x1b[2J", "a\nb", "²"]
+    for key in keys:
+        result = call("show", "--store", store, "--", key)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), key
+        assert result.err.startswith("precedent show: no thread "), key
+        assert result.err.endswith(": `precedent search WORDS` finds what there is\n"), key
+        assert control_characters(result.err) == [], key
 
 
 # -- mistakes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", [("search", "x"), ("related", "x.py"), ("show", "1")])
-def test_without_a_memory_the_error_asks_for_a_repository_or_a_folder(call: Run, command: tuple[str, ...]) -> None:
-    result = call(*command)
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert "name a repository (--repo OWNER/NAME) or a folder (--store DIR)" in result.err
+def test_without_a_memory_the_error_asks_for_a_repository_or_a_folder(call: Run) -> None:
+    for command in [("search", "x"), ("related", "x.py"), ("show", "1")]:
+        result = call(*command)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), command
+        assert "name a repository (--repo OWNER/NAME) or a folder (--store DIR)" in result.err, command
 
 
-@pytest.mark.parametrize("command", [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1")])
-def test_a_missing_store_is_an_error_for_every_command(tmp_path: Path, call: Run, command: tuple[str, ...]) -> None:
-    result = call(*command, "--store", tmp_path / "none")
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in result.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("search", "x", "--since", "yesterday"),
-        ("search", "x", "--since", "2026-13-01"),
-        ("search", "x", "--since", "0d"),
-        ("search", "x", "--since", "7 d"),
-        ("search", "x", "--since", "9999y"),
-        ("search", "x", "--kind", "wiki"),
-        ("search", "x", "--limit", "0"),
-        ("search", "x", "--store", "s", "--repo", "octo-org/linkbarn"),
-        ("search", "x", "--repo", "linkbarn"),
-        ("search", "x", "--refresh", "--offline"),
-        ("search",),
-        ("related",),
-        ("show",),
-        ("show", "1", "--chars", "10"),
-        ("show", "1", "--chars", "2000", "--full"),
-        ("ss", "--limit", "51"),
-        ("what", "words"),
-    ],
-)
-def test_invalid_arguments_are_reported_before_the_memory_is_opened(call: Run, arguments: tuple[str, ...]) -> None:
-    result = call(*arguments)
-    assert (result.code, result.out) == (2, "")
-    assert "; see `precedent " in result.err
-    assert result.err.count("\n") == 1
+def test_a_missing_store_is_an_error_for_every_command(tmp_path: Path, call: Run) -> None:
+    commands = [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1")]
+    for command in commands:
+        result = call(*command, "--store", tmp_path / "none")
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), command
+        assert f"no store at {tmp_path / 'none'}: make one with 'precedent import" in result.err, command
 
 
 # -- terminals -----------------------------------------------------------------------------------------------------
 
 
 def test_a_terminal_shows_the_words_the_outcome_and_one_sentence(store: Path, tmp_path: Path) -> None:
-    output = run_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
+    output = show_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store)
     assert re.search(r"\x1b\[[0-9;]*mLogin\x1b\[0m \x1b\[[0-9;]*mloop\x1b\[0m after", output)
     lines = [line.rstrip() for line in strip_codes(output).strip().split("\n")]
     assert re.fullmatch(r"#48  Login loop after the upgrade to 2\.2 +\d+\.\d\d", lines[0])
@@ -597,70 +543,62 @@ def test_a_terminal_shows_the_words_the_outcome_and_one_sentence(store: Path, tm
     assert len(lines) == 3
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
-@pytest.mark.parametrize("question", [("search", "cookie"), ("ss", "cookie"), ("related", "cookie.py"), ("what",)])
-def test_a_hit_takes_at_most_three_lines_and_they_fit(
-    store: Path, checkout: Path, question: tuple[str, ...], columns: int
-) -> None:
-    lines = strip_codes(run_on_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
-    starts = [index for index, line in enumerate(lines) if line.startswith("#")]
-    ends = [
-        next(index for index in range(start + 1, len(lines)) if not lines[index].startswith("    ")) for start in starts
-    ]
-    assert {end - start for start, end in zip(starts, ends, strict=True)} <= {2, 3}
-    assert max(map(len, lines)) <= min(columns, 110)
-    assert [line for line in lines if line != line.rstrip()] == []
+@pytest.mark.parametrize("columns", [30, 80, 400])
+def test_a_hit_takes_at_most_three_lines_and_they_fit(store: Path, checkout: Path, columns: int) -> None:
+    questions = [("search", "cookie", "--expand"), ("ss", "cookie"), ("related", "cookie.py"), ("what",)]
+    for question in questions:
+        lines = strip_codes(show_on_terminal(checkout, *question, "--store", store, columns=columns)).split("\n")
+        starts = [index for index, line in enumerate(lines) if line.startswith("#")]
+        ends = [
+            next(index for index in range(start + 1, len(lines)) if not lines[index].startswith("    "))
+            for start in starts
+        ]
+        assert {end - start for start, end in zip(starts, ends, strict=True)} <= {2, 3}, question
+        assert max(map(len, lines)) <= min(columns, 110)
+        assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_the_score_is_right_aligned_and_a_long_title_is_cut(store: Path, tmp_path: Path) -> None:
-    output = run_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
+    output = show_on_terminal(tmp_path, "search", "login", "loop", "--limit", "1", "--store", store, columns=40)
     head = strip_codes(output).split("\n")[0]
     assert re.fullmatch(r"#48  Login loop after the .*…  \d\d\.\d\d", head)
     assert len(head) == 40
 
 
+@pytest.fixture
 def printed_lines(
-    item: Item, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[str]:
-    """The lines of an item in a terminal of this width."""
-    monkeypatch.setenv("COLUMNS", str(columns))
-    print_sections([ItemSection("", "", [item])])
-    return capsys.readouterr().out.rstrip("\n").split("\n")
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Item, int], list[str]]:
+    """Gives a function that returns the lines of an item in a terminal of a width."""
+
+    def lines(item: Item, columns: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        print_sections([ItemSection("", "", [item])])
+        return capsys.readouterr().out.rstrip("\n").split("\n")
+
+    return lines
 
 
 def test_the_passage_that_matched_is_shown_instead_of_the_decision(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    printed_lines: Callable[[Item, int], list[str]],
 ) -> None:
-    thread_card = card(
-        7,
-        "Login loop",
-        kind=Kind.ISSUE,
-        decisions=(Ruling("We chose A.", "octocat", "OWNER", None),),
-        files=("a/b.py", "b.py"),
-    )
+    decisions = (Ruling("We chose A.", "octocat", "OWNER", None),)
+    thread_card = card(7, "Login loop", kind=Kind.ISSUE, decisions=decisions, files=("a/b.py", "b.py"))
     item = Item(thread_card, "", 1.5, words="cookie", passage="hubot (MEMBER), 2026-05-03: the cookie is\nread twice")
-    assert printed_lines(item, 80, monkeypatch, capsys)[1:] == [
+    assert printed_lines(item, 80)[1:] == [
         "    closed · 1970-01-01 · a/b.py · monalisa",
         "    hubot (MEMBER), 2026-05-03: the cookie is read twice",
     ]
-    assert printed_lines(item._replace(passage=""), 80, monkeypatch, capsys)[2] == "    We chose A."
+    assert printed_lines(item._replace(passage=""), 80)[2] == "    We chose A."
 
 
-@pytest.mark.parametrize("columns", [20, 40, 80, 120])
-def test_wide_characters_fit_too(
-    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    item = Item(
-        card(7, "登录循环" * 30, kind=Kind.ISSUE, files=("说明/登录.md",)),
-        "",
-        12.5,
-        why=("双" * 80,),
-        passage="说" * 200,
-    )
-    lines = printed_lines(item, columns, monkeypatch, capsys)
-    assert len(lines) == 3
-    assert all(cell_len(line) <= columns for line in lines)
-    assert lines[0].endswith("…  12.50")
+def test_wide_characters_fit_too(printed_lines: Callable[[Item, int], list[str]]) -> None:
+    thread_card = card(7, "登录循环" * 30, kind=Kind.ISSUE, files=("说明/登录.md",))
+    for columns in (20, 40, 80, 120):
+        lines = printed_lines(Item(thread_card, "", 12.5, why=("双" * 80,), passage="说" * 200), columns)
+        assert len(lines) == 3
+        assert all(cell_len(line) <= columns for line in lines)
+        assert lines[0].endswith("…  12.50")
 
 
 def test_the_documented_output_is_what_a_terminal_shows(store: Path, tmp_path: Path) -> None:
@@ -670,37 +608,26 @@ def test_the_documented_output_is_what_a_terminal_shows(store: Path, tmp_path: P
     assert strip_codes(output).strip() == example.strip()
 
 
-@pytest.mark.parametrize("columns", [30, 90, 400])
-def test_no_line_is_wider_than_the_terminal(store: Path, tmp_path: Path, columns: int) -> None:
-    output = run_on_terminal(tmp_path, "search", "cookie", "--expand", "--store", store, columns=columns)
-    assert max(map(len, strip_codes(output).split("\n"))) <= min(columns, 110)
+def test_a_dumb_terminal_gets_the_output_for_programs(store: Path, tmp_path: Path, call: Run) -> None:
+    expected = call("search", "cookie", "--store", store).out
+    for environment in ({"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}):
+        assert show_on_terminal(tmp_path, "search", "cookie", "--store", store, **environment) == expected
 
 
-@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "dumb", "NO_COLOR": "1"}])
-def test_a_dumb_terminal_gets_the_output_for_programs(
-    store: Path, tmp_path: Path, call: Run, environment: dict[str, str]
-) -> None:
-    output = run_on_terminal(tmp_path, "search", "cookie", "--store", store, **environment)
-    assert output == call("search", "cookie", "--store", store).out
-
-
-@pytest.mark.parametrize(
-    "question", [("search", "cookie", "--expand"), ("what",), ("search", "cookie", "--kind", "session", "--logs", "a")]
-)
-def test_without_colours_the_output_is_otherwise_the_same(
-    store: Path, checkout: Path, question: tuple[str, ...]
-) -> None:
+def test_without_colours_the_output_is_otherwise_the_same(store: Path, checkout: Path) -> None:
     write(checkout / "a", *ISSUE_AGENT)
-    arguments = (*question, "--store", store)
-    coloured, plain = (run_on_terminal(checkout, *arguments, NO_COLOR=value) for value in ("", "1"))
-    assert strip_codes(plain) == strip_codes(coloured)
-    assert COLOUR.search(plain) is None
-    assert COLOUR.search(coloured) or "session" in question
+    in_sessions = ("search", "cookie", "--kind", "session", "--logs", "a")
+    for question in (("search", "cookie", "--expand"), ("what",), in_sessions):
+        arguments = (*question, "--store", store)
+        coloured, plain = (show_on_terminal(checkout, *arguments, NO_COLOR=value) for value in ("", "1"))
+        assert strip_codes(plain) == strip_codes(coloured)
+        assert COLOUR.search(plain) is None
+        assert COLOUR.search(coloured) or question == in_sessions
 
 
 @pytest.mark.slow
 def test_a_number_is_a_link_where_the_address_is_known(github_clone: Path) -> None:
-    output = run_on_terminal(github_clone, "search", "login", "loop", "--limit", "1")
+    output = show_on_terminal(github_clone, "search", "login", "loop", "--limit", "1")
     assert re.search(r"\x1b\]8;[^;]*;https://github\.com/octo-org/linkbarn/issues/48\x1b\\\x1b\[[0-9;]*m#48", output)
 
 
@@ -715,22 +642,19 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
-def test_control_characters_by_strangers_never_reach_the_output(
-    hostile_store: Path, call: Run, question: tuple[str, ...]
-) -> None:
-    for options in ((), ("--json",)):
-        result = call(*question, "--store", hostile_store, *options)
-        assert result.code == 0
-        assert "zebra" in result.out
-        assert control_characters(result.out.replace("\n", "")) == []
-        assert control_characters(result.err.replace("\n", "")) == []
+def test_control_characters_by_strangers_never_reach_the_output(hostile_store: Path, call: Run) -> None:
+    for question in QUESTIONS:
+        for options in ((), ("--json",)):
+            result = call(*question, "--store", hostile_store, *options)
+            assert result.code == 0, question
+            assert "zebra" in result.out, question
+            assert control_characters(result.out.replace("\n", "")) == [], question
+            assert control_characters(result.err.replace("\n", "")) == [], question
 
 
-@pytest.mark.slow
 def test_control_characters_by_strangers_never_reach_a_terminal(hostile_store: Path, tmp_path: Path) -> None:
     for question in (("search", "zebra", "--expand"), ("what",), ("show", "1")):
-        output = run_on_terminal(tmp_path, *question, "--store", hostile_store)
+        output = show_on_terminal(tmp_path, *question, "--store", hostile_store)
         assert "zebra" in strip_codes(output)
         assert "\x1b]8;;https://evil.example" not in output
         assert control_characters(output.replace("\n", "")) == []
@@ -761,48 +685,40 @@ def test_a_full_disk_is_reported_in_one_line(store: Path) -> None:
     assert process.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "columns"),
-    [
+def test_the_header_option_names_the_columns(call: Run, store: Path) -> None:
+    cases = [
         (("search", "login"), "id state score title reasons decision"),
         (("search", "login", "--expand"), "section id state score title reasons decision"),
         (("ss", "login"), "id state score title reasons decision"),
         (("related", "linkbarn/auth/cookie.py"), "section id state score title reasons decision"),
-    ],
-)
-def test_the_header_option_names_the_columns(call: Run, store: Path, words: tuple[str, ...], columns: str) -> None:
-    plain, headed = (call(*words, "--store", store, *more).out for more in ((), ("--header",)))
-    first, _, rest = headed.partition("\n")
-    assert (first.split("\t"), rest) == (columns.split(), plain)
+    ]
+    for words, columns in cases:
+        plain, headed = (call(*words, "--store", store, *more).out for more in ((), ("--header",)))
+        first, _, rest = headed.partition("\n")
+        assert (first.split("\t"), rest) == (columns.split(), plain), words
 
 
 # -- comments ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["search", "ss"])
-def test_a_phrase_in_one_comment_is_found_with_its_author(store: Path, call: Run, command: str) -> None:
-    data = call(command, '"section of the RFC"', "--store", store, "--json").data
-    (hit,) = data["hits"] if command == "ss" else data
-    assert hit["id"] == 50
-    assert [(passage["author"], passage["role"], passage["text"]) for passage in hit["passages"]] == [
-        ("monalisa", "MEMBER", "Added, with the section of the RFC.")
-    ]
-    assert call(command, '"the RFC of the section"', "--store", store).out == ""
+def test_a_phrase_in_one_comment_is_found_with_its_author(store: Path, call: Run) -> None:
+    for command in ["search", "ss"]:
+        data = call(command, '"section of the RFC"', "--store", store, "--json").data
+        (hit,) = data["hits"] if command == "ss" else data
+        assert hit["id"] == 50, command
+        assert [(passage["author"], passage["role"], passage["text"]) for passage in hit["passages"]] == [
+            ("monalisa", "MEMBER", "Added, with the section of the RFC.")
+        ], command
+        assert call(command, '"the RFC of the section"', "--store", store).out == "", command
 
 
-@pytest.mark.parametrize("command", ["search", "ss"])
-def test_qualifiers_narrow_a_search_and_an_invalid_one_is_an_error(store: Path, call: Run, command: str) -> None:
-    data = call(command, "cookie is:open role:participant", "--store", store, "--json").data
-    hits = data["hits"] if command == "ss" else data
-    assert hits
-    assert all(row["state"] == "open" for row in hits)
-    result = call(command, "cookie is:foo", "--store", store)
-    assert (result.code, result.out) == (2, "")
-    assert "'is:foo': takes open, closed, issue, pr, page, session or discussion" in result.err
-    assert call(command, '"is:foo"', "--store", store).code == 0
-
-
-def test_a_terminal_shows_the_matching_passage(store: Path, tmp_path: Path) -> None:
-    output = run_on_terminal(tmp_path, "search", '"section of the RFC"', "--store", str(store))
-    assert "monalisa (maintainer)" in strip_codes(output)
-    assert "Added, with the section of the RFC." in strip_codes(output)
+def test_qualifiers_narrow_a_search_and_an_invalid_one_is_an_error(store: Path, call: Run) -> None:
+    for command in ["search", "ss"]:
+        data = call(command, "cookie is:open role:participant", "--store", store, "--json").data
+        hits = data["hits"] if command == "ss" else data
+        assert hits, command
+        assert all(row["state"] == "open" for row in hits), command
+        result = call(command, "cookie is:foo", "--store", store)
+        assert (result.code, result.out) == (2, ""), command
+        assert "'is:foo': takes open, closed, issue, pr, page, session or discussion" in result.err, command
+        assert call(command, '"is:foo"', "--store", store).code == 0, command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +21,7 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
-from tests.cli.checkouts import SAMPLE, create_cookie_checkout, git
+from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
 from tests.sources.session_lines import prompt, response, write
 
@@ -46,13 +47,19 @@ def checkout(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from bot.cli.main import main
+def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with what searches read of the sample's memory, and nothing else."""
+    folder = tmp_path_factory.mktemp("sessions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        with open_memory(MemoryOptions(folder, store=sample_store)):
+            return folder
 
-    folder = tmp_path_factory.mktemp("sessions") / "store"
-    options = ["--repo", "octo-org/linkbarn", "--no-learn", "--json"]
-    assert main(["import", str(SAMPLE), "--store", str(folder), *options]) == 0
-    return folder
+
+@pytest.fixture
+def store(sample_store: Path, store_cache: Path, home: Path) -> Path:
+    shutil.copytree(store_cache, home.parent / "cache")
+    return sample_store
 
 
 def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
@@ -156,11 +163,9 @@ def test_sessions_of_this_checkout_are_found_without_a_setting(
     assert "broken" not in result.err
 
 
-@pytest.mark.parametrize("write_session", SESSION_WRITERS, ids=lambda writer: writer.__name__)
-def test_a_setting_leaves_sessions_out(
-    home: Path, checkout: Path, store: Path, call: Run, write_session: Callable[[Path, Path], None]
-) -> None:
-    write_session(home, checkout)
+def test_a_setting_leaves_sessions_out(home: Path, checkout: Path, store: Path, call: Run) -> None:
+    for write_session in SESSION_WRITERS:
+        write_session(home, checkout)
     (checkout / ".github").mkdir()
     (checkout / SETTINGS).write_text("sources: {default_sessions: false}\n")
     result = call("search", "zebra", "--kind", "session")
@@ -168,18 +173,18 @@ def test_a_setting_leaves_sessions_out(
     assert call("search", "zebra", "--store", store, "--json").data == []
 
 
-@pytest.mark.parametrize("write_session", SESSION_WRITERS[:6], ids=lambda writer: writer.__name__)
-def test_sessions_of_another_checkout_are_not_found(
-    home: Path, checkout: Path, tmp_path: Path, call: Run, write_session: Callable[[Path, Path], None]
-) -> None:
-    for other in (tmp_path, tmp_path / "my.linkbarn2", tmp_path / "else", checkout / "vendor"):
+def test_sessions_of_another_checkout_are_not_found(home: Path, checkout: Path, tmp_path: Path, call: Run) -> None:
+    others = (tmp_path, tmp_path / "my.linkbarn2", tmp_path / "else", checkout / "vendor")
+    for other in others:
         other.mkdir(exist_ok=True)
     git(checkout / "vendor", "init", "--quiet")
-    for other in (tmp_path, tmp_path / "my.linkbarn2", tmp_path / "else", checkout / "vendor"):
-        write_session(home, other)
-    assert found_sessions(call) == set()
-    write_session(home, checkout)
-    assert found_sessions(call) == {"c-1"}
+    for write_session in SESSION_WRITERS[:6]:
+        for other in others:
+            write_session(home, other)
+        assert found_sessions(call) == set(), write_session
+        write_session(home, checkout)
+        assert found_sessions(call) == {"c-1"}, write_session
+        shutil.rmtree(home)
 
 
 def test_two_checkouts_that_share_a_transcript_folder_are_kept_apart(
@@ -264,16 +269,12 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     assert "Said in sessions on this machine:\n\nsession c-1 (" in tool_answer.text
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--kind", "issue"), ("--state", "open"), ("--label", "bug"), ("--author", "octocat"), ("--since", "2026-08-01")],
-)
-def test_filters_that_a_session_does_not_pass_leave_it_out(
-    home: Path, checkout: Path, store: Path, call: Run, options: tuple[str, ...]
-) -> None:
+def test_filters_that_a_session_does_not_pass_leave_it_out(home: Path, checkout: Path, store: Path, call: Run) -> None:
     write(claude_path(home, checkout), claude_line("Which cookie path?", checkout))
-    rows = call("search", "cookie", "path", "--store", store, "--json", *options).data
-    assert "session" not in [row["kind"] for row in rows]
+    filters = ("--kind issue", "--state open", "--label bug", "--author octocat", "--since 2026-08-01")
+    for options in map(str.split, filters):
+        rows = call("search", "cookie", "path", "--store", store, "--json", *options).data
+        assert "session" not in [row["kind"] for row in rows], options
 
 
 def test_at_most_five_sessions_are_shown_each_once(home: Path, checkout: Path, store: Path, call: Run) -> None:
@@ -342,24 +343,24 @@ def by_mapping(home: Path, top: Path) -> str:
 SESSION_LINKERS = [by_branch, by_branch_of_a_rollout, by_first_prompt, by_address, by_pull_request, by_mapping]
 
 
-@pytest.mark.parametrize("link_session", SESSION_LINKERS, ids=lambda linker: linker.__name__)
 def test_a_session_that_worked_on_an_issue_is_listed_by_the_command_line_and_the_tools(
-    home: Path, checkout: Path, store: Path, call: Run, link_session: Callable[[Path, Path], str]
+    home: Path, checkout: Path, store: Path, call: Run
 ) -> None:
-    why = link_session(home, checkout)
-    (row,) = call("show", "48", "--store", store, "--json").data["sessions"]
-    assert (row["id"], row["why"]) == ("c-1", [why])
-    session_line = next(
-        line for line in call("show", "48", "--store", store).out.splitlines() if line.startswith("session: ")
-    )
-    assert session_line.startswith("session: c-1 ")
-    assert session_line.endswith(f", {why})")
     tools = ToolContext(MemoryOptions(checkout, store=store))
-    for name, arguments in (("get_conversation", {"id": 48}), ("issue_context", {"number": 48})):
-        tool_answer = answer(tools, name, arguments)
-        assert tool_answer.data["sessions"] == [row], name
-        assert "Sessions that worked on it:\nsession c-1 (2026-03-0" in tool_answer.text
-    assert call("show", "14", "--store", store, "--json").data["sessions"] == []
+    for link_session in SESSION_LINKERS:
+        why = link_session(home, checkout)
+        (row,) = call("show", "48", "--store", store, "--json").data["sessions"]
+        assert (row["id"], row["why"]) == ("c-1", [why])
+        (line,) = re.findall(r"(?m)^session: .*", call("show", "48", "--store", store).out)
+        assert line.startswith("session: c-1 ")
+        assert line.endswith(f", {why})")
+        for name, arguments in (("get_conversation", {"id": 48}), ("issue_context", {"number": 48})):
+            tool_answer = answer(tools, name, arguments)
+            assert tool_answer.data["sessions"] == [row], name
+            assert "Sessions that worked on it:\nsession c-1 (2026-03-0" in tool_answer.text
+        assert call("show", "14", "--store", store, "--json").data["sessions"] == []
+        for folder in (home, checkout / ".claude"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 PASSING_MENTIONS = {
@@ -385,13 +386,12 @@ PASSING_MENTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", PASSING_MENTIONS)
-def test_a_number_mentioned_in_passing_links_nothing(
-    home: Path, checkout: Path, store: Path, call: Run, case: str
-) -> None:
-    write(claude_path(home, checkout), *PASSING_MENTIONS[case](checkout))
-    assert call("show", "48", "--store", store, "--json").data["sessions"] == []
-    assert call("show", "c-1", "--store", store).code == 0
+def test_a_number_mentioned_in_passing_links_nothing(home: Path, checkout: Path, store: Path, call: Run) -> None:
+    for case, lines_of in PASSING_MENTIONS.items():
+        write(claude_path(home, checkout), *lines_of(checkout))
+        assert call("show", "48", "--store", store, "--json").data["sessions"] == [], case
+        assert call("show", "c-1", "--store", store).code == 0, case
+        claude_path(home, checkout).unlink()
 
 
 def test_committed_transcripts_are_linked_to_nothing(home: Path, checkout: Path, store: Path, call: Run) -> None:

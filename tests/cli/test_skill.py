@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,12 +89,11 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkout(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone of a repository with a memory branch, next to the bare repository of a server."""
     folder = tmp_path_factory.mktemp("recipes")
     store, server, clone = folder / "store", folder / "server.git", folder / "clone"
-    imported = [sys.executable, "-m", "bot", "import", "sample/history.jsonl", "--store", str(store)]
-    subprocess.run(imported, cwd=ROOT, check=True, capture_output=True)
+    shutil.copytree(sample_store, store)
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(server))
     for branch, tree in (("precedent", store), ("main", folder / "code")):
         tree.mkdir(exist_ok=True)

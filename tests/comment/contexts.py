@@ -162,7 +162,7 @@ LONG = Context(
             created_at=day(1, n),
             conversation=(turn("octocat", day(1, n), "ab. " * 2_500),),
         )
-        for n in range(1, 21)
+        for n in range(1, 18)
     ),
     seen_before=tuple(
         closed_match(FIXED, id=n, title=f"Similar {n}", conversation=(turn("octocat", day(2, n - 20), "cd. " * 4_000),))
@@ -181,202 +181,107 @@ SUPERSEDED = replace(
     ),
 )
 
-CASES: dict[str, tuple[Context, CommentLinks]] = {
-    "superseded": (Context(mentioned=(SUPERSEDED,)), GITHUB),
-    "discussion": (
-        Context(
-            mentioned=(
-                replace(MENTION, kind=Kind.DISCUSSION, outcome=quoted_outcome(OutcomeKind.ANSWERED), decisions=()),
-                replace(
-                    MENTION,
-                    id=13,
-                    title="",
-                    kind=Kind.DISCUSSION,
-                    state="open",
-                    closed_at=None,
-                    decisions=(),
-                    conversation=(),
-                    summary="",
-                ),
+SHA = "975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"
+DUPLICATE = closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12))
+DISCUSSION = replace(MENTION, kind=Kind.DISCUSSION, outcome=quoted_outcome(OutcomeKind.ANSWERED), decisions=())
+NAMED = Mention("ABC-12", "Use PostgreSQL", "closed", "completed", closed_at=day(3, 12), decisions=DECIDED)
+
+ON_GITHUB = {
+    "superseded": Context(mentioned=(SUPERSEDED,)),
+    "discussion": Context(
+        mentioned=(
+            DISCUSSION,
+            replace(
+                DISCUSSION, id=13, title="", state="open", closed_at=None, outcome=Outcome(), summary="",
+                conversation=(),
             ),
-            seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED), kind=Kind.DISCUSSION),),
-            open_now=(replace(OPEN, kind=Kind.DISCUSSION),),
         ),
-        GITHUB,
+        seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED), kind=Kind.DISCUSSION),),
+        open_now=(replace(OPEN, kind=Kind.DISCUSSION),),
     ),
+    "all_sections": Context(
+        mentioned=(MENTION,),
+        also_mentioned=(Mention(5, "Sessions time out", "closed"), Mention(6, "Remember me", "open")),
+        seen_before=(closed_match(FIXED),),
+        open_now=(OPEN,),
+        pages=(PAGE,),
+    ),
+    "open_pulls": Context(
+        mentioned=(Mention(5, "Sessions time out", "open", created_at=day(3, 1)),),
+        open_now=(OPEN, *(replace(OPEN, id=number) for number in (9, 10, 11))),
+        pulls=(
+            OpenPull(5, 60, "Keep @octocat's sessions, fixes #5", closes=True, seen_at=day(6, 4)),
+            OpenPull(8, 61, "Trust the proxy", closes=True, draft=True),
+            OpenPull(9, 62, "Trust it", closes=True, files=("auth/proxy.py",), seen_at=day(6, 4)),
+            OpenPull(10, 63, "\u3164", files=("auth/proxy.py",), seen_at=day(6, 4)),
+        ),
+    ),
+    "possibly_related": Context(
+        mentioned=(MENTION,),
+        possible=(
+            Match(
+                9, "Cookie gone after @octocat's change", 0.55, "closed", day(3, 1), "completed", day(4, 2),
+                why=("same text", "same error `SESSION_LOST`", "both speak of cookie, proxy"),
+            ),
+            replace(OPEN, similarity=0.42),
+        ),
+    ),
+    "organisation": Context(seen_before=(closed_match(FIXED),), organisation=ORGANISATION),
+    "organisation_alone": Context(
+        organisation=(
+            organisation_match(DUPLICATE),
+            organisation_match(closed_match(quoted_outcome(OutcomeKind.FIXED, "", fix=SHA), why=())),
+        )
+    ),
+    "fixed_by_commit": context_of(quoted_outcome(OutcomeKind.FIXED, "", fix=SHA)),
+    "answered": context_of(quoted_outcome(OutcomeKind.ANSWERED, author="hubot", role="NONE")),
+    "duplicate": Context(seen_before=(DUPLICATE,), mentioned=(MENTION,)),
+    "unknown_and_nobody": context_of(Outcome(), state_reason=None, closed_by=None, why=(), files=()),
+    "missing": Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)),
+    "chain": Context(
+        mentioned=(
+            Mention(
+                40, "Cookies vanish", "open", created_at=day(3, 1), chain=(42, 41), summary="They are gone by morning."
+            ),
+        )
+    ),
+    "passage": Context(
+        mentioned=(
+            Mention(
+                31, "Planning", "open", created_at=day(5, 1), summary="What comes next?",
+                passage=Passage(31, "hubot", "MEMBER", day(5, 2), "The importer takes **ages**, see #3.", 311),
+            ),
+            replace(NAMED, id=32, passage=Passage(32, "hubot", "MEMBER", day(3, 9), DECIDED[0].text, 321)),
+            Mention(33, "Records are away", "open", created_at=day(5, 1), passage=Passage(33, "hubot", "", day(5, 2))),
+        )
+    ),
+    "reopened": Context(
+        mentioned=(Mention(5, "Cookies are lost", "open", created_at=day(4, 1), earlier=REOPENED),),
+        open_now=(replace(OPEN, earlier=REOPENED),),
+    ),
+    "pages_only": Context(pages=(PAGE, PageHit("", "https://docs.example.com/a_(b)", "", 0.6))),
+    "cjk": context_of(
+        quoted_outcome(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
+        title="アップグレード後にログインが繰り返される",
+        why=("同じエラー",),
+        conversation=(turn("monalisa", day(5, 3), "登录循环 로그인 반복"),),
+    ),
+    "long": LONG,
+    "hostile": HOSTILE,
+}  # fmt: skip
+CASES: dict[str, tuple[Context, CommentLinks]] = {
+    **{name: (context, GITHUB) for name, context in ON_GITHUB.items()},
     "superseded_alone": (
         Context(mentioned=(replace(SUPERSEDED, decisions=SUPERSEDED.decisions[:1], conversation=()),)),
         CommentLinks(),
     ),
-    "all_sections": (
-        Context(
-            mentioned=(MENTION,),
-            also_mentioned=(Mention(5, "Sessions time out", "closed"), Mention(6, "Remember me", "open")),
-            seen_before=(closed_match(FIXED),),
-            open_now=(OPEN,),
-            pages=(PAGE,),
-        ),
-        GITHUB,
-    ),
-    "open_pulls": (
-        Context(
-            mentioned=(Mention(5, "Sessions time out", "open", created_at=day(3, 1)),),
-            open_now=(OPEN, replace(OPEN, id=9), replace(OPEN, id=10), replace(OPEN, id=11)),
-            pulls=(
-                OpenPull(5, 60, "Keep @octocat's sessions, fixes #5", closes=True, seen_at=day(6, 4)),
-                OpenPull(8, 61, "Trust the proxy", closes=True, draft=True),
-                OpenPull(9, 62, "Trust it", closes=True, files=("auth/proxy.py",), seen_at=day(6, 4)),
-                OpenPull(10, 63, "\u3164", files=("auth/proxy.py",), seen_at=day(6, 4)),
-            ),
-        ),
-        GITHUB,
-    ),
-    "possibly_related": (
-        Context(
-            mentioned=(MENTION,),
-            possible=(
-                Match(
-                    9,
-                    "Cookie gone after @octocat's change",
-                    0.55,
-                    "closed",
-                    day(3, 1),
-                    "completed",
-                    day(4, 2),
-                    why=("same text", "same error `SESSION_LOST`", "both speak of cookie, proxy"),
-                ),
-                replace(OPEN, similarity=0.42),
-            ),
-        ),
-        GITHUB,
-    ),
-    "organisation": (Context(seen_before=(closed_match(FIXED),), organisation=ORGANISATION), GITHUB),
-    "organisation_alone": (
-        Context(
-            organisation=(
-                organisation_match(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12))),
-                organisation_match(
-                    closed_match(
-                        quoted_outcome(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"), why=()
-                    )
-                ),
-            )
-        ),
-        GITHUB,
-    ),
     "organisation_enterprise": (Context(mentioned=(MENTION,), organisation=ORGANISATION), ENTERPRISE),
-    "fixed_by_commit": (
-        context_of(quoted_outcome(OutcomeKind.FIXED, "", fix="975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11")),
-        GITHUB,
-    ),
-    "fixed_by_number": (
-        context_of(quoted_outcome(OutcomeKind.FIXED, "Fixed by #31.", fix="#31", role="CONTRIBUTOR")),
-        GITHUB,
-    ),
-    "answered": (context_of(quoted_outcome(OutcomeKind.ANSWERED, author="hubot", role="NONE")), GITHUB),
-    "workaround": (context_of(quoted_outcome(OutcomeKind.WORKAROUND, "Downgrade to 2.1 until then.")), GITHUB),
-    "not_planned": (
-        context_of(
-            quoted_outcome(OutcomeKind.NOT_PLANNED, "because it would break old clients"), state_reason="not_planned"
-        ),
-        GITHUB,
-    ),
-    "duplicate": (
-        Context(
-            seen_before=(closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12)),),
-            mentioned=(MENTION,),
-        ),
-        GITHUB,
-    ),
-    "duplicate_of_unknown_title": (context_of(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=3)), GITHUB),
-    "stale": (context_of(quoted_outcome(OutcomeKind.STALE, "")), GITHUB),
-    "unknown": (context_of(Outcome(), conversation=()), GITHUB),
-    "unknown_and_nobody": (context_of(Outcome(), state_reason=None, closed_by=None, why=(), files=()), GITHUB),
-    "missing": (Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)), GITHUB),
-    "chain": (
-        Context(
-            mentioned=(
-                Mention(
-                    40,
-                    "Cookies vanish",
-                    "open",
-                    created_at=day(3, 1),
-                    chain=(42, 41),
-                    summary="They are gone by morning.",
-                ),
-            )
-        ),
-        GITHUB,
-    ),
-    "pull_request": (
-        Context(
-            mentioned=(
-                Mention(
-                    30, "Widen the cookie path", "closed", kind=Kind.PULL, created_at=day(5, 1), closed_at=day(5, 3)
-                ),
-            )
-        ),
-        GITHUB,
-    ),
-    "passage": (
-        Context(
-            mentioned=(
-                Mention(
-                    31,
-                    "Planning",
-                    "open",
-                    created_at=day(5, 1),
-                    summary="What comes next?",
-                    passage=Passage(31, "hubot", "MEMBER", day(5, 2), "The importer takes **ages**, see #3.", 311),
-                ),
-                Mention(
-                    32,
-                    "Use PostgreSQL",
-                    "closed",
-                    "completed",
-                    closed_at=day(3, 12),
-                    decisions=DECIDED,
-                    passage=Passage(32, "hubot", "MEMBER", day(3, 9), DECIDED[0].text, 321),
-                ),
-                Mention(
-                    33, "Records are away", "open", created_at=day(5, 1), passage=Passage(33, "hubot", "", day(5, 2))
-                ),
-            )
-        ),
-        GITHUB,
-    ),
     "string_ids": (
         Context(
-            mentioned=(
-                Mention("ABC-12", "Use PostgreSQL", "closed", "completed", closed_at=day(3, 12), decisions=DECIDED),
-            ),
+            mentioned=(NAMED,),
             seen_before=(closed_match(quoted_outcome(OutcomeKind.ANSWERED, comment_id=None), id="ABC-7"),),
         ),
         CommentLinks(),
     ),
     "enterprise": (Context(mentioned=(MENTION,), seen_before=(closed_match(FIXED),), open_now=(OPEN,)), ENTERPRISE),
-    "reopened": (
-        Context(
-            mentioned=(Mention(5, "Cookies are lost", "open", created_at=day(4, 1), earlier=REOPENED),),
-            open_now=(replace(OPEN, earlier=REOPENED),),
-        ),
-        GITHUB,
-    ),
-    "open_only": (Context(open_now=(OPEN,)), GITHUB),
-    "pages_only": (Context(pages=(PAGE, PageHit("", "https://docs.example.com/a_(b)", "", 0.6))), GITHUB),
-    "cjk": (
-        Context(
-            seen_before=(
-                closed_match(
-                    quoted_outcome(OutcomeKind.ANSWERED, "クッキーを削除してください。"),
-                    title="アップグレード後にログインが繰り返される",
-                    why=("同じエラー",),
-                    conversation=(turn("monalisa", day(5, 3), "登录循环 로그인 반복"),),
-                ),
-            )
-        ),
-        GITHUB,
-    ),
-    "long": (LONG, GITHUB),
-    "hostile": (HOSTILE, GITHUB),
 }

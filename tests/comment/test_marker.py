@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,23 +23,19 @@ CONTENT = fingerprint(CONTEXT)
 OTHER = OrganisationMatch(OrganisationKey(7, 5), "octo-org/sdk", MATCH)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_scores_counts_and_conversations_do_not_change_the_fingerprint() -> None:
+    cases = [
         replace(CONTEXT, searched=2_000),
         replace(CONTEXT, seen_before=(replace(MATCH, similarity=0.7),)),
         replace(CONTEXT, seen_before=(replace(MATCH, turn_count=9, conversation=CONVERSATION * 2),)),
         replace(CONTEXT, mentioned=(replace(MENTION, conversation=CONVERSATION * 2),)),
         replace(CONTEXT, pages=(replace(PAGE, similarity=0.9),)),
-    ],
-)
-def test_scores_counts_and_conversations_do_not_change_the_fingerprint(other: Context) -> None:
-    assert fingerprint(other) == CONTENT
+    ]
+    assert [other for other in cases if fingerprint(other) != CONTENT] == []
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_every_fact_changes_the_fingerprint() -> None:
+    cases = [
         Context(),
         replace(CONTEXT, mentioned=()),
         replace(CONTEXT, mentioned=(replace(MENTION, title="Cookies"),)),
@@ -59,10 +54,8 @@ def test_scores_counts_and_conversations_do_not_change_the_fingerprint(other: Co
         replace(CONTEXT, seen_before=(replace(MATCH, fix=FIX),)),
         replace(CONTEXT, mentioned=(replace(MENTION, fix=replace(FIX, release="v2")),)),
         replace(CONTEXT, organisation=(OTHER,)),
-    ],
-)
-def test_every_fact_changes_the_fingerprint(other: Context) -> None:
-    assert fingerprint(other) != CONTENT
+    ]
+    assert [other for other in cases if fingerprint(other) == CONTENT] == []
 
 
 def test_facts_of_a_fix_count_but_the_time_of_the_lookup_does_not() -> None:
@@ -127,13 +120,12 @@ def test_any_other_text_before_the_seal_breaks_it(text: str, place: int, inserte
         assert parsed is None or not parsed.untouched
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "Plain words", "<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->", "\n<!-- precedent-seal x y -->",
-     seal("a", CONTENT) + "more", seal("a", CONTENT).replace("<!--", "< !--"), seal("a", CONTENT)[:-10]],
-)  # fmt: skip
-def test_a_text_without_a_seal_at_the_end_has_none(text: str) -> None:
-    assert read_seal(text) is None
+def test_a_text_without_a_seal_at_the_end_has_none() -> None:
+    texts = [
+        "", "Plain words", "<!-- precedent-seal 0123456789abcdef 0123456789abcdef -->", "\n<!-- precedent-seal x y -->",
+        seal("a", CONTENT) + "more", seal("a", CONTENT).replace("<!--", "< !--"), seal("a", CONTENT)[:-10],
+    ]  # fmt: skip
+    assert [text for text in texts if read_seal(text) is not None] == []
 
 
 def test_a_seal_of_another_text_is_broken() -> None:

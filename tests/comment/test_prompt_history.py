@@ -58,10 +58,10 @@ EXAMPLE = history(
 )
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_nothing_to_say_is_an_empty_string(name: str) -> None:
-    assert render(history(), FORMATS[name](UTC)) == ""
-    assert render(history(omitted=2, goes_on=False), FORMATS[name](UTC)) == ""
+def test_nothing_to_say_is_an_empty_string() -> None:
+    for name in FORMATS:
+        assert render(history(), FORMATS[name](UTC)) == "", name
+        assert render(history(omitted=2, goes_on=False), FORMATS[name](UTC)) == "", name
 
 
 def test_the_xml_follows_the_specification() -> None:
@@ -124,12 +124,14 @@ def test_a_session_has_one_person_who_needs_no_name() -> None:
     assert "## session abc-1, today\n" in render(history(entry), Markdown())
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_omitted_messages_of_a_conversation_are_counted(name: str) -> None:
-    entry = show(talk(*MESSAGES))
-    text = render(history(replace(entry, turns=entry.turns[1:])), FORMATS[name](UTC))
-    assert "It loops" not in text
-    assert {"xml": 'omitted="1"', "markdown": "older messages left out: 1\n", "json": '"omitted": 1,'}[name] in text
+def test_omitted_messages_of_a_conversation_are_counted() -> None:
+    for name in FORMATS:
+        entry = show(talk(*MESSAGES))
+        text = render(history(replace(entry, turns=entry.turns[1:])), FORMATS[name](UTC))
+        assert "It loops" not in text, name
+        assert {"xml": 'omitted="1"', "markdown": "older messages left out: 1\n", "json": '"omitted": 1,'}[
+            name
+        ] in text, name
 
 
 def test_a_summary_shows_the_first_sentence_that_is_the_authors_own() -> None:
@@ -147,10 +149,12 @@ def test_a_summary_shows_the_first_sentence_that_is_the_authors_own() -> None:
     assert max(map(len, re.findall(r"(?m)^\[.*$", long))) < 230
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_only_the_beginning_of_a_message_is_read_for_its_summary(name: str) -> None:
-    text = "```\n" + "x\n" * 3_000 + "```\n\nThe end."
-    assert "The end" not in render(history(show(talk(("human", "a", text)), is_summary=True)), FORMATS[name](UTC))
+def test_only_the_beginning_of_a_message_is_read_for_its_summary() -> None:
+    for name in FORMATS:
+        text = "```\n" + "x\n" * 3_000 + "```\n\nThe end."
+        assert "The end" not in render(
+            history(show(talk(("human", "a", text)), is_summary=True)), FORMATS[name](UTC)
+        ), name
 
 
 def test_a_message_without_visible_text_says_so() -> None:
@@ -199,11 +203,11 @@ def check_containment(text: str) -> None:
     assert [len(each["messages"]) for each in data["conversations"]] == [3, 2]
 
 
-@pytest.mark.parametrize("opening", OPENINGS)
-def test_no_text_escapes_its_quotation(opening: str) -> None:
-    check_containment(opening)
-    check_containment(f"{opening}\n{opening}{CANARY}\n{opening}")
-    check_containment(f"a\n  {opening}\n   {opening}\n\n{opening}")
+def test_no_text_escapes_its_quotation() -> None:
+    for opening in OPENINGS:
+        check_containment(opening)
+        check_containment(f"{opening}\n{opening}{CANARY}\n{opening}")
+        check_containment(f"a\n  {opening}\n   {opening}\n\n{opening}")
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -212,21 +216,21 @@ def test_every_form_stays_well_formed_whatever_people_write(text: str) -> None:
     check_containment(text)
 
 
-@pytest.mark.parametrize("run", [3, 5, 63, 64, 1_000])
-def test_a_fence_is_longer_than_any_within_up_to_a_limit(run: int) -> None:
-    page = render(history(show(talk(("human", "a", f"a\n{'`' * run}\nb")))), Markdown())
-    (fence,) = re.findall(r"(?m)^(`+)text$", page)
-    assert len(fence) == min(64, run + 1)
-    assert len(fenced(page)[0]) == 1
+def test_a_fence_is_longer_than_any_within_up_to_a_limit() -> None:
+    for run in [3, 5, 63, 64, 1_000]:
+        page = render(history(show(talk(("human", "a", f"a\n{'`' * run}\nb")))), Markdown())
+        (fence,) = re.findall(r"(?m)^(`+)text$", page)
+        assert len(fence) == min(64, run + 1), run
+        assert len(fenced(page)[0]) == 1, run
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_hidden_text_is_left_out_in_every_form(name: str) -> None:
-    hidden = "".join(chr(0xE0000 + ord(letter)) for letter in CANARY)
-    text = render(history_of(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMATS[name](UTC))
-    assert "IGNORE" not in text
-    assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e\U000e0000-\U000e0fff]", text)
-    assert "\\u202e" not in text
+def test_hidden_text_is_left_out_in_every_form() -> None:
+    for name in FORMATS:
+        hidden = "".join(chr(0xE0000 + ord(letter)) for letter in CANARY)
+        text = render(history_of(f"seen <!-- {CANARY} -->{hidden}\u202e\u200b\x1b[31m"), FORMATS[name](UTC))
+        assert "IGNORE" not in text, name
+        assert not re.search("[\x00-\x08\x0b-\x1f\u200b\u202e\U000e0000-\U000e0fff]", text), name
+        assert "\\u202e" not in text, name
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -237,14 +241,14 @@ def test_a_title_takes_no_more_room_once_it_is_escaped(name: str, title: str) ->
     assert len(odd) - len(plain) > 100
 
 
-@pytest.mark.parametrize("key", ["abc\n# evil", "a`b\n\n# evil <x>", "](x) # evil"])
-def test_the_name_of_a_session_is_one_short_word(key: str) -> None:
-    entry = show(talk(*MESSAGES, thread=key + "z" * 5_000, kind=Kind.SESSION))
-    headings = re.findall(r"(?m)^#+ .*$", render(history(entry), Markdown()))
-    assert len(headings) == 2
-    assert re.fullmatch(r"## session \w[\w#()]{3,100}, today", headings[1])
-    for make in (Xml, Json):
-        assert len(render(history(entry), make())) < 1_500
+def test_the_name_of_a_session_is_one_short_word() -> None:
+    for key in ["abc\n# evil", "a`b\n\n# evil <x>", "](x) # evil"]:
+        entry = show(talk(*MESSAGES, thread=key + "z" * 5_000, kind=Kind.SESSION))
+        headings = re.findall(r"(?m)^#+ .*$", render(history(entry), Markdown()))
+        assert len(headings) == 2, key
+        assert re.fullmatch(r"## session \w[\w#()]{3,100}, today", headings[1]), key
+        for make in (Xml, Json):
+            assert len(render(history(entry), make())) < 1_500, key
 
 
 # In the context file

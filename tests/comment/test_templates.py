@@ -1,7 +1,6 @@
 """What a repository's own templates can do, and that nothing they do can hurt."""
 
 import re
-import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,29 +43,8 @@ BASE_NAME = '"base.md.j2"'
 SHIPPED_TEXT = render({})[0]
 PIECES = [
     *"{}%#.|()[]'\"+-*~,=<1x",
-    *[
-        "{{",
-        "}}",
-        "{%",
-        "%}",
-        "for",
-        "in",
-        "if",
-        "else",
-        "set",
-        "block",
-        "endfor",
-        "endif",
-        "endblock",
-        "extends",
-        "super()",
-        "not",
-        "and",
-        "is",
-        "defined",
-        "join",
-        "first",
-    ],
+    *("{{", "}}", "{%", "%}", "for", "in", "if", "else", "set", "block", "endfor", "endif", "endblock", "extends"),
+    *("super()", "not", "and", "is", "defined", "join", "first"),
     *("marker", "words", "mentioned", "item", "link", BASE_NAME),
 ]
 BASE = '{% extends "base.md.j2" %}'
@@ -153,17 +131,15 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_an_unusable_template_is_replaced_by_the_shipped_one_and_one_line_says_so(name: str) -> None:
-    start = time.process_time()
-    text, problem = render({"context.md.j2": HOSTILE[name]})
-    assert time.process_time() - start < 2
-    assert text == SHIPPED_TEXT
-    assert problem is not None
-    assert problem.startswith(".github/precedent, for context.md.j2: ")
-    assert "\n" not in problem
-    assert len(problem) < 500
-    assert "0x" not in problem
+def test_an_unusable_template_is_replaced_by_the_shipped_one_and_one_line_says_so() -> None:
+    for name, template in HOSTILE.items():
+        text, problem = render({"context.md.j2": template})
+        assert text == SHIPPED_TEXT, name
+        assert problem is not None, name
+        assert problem.startswith(".github/precedent, for context.md.j2: "), name
+        assert "\n" not in problem, name
+        assert len(problem) < 500, name
+        assert "0x" not in problem, name
 
 
 def test_a_broken_base_is_replaced_too() -> None:
@@ -188,12 +164,10 @@ def test_a_broken_template_is_reported_with_its_place_or_its_cause() -> None:
         assert expected in problem
 
 
-def test_the_costliest_template_within_the_budget_takes_far_less_than_two_seconds() -> None:
+def test_a_template_of_comparisons_in_nested_loops_ends_with_its_budget() -> None:
     body = "{% if words.why == words.decided and words.why != words.pages %}{% endif %}" * 40
     loops = "".join(f"{{% for x{n} in [1,2,3,4,5,6,7,8,9] %}}" for n in range(6)) + body + "{% endfor %}" * 6
-    start = time.monotonic()
     _, problem = render({"context.md.j2": "{% block a %}" + loops + "{% endblock %}"})
-    assert time.monotonic() - start < 1
     assert problem is not None
     assert "too many steps" in problem
 

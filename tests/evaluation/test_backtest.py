@@ -185,25 +185,23 @@ def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
 # What the shipped ranking must achieve.
 
 
-@pytest.mark.parametrize(
-    ("body", "trains"),
-    [
+def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones() -> None:
+    cases = [
         (LONG, False),
         (LONG, True),
         (BODY, False),
         (BODY, True),
         (PLAIN, False),
         (PLAIN, True),
-    ],
-)
-def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones(body: str, trains: bool) -> None:
-    issue = thread(100, TITLE, body, 1500, author="hubot")
-    (result,) = replayed([closed(1, TITLE, body), *unrelated(70), issue], options=replace(OPTIONS, trains=trains))
-    first = result.candidates[0]
-    assert result.replayed.hits[0].id == 1
-    assert ("trained" in first.hit.near) is trains
-    assert first.features["closed"] > 7, "ln of more than a thousand days"
-    assert [hit.id for hit in result.replayed.shown] == [1]
+    ]
+    for body, trains in cases:
+        issue = thread(100, TITLE, body, 1500, author="hubot")
+        (result,) = replayed([closed(1, TITLE, body), *unrelated(70), issue], options=replace(OPTIONS, trains=trains))
+        first = result.candidates[0]
+        assert result.replayed.hits[0].id == 1, body
+        assert ("trained" in first.hit.near) is trains, body
+        assert first.features["closed"] > 7, "ln of more than a thousand days"
+        assert [hit.id for hit in result.replayed.shown] == [1], body
 
 
 def test_nothing_is_shown_for_an_issue_without_a_similar_one() -> None:

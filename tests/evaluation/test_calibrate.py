@@ -85,14 +85,14 @@ def test_the_cut_lets_the_wanted_share_through_within_one_thread(best: list[floa
         assert result.model == MODEL
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.0, 1), (0.125, 25), (0.5, 100), (1.0, 200)])
-def test_cut_by_share_reaches_every_share_from_none_to_all(share: float, count: int) -> None:
-    replays = [replayed(500 + key, make_hit(1, (key + 1) / 250)) for key in range(200)]
-    result = cut_by_share(replays, MODEL, share)
-    assert result.is_own
-    assert count_shown(replays, result.model) == count
-    assert replace(result.model, cut=MODEL.cut) == MODEL
-    assert result.reason == f"{share:.1%} of 200 replayed issues have a hit"
+def test_cut_by_share_reaches_every_share_from_none_to_all() -> None:
+    for share, count in [(0.0, 1), (0.125, 25), (0.5, 100), (1.0, 200)]:
+        replays = [replayed(500 + key, make_hit(1, (key + 1) / 250)) for key in range(200)]
+        result = cut_by_share(replays, MODEL, share)
+        assert result.is_own, share
+        assert count_shown(replays, result.model) == count, share
+        assert replace(result.model, cut=MODEL.cut) == MODEL, share
+        assert result.reason == f"{share:.1%} of 200 replayed issues have a hit", share
 
 
 def test_too_few_issues_give_no_cut_by_share() -> None:
@@ -185,15 +185,15 @@ def replay_newest(past: ReplayHistory, links: LinkLabels, model: RankingWeights)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cut", "more"), [(0.03, 0.0), (0.6, 0.0), (0.2, 1.5)])
-def test_rescoring_with_another_cut_equals_a_replay_with_it(cut: float, more: float) -> None:
-    first, past, links = history()
-    base = shipped().by_words
-    model = replace(base.with_cut(cut), intercept=base.intercept + more)
-    for original, other in zip(first, replay_newest(past, links, model), strict=True):
-        changed = rescore(original, model, CUT_SIMILARITY)
-        assert changed.replayed.hits == other.replayed.hits
-        assert changed.replayed.rank == other.replayed.rank
+def test_rescoring_with_another_cut_equals_a_replay_with_it() -> None:
+    for cut, more in [(0.03, 0.0), (0.6, 0.0), (0.2, 1.5)]:
+        first, past, links = history()
+        base = shipped().by_words
+        model = replace(base.with_cut(cut), intercept=base.intercept + more)
+        for original, other in zip(first, replay_newest(past, links, model), strict=True):
+            changed = rescore(original, model, CUT_SIMILARITY)
+            assert changed.replayed.hits == other.replayed.hits, cut
+            assert changed.replayed.rank == other.replayed.rank, cut
 
 
 def test_rescored_confidences_equal_those_of_a_replay() -> None:
@@ -222,10 +222,10 @@ def test_no_hit_is_shown_below_the_threshold() -> None:
     assert flags == [[True] * 3, [True, True, False], [False] * 3]
 
 
-@pytest.mark.parametrize(("near", "expected"), [(None, set()), (0.0, {"trained"}), (0.7, {"trained"})])
-def test_vector_fields_are_those_that_were_searched(near: float | None, expected: set[str]) -> None:
-    assert vector_fields_of([replayed_hits(), replayed_hits((1.0, True), near=near)]) == expected
-    assert vector_fields_of([]) == set()
+def test_vector_fields_are_those_that_were_searched() -> None:
+    for near, expected in [(None, set()), (0.0, {"trained"}), (0.7, {"trained"})]:
+        assert vector_fields_of([replayed_hits(), replayed_hits((1.0, True), near=near)]) == expected, near
+        assert vector_fields_of([]) == set(), near
 
 
 # Opinions.

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -92,16 +91,15 @@ def test_only_our_own_style_is_allowed(sample: MaintainerReport) -> None:
     }
 
 
-@pytest.mark.parametrize("text", [one for one in HOSTILE if one], ids=lambda text: repr(text[:24]))
-def test_hostile_texts_stay_text(text: str) -> None:
-    tame, wild = (render_digest(hostile(one), "") for one in ("tame", text))
-    page = Page(wild)
-    assert [tag for tag, _ in page.tags] == [tag for tag, _ in Page(tame).tags]
-    assert {name for _, attributes in page.tags for name in attributes} == {
-        name for _, attributes in Page(tame).tags for name in attributes
-    }
-    wild.encode()
-    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", wild)
+def test_hostile_texts_stay_text() -> None:
+    tame = Page(render_digest(hostile("tame"), "")).tags
+    for text in filter(None, HOSTILE):
+        wild = render_digest(hostile(text), "")
+        tags = Page(wild).tags
+        assert [tag for tag, _ in tags] == [tag for tag, _ in tame], text[:24]
+        assert {name for _, names in tags for name in names} == {name for _, names in tame for name in names}
+        wild.encode()
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", wild)
 
 
 def test_the_counts_link_to_their_sections(sample: MaintainerReport) -> None:
@@ -150,9 +148,3 @@ def test_weeks_are_drawn_in_proportion_and_described_in_words() -> None:
     assert re.findall(r'<rect [^>]*height="([\d.]+)"', svg) == ["18.0", "36.0"]
     assert weeks_in_words((0, 2, 1), NOW) == ("3 reports in the last 3 weeks, most in the week to 18 November 2026 (2)")
     assert 'aria-label="3 reports in the last 3 weeks' in svg
-
-
-def test_the_documented_pictures_are_png_files() -> None:
-    images = Path(__file__).parents[2] / "docs" / "images"
-    for name in ("digest.png", "digest-dark.png", "digest-phone.png"):
-        assert (images / name).read_bytes().startswith(b"\x89PNG")

@@ -44,9 +44,8 @@ def text_only(*queries: EvaluationQuery) -> Trial:
 # What is masked.
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_citations_by_number_are_masked() -> None:
+    cases = [
         ("Like #12, not #123.", "Like  , not #123."),
         ("gh-12 and GH-12 and GH-121", "  and   and GH-121"),
         ("See https://github.com/octocat/linkbarn/issues/12#note", "See https://github.com/octocat/linkbarn #note"),
@@ -54,26 +53,23 @@ def text_only(*queries: EvaluationQuery) -> Trial:
         ("/pull/12 /pull/120", "  /pull/120"),
         ("12 is a number, v1.12 too", "12 is a number, v1.12 too"),
         ("#7 and #70", "  and #70"),
-    ],
-)
-def test_citations_by_number_are_masked(text: str, expected: str) -> None:
-    masked = mask_citations(thread(200, text, text), {12, 7})
-    assert (masked.title, masked.body) == (expected, expected)
+    ]
+    for text, expected in cases:
+        masked = mask_citations(thread(200, text, text), {12, 7})
+        assert (masked.title, masked.body) == (expected, expected), text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_citations_by_key_are_masked() -> None:
+    cases = [
         ("Like AB-1, not AB-12.", "Like  , not AB-12."),
         ("see https://bugs.example/browse/ab-1?x=1", "see https://bugs.example/browse/ ?x=1"),
         ("XAB-1 and X-AB-1 and AB-1_2", "XAB-1 and X-AB-1 and AB-1_2"),
         ("C+(+ is odd", "  is odd"),
         ("MANY-11 MANY-1", "   "),
-    ],
-)
-def test_citations_by_key_are_masked(text: str, expected: str) -> None:
-    masked = mask_citations(thread("AB-7", text, text, days=3), {"AB-1", "C+(+", "MANY-1", "MANY-11"})
-    assert (masked.title, masked.body) == (expected, expected)
+    ]
+    for text, expected in cases:
+        masked = mask_citations(thread("AB-7", text, text, days=3), {"AB-1", "C+(+", "MANY-1", "MANY-11"})
+        assert (masked.title, masked.body) == (expected, expected), text
 
 
 def test_a_query_is_the_thread_as_it_was_opened() -> None:
@@ -248,18 +244,18 @@ def threads_of(timelines: Sequence[ThreadTimeline]) -> list[Thread]:
     return [life.thread() for life in timelines]
 
 
-@pytest.mark.parametrize("key", [40, 57, 72])
-def test_events_after_a_query_do_not_change_its_answer(key: int) -> None:
-    timelines = generated(80, random.Random(key))
-    query = EvaluationQuery(key, frozenset(range(1, key, 3)))
-    trial = Trial({query.id: shipped()})
-    expected = answer_of(threads_of(timelines), query, trial)
-    assert expected.rank is not None
-    assert expected.ranked
-    for seed in range(3):
-        other = threads_of(change_future(timelines, at(key), [key], seed))
-        assert other != threads_of(timelines)
-        assert answer_of(other, query, trial) == expected
+def test_events_after_a_query_do_not_change_its_answer() -> None:
+    for key in [40, 57, 72]:
+        timelines = generated(80, random.Random(key))
+        query = EvaluationQuery(key, frozenset(range(1, key, 3)))
+        trial = Trial({query.id: shipped()})
+        expected = answer_of(threads_of(timelines), query, trial)
+        assert expected.rank is not None, key
+        assert expected.ranked, key
+        for seed in range(3):
+            other = threads_of(change_future(timelines, at(key), [key], seed))
+            assert other != threads_of(timelines), key
+            assert answer_of(other, query, trial) == expected, key
 
 
 def test_events_before_a_query_do_change_its_answer() -> None:

@@ -24,7 +24,7 @@ from bot.evaluation.metrics import (
     reciprocal_rank,
     summary,
 )
-from bot.evaluation.results import Backtest, Relations
+from bot.evaluation.results import Relations
 from bot.ranking.fit import mean_interval, paired_interval
 from tests.evaluation.samples import backtest, generated, of_every_grade, replayed, shown
 from tests.examples import examples
@@ -214,8 +214,8 @@ def test_a_rank_without_relations_is_not_counted() -> None:
     assert (figures["with_relations"], figures["mrr"]) == (1, 0.0)
 
 
-@pytest.mark.parametrize("sample", [backtest(), of_every_grade(), generated(40)], ids=["empty", "each grade", "forty"])
-def test_every_summary_has_the_same_names_and_is_json(sample: Backtest) -> None:
-    figures = summary(sample)
-    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
-    assert list(figures) == list(summary(of_every_grade()))
+def test_every_summary_has_the_same_names_and_is_json() -> None:
+    for sample in [backtest(), of_every_grade(), generated(40)]:
+        figures = summary(sample)
+        assert json.loads(json.dumps(figures, allow_nan=False)) == figures, sample
+        assert list(figures) == list(summary(of_every_grade())), sample

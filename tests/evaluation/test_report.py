@@ -86,19 +86,13 @@ def hostile(text: str) -> Backtest:
 
 
 @pytest.mark.parametrize("sample", BACKTESTS.values(), ids=BACKTESTS)
-def test_the_page_is_well_formed_and_the_same_each_time(sample: Backtest) -> None:
+def test_the_page_is_well_formed_the_same_each_time_and_loads_nothing(sample: Backtest) -> None:
     html = render_report(sample)
     page = Page(html)
     assert html == render_report(sample)
     assert [page.tags[0][0], len(page.named("h1"))] == ["html", 1]
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert sorted(set(ids)) == sorted(ids)
-
-
-@pytest.mark.parametrize("sample", BACKTESTS.values(), ids=BACKTESTS)
-def test_nothing_is_loaded_from_anywhere(sample: Backtest) -> None:
-    html = render_report(sample)
-    page = Page(html)
     assert re.findall(r"(?i)https?:|//\w|url\(|@import|@font-face|\bfetch\b|XMLHttp|\beval\b", html) == []
     assert {attributes["href"] for _, attributes in page.tags if "href" in attributes} == {"#comments"}
     assert not {"link", "img", "iframe", "object", "embed", "base", "form", "use"} & {tag for tag, _ in page.tags}
@@ -117,13 +111,13 @@ def test_only_our_own_style_and_script_are_allowed() -> None:
     assert not [tag for tag, attributes in page.tags if "style" in attributes]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:24]))
-def test_text_by_strangers_stays_text(text: str) -> None:
-    html = render_report(hostile(text))
-    html.encode("utf-8")
+def test_text_by_strangers_stays_text() -> None:
     expected = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
-    assert [tag for tag, _ in Page(html).tags] == expected
-    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", html)
+    for text in HOSTILE:
+        html = render_report(hostile(text))
+        html.encode("utf-8")
+        assert [tag for tag, _ in Page(html).tags] == expected, text[:24]
+        assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", html)
 
 
 @pytest.mark.slow
@@ -174,9 +168,8 @@ def test_the_report_states_no_figures_of_other_repositories() -> None:
     assert not [text for text in texts if re.search(r"\d", text)]
 
 
-@pytest.mark.parametrize(
-    ("sample", "expected"),
-    [
+def test_small_replays_read_well() -> None:
+    cases = [
         (backtest(wanted=300), "There is no issue to replay yet."),
         (backtest(replayed(1)), "On the newest issue, it would have shown nothing similar. That is too little"),
         (backtest(replayed(1, shown(11, 0.9))), "shown similar ones. Nobody linked a thread that it showed"),
@@ -190,10 +183,8 @@ def test_the_report_states_no_figures_of_other_repositories() -> None:
         ),
         (backtest(replayed(1), replayed(2), wanted=300), "Time ran out after 2 of 300 issues."),
         (backtest(replayed(1, rank=None, relations=Relations(frozenset({9})))), "#9 (duplicate) · not found by the"),
-    ],
-)
-def test_small_replays_read_well(sample: Backtest, expected: str) -> None:
-    assert expected in render_report(sample)
+    ]
+    assert [expected for sample, expected in cases if expected not in render_report(sample)] == []
 
 
 def test_every_page_says_that_labels_understate_and_never_calls_a_hit_wrong() -> None:

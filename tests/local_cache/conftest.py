@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import Changes
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, open_database
 from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.sources.archive_file import read_archive
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample/history.jsonl"
 
 
 @pytest.fixture(scope="session")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+def memory(sample_store: Path) -> Iterator[Memory]:
     """The sample's history as a memory."""
-    memory = Memory(FolderStore(tmp_path_factory.mktemp("sample") / "store"), repo="octo-org/linkbarn").open()
-    memory.stage(Changes(records=tuple(read_archive(SAMPLE))))
-    memory.commit("sample")
-    yield memory
-    memory.close()
+    with closing(Memory(FolderStore(sample_store)).open()) as memory:
+        yield memory
 
 
 @pytest.fixture(scope="session")

@@ -46,31 +46,23 @@ def test_messages_are_those_of_the_records(local_memory: LocalMemory) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_a_damaged_record_and_a_link_are_left_out_and_fields_of_the_wrong_type_are_missing(
+    local_memory: LocalMemory, tmp_path: Path
+) -> None:
+    contents = [
         b"", b"{", b"[]", b"null", b"[" * 50_000, b'{"id": 48}', b'{"id": 48, "created_at": 7}', b"\xff\xfe",
         b'{"id": 48, "created_at": "2024-01-01", "comments": 7}', b'{"id": [], "created_at": "2024-01-01T00:00:00Z"}',
         b'{"id": 48, "created_at": "2024-01-01T00:00:00Z", "comments": [null]}',
-    ],
-)  # fmt: skip
-def test_a_damaged_record_is_left_out(local_memory: LocalMemory, content: bytes) -> None:
-    assert local_memory.store
-    (local_memory.store / record_path(48)).write_bytes(content)
-    assert LocalMessages(local_memory)([48, NAMED.id]).keys() == {NAMED.id}
-
-
-def test_a_link_in_place_of_a_record_is_left_out(local_memory: LocalMemory, tmp_path: Path) -> None:
+    ]  # fmt: skip
     assert local_memory.store
     file = local_memory.store / record_path(48)
+    for content in contents:
+        file.write_bytes(content)
+        assert LocalMessages(local_memory)([48, NAMED.id]).keys() == {NAMED.id}, content[:50]
+    fields = {"id": 48, "created_at": "2024-01-01T00:00:00Z", "author": [], "body": 7, "author_association": {}}
+    file.write_text(json.dumps(fields))
+    (message,) = LocalMessages(local_memory)([48])[48]
+    assert (message.author, message.role, message.text, message.comment_id) == ("ghost", "", "", None)
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
     assert LocalMessages(local_memory)([48]) == {}
-
-
-def test_fields_of_the_wrong_type_are_read_as_missing(local_memory: LocalMemory) -> None:
-    assert local_memory.store
-    fields = {"id": 48, "created_at": "2024-01-01T00:00:00Z", "author": [], "body": 7, "author_association": {}}
-    (local_memory.store / record_path(48)).write_text(json.dumps(fields))
-    (message,) = LocalMessages(local_memory)([48])[48]
-    assert (message.author, message.role, message.text, message.comment_id) == ("ghost", "", "", None)

@@ -73,8 +73,9 @@ def answered_alike(command: ProgramResult, tool_answer: ToolAnswer) -> bool:
     return bool(hits)
 
 
-@pytest.mark.parametrize("names_sources", [True, False], ids=["with sources", "without"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "names_sources"), [*((kind, True) for kind in KINDS), ("all", False), ("session", False)]
+)
 def test_the_command_line_and_the_tool_answer_a_search_alike(
     store: Path, checkout: Path, call: Run, kind: str, names_sources: bool
 ) -> None:
@@ -131,51 +132,38 @@ def test_the_command_line_and_the_tools_agree_on_what_is_relevant_to_the_branch(
 # -- paths of transcripts ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
+def test_a_path_without_transcripts_is_refused(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [
         ("nowhere", "HERE/nowhere is neither a folder nor a regular file"),
         ("nowhere/*.jsonl", "HERE/nowhere/*.jsonl matches no .jsonl or .log file"),
         ("empty", "HERE/empty matches no .jsonl or .log file"),
         ("notes/map.json", "HERE/notes/map.json matches no .jsonl or .log file"),
         ("link", "HERE/link is a symlink, and is not followed"),
         ("~nobody-of-this-name/logs", "no such account"),
-    ],
-)
-def test_a_path_without_transcripts_is_refused(
-    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, path: str, reason: str
-) -> None:
+    ]
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "logs/a.jsonl", *ISSUE_AGENT)
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/map.json").write_text("{}")
     (tmp_path / "link").symlink_to("logs")
-    for options in ((), ("--json",), ("--logs", "logs")):
+    for (path, reason), options in product(cases, ((), ("--json",), ("--logs", "logs"))):
         ended = call("search", "cookie", "--kind", "session", "--logs", path, *options)
         assert (ended.code, ended.out) == (2, "")
         assert ended.err == f"precedent search: --logs {path}: {reason.replace('HERE', str(tmp_path))}\n"
 
 
-@pytest.mark.parametrize("path", ["logs", "./logs", "../here/logs", "logs/a.jsonl", "l*s/*.jsonl"])
 def test_paths_of_transcripts_are_relative_to_the_current_folder(
-    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, path: str
+    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path / "here/logs/a.jsonl", *ISSUE_AGENT)
+    for name in ("logs", "lo[g]s"):
+        write(tmp_path / "here" / name / "a.jsonl", *ISSUE_AGENT)
     monkeypatch.chdir(tmp_path / "here")
-    passages = call("search", "cookie", "path", "--kind", "session", "--logs", path, "--json").data
-    assert [passage["session_id"] for passage in passages] == ["5b1c"]
-
-
-@pytest.mark.parametrize("folder", ["logs", "./logs", "../here/logs", "logs/../logs", "lo[g]s", "whole"])
-def test_the_context_of_sessions_accepts_every_way_to_name_a_folder(
-    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, folder: str
-) -> None:
-    logs = tmp_path / "here" / ("lo[g]s" if "[" in folder else "logs")
-    write(logs / "a.jsonl", *ISSUE_AGENT)
-    monkeypatch.chdir(tmp_path / "here")
-    path = str(logs) if folder == "whole" else folder
-    ended = call("context", "--sessions", path, "--as-of", "2026-03-01T12:00Z", "--json")
-    assert (ended.code, ended.err) == (0, "")
-    assert "The cookie path changed." in json.dumps(ended.data)
+    for path in ("logs", "./logs", "../here/logs", "logs/a.jsonl", "logs*/*.jsonl"):
+        passages = call("search", "cookie", "path", "--kind", "session", "--logs", path, "--json").data
+        assert [passage["session_id"] for passage in passages] == ["5b1c"], path
+    for path in ("logs", "./logs", "../here/logs", "logs/../logs", "lo[g]s", tmp_path / "here/logs"):
+        ended = call("context", "--sessions", path, "--as-of", "2026-03-01T12:00Z", "--json")
+        assert (ended.code, ended.err) == (0, ""), path
+        assert "The cookie path changed." in json.dumps(ended.data), path
     assert call("context", "--sessions", "nowhere").code == 2

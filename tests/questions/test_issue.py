@@ -72,9 +72,13 @@ def test_a_thread_with_the_smaller_part_of_the_words_is_not_a_hit(memory: Memory
     assert ids(search_words("session of parliament in autumn", service(memory))) == []
 
 
-@pytest.mark.parametrize("words", ["", "   ", "the of and", "flux capacitor", "[" * 60_000, "\0\ud800", "#1 #2 #3"])
-def test_words_that_nobody_used_find_nothing(memory: Memory, words: str) -> None:
-    assert ids(search_words(words, service(memory))) == ids(decisions_about(words, service(memory))) == []
+def test_words_that_nobody_used_find_nothing(memory: Memory) -> None:
+    phrases = ["", "   ", "the of and", "flux capacitor", "[" * 60_000, "\0\ud800", "#1 #2 #3"]
+    assert [
+        words
+        for words in phrases
+        if not (ids(search_words(words, service(memory))) == ids(decisions_about(words, service(memory))) == [])
+    ] == []
 
 
 def test_an_answer_lists_at_most_five_threads(memory: Memory) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -24,10 +23,10 @@ NAMES = {1: "octo-org/sdk", 2: "octo-org/app"}
 
 
 class InMemoryIndex:
-    """An index in memory; ``limits`` has the limits of its searches."""
+    """An index in memory; ``limits`` has the limits of its searches; those beyond ``longest`` take too long."""
 
-    def __init__(self, *threads: OrganisationThread) -> None:
-        self.threads, self.limits = threads, list[int]()
+    def __init__(self, *threads: OrganisationThread, longest: int = 100_000) -> None:
+        self.threads, self.limits, self.longest = threads, list[int](), longest
 
     def exists(self) -> bool:
         return True
@@ -36,6 +35,8 @@ class InMemoryIndex:
         self, words: Sequence[str], scope: Collection[int], *, before: datetime | None = None, limit: int = 200
     ) -> list[FoundThread]:
         self.limits.append(limit)
+        if limit > self.longest:
+            raise OrganisationUnavailable("it did not answer")
         matches = [
             (sum(map(thread.terms.count, words)), thread) for thread in self.threads if thread.repository in scope
         ]
@@ -80,23 +81,13 @@ def test_a_hit_has_half_of_the_words_weighted_by_rarity() -> None:
     assert search_organisation(request("proxy quagga"), index, NAMES).found == ()  # which no thread has
 
 
-def test_results_remain_when_a_wider_search_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = InMemoryIndex(
-        *(thread(number, "proxy", author="hubot" if number == 9 else "me") for number in range(1, 1_001))
-    )
-    search = index.search
-
-    def slow(words: Sequence[str], scope: Collection[int], **options: Any) -> list[FoundThread]:
-        if options["limit"] > longest_limit:
-            raise OrganisationUnavailable("it did not answer")
-        return search(words, scope, **options)
-
-    monkeypatch.setattr(index, "search", slow)
-    longest_limit = 200
+def test_results_remain_when_a_wider_search_takes_too_long() -> None:
+    threads = [thread(number, "proxy", author="hubot" if number == 9 else "me") for number in range(1, 1_001)]
+    index = InMemoryIndex(*threads, longest=200)
     hits = search_organisation(request("proxy", author="hubot"), index, NAMES)
     assert [hit.thread.id for hit in hits.found] == [9]
     assert hits.notes == ("Only the best 200 threads were searched: try rarer words.",)
-    longest_limit = 0
+    index.longest = 0
     with pytest.raises(OrganisationUnavailable):
         search_organisation(request("proxy"), index, NAMES)
 

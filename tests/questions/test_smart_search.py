@@ -30,9 +30,8 @@ def ids(answer: SmartSearchAnswer) -> list[int | str]:
     return [hit.card.id for hit in answer.hits]
 
 
-@pytest.mark.parametrize(
-    ("age", "factor"),
-    [
+def test_recent_changes_raise_the_score() -> None:
+    cases = [
         (timedelta(minutes=-5), 1.5),
         (timedelta(minutes=60), 1.5),
         (timedelta(minutes=61), 1.3),
@@ -40,12 +39,11 @@ def ids(answer: SmartSearchAnswer) -> list[int | str]:
         (timedelta(hours=25), 1.1),
         (timedelta(days=7), 1.1),
         (timedelta(days=8), 1.0),
-    ],
-)
-def test_recent_changes_raise_the_score(age: timedelta, factor: float) -> None:
-    assert recency(NOW - age, NOW) == factor
-    answer = search((card(1, "Login loop", updated_at=NOW - age), card(2, "Login loop")))
-    assert score(answer, 1) == pytest.approx(factor * score(answer, 2))
+    ]
+    for age, factor in cases:
+        assert recency(NOW - age, NOW) == factor, age
+        answer = search((card(1, "Login loop", updated_at=NOW - age), card(2, "Login loop")))
+        assert score(answer, 1) == pytest.approx(factor * score(answer, 2)), age
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -128,10 +126,11 @@ def test_only_fifty_candidates_are_considered() -> None:
     assert len(search(many, words="database").hits) == 20
 
 
-@pytest.mark.parametrize("branch", ["wip", "login-kubernetes-operator", "octocat/editorconfig", "login", ""])
-def test_there_are_no_hits_if_nothing_is_relevant(branch: str) -> None:
-    cards = (card(1, "Login does not work"), card(2, "Import is slow"), card(3, "Editor is gone"))
-    assert search(cards, Worktree(branch=branch)).hits == ()
+def test_there_are_no_hits_if_nothing_is_relevant() -> None:
+    cases = ["wip", "login-kubernetes-operator", "octocat/editorconfig", "login", ""]
+    for branch in cases:
+        cards = (card(1, "Login does not work"), card(2, "Import is slow"), card(3, "Editor is gone"))
+        assert search(cards, Worktree(branch=branch)).hits == (), branch
 
 
 def test_one_word_of_a_branch_is_not_enough_unless_a_file_confirms_it() -> None:

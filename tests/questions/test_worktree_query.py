@@ -1,6 +1,5 @@
 """The search terms in the name of a branch and in the messages of its commits."""
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -9,54 +8,31 @@ from bot.questions.worktree_query import MAX_FILES, WorktreeQuery, ticket_number
 from tests.examples import examples
 
 
-@pytest.mark.parametrize(
-    ("branch", "numbers"),
-    [
-        ("fix/42-session-timeout", (42,)),
-        ("42-session-timeout", (42,)),
-        ("42", (42,)),
-        ("octocat/42_timeout", (42,)),
-        ("gh-42", (42,)),
-        ("GH-42-timeout", (42,)),
-        ("issue-42", (42,)),
-        ("issues/42", (42,)),
-        ("issue_42.timeout", (42,)),
-        ("fix-42-and-#43", (42, 43)),
-        ("fix-#42", (42,)),
-        ("session-issue-42", (42,)),
-        ("fix/2024-session", (2024,)),
-        ("pull/7/head", (7,)),
-    ],
-)
-def test_ticket_numbers_are_read_from_branch_names(branch: str, numbers: tuple[int, ...]) -> None:
-    assert ticket_numbers(branch) == numbers
+def test_ticket_numbers_are_read_from_branch_names() -> None:
+    expected = {
+        "fix/42-session-timeout": (42,),
+        "42-session-timeout": (42,),
+        "42": (42,),
+        "octocat/42_timeout": (42,),
+        "gh-42": (42,),
+        "GH-42-timeout": (42,),
+        "issue-42": (42,),
+        "issues/42": (42,),
+        "issue_42.timeout": (42,),
+        "fix-42-and-#43": (42, 43),
+        "fix-#42": (42,),
+        "session-issue-42": (42,),
+        "fix/2024-session": (2024,),
+        "pull/7/head": (7,),
+    }
+    assert {branch: ticket_numbers(branch) for branch in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "branch",
-    [
-        "release-2.3",
-        "release/2",
-        "v2",
-        "2.x",
-        "2.3.1",
-        "2026-11-22",
-        "octocat/2026-11-22-notes",
-        "2026-roadmap",
-        "2026/11/notes",
-        "python-3",
-        "utf-8",
-        "sha-256",
-        "ABC-123-timeout",
-        "2fa-login",
-        "fix/0042",
-        "fix/99999999999",
-        "session-timeout",
-        "",
-    ],
-)
-def test_versions_dates_and_other_numbers_are_not_ticket_numbers(branch: str) -> None:
-    assert ticket_numbers(branch) == ()
+def test_versions_dates_and_other_numbers_are_not_ticket_numbers() -> None:
+    cases = ["release-2.3", "release/2", "v2", "2.x", "2.3.1", "python-3", "utf-8", "sha-256", "2fa-login", "fix/0042"]
+    cases += ["2026-11-22", "octocat/2026-11-22-notes", "2026-roadmap", "2026/11/notes", "ABC-123-timeout"]
+    cases += ["fix/99999999999", "session-timeout", ""]
+    assert [branch for branch in cases if ticket_numbers(branch) != ()] == []
 
 
 def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
@@ -67,9 +43,9 @@ def test_the_words_of_a_branch_are_its_name_without_prefix_and_number() -> None:
     }
 
 
-@pytest.mark.parametrize("branch", ["wip", "fix/update-test", "feature/new-changes", "test-merge", "patch-1", ""])
-def test_a_branch_of_generic_words_gives_no_distinctive_terms(branch: str) -> None:
-    assert not worktree_query(Worktree(branch=branch)).distinctive
+def test_a_branch_of_generic_words_gives_no_distinctive_terms() -> None:
+    cases = ["wip", "fix/update-test", "feature/new-changes", "test-merge", "patch-1", ""]
+    assert [branch for branch in cases if worktree_query(Worktree(branch=branch)).distinctive] == []
 
 
 def test_the_first_part_of_a_branch_counts_little_as_it_may_be_a_persons_name() -> None:

@@ -17,36 +17,32 @@ def test_repetitions_and_order_are_kept() -> None:
     assert terms("crash, login, crash") == ["crash", "login", "crash"]
 
 
-@pytest.mark.parametrize("identifier", ["fileName", "FileName", "file_name", "file-name", "__file_name__", "file.name"])
-def test_an_identifier_gives_the_whole_and_its_parts_in_any_spelling(identifier: str) -> None:
-    assert terms(identifier) == ["filenam", "file", "name"]
+def test_an_identifier_gives_the_whole_and_its_parts_in_any_spelling() -> None:
+    cases = ["fileName", "FileName", "file_name", "file-name", "__file_name__", "file.name"]
+    assert [identifier for identifier in cases if terms(identifier) != ["filenam", "file", "name"]] == []
 
 
 def test_a_path_of_names_gives_the_whole_each_component_and_each_part() -> None:
     assert terms("std::vec::IntoIter") == ["stdvecintoit", "std", "vec", "intoit", "iter"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("HTTPServer", ["httpserver", "server"]),
-        ("parseURLs", ["parseurl", "pars", "url"]),
-        ("auth/cookie.py", ["auth", "cookiepi", "cooki", "py"]),
-        ("utf8 x86_64 i32", ["utf8", "x8664", "x86", "64", "i32"]),
-        ("error[E0308] ENOSPC", ["error", "e0308", "enospc"]),
-        ("0xC0000005", ["0xc0000005"]),
-        ("v2.3.0 and 0.13.0-nightly", ["2.3.0", "0.13.0", "night"]),
-        ("port 8080 took 12345678 ns", ["port", "8080", "took", "ns"]),
-        ("don't user's won't", ["user"]),
-    ],
-)
-def test_code_and_versions_stay_searchable(text: str, expected: list[str]) -> None:
-    assert terms(text) == expected
+def test_code_and_versions_stay_searchable() -> None:
+    expected = {
+        "HTTPServer": ["httpserver", "server"],
+        "parseURLs": ["parseurl", "pars", "url"],
+        "auth/cookie.py": ["auth", "cookiepi", "cooki", "py"],
+        "utf8 x86_64 i32": ["utf8", "x8664", "x86", "64", "i32"],
+        "error[E0308] ENOSPC": ["error", "e0308", "enospc"],
+        "0xC0000005": ["0xc0000005"],
+        "v2.3.0 and 0.13.0-nightly": ["2.3.0", "0.13.0", "night"],
+        "port 8080 took 12345678 ns": ["port", "8080", "took", "ns"],
+        "don't user's won't": ["user"],
+    }
+    assert {text: terms(text) for text in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
+def test_noise_gives_no_terms() -> None:
+    cases = [
         "0x7fff5fbff8a0",
         "8b3a56dd0bd2d7e86021c485e27f8c31a6153bb9",
         "h8fb5bd4a3a3a3a33",
@@ -55,10 +51,8 @@ def test_code_and_versions_stay_searchable(text: str, expected: list[str]) -> No
         "2014-11-02 12:30:45",
         "x" * (MAX_TERM_CHARS + 1),
         "line 12",
-    ],
-)
-def test_noise_gives_no_terms(noise: str) -> None:
-    assert terms(noise) == []
+    ]
+    assert [noise for noise in cases if terms(noise) != []] == []
 
 
 def test_a_position_after_a_file_is_dropped_and_a_number_after_a_word_is_kept() -> None:
@@ -66,20 +60,17 @@ def test_a_position_after_a_file_is_dropped_and_a_number_after_a_word_is_kept() 
     assert "404" in terms("error:404")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("接続エラー", ["接続", "続エ", "エラ", "ラー"]),
-        ("한국어", ["한국", "국어"]),
-        ("字", ["字"]),
-        ("エラーerror", ["エラ", "ラー", "error"]),
-        ("Привет мир", ["привет", "мир"]),
-        ("हिन्दी", ["हिन्दी"]),
-        ("café_noir", ["cafenoir", "cafe", "noir"]),
-    ],
-)
-def test_other_scripts_give_bigrams_or_words(text: str, expected: list[str]) -> None:
-    assert terms(text) == expected
+def test_other_scripts_give_bigrams_or_words() -> None:
+    expected = {
+        "接続エラー": ["接続", "続エ", "エラ", "ラー"],
+        "한국어": ["한국", "국어"],
+        "字": ["字"],
+        "エラーerror": ["エラ", "ラー", "error"],
+        "Привет мир": ["привет", "мир"],
+        "हिन्दी": ["हिन्दी"],
+        "café_noir": ["cafenoir", "cafe", "noir"],
+    }
+    assert {text: terms(text) for text in expected} == expected
 
 
 def test_compatibility_forms_and_invisible_characters_make_no_difference() -> None:
@@ -116,31 +107,8 @@ def test_a_non_ascii_character_does_not_change_the_terms_of_an_ascii_text(plain:
     assert terms(text + " …") == terms(text)
 
 
-HOSTILE = [
-    "[",
-    "*",
-    ">",
-    "a.",
-    "a::",
-    "A",
-    "aB",
-    "_",
-    "'",
-    "a'",
-    "0x",
-    "1.",
-    "9",
-    "é",
-    "e\u0301\u0327",
-    "\ufdfa",
-    "字",
-    "\0",
-    "\ud800",
-    "line 1",
-]
+HOSTILE = [*"[*>A_'9é字\ufdfa\0\ud800", "a.", "a::", "aB", "a'", "0x", "1.", "e\u0301\u0327", "line 1"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_linear_time(piece: str) -> None:
-    assert_linear_time(body_terms, piece)
+def test_hostile_text_takes_linear_time() -> None:
+    assert_linear_time(body_terms, *HOSTILE)

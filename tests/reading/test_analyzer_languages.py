@@ -1,9 +1,7 @@
 """Languages other than English: folding, detection, and the terms that their texts share."""
 
 import unicodedata
-from time import process_time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,9 +19,8 @@ from bot.reading.analyzer import (
 from tests.reading.linear_time import assert_linear_time
 
 
-@pytest.mark.parametrize(
-    ("written", "typed"),
-    [
+def test_a_word_folds_to_the_same_however_it_is_typed() -> None:
+    cases = [
         ("Ação", "acao"),
         ("naïve", "NAIVE"),
         ("Straße", "STRASSE"),
@@ -36,18 +33,15 @@ from tests.reading.linear_time import assert_linear_time
         ("за́мок", "замок"),
         ("Αθήνα", "αθηνα"),
         ("ΟΔΟΣ", "οδος"),
-    ],
-)
-def test_a_word_folds_to_the_same_however_it_is_typed(written: str, typed: str) -> None:
-    assert fold_word(written) == fold_word(typed)
-    assert fold_word(unicodedata.normalize("NFD", written)) == fold_word(written)
+    ]
+    for written, typed in cases:
+        assert fold_word(written) == fold_word(typed), written
+        assert fold_word(unicodedata.normalize("NFD", written)) == fold_word(written), written
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("мой", "мои"), ("її", "іі"), ("が", "か"), ("パ", "ハ"), ("हिन्दी", "हनद"), ("각", "가")]
-)
-def test_marks_that_make_a_different_letter_are_kept(one: str, other: str) -> None:
-    assert fold_word(one) != fold_word(other)
+def test_marks_that_make_a_different_letter_are_kept() -> None:
+    cases = [("мой", "мои"), ("її", "іі"), ("が", "か"), ("パ", "ハ"), ("हिन्दी", "हनद"), ("각", "가")]
+    assert [one for one, other in cases if fold_word(one) == fold_word(other)] == []
 
 
 def test_capitals_are_kept_until_identifiers_are_split() -> None:
@@ -68,9 +62,8 @@ def test_capitals_never_change_the_folded_word(word: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_text_in_another_language_is_not_english() -> None:
+    texts = [
         "Falha ao salvar o arquivo de configuração",
         "Servidor não inicia",
         "La aplicación se cierra al abrir archivos grandes",
@@ -79,15 +72,12 @@ def test_capitals_never_change_the_folded_word(word: str) -> None:
         "Der Server startet nach dem Update nicht mehr",
         "Quando apro la finestra il programma non risponde",
         "Nie można zapisać pliku, gdy dysk jest pełny",
-    ],
-)
-def test_a_text_in_another_language_is_not_english(text: str) -> None:
-    assert not is_english(tokens(text), ascii_only=text.isascii())
+    ]
+    assert [text for text in texts if is_english(tokens(text), ascii_only=text.isascii())] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_english_and_undecidable_texts_count_as_english() -> None:
+    texts = [
         "",
         "Crash when parsing dates",
         "The café de la Gare breaks the import of names, but without its accent all is well",
@@ -97,10 +87,8 @@ def test_a_text_in_another_language_is_not_english(text: str) -> None:
         "CI fails, AI is no help",
         "Ошибка при запуске",
         "接続エラー",
-    ],
-)
-def test_english_and_undecidable_texts_count_as_english(text: str) -> None:
-    assert is_english(tokens(text), ascii_only=text.isascii())
+    ]
+    assert [text for text in texts if not is_english(tokens(text), ascii_only=text.isascii())] == []
 
 
 def test_a_report_keeps_its_language_despite_an_english_log() -> None:
@@ -115,14 +103,14 @@ def test_a_report_keeps_its_language_despite_an_english_log() -> None:
 WORDS = ("arquivos", "conexões", "grande", "classe", "Wörter", "fichiers", "mensajes", "finestre")
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_a_text_a_title_and_a_search_share_the_terms_of_a_word(word: str) -> None:
-    text = f"Quando abro a janela depois da atualização, não vejo {word} em nenhum menu."
-    plain = fold_word(word)
-    assert plain in terms(text)
-    for query in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
-        assert set(terms(query)) & set(terms(word)) <= set(terms(text))
-        assert set(terms(word)) <= set(terms(query))
+def test_a_text_a_title_and_a_search_share_the_terms_of_a_word() -> None:
+    for word in WORDS:
+        text = f"Quando abro a janela depois da atualização, não vejo {word} em nenhum menu."
+        plain = fold_word(word)
+        assert plain in terms(text), word
+        for query in (word, plain, word.upper(), f"{word} crash", f"Missing {word} when the window is opened"):
+            assert set(terms(query)) & set(terms(word)) <= set(terms(text)), word
+            assert set(terms(word)) <= set(terms(query)), word
 
 
 def test_stop_words_of_other_languages_are_left_out() -> None:
@@ -135,9 +123,8 @@ def test_an_english_text_keeps_words_that_are_stop_words_elsewhere() -> None:
     assert terms("The die roll and the con man") == ["die", "roll", "con", "man"]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_forms_of_a_word_give_the_same_terms() -> None:
+    cases = [
         ("ошибка подключения", "ОШИБКОЙ ПОДКЛЮЧЕНИЕ"),
         ("отчёты", "отчетов"),
         ("l'application", "application"),
@@ -145,16 +132,14 @@ def test_an_english_text_keeps_words_that_are_stop_words_elsewhere() -> None:
         ("ｻｰﾊﾞｰ", "サーバー"),
         ("ＡＰＩ", "api"),
         (unicodedata.normalize("NFD", "데이터베이스"), "데이터베이스"),
-    ],
-)
-def test_forms_of_a_word_give_the_same_terms(one: str, other: str) -> None:
-    assert terms(one) == terms(other)
+    ]
+    assert [one for one, other in cases if terms(one) != terms(other)] == []
 
 
-@pytest.mark.parametrize("ending", ["이", "를", "은", "에"])
-def test_a_korean_word_of_one_syllable_is_found_before_its_particle(ending: str) -> None:
-    assert terms("앱") == ["앱"]
-    assert terms(f"앱{ending}") == ["앱", f"앱{ending}"]
+def test_a_korean_word_of_one_syllable_is_found_before_its_particle() -> None:
+    for ending in ["이", "를", "은", "에"]:
+        assert terms("앱") == ["앱"], ending
+        assert terms(f"앱{ending}") == ["앱", f"앱{ending}"], ending
 
 
 def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
@@ -162,21 +147,16 @@ def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
     assert terms("调用fileName崩溃") == ["调用", *terms("fileName"), "崩溃"]
 
 
-@pytest.mark.parametrize(
-    ("token", "term", "matched", "expected"),
-    [
+def test_the_matched_part_is_the_shared_words_of_a_sentence() -> None:
+    cases = [
         ("起動時にデータベース接続エラー", "タベ", {"デー", "ータ", "タベ", "ベー", "ース", "起動"}, "データベース"),
         ("编辑器在保存时崩溃", "崩溃", {"崩溃", "编辑", "辑器"}, "崩溃"),
         ("连接和连接池", "连接", {"连接"}, "连接"),
         ("configurações", "configuraco", {"configuraco"}, "configurações"),
         ("настройка", "настройк", {"настройк"}, "настройка"),
         ("编辑器", "编辑", set(), "编辑器"),
-    ],
-)
-def test_the_matched_part_is_the_shared_words_of_a_sentence(
-    token: str, term: str, matched: set[str], expected: str
-) -> None:
-    assert matched_part(token, term, matched) == expected
+    ]
+    assert [token for token, term, matched, expected in cases if matched_part(token, term, matched) != expected] == []
 
 
 def test_the_word_lists_are_consistent() -> None:
@@ -206,7 +186,7 @@ def test_a_run_gives_no_more_bigrams_than_it_has_pairs(run: str) -> None:
 
 
 HOSTILE = [
-    "\u0301",
+    *"\u0301ёßﷺ",
     "e\u0301\u0327",
     "a\u0315\u0300\u05ae",
     "é_",
@@ -214,22 +194,16 @@ HOSTILE = [
     "não ",
     "字a",
     "앱이",
-    "ё",
     "l'é'",
-    "ß",
-    "ﷺ",
     "か\u3099",
     "ｶﾞ",
 ]
 
 
 def test_a_long_run_is_cut_in_linear_time() -> None:
-    start = process_time()
     assert matched_part("字" * 65_536, "字字", {"字字"}) == "字" * 65_536
-    assert process_time() - start < 0.5
+    assert_linear_time(lambda text: matched_part(text, "字字", {"字字"}), "字")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_takes_linear_time(piece: str) -> None:
-    assert_linear_time(terms, piece)
+def test_hostile_text_takes_linear_time() -> None:
+    assert_linear_time(terms, *HOSTILE)

@@ -3,15 +3,14 @@
 import json
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from time import perf_counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread import Message, OutcomeKind, Reference, Thread
 from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY_CHARS, digest
 from tests.examples import share
+from tests.reading.linear_time import assert_linear_time
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -69,17 +68,18 @@ FEW_WORDS = [
 ]
 
 
-@pytest.mark.parametrize("words", FEW_WORDS)
-def test_a_few_words_are_no_summary(words: str) -> None:
-    few = message(words, "monalisa", "MEMBER")
-    assert digest(thread("It loops.", few, message(ANSWER))).summary == ANSWER
-    assert digest(thread("It loops.", message(words), message(ANSWER, "monalisa", "MEMBER"))).summary == ANSWER
-    assert digest(thread("It loops.\n\nSince May.", few, message("+1"))).summary == "It loops."
+def test_a_few_words_are_no_summary() -> None:
+    for words in FEW_WORDS:
+        few = message(words, "monalisa", "MEMBER")
+        assert digest(thread("It loops.", few, message(ANSWER))).summary == ANSWER, words
+        assert digest(thread("It loops.", message(words), message(ANSWER, "monalisa", "MEMBER"))).summary == ANSWER, (
+            words
+        )
+        assert digest(thread("It loops.\n\nSince May.", few, message("+1"))).summary == "It loops.", words
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_a_short_answer_is_a_summary() -> None:
+    cases = [
         "The cookie path changed.",
         "Please run `linkbarn repair --all` once.",
         "清除 Cookie 后重新登录即可。",
@@ -87,10 +87,8 @@ def test_a_few_words_are_no_summary(words: str) -> None:
         "쿠키를 지우고 다시 로그인하면 됩니다.",
         "Den Cookie löschen und neu anmelden.",
         "@octocat, set `BASE_PATH` and restart the server.",
-    ],
-)
-def test_a_short_answer_is_a_summary(reply: str) -> None:
-    assert digest(thread("It loops.", message(reply))).summary == reply
+    ]
+    assert [reply for reply in cases if digest(thread("It loops.", message(reply))).summary != reply] == []
 
 
 def test_a_few_words_are_the_summary_if_nobody_says_more() -> None:
@@ -134,18 +132,16 @@ def test_hosts_and_pieces_of_addresses_are_no_keywords() -> None:
     assert not {"docs", "guide", "tab", "example.com", "www.example.org", "example.com's", "https"} & set(words)
 
 
-@pytest.mark.parametrize(
-    ("body", "stop_words"),
-    [
+def test_stop_words_of_other_languages_are_no_keywords() -> None:
+    cases = [
         ("Quando eu abro a janela, o programa não responde mais e também trava.", {"quando", "não", "mais", "também"}),
         ("Wenn ich das Fenster öffne, ist die Anwendung nicht mehr da und muss weg.", {"wenn", "ich", "die", "nicht"}),
         ("Quand je ferme la fenêtre, elle est encore là avec une erreur.", {"elle", "avec", "une", "encore"}),
-    ],
-)
-def test_stop_words_of_other_languages_are_no_keywords(body: str, stop_words: set[str]) -> None:
-    words = digest(thread(body, title="PostgreSQL")).keywords
-    assert not {word.lower() for word in words} & stop_words
-    assert len(words) > 2
+    ]
+    for body, stop_words in cases:
+        words = digest(thread(body, title="PostgreSQL")).keywords
+        assert not {word.lower() for word in words} & stop_words, body
+        assert len(words) > 2, body
 
 
 def test_a_stop_word_of_another_language_may_be_a_keyword_in_english() -> None:
@@ -174,17 +170,16 @@ def test_a_reference_is_kept_once_with_its_strongest_action_and_never_to_its_own
     assert result.references == (Reference(12, action="duplicate"),)
 
 
-@pytest.mark.parametrize(
-    ("body", "reply", "expected"),
-    [
+def test_the_strongest_action_of_all_messages_counts() -> None:
+    cases = [
         ("Fixes #12.", "Duplicate of #12", Reference(12, action="duplicate")),
         ("Duplicate of #12", "Fixes #12.", Reference(12, action="duplicate")),
         ("See Octo/Hub#7.", "octo/hub#7 fixes octo/HUB#7", Reference(7, "Octo", "Hub", "closes")),
         ("Closes Octo/Hub#7.", "Duplicate of octo/hub#7", Reference(7, "Octo", "Hub", "duplicate")),
-    ],
-)
-def test_the_strongest_action_of_all_messages_counts(body: str, reply: str, expected: Reference) -> None:
-    assert digest(thread(body, message(reply))).references == (expected,)
+    ]
+    assert [
+        body for body, reply, expected in cases if digest(thread(body, message(reply))).references != (expected,)
+    ] == []
 
 
 def test_an_address_in_the_same_repository_is_a_local_reference() -> None:
@@ -222,7 +217,7 @@ def test_a_long_thread_gives_a_small_digest() -> None:
         f"error: cannot open n{i}x in src/part_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided on part{i}."
         for i in range(300)
     )
-    result = digest(thread(text, *(message(text, hours=hours) for hours in range(20))))
+    result = digest(thread(text, *(message(text, hours=hours) for hours in range(5))))
     assert len(json.dumps(asdict(result), default=str)) < 5_000
     assert len(result.decisions) == 3
 
@@ -242,9 +237,5 @@ def test_any_thread_has_a_digest(body: str, reply: str, title: str) -> None:
 PIECES = ["[", "*", ">", "we decided to ", "#1 ", "a_b ", "error: ", "`", "\0", "\u202e"]
 
 
-@pytest.mark.parametrize("piece", share(PIECES))
-def test_hostile_threads_are_digested_in_bounded_time(piece: str) -> None:
-    text = (piece * 65_536)[:65_536]
-    start = perf_counter()
-    digest(thread(text, message(text)))
-    assert perf_counter() - start < 10
+def test_hostile_threads_are_digested_in_linear_time() -> None:
+    assert_linear_time(lambda text: digest(thread(text, message(text))), *share(PIECES))

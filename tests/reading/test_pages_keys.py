@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bot.reading.pages import page_key, page_url, source_of
 
 SERVER = "https://github.com"
 
 
-@pytest.mark.parametrize(
-    ("key", "anchor", "url"),
-    [
+def test_a_page_has_an_address() -> None:
+    cases = [
         ("docs:docs/set up.md", "on-linux", "https://github.com/o/r/blob/HEAD/docs/set%20up.md#on-linux"),
         ("docs:README.md", "", "https://github.com/o/r/blob/HEAD/README.md"),
         ("wiki:How-to", "设置", "https://github.com/o/r/wiki/How-to#%E8%AE%BE%E7%BD%AE"),
@@ -21,19 +18,18 @@ SERVER = "https://github.com"
         ("other:x", "", ""),
         ("ABC-1", "", ""),
         (42, "", ""),
-    ],
-)
-def test_a_page_has_an_address(key: str | int, anchor: str, url: str) -> None:
-    assert page_url(key, SERVER, "o/r", anchor) == url
+    ]
+    assert [key for key, anchor, url in cases if page_url(key, SERVER, "o/r", anchor) != url] == []
 
 
 def test_without_a_repository_there_is_no_address() -> None:
     assert page_url("docs:README.md", SERVER, None) == ""
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "\ud800", "\u202ex", "x" * 196])
-def test_a_name_that_cannot_be_stored_has_no_id(name: str) -> None:
-    assert page_key("docs", name) is None
+def test_a_name_that_cannot_be_stored_has_no_id() -> None:
+    assert [
+        name for name in ["", "a\nb", "a\0b", "\ud800", "\u202ex", "x" * 196] if page_key("docs", name) is not None
+    ] == []
 
 
 def test_a_page_id_names_the_source_of_the_page() -> None:

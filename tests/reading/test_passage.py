@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.analyzer import terms
@@ -17,9 +16,8 @@ def passage_of(text: str, words: str, *phrases: str) -> str:
     return passage(text, frozenset(terms(words)), phrases)
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "shown"),
-    [
+def test_the_sentence_with_most_of_the_words_is_shown() -> None:
+    cases = [
         ("We use Redis. It is fast. Ships on Monday.", "redis", "We use Redis. It is fast."),
         ("It rains.\n\nWe cache\nthumbnails here.\n\nBye.", "thumbnail caching", "We cache thumbnails here. Bye."),
         ("The cache. The cache of thumbnails.", "cache thumbnails", "The cache of thumbnails."),
@@ -33,10 +31,8 @@ def passage_of(text: str, words: str, *phrases: str) -> str:
         ("The cache.\n> quoted", "cache", "The cache."),
         ("Either:\n- a cache\n- a store", "cache", "a cache a store"),
         ("Log:\n```text\ncache miss\n```", "cache", "cache miss"),
-    ],
-)
-def test_the_sentence_with_most_of_the_words_is_shown(text: str, words: str, shown: str) -> None:
-    assert passage_of(text, words) == shown
+    ]
+    assert [text for text, words, shown in cases if passage_of(text, words) != shown] == []
 
 
 def test_a_sentence_with_a_phrase_goes_first() -> None:
@@ -44,14 +40,13 @@ def test_a_sentence_with_a_phrase_goes_first() -> None:
     assert passage_of(text, "session store", "session store") == "The session store is slow."
 
 
-@pytest.mark.parametrize(
-    ("word", "marks"), [("word0", (False, True)), ("word200", (True, True)), ("word399", (True, False))]
-)
-def test_a_long_sentence_is_cut_around_the_word_and_marked(word: str, marks: tuple[bool, bool]) -> None:
-    shown = passage_of(LONG, word)
-    assert word in shown.split()
-    assert (shown.startswith(ELLIPSIS), shown.endswith(ELLIPSIS)) == marks
-    assert MAX_PASSAGE_CHARS // 2 < len(shown) <= MAX_PASSAGE_CHARS
+def test_a_long_sentence_is_cut_around_the_word_and_marked() -> None:
+    cases = [("word0", (False, True)), ("word200", (True, True)), ("word399", (True, False))]
+    for word, marks in cases:
+        shown = passage_of(LONG, word)
+        assert word in shown.split(), word
+        assert (shown.startswith(ELLIPSIS), shown.endswith(ELLIPSIS)) == marks, word
+        assert MAX_PASSAGE_CHARS // 2 < len(shown) <= MAX_PASSAGE_CHARS, word
 
 
 def test_a_long_sentence_is_cut_around_most_of_the_words() -> None:
@@ -63,7 +58,6 @@ def test_a_long_sentence_that_holds_only_a_phrase_is_cut_around_it() -> None:
     assert " is it " in f"{passage_of(f'{LONG} is it {LONG}', 'is', 'is it')} "
 
 
-@settings(deadline=None)
 @given(st.text(max_size=600), st.sampled_from(["cache", "a", "x y", "日本"]))
 def test_a_passage_is_short_and_on_one_line(text: str, words: str) -> None:
     shown = passage_of(f"{text} cache {text}", words)
@@ -71,6 +65,6 @@ def test_a_passage_is_short_and_on_one_line(text: str, words: str) -> None:
     assert "\n" not in shown
 
 
-@pytest.mark.parametrize("piece", ["a", " ", "\n", "\n ", ". ", "x ", "> ", "<!--", "cache ", "`", "1. "])
-def test_cutting_is_linear(piece: str) -> None:
-    assert_linear_time(lambda text: passage_of(text, "cache", "the cache"), piece)
+def test_cutting_is_linear() -> None:
+    pieces = ["a", " ", "\n", "\n ", ". ", "x ", "> ", "<!--", "cache ", "`", "1. "]
+    assert_linear_time(lambda text: passage_of(text, "cache", "the cache"), *pieces)

@@ -12,9 +12,8 @@ def quote(text: str, stated: int | None = None, *, is_late: bool = False) -> str
     return quote_of(tuple(sentences(text)), stated, is_late=is_late)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_small_talk_is_not_quoted() -> None:
+    texts = [
         "Closing.",
         "Closing for now. Feel free to open a new issue.",
         "I'm going to close this issue. Please reopen if it is back.",
@@ -34,15 +33,12 @@ def quote(text: str, stated: int | None = None, *, is_late: bool = False) -> str
         "Nominating.",
         "Spring cleaning.",
         "",
-    ],
-)
-def test_small_talk_is_not_quoted(text: str) -> None:
-    assert quote(text) == ""
+    ]
+    assert [text for text in texts if quote(text) != ""] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_the_sentence_that_helps_is_quoted() -> None:
+    cases = [
         ("Thanks for the report. The cookie was never sent.", "The cookie was never sent."),
         ("Let's keep the button then. Closing.", "Let's keep the button then."),
         ("We will not add this. Closing for now.", "We will not add this."),
@@ -60,10 +56,8 @@ def test_small_talk_is_not_quoted(text: str) -> None:
             "Nobody needs it, so we dropped it.",
         ),
         ("クッキーを削除してください。", None),
-    ],
-)
-def test_the_sentence_that_helps_is_quoted(text: str, expected: str | None) -> None:
-    assert quote(text) == (text if expected is None else expected)
+    ]
+    assert [text for text, expected in cases if quote(text) != (text if expected is None else expected)] == []
 
 
 def test_the_sentence_that_states_the_ending_comes_first_unless_it_only_closes() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.references import find_references
 from bot.reading.requests import MAX_ARGUMENT_CHARS, Command, commands, recall_question, without_commands
 from bot.settings.schema import RECALL_PHRASES
+from tests.reading.linear_time import assert_linear_time
 
 REPO = "octo-org/linkbarn"
-HOSTILE = ["[" * 65_536, "*" * 65_536, ">" * 65_536, "`" * 65_536, "/precedent " * 6_000, "/precedent\n" * 6_000]
-HOSTILE += ["\0\ud800/precedent off", "what did we decide about " * 2_600, "<!--" * 16_000, "a, " * 21_000]
 
 
 def names(text: str) -> list[str]:
@@ -29,9 +25,8 @@ def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
 # -- commands ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
+def test_a_command_is_read() -> None:
+    cases = [
         ("/precedent search session store", Command("search", "session store")),
         ("/Precedent  SEARCH   Session `store` *now*", Command("search", "Session store now")),
         ("/precedent context #42", Command("context", about=(42,))),
@@ -53,18 +48,16 @@ def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
         ("/precedent search", Command("help", clear=False)),
         ("/precedent wrong that one", Command("help", clear=False)),
         ("/precedent context other/place#42", Command("help", clear=False)),
-    ],
-)
-def test_a_command_is_read(text: str, command: Command) -> None:
-    (actual,) = commands(text, repo=REPO)
-    assert (actual.name, actual.words, actual.about, actual.clear) == (
-        command.name, command.words, command.about, command.clear,
-    )  # fmt: skip
+    ]
+    for text, command in cases:
+        (actual,) = commands(text, repo=REPO)
+        assert (actual.name, actual.words, actual.about, actual.clear) == (
+            command.name, command.words, command.about, command.clear,
+        ), text  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_command_counts_at_the_start_of_a_line() -> None:
+    texts = [
         "Hello.\n/precedent off\nThanks.",
         "Hello.\n\n   /precedent off",
         "- a\n- b\n/precedent off",
@@ -74,15 +67,12 @@ def test_a_command_is_read(text: str, command: Command) -> None:
         "> quoted\n\n/precedent off",
         "<blockquote>\n\nquoted\n\n</blockquote>\n\n/precedent off",
         "```\ncode\n```\n/precedent off",
-    ],
-)
-def test_a_command_counts_at_the_start_of_a_line(text: str) -> None:
-    assert names(text) == ["off"]
+    ]
+    assert [text for text in texts if names(text) != ["off"]] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_command_does_not_count_elsewhere() -> None:
+    texts = [
         "Write /precedent off to stop it",
         "/precedents off",
         "/precedent/off",
@@ -111,11 +101,10 @@ def test_a_command_counts_at_the_start_of_a_line(text: str) -> None:
         "Hello\n\\/precedent off",
         "[/precedent off](https://example.com)",
         "| /precedent off | b |\n|---|---|",
-    ],
-)
-def test_a_command_does_not_count_elsewhere(text: str) -> None:
-    assert names(text) == []
-    assert without_commands(text) == text
+    ]
+    for text in texts:
+        assert names(text) == [], text
+        assert without_commands(text) == text, text
 
 
 def test_at_most_three_commands_are_read_and_each_only_once() -> None:
@@ -140,19 +129,19 @@ def test_arguments_are_bounded() -> None:
 # -- what is left of the text --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("See #1.\n/precedent wrong #2\nAnd #3.", [1, 3]),
-        ("/precedent context #2", []),
-        ("- a\n/precedent context #2\n\n    code\n", []),
-        ("Like `x\n/precedent wrong #2` but #3", [3]),
-        ("> /precedent wrong #2", [2]),
-        ("Hello #2", [2]),
-    ],
-)
-def test_numbers_in_a_command_are_no_references_of_the_thread(text: str, expected: list[int]) -> None:
-    assert [reference.number for reference in find_references(without_commands(text), repo=REPO)] == expected
+def test_numbers_in_a_command_are_no_references_of_the_thread() -> None:
+    expected = {
+        "See #1.\n/precedent wrong #2\nAnd #3.": [1, 3],
+        "/precedent context #2": [],
+        "- a\n/precedent context #2\n\n    code\n": [],
+        "Like `x\n/precedent wrong #2` but #3": [3],
+        "> /precedent wrong #2": [2],
+        "Hello #2": [2],
+    }
+    assert {
+        text: [reference.number for reference in find_references(without_commands(text), repo=REPO)]
+        for text in expected
+    } == expected
 
 
 @given(st.lists(st.sampled_from(["/precedent wrong #2", "See #1", "> q", "```", "- a", "", "    x", "<!--", "-->"])))
@@ -166,44 +155,41 @@ def test_every_other_line_stays_in_its_place(lines: list[str]) -> None:
 # -- questions -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("What database did we choose in #42?", (42,)),
-        ("what did we decide about caching?", "caching"),
-        ("What did we decide on the retry budget", "the retry budget"),
-        ("Remember what we decided in #42", (42,)),
-        ("Can you remember what we agreed on for uploads, please?", "uploads"),
-        ("@precedent remind me what we decided about logging!", "logging"),
-        ("Didn't we discuss this before?", ""),
-        ("didn’t we already discuss rate limits?", "rate limits"),
-        ("Didnt we discuss rate limits already?", "rate limits"),
-        ("Did we not discuss rate limits last year?", "rate limits"),
-        ("Haven't we discussed “rate limits” before?", "rate limits"),
-        ("Search all past conversations for mentions of authentication", "authentication"),
-        ("search our earlier discussions for anything about `auth`.", "auth"),
-        ("So, why did we choose Redis?", "Redis"),
-        ("Before I start: what was the conclusion on colours?", "colours"),
-        ("What was decided about GH-7 and #8?", (7, 8)),
-        ("Which library did we pick for dates? And why?", "dates"),
-        ("Some words first.\nWhat did we decide about caching?\nMore words.", "caching"),
-        ("I remember what we decided in #42.", None),
-        ("What we decided in #42 was wrong.", None),
-        ('She asked: "what did we decide about caching?"', None),
-        ("> What did we decide about caching?", None),
-        ("```\nWhat did we decide about caching?\n```", None),
-        ("`what did we decide about caching`?", None),
-        ("<!-- What did we decide about caching? -->", None),
-        ("## What did we decide about caching?", None),
-        ("Nobody knows what did we decide about caching", None),
-        ("Please search existing issues for duplicates.", None),
-        ("What did you decide?", None),
-        ("We did decide about it.", None),
-        ("", None),
-    ],
-)
-def test_a_question_is_distinguished_from_a_statement(text: str, expected: str | tuple[int, ...] | None) -> None:
-    assert topic(text) == expected
+def test_a_question_is_distinguished_from_a_statement() -> None:
+    expected = {
+        "What database did we choose in #42?": (42,),
+        "what did we decide about caching?": "caching",
+        "What did we decide on the retry budget": "the retry budget",
+        "Remember what we decided in #42": (42,),
+        "Can you remember what we agreed on for uploads, please?": "uploads",
+        "@precedent remind me what we decided about logging!": "logging",
+        "Didn't we discuss this before?": "",
+        "didn’t we already discuss rate limits?": "rate limits",
+        "Didnt we discuss rate limits already?": "rate limits",
+        "Did we not discuss rate limits last year?": "rate limits",
+        "Haven't we discussed “rate limits” before?": "rate limits",
+        "Search all past conversations for mentions of authentication": "authentication",
+        "search our earlier discussions for anything about `auth`.": "auth",
+        "So, why did we choose Redis?": "Redis",
+        "Before I start: what was the conclusion on colours?": "colours",
+        "What was decided about GH-7 and #8?": (7, 8),
+        "Which library did we pick for dates? And why?": "dates",
+        "Some words first.\nWhat did we decide about caching?\nMore words.": "caching",
+        "I remember what we decided in #42.": None,
+        "What we decided in #42 was wrong.": None,
+        'She asked: "what did we decide about caching?"': None,
+        "> What did we decide about caching?": None,
+        "```\nWhat did we decide about caching?\n```": None,
+        "`what did we decide about caching`?": None,
+        "<!-- What did we decide about caching? -->": None,
+        "## What did we decide about caching?": None,
+        "Nobody knows what did we decide about caching": None,
+        "Please search existing issues for duplicates.": None,
+        "What did you decide?": None,
+        "We did decide about it.": None,
+        "": None,
+    }
+    assert {text: topic(text) for text in expected} == expected
 
 
 def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
@@ -213,9 +199,8 @@ def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
         assert (question.decides, question.asked) == (decides, text)
 
 
-@pytest.mark.parametrize(
-    ("phrase", "text", "expected"),
-    [
+def test_recall_phrases_are_a_setting() -> None:
+    cases = [
         ("any news on {topic}", "Any news on caching?", "caching"),
         (
             "was haben wir zu {topic} beschlossen",
@@ -226,10 +211,8 @@ def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
         ("who * owns/keeps {topic}", "Who of you all out there keeps the printers?", None),
         ("what about {topic}", "What about #3?", (3,)),
         ("what about {topic}", "what about", None),
-    ],
-)
-def test_recall_phrases_are_a_setting(phrase: str, text: str, expected: str | tuple[int, ...] | None) -> None:
-    assert topic(text, phrase) == expected
+    ]
+    assert [phrase for phrase, text, expected in cases if topic(text, phrase) != expected] == []
 
 
 def test_without_phrases_nothing_is_a_question() -> None:
@@ -243,13 +226,19 @@ def test_a_command_in_a_table_counts_only_in_the_first_cell_of_a_row() -> None:
     assert names("/precedent help | /precedent off\n--- | ---\n/precedent on | /precedent refresh") == ["help", "on"]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
-    start = time.process_time()
-    commands(text, repo=REPO)
-    without_commands(text)
-    recall_question(text, RECALL_PHRASES, repo=REPO)
-    assert time.process_time() - start < 5
+def test_hostile_text_is_read_in_linear_time() -> None:
+    pieces = [
+        *"[*>`",
+        "/precedent ",
+        "/precedent\n",
+        "\0\ud800/precedent off",
+        "what did we decide about ",
+        "<!--",
+        "a, ",
+    ]
+    assert_linear_time(lambda text: commands(text, repo=REPO), *pieces)
+    assert_linear_time(without_commands, *pieces)
+    assert_linear_time(lambda text: recall_question(text, RECALL_PHRASES, repo=REPO), *pieces)
 
 
 @given(st.text(), st.sampled_from(["", "/precedent ", "\n/precedent search ", "what did we decide about "]))

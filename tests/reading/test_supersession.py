@@ -1,9 +1,6 @@
 """Which decisions a later statement in the thread takes back, by what it says and by who says it."""
 
 from dataclasses import replace
-from time import perf_counter
-
-import pytest
 
 from bot.domain.thread import Kind, Message, Thread
 from bot.reading.endings.decisions import decisions
@@ -29,32 +26,28 @@ def redis_successor(issue: Thread) -> str:
     return successors(issue)["We decided to use Redis."]
 
 
-@pytest.mark.parametrize(
-    ("text", "later"),
-    [
-        ("Superseded by #51.", "#51"),
-        ("This decision was superseded by #51.", "#51"),
-        ("The decision on Redis is superseded by #51.", "#51"),
-        ("#51 supersedes this.", "#51"),
-        ("Reverted in #60.", "#60"),
-        ("We changed our mind.", "#issuecomment-99"),
-        ("We changed our mind, going with PostgreSQL.", "#issuecomment-99"),
-        ("We've since changed our minds about Redis.", "#issuecomment-99"),
-        ("We are no longer going with Redis.", "#issuecomment-99"),
-        ("Instead of Redis we now use PostgreSQL.", "#issuecomment-99"),
-        ("We no longer use Redis.", "#issuecomment-99"),
-        ("The earlier decision no longer holds.", "#issuecomment-99"),
-        ("Scrap that. We'll use PostgreSQL.", "#issuecomment-99"),
-        ("I changed my mind: let's go with PostgreSQL.", "#issuecomment-99"),
-    ],
-)
-def test_a_superseded_decision_names_what_supersedes_it(text: str, later: str) -> None:
-    assert redis_successor(thread_after(text)) == later
+def test_a_superseded_decision_names_what_supersedes_it() -> None:
+    expected = {
+        "Superseded by #51.": "#51",
+        "This decision was superseded by #51.": "#51",
+        "The decision on Redis is superseded by #51.": "#51",
+        "#51 supersedes this.": "#51",
+        "Reverted in #60.": "#60",
+        "We changed our mind.": "#issuecomment-99",
+        "We changed our mind, going with PostgreSQL.": "#issuecomment-99",
+        "We've since changed our minds about Redis.": "#issuecomment-99",
+        "We are no longer going with Redis.": "#issuecomment-99",
+        "Instead of Redis we now use PostgreSQL.": "#issuecomment-99",
+        "We no longer use Redis.": "#issuecomment-99",
+        "The earlier decision no longer holds.": "#issuecomment-99",
+        "Scrap that. We'll use PostgreSQL.": "#issuecomment-99",
+        "I changed my mind: let's go with PostgreSQL.": "#issuecomment-99",
+    }
+    assert {text: redis_successor(thread_after(text)) for text in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_statements_that_take_back_nothing_or_something_else_supersede_nothing() -> None:
+    texts = [
         "We decided to use PostgreSQL for the queue.",
         "Is this superseded by #51?",
         "If this is superseded by #51, close it.",
@@ -77,10 +70,8 @@ def test_a_superseded_decision_names_what_supersedes_it(text: str, later: str) -
         "Reverted in #60, relanded in #61.",
         "Users say we changed our mind.",
         "We are no longer using Redis in the tests.",
-    ],
-)
-def test_statements_that_take_back_nothing_or_something_else_supersede_nothing(text: str) -> None:
-    assert redis_successor(thread_after(text)) == ""
+    ]
+    assert [text for text in texts if redis_successor(thread_after(text)) != ""] == []
 
 
 def test_only_people_with_as_much_authority_can_take_a_decision_back() -> None:
@@ -154,17 +145,23 @@ def test_valid_decisions_are_kept_before_superseded_ones() -> None:
     assert list(successors(thread_after("We changed our mind about Redis.", *more))) == [each.text for each in more]
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["we changed our mind about ", "superseded by ", "instead of a b c ", "the decision on ", "#51, ", "scrap "],
-)
-def test_hostile_text_takes_linear_time(piece: str) -> None:
-    assert_linear_time(lambda text: list(takebacks(text, 42, decides=True)), piece)
+def test_hostile_text_takes_linear_time() -> None:
+    pieces = [
+        "we changed our mind about ",
+        "superseded by ",
+        "instead of a b c ",
+        "the decision on ",
+        "#51, ",
+        "scrap ",
+    ]
+    assert_linear_time(lambda text: list(takebacks(text, 42, decides=True)), *pieces)
 
 
-def test_a_thread_with_thousands_of_decisions_and_takebacks_is_read_in_bounded_time() -> None:
-    decided = message(" ".join(f"We decided to use plan{n}." for n in range(2_000)), "hubot", "MEMBER", 1)
-    taken = message(" ".join(f"We changed our mind about plan{n}." for n in range(2_000)), "monalisa", "OWNER", 2)
-    start = perf_counter()
-    decisions(thread("x", decided, taken))
-    assert perf_counter() - start < 3
+def test_a_thread_with_hundreds_of_decisions_and_takebacks_is_read_in_linear_time() -> None:
+    def read(text: str) -> None:
+        plans = range(len(text) // 32)
+        decided = message(" ".join(f"We decided to use plan{n}." for n in plans), "hubot", "MEMBER", 1)
+        taken = message(" ".join(f"We changed our mind about plan{n}." for n in plans), "monalisa", "OWNER", 2)
+        decisions(thread("x", decided, taken))
+
+    assert_linear_time(read, "x")

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from bot.domain.answer import Context, Match, Mention, PageHit, Silent, Speak
 from bot.domain.changes import Changes, Request
 from bot.domain.thread import Kind, RepositoryAddress
@@ -21,24 +19,21 @@ KNOWN, UNKNOWN = Mention(3, "Sessions"), Mention(4, missing=NO_RECORD)
 MATCH = Match(5, TITLE, 0.8, "closed", at(1))
 
 
-@pytest.mark.parametrize(
-    "context",
-    [
+def test_the_bot_speaks_when_there_is_something_to_show() -> None:
+    cases = [
         Context(mentioned=(KNOWN,)),
         Context(mentioned=(UNKNOWN, KNOWN)),
         Context(seen_before=(MATCH,)),
         Context(open_now=(MATCH,)),
         Context(pages=(PageHit("Sessions", "https://example.com", "", 0.7),)),
         Context(mentioned=(UNKNOWN,), seen_before=(MATCH,)),
-    ],
-)
-def test_the_bot_speaks_when_there_is_something_to_show(context: Context) -> None:
-    assert decide(context) == Speak(context)
+    ]
+    assert [context for context in cases if decide(context) != Speak(context)] == []
 
 
-@pytest.mark.parametrize("context", [Context(), Context(searched=9), Context(mentioned=(UNKNOWN, UNKNOWN))])
-def test_the_bot_is_silent_without_findings_or_with_only_unknown_references(context: Context) -> None:
-    assert decide(context) == Silent(NOTHING_RELATED)
+def test_the_bot_is_silent_without_findings_or_with_only_unknown_references() -> None:
+    cases = [Context(), Context(searched=9), Context(mentioned=(UNKNOWN, UNKNOWN))]
+    assert [context for context in cases if decide(context) != Silent(NOTHING_RELATED)] == []
 
 
 def test_the_first_issue_has_its_own_reason_for_silence(remember: Remember) -> None:
@@ -83,13 +78,11 @@ def test_an_empty_memory_has_nothing_to_say(remember: Remember) -> None:
     assert isinstance(decide(recall(thread(500, TITLE, BODY), remember(), SETTINGS, REPOSITORY)), Silent)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[" * 65_536, "*" * 65_536, ">" * 65_536, "\x00\ud800" * 1_000, "#1 " * 20_000, "\u202e#1\u200b"]
-)
-def test_hostile_text_is_answered_like_any_other(remember: Remember, text: str) -> None:
+def test_hostile_text_is_answered_like_any_other(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), *FILLER)
-    answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, REPOSITORY))
-    assert isinstance(answer, Speak) == ("#1" in text)
+    for text in ("", "[" * 65_536, "*" * 65_536, ">" * 65_536, "\x00\ud800" * 1_000, "#1 " * 5_000, "\u202e#1\u200b"):
+        answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, REPOSITORY))
+        assert isinstance(answer, Speak) == ("#1" in text), text[:9]
 
 
 def test_a_match_called_wrong_later_is_wrong_only_from_then_on(remember: Remember) -> None:

@@ -199,9 +199,8 @@ def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
 # Versions
 
 
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
+def test_the_version_in_the_question_is_compared_with_the_release() -> None:
+    cases = [
         ("2.2.4", ("2.2.4", False)),
         ("2.3.0", ("2.3.0", True)),
         ("2.4", ("2.4", True)),
@@ -211,11 +210,10 @@ def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
         ("2024.1", ("", False)),
         ("nightly 2024-01-05", ("nightly 2024-01-05", False)),
         ("nightly 2024-02-05", ("nightly 2024-02-05", True)),
-    ],
-)
-def test_the_version_in_the_question_is_compared_with_the_release(version: str, expected: tuple[str, bool]) -> None:
-    (hit,) = with_version(Context(seen_before=(match(fix=FIX),)), version).seen_before
-    assert (hit.asked_on, hit.may_be_back) == expected
+    ]
+    for version, expected in cases:
+        (hit,) = with_version(Context(seen_before=(match(fix=FIX),)), version).seen_before
+        assert (hit.asked_on, hit.may_be_back) == expected, version
 
 
 def test_a_release_named_in_the_thread_counts_if_the_forge_knows_none() -> None:

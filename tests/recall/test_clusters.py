@@ -65,17 +65,17 @@ def test_a_cluster_lists_its_reporters_its_dates_and_a_reason_for_each_report() 
     assert [member.author for member in cluster.members] == ["user-1", "user-2", "USER-1"]
 
 
-@pytest.mark.parametrize("author", ["user-1", "user-2"])
-def test_reasons_do_not_quote_ignored_people(author: str) -> None:
-    signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
-    all_entries = {key: entry(key, f"User-{key}") for key in (1, 2)}
-    (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS, frozenset({author}))
-    assert cluster.members[1].why[1] == "same error as #1"
+def test_reasons_do_not_quote_ignored_people() -> None:
+    for author in ["user-1", "user-2"]:
+        signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
+        all_entries = {key: entry(key, f"User-{key}") for key in (1, 2)}
+        (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS, frozenset({author}))
+        assert cluster.members[1].why[1] == "same error as #1", author
 
 
-@pytest.mark.parametrize("signs", [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)])
-def test_a_weak_sign_alone_makes_no_cluster(signs: tuple[str, ...]) -> None:
-    assert build_clusters(links((2, 1, signs)), entries(1, 2), NO_OPINIONS) == ()
+def test_a_weak_sign_alone_makes_no_cluster() -> None:
+    cases = [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)]
+    assert [signs for signs in cases if build_clusters(links((2, 1, signs)), entries(1, 2), NO_OPINIONS) != ()] == []
 
 
 def test_the_same_sign_twice_counts_once() -> None:
@@ -152,10 +152,10 @@ def test_strangers_hold_no_thread_in_a_cluster() -> None:
     assert members(build_clusters(signs, all_entries, NO_OPINIONS)) == [[1, 2, 3]]
 
 
-@pytest.mark.parametrize("kind", [Kind.PULL, Kind.DISCUSSION])
-def test_only_issues_that_still_exist_take_part(kind: Kind) -> None:
-    signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
-    assert build_clusters(signs, entries(1) | {2: entry(2, kind=kind)}, NO_OPINIONS) == ()
+def test_only_issues_that_still_exist_take_part() -> None:
+    for kind in [Kind.PULL, Kind.DISCUSSION]:
+        signs = links((2, 1, ("duplicate",)), (3, 1, ("duplicate",)))
+        assert build_clusters(signs, entries(1) | {2: entry(2, kind=kind)}, NO_OPINIONS) == (), kind
 
 
 def test_people_can_separate_threads_join_them_and_name_the_original() -> None:

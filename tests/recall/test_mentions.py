@@ -143,9 +143,8 @@ def test_a_pull_request_that_was_merged_later_is_shown_as_open(remember: Remembe
 # Other repositories
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
+def test_threads_of_other_repositories_are_named() -> None:
+    cases = [
         ("octocat/other#5", ("octocat/other#5",)),
         ("See https://github.com/octocat/other/issues/5 and Octocat/Other#5.", ("octocat/other#5",)),
         ("https://github.com/octocat/other/pull/6#issuecomment-1", ("octocat/other#6",)),
@@ -155,10 +154,12 @@ def test_a_pull_request_that_was_merged_later_is_shown_as_open(remember: Remembe
         (" ".join(f"octocat/other#{n}" for n in range(1, 9)), tuple(f"octocat/other#{n}" for n in range(1, 6))),
         ("[" * 65_536, ()),
         ("\ud800octocat/other#5\x00", ("octocat/other#5",)),
-    ],
-)
-def test_threads_of_other_repositories_are_named(body: str, expected: tuple[str, ...]) -> None:
-    assert mentioned_elsewhere(thread(9, body=body), RepositoryAddress("octocat/hello-world")) == expected
+    ]
+    assert [
+        body
+        for body, expected in cases
+        if mentioned_elsewhere(thread(9, body=body), RepositoryAddress("octocat/hello-world")) != expected
+    ] == []
 
 
 def test_threads_of_other_repositories_are_read_from_title_body_and_peoples_comments() -> None:

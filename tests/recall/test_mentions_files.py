@@ -1,13 +1,10 @@
 """Which of the files that a thread names are shown."""
 
-import pytest
-
 from bot.recall.mentions import telling_files
 
 
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
+def test_each_file_is_shown_once_by_its_most_telling_path() -> None:
+    cases = [
         (["auth/cookie.py", "cookie.py"], ["auth/cookie.py"]),
         (["cookie.py", "auth/cookie.py"], ["auth/cookie.py"]),
         (["/app/x/auth/cookie.py", "cookie.py"], ["/app/x/auth/cookie.py"]),
@@ -19,10 +16,8 @@ from bot.recall.mentions import telling_files
         (["x86_64/stage2/libstd.so", "lib.so.1.2", "a.o", "uv.lock", "poetry.lock", "build.log"], []),
         (["a/b.py", "a/b.py"], ["a/b.py"]),
         ([], []),
-    ],
-)
-def test_each_file_is_shown_once_by_its_most_telling_path(paths: list[str], expected: list[str]) -> None:
-    assert list(telling_files(paths)) == expected
+    ]
+    assert [paths for paths, expected in cases if list(telling_files(paths)) != expected] == []
 
 
 def test_two_spellings_of_one_path_do_not_drop_each_other() -> None:

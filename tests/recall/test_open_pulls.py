@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
-
 from bot.domain.answer import Context, Match, Mention, shown_in
 from bot.domain.changes import Changes, OpenPull
 from bot.domain.thread import Kind, RepositoryAddress, Thread, Tombstone
@@ -27,9 +25,8 @@ CONTEXT = Context(
 CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
 
 
-@pytest.mark.parametrize(
-    ("candidates", "expected"),
-    [
+def test_the_most_telling_of_several_pull_requests_is_shown() -> None:
+    cases = [
         ([CLOSES], [60]),
         (
             [replace(CLOSES, about=about) for about in (6, 7, 9, 99, 1)],
@@ -45,14 +42,13 @@ CLOSES = OpenPull(5, 60, "Closes it", closes=True, seen_at=NOW)
         ([replace(CLOSES, id=62, draft=True), CLOSES], [60]),
         ([CLOSES, replace(CLOSES, id=63)], [63]),
         ([CLOSES, OpenPull(5, 59, closes=True)], [59]),  # one in memory needs no date
-    ],
-)
-def test_the_most_telling_of_several_pull_requests_is_shown(candidates: list[OpenPull], expected: list[int]) -> None:
-    context = with_pulls(CONTEXT, candidates, QUESTION)
-    assert [pull.id for pull in context.pulls] == expected
-    assert set(expected) <= set(shown_in(context))
-    assert with_pulls(context, candidates, QUESTION) == context
-    assert [pull.id for pull in with_pulls(CONTEXT, reversed(candidates), QUESTION).pulls] == expected
+    ]
+    for candidates, expected in cases:
+        context = with_pulls(CONTEXT, candidates, QUESTION)
+        assert [pull.id for pull in context.pulls] == expected, candidates
+        assert set(expected) <= set(shown_in(context)), candidates
+        assert with_pulls(context, candidates, QUESTION) == context, candidates
+        assert [pull.id for pull in with_pulls(CONTEXT, reversed(candidates), QUESTION).pulls] == expected, candidates
 
 
 def pull(key: int, body: str, **rest: object) -> Thread:

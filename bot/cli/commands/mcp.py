@@ -8,10 +8,13 @@ import signal
 import sys
 from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from bot.cli.output import warn
 from bot.errors import require_libraries
+
+if TYPE_CHECKING:
+    from bot.mcp.tools import ToolContext
 
 INSTALL_HINT = "the library for it is missing: in the checkout that Precedent is installed from, pip install '.[mcp]'"
 LIBRARIES = frozenset({"mcp", "mcp_types", "anyio", "pydantic"})
@@ -22,14 +25,19 @@ def run_mcp(args: argparse.Namespace) -> NoReturn:
     wire = claim_stdout()
     with require_libraries(LIBRARIES, INSTALL_HINT):
         from bot.mcp.server import serve
+    serve(tool_context(args), wire)
+    _exit(0)
+
+
+def tool_context(args: argparse.Namespace) -> ToolContext:
+    """What the tools read: the memory that the options name."""
     from bot.local_cache.local_memory import MemoryOptions
     from bot.mcp.tools import ToolContext
 
     options = MemoryOptions(
         Path.cwd(), args.store, args.repo or "", args.memory_branch or "", offline=args.offline, warn=warn
     )
-    serve(ToolContext(options, tuple(args.me or ()), os.environ.get("PRECEDENT_ORG", "")), wire)
-    _exit(0)
+    return ToolContext(options, tuple(args.me or ()), os.environ.get("PRECEDENT_ORG", ""))
 
 
 def claim_stdout() -> BinaryIO:

@@ -83,7 +83,7 @@ def _run_action(args: argparse.Namespace, folder: Path) -> Sequence[SourceUpdate
     numbers = [source.number for source in sources]
     if args.action == "update":
         return work.update_sources(numbers, update)
-    work.remove_sources(numbers, folder)
+    work.remove_sources(numbers, update)
     return [SourceUpdate(source, source.threads) for source in sources]
 
 

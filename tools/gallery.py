@@ -2,13 +2,22 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.domain.answer import Context, EarlierClosing, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
+from bot.domain.answer import (
+    CondensedTurn,
+    Context,
+    EarlierClosing,
+    Match,
+    Mention,
+    OrganisationKey,
+    OrganisationMatch,
+    PageHit,
+)
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
-from tests.comment.contexts import turn
 
 REPOSITORY = "octo-org/linkbarn"
 LINKS = CommentLinks("https://github.com", REPOSITORY, redirect=True)
@@ -28,6 +37,10 @@ class GalleryComment:
 
 def at(year: int, month: int, day: int) -> datetime:
     return datetime(year, month, day, 9, 30, tzinfo=UTC)
+
+
+def turn(author: str, when: datetime, text: str, role: str = "NONE") -> CondensedTurn:
+    return CondensedTurn(author, role, when, text)
 
 
 NOW = at(2026, 11, 3)
@@ -149,34 +162,6 @@ ELSEWHERE = (
     ),
 )  # fmt: skip
 
-GERMAN = """\
-mentioned: "Hier erwähnt"
-seen_before: "Schon einmal da gewesen"
-open_now: "Noch offen"
-how_it_went: "So lief es"
-why: "Grund"
-ended_fixed_in_by: "**behoben in {release}** durch {change}"
-changed: "Geändert"
-report_is_on: "Gemeldet mit {version}."
-comments_one: "{count} Kommentar"
-comments_many: "{count} Kommentare"
-why_error: "derselbe Fehler {what}"
-why_file: "dieselbe Datei {what}"
-why_file_shown: "dieselbe Datei"
-why_names: "beide nennen {what}"
-quote: "„{text}“"
-maintainer: "vom Projekt"
-pull_request: "Pull-Request {number}"
-day: "{day}. {month} {year}"
-months: "Januar, Februar, März, April, Mai, Juni, Juli, August, September, Oktober, November, Dezember"
-thousands: "."
-age_days_one: "{count} Tag alt"
-age_days_many: "{count} Tage alt"
-provenance_one: "Precedent, ein Bot, hat {count} Vorgang durchgesehen."
-provenance_many: "Precedent, ein Bot, hat {count} Vorgänge durchgesehen."
-controls: "Nicht hilfreich? 👎, oder ein Kommentar {wrong} · {off}"
-"""
-
 GALLERY: dict[str, GalleryComment] = {
     "fixed-in-a-release": GalleryComment(
         "The release with the fix is newer than the reporter's version.",
@@ -259,7 +244,7 @@ GALLERY: dict[str, GalleryComment] = {
     "german": GalleryComment(
         "A repository with its own words.",
         Context(seen_before=(login(asked_on="2.2.4"),), open_now=(PROXY,)),
-        words=GERMAN,
+        words=Path(__file__).with_name("german.yml").read_text(encoding="utf-8"),
     ),
 }  # fmt: skip
 
