@@ -104,7 +104,7 @@ MAX_TABLES = 1_000
 T = TypeVar("T")
 
 
-def open_candidates(uri: str, tenant: str) -> LanceCandidates:
+def open_candidates(uri: str, tenant: str, retention: timedelta = FILE_RETENTION) -> LanceCandidates:
     """The index of one tenant in a folder or below ``s3://``, ``gs://`` or ``az://``; empty if there is none yet.
 
     Credentials of object stores come from their usual environment variables. Raises UserError for an address of
@@ -120,13 +120,14 @@ def open_candidates(uri: str, tenant: str) -> LanceCandidates:
             Path(uri).mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise OrganisationUnavailable(f"the index of the organisation: {error}") from error
-    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}")
+    return LanceCandidates(f"{uri.rstrip('/')}/{tenant}", retention)
 
 
 class LanceCandidates:
     """`Candidates` in LanceDB. Safe for several threads and processes at once."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, retention: timedelta = FILE_RETENTION) -> None:
+        self._retention = retention
         connecting = lancedb.connect_async(address, read_consistency_interval=timedelta(0), session=_session())
         self._database: AsyncConnection = self._wait(connecting, WRITE_SECONDS)
 
@@ -231,9 +232,9 @@ class LanceCandidates:
             row = ThreadRow(key="", repository=0, revision=int(time() * 1000), created=0, terms="", document="")
             await _retry_when_busy(partial(_merge, [row], table))
         for _ in range(2):
-            await table.optimize(cleanup_older_than=FILE_RETENTION)
+            await table.optimize(cleanup_older_than=self._retention)
         if counts := await self._counts_table(generation):
-            await counts.optimize(cleanup_older_than=FILE_RETENTION)
+            await counts.optimize(cleanup_older_than=self._retention)
 
     def _count_terms(self, table: AsyncTable) -> TermCounts:
         """Count in the caller's thread, as the loop serves everybody's searches."""
@@ -384,7 +385,7 @@ class LanceCandidates:
         catalogue = await self._database.open_table(CATALOGUE)
         metadata = (await catalogue.schema()).metadata or {}
         current, since = _metadata_text(metadata, b"generation"), int(_metadata_text(metadata, b"since") or 0)
-        if time() - since < FILE_RETENTION.total_seconds():
+        if time() - since < self._retention.total_seconds():
             return
         for name in (await self._database.list_tables(limit=MAX_TABLES)).tables:
             kind, _, generation = name.partition("-")

@@ -277,11 +277,8 @@ def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(
-    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.server.reconcile.READING_SECONDS", -1.0)  # each run reads one batch
-    monkeypatch.setattr("bot.pipeline.fetch.MAX_PAGES", 0)
+def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(harness: ServerHarness) -> None:
+    harness.dependencies = replace(harness.dependencies, reading_seconds=-1.0)  # each run reads one batch
     project = harness.project("octo-org/app", "PostgreSQL")
     for number in range(180):
         day = from_epoch(harness.github.clock.epoch - HISTORY_AGE + 24 * 3600 * (number + 1))

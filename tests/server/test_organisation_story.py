@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
-from bot.domain.changes import StandingComment
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import parse_time
 from bot.github.events import Event
@@ -20,12 +19,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.harness import ServerHarness
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        "others" not in StandingComment.__dataclass_fields__, reason="comments do not show other repositories yet"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 TITLE = "The cookie is never sent"
 SHARING = "organisation:\n  results: 2\n  share_with: ['octo-org/*']\n"

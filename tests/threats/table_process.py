@@ -21,7 +21,7 @@ BAD = "tests/acceptance/test_bad_input.py::"
 RECEIVE = "tests/server/test_webhook.py::"
 WEB = "tests/server/test_web.py::"
 CROWDS = "tests/server/test_slow_senders.py::"
-TENANTS = "tests/server/test_tenants.py::"
+TENANTS = "tests/server/test_changes_during_a_run.py::"
 SCOPE = "tests/organisation/test_scope.py::"
 STORY = "tests/server/test_organisation_story.py::"
 LOCAL = "tests/local_cache/test_local_memory.py::"
@@ -275,8 +275,7 @@ ROWS = (
         (
             f"{PRIVATE}test_two_repositories_on_one_server_know_nothing_of_each_other",
             f"{TENANTS}test_repositories_of_the_same_name_in_two_accounts_share_nothing",
-            f"{TENANTS}test_a_delivery_queued_before_a_rename_does_not_reach_the_namesake",
-            f"{TENANTS}test_a_token_from_before_a_rename_does_not_reach_the_namesake",
+            f"{TENANTS}test_a_renamed_repository_is_answered_once_and_its_namesake_never",
             "tests/github/test_client.py::test_an_issue_of_a_renamed_repository_is_not_gone",
             "tests/github/test_client.py::test_a_transferred_issue_is_gone_and_its_new_place_is_known",
         ),
