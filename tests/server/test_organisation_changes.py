@@ -191,15 +191,18 @@ def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> 
 def purges(queue: Queue, hours: int) -> Iterator[int]:
     """Yield the minutes from now at which a purge is due, within so many hours."""
     minute = 0
-    while (heartbeat := queue.inbox.heartbeats().get(f"{PURGE_PREFIX}7")) and minute < 60 * hours:
-        wait = math.ceil((heartbeat[0] - queue.clock()) / MINUTE)
-        queue.clock.ahead += (wait - 1) * MINUTE
-        assert not changes_of(queue).is_purge_due(7)
-        queue.clock.ahead += MINUTE
-        minute += wait
+    while heartbeat := queue.inbox.heartbeats().get(f"{PURGE_PREFIX}7"):
+        wait = max(0, math.ceil((heartbeat[0] - queue.clock()) / MINUTE))
+        if (minute := minute + wait) >= 60 * hours:
+            return
+        if wait:
+            queue.clock.ahead += (wait - 1) * MINUTE
+            assert not changes_of(queue).is_purge_due(7)
+            queue.clock.ahead += MINUTE
         assert changes_of(queue).is_purge_due(7)
-        if minute < 60 * hours:
-            yield minute
+        yield minute
+        queue.clock.ahead += MINUTE
+        minute += 1
 
 
 def test_files_are_purged_twice_once_the_index_has_all_recorded_changes(queue: Queue) -> None:

@@ -74,7 +74,8 @@ def index(saved: HarnessIndex, harness: ServerHarness, tmp_path: Path) -> Harnes
 
 @pytest.fixture
 def rereading(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> HarnessIndex:
-    """The index, while the whole memory of the sdk waits to be indexed."""
+    """An index that does not exist yet, while the whole memory of the sdk waits to be indexed."""
+    shutil.rmtree(index.folder)
     index.changes.request_reread([harness.repository(sdk)])
     return index
 
@@ -133,7 +134,7 @@ def test_a_deleted_issue_is_no_longer_found(index: HarnessIndex, harness: Server
     assert register.filter_shown(app, 5, [key]) == [], "no comment may keep it"
 
 
-@pytest.mark.parametrize("action", ["edited", "deleted"])
+@pytest.mark.parametrize("action", ["edited", pytest.param("deleted", marks=pytest.mark.slow)])
 def test_a_quotation_disappears_when_its_author_edits_or_deletes_it(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, action: str
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_quotation_disappears_when_its_author_edits_or_deletes_it(
     assert index.notifications[-1] == (harness.repository(sdk), [1]), "comments elsewhere are worked out again"
 
 
+@pytest.mark.slow
 def test_each_installation_has_its_own_index(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> None:
     foreign = harness.project("octocat/app", "Redis")
     other = HarnessIndex(harness, index.folder, harness.github.tenants.install("octocat", ["octocat/app"]))
@@ -181,6 +183,7 @@ def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     assert titles(index, sdk) == []
 
 
+@pytest.mark.slow
 def test_an_unreadable_memory_is_retried_later_and_does_not_hold_up_others(
     rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -219,6 +222,7 @@ class FailingIndex:
         return getattr(self._index, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", range(4))
 def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
     rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, calls: int
@@ -238,6 +242,7 @@ def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
     assert index.waiting() == 0
 
 
+@pytest.mark.slow
 def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
     rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -258,7 +263,7 @@ def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
     assert titles(index, sdk) == [QUESTION]
 
 
-@pytest.mark.parametrize("damaged", ["**/*", "threads-*/**/*"])
+@pytest.mark.parametrize("damaged", ["threads-*/**/*", pytest.param("**/*", marks=pytest.mark.slow)])
 def test_a_damaged_index_is_rebuilt_automatically(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, damaged: str
 ) -> None:
@@ -274,6 +279,7 @@ def test_a_damaged_index_is_rebuilt_automatically(
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
 
 
+@pytest.mark.slow
 def test_a_deleted_index_is_rebuilt_at_the_next_change(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -284,6 +290,7 @@ def test_a_deleted_index_is_rebuilt_at_the_next_change(
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
 
 
+@pytest.mark.slow
 def test_text_of_people_who_become_ignored_leaves_the_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -300,7 +307,9 @@ def files_contain(index: HarnessIndex, words: str) -> bool:
     return any(words.encode() in file.read_bytes() for file in index.folder.rglob("*") if file.is_file())
 
 
-@pytest.mark.parametrize("way", ["deleted", "gone", "ignored"])
+@pytest.mark.parametrize(
+    "way", ["gone", *(pytest.param(way, marks=pytest.mark.slow) for way in ("deleted", "ignored"))]
+)
 def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, way: str
 ) -> None:
@@ -337,6 +346,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     assert key not in keys(harness.env.inbox)
 
 
+@pytest.mark.slow
 def test_a_temporarily_hidden_issue_causes_no_purge(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -381,6 +391,7 @@ def test_a_change_during_a_rebuild_gets_into_the_new_index(
     assert index.notifications[-1][0] == harness.repository(sdk)
 
 
+@pytest.mark.slow
 def test_a_rebuild_reports_an_unreadable_memory_which_is_read_later(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -408,6 +419,7 @@ def lose_lease(harness: ServerHarness) -> None:
     harness.stop.wait(0.5)
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_loses_its_lease_ends_in_the_middle_of_a_memory(
     index: HarnessIndex, harness: ServerHarness
 ) -> None:

@@ -176,7 +176,7 @@ UNREAD_PULLS = "the App has pull_requests: none, so it cannot read pull requests
     [
         ({"discussions": "none"}, "discussions", ["neither remember nor answer discussions"]),
         ({"discussions": "read"}, "discussions", ["not answer them"]),
-        ({"discussions": "write"}, "discussions", [""]),
+        ({"discussions": "write"}, "discussions", []),
         ({}, "pull requests", [UNREAD_PULLS]),
         (OPTIONAL_PERMISSIONS, "pull requests", []),
         (OPTIONAL_PERMISSIONS | {"metadata": "admin"}, "permissions", []),
