@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,18 @@ def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, 
     flags = ("--operator", OPERATOR, "--patience", "2")
     with web_process(tmp_path_factory.mktemp("web"), *flags) as (port, process):
         yield port, process.pid
+
+
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """Restores the log handlers and levels of this process afterwards."""
+    root, ours = logging.getLogger(), logging.getLogger("bot")
+    before = (list(root.handlers), root.level, ours.level)
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ Issues are opened in several repositories whose history has an answer to them, a
 Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both; on PostgreSQL one of two workers that
 run by themselves, each with a folder of its own. They start again within a second. At the end, each delivery that was
 answered with 202 must be done (those that the server gave up after five kills are replayed), its issue must have one
-comment of ours and a record in a sound memory, and an issue the server never heard of at most one comment. With a
-stand-in for the server, whose runs do nothing, there are no comments.
+comment of ours, a record in a sound memory and one entry in the organisation's index, and an issue the server never
+heard of at most one comment. With a stand-in for the server, whose runs do nothing, there is none of this.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -25,8 +26,11 @@ from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.organisation.lance import open_candidates
+from bot.reading.analyzer import terms
 from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import WORKER_PREFIX, Delivery
+from bot.server.organisation_changes import OrganisationChanges
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
@@ -105,7 +109,7 @@ class Campaign:
         github = self.stage.github
         past = from_epoch(github.clock.epoch - HISTORY_AGE)
         for number in range(REPOSITORIES):
-            project = github.add_project(f"octo-org/shop-{number}")
+            project = github.add_project(f"octocat/shop-{number}")
             self.stage.git.create(project.repo.full_name)
             project.open_issue("octocat", "Where should sessions live?", "Files are slow.", at=past)
             project.comment(1, "octocat", "We decided to go with Redis for the session store.", at=past)
@@ -118,7 +122,7 @@ class Campaign:
         rng = random.Random(self.rng.random())
         while not self.finished.wait(rng.expovariate(1 / EVERY)):
             project = rng.choice(self.projects)
-            number = project.open_issue("monalisa", "Which session store?", "What was decided in #1 about sessions?")
+            number = project.open_issue("octocat", "Which session store?", "What was decided in #1 about sessions?")
             payload = project.payload("issues", "opened", number, extra={"installation": {"id": APP}})
             if self.stage.module == STANDIN:  # run time in tenths of a second, plus 100
                 payload["issue"]["number"] = 100 + rng.randint(1, 20)
@@ -176,7 +180,7 @@ class Campaign:
         while self.faults() and time.monotonic() < end:
             self.replay_dead()
             time.sleep(1)
-        return [*self.faults(), *self.memory_faults(), *self.run_faults()]
+        return [*self.faults(), *self.memory_faults(), *self.index_faults(), *self.run_faults()]
 
     def replay_dead(self) -> None:
         """Replay the deliveries whose runs were killed five times while alone, as an operator would."""
@@ -209,6 +213,19 @@ class Campaign:
             faults += MemoryBranch(self.stage.git.folder / f"{name}.git", name).faults(numbers) if numbers else []
         return faults
 
+    def index_faults(self) -> list[str]:
+        """What is missing from the organisation's index, or there twice, once no change waits for it."""
+        if not (folder := self.stage.settings.get("ORGANISATION")):
+            return []
+        with self.stage.inbox() as inbox:
+            changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
+            until(lambda: changes.backlog() == (0, 0), PATIENCE, self.stage.log_text)
+        repositories = {project.repo.id for project in self.projects}
+        found = open_candidates(folder, str(APP)).search(terms("session store"), repositories, limit=1_000)
+        count = Counter((each.thread.repository, each.thread.id) for each in found)
+        wanted = {(each.project.repo.id, each.number) for each in self.sent if each.status == 202}
+        return [f"{key} is in the index {count[key]} times" for key in wanted | count.keys() if count[key] != 1]
+
     def run_faults(self) -> list[str]:
         """Runs of a repository that overlap, and deliveries that were given up after too few killed runs."""
         with self.stage.inbox() as inbox, inbox.database.transaction() as transaction:
@@ -237,6 +254,8 @@ def stage(folder: Path, *, on_postgres: bool, standin: bool) -> Iterator[ServerS
             at_end.callback(server.stop)
             url = at_end.enter_context(server.database())
         server_stage = ServerStage(folder, STANDIN if standin else "bot", url)
+        if not standin:
+            server_stage.settings["ORGANISATION"] = str(folder / "index")
         at_end.callback(server_stage.close)
         yield server_stage
 

@@ -205,7 +205,3 @@ def test_the_other_pages_link_to_the_dead_page() -> None:
     assert "/dead" in links(status_page(inbox, (), NOW))
     assert "/dead" not in links(status_page(empty_inbox(), (), NOW))
     assert dead_link(AWAY) in links(delivery_page(inbox.delivery(1), NOW))
-
-
-def test_the_page_says_so_when_there_are_no_dead_deliveries() -> None:
-    assert "There are none." in text_of(page(empty_inbox()))

@@ -24,7 +24,6 @@ from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.cli.program_result import ProgramResult, Run
 from tests.server.queues import begin_work, keys, take_lease
-from tests.server.restored_log import own_log
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
@@ -62,10 +61,9 @@ def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run_deliveries(call: Run) -> Iterator[Run]:
-    """Runs the command in this process, and restores the log that it sets up."""
-    with own_log():
-        yield partial(call, "deliveries")
+def run_deliveries(call: Run, own_log: None) -> Run:
+    """Runs the command in this process, whose log it sets up."""
+    return partial(call, "deliveries")
 
 
 @pytest.fixture

@@ -371,18 +371,6 @@ def test_the_keys_of_a_paused_installation_are_due_when_the_pause_ends(queue: Qu
     assert [each.id for each in begin_work(queue.inbox).deliveries] == ["9:a", "9:c"]
 
 
-def test_a_crashed_run_in_a_paused_installation_is_repeated_after_the_pause(queue: Queue) -> None:
-    queue.inbox.put([arrival("a")])
-    begin_work(queue.inbox)
-    crash_worker(queue)
-    paused = queue.clock() + 5000
-    queue.inbox.installations().pause(7, "core", paused)
-    assert queue.inbox.begin(take_lease(queue.inbox, REPOSITORY)) is None
-    assert due(queue) == {REPOSITORY.text: (paused, CHANGE)}
-    queue.clock.ahead += 5001
-    assert begin_work(queue.inbox).deliveries[0].begun == 3
-
-
 def test_a_repository_that_pushed_recently_is_due_when_it_may_push_again(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     work, pushed = begin_work(queue.inbox), queue.clock() - 1000

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from bot.errors import WorldError
 from bot.server.log import HIDDEN, MAX_CHARS, LogFormatter, log_fields, run_guarded, write_logs
 from bot.server.options import Misconfigured
 from bot.server.worker import EXIT_WORK_ABANDONED, WorkerExit
-from tests.server.restored_log import own_log
 
 SECRET = "It's a Secret to Everybody"
 
@@ -34,12 +32,11 @@ def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log(own_log: None) -> io.StringIO:
     """What this process logs during a test."""
     stream = io.StringIO()
-    with own_log():
-        write_logs("json", [SECRET], stream)
-        yield stream
+    write_logs("json", [SECRET], stream)
+    return stream
 
 
 def test_a_line_is_an_object_with_time_level_and_message() -> None:

@@ -23,7 +23,6 @@ from bot.server.options import ServerOptions, read_options, variable
 from bot.server.secret_files import CHECK_INTERVAL, SecretFiles
 from tests.github.keys import key_pair
 from tests.server import client
-from tests.server.restored_log import own_log
 from tests.server.server_process import APP, SECRET, ServerStage, until
 
 FIRST, SECOND, THIRD = SECRET, "Sesame, now with more seeds", "Poppy, which is the third"
@@ -80,11 +79,10 @@ class WatchedFiles:
 
 
 @pytest.fixture
-def watched_files(tmp_path: Path) -> Iterator[WatchedFiles]:
-    with own_log():
-        files = WatchedFiles(tmp_path, io.StringIO())
-        files.check_until_settled()
-        yield files
+def watched_files(tmp_path: Path, own_log: None) -> WatchedFiles:
+    files = WatchedFiles(tmp_path, io.StringIO())
+    files.check_until_settled()
+    return files
 
 
 def test_unchanged_files_are_not_read_again(watched_files: WatchedFiles) -> None:

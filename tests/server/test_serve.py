@@ -423,7 +423,7 @@ def documented_commands(heading: str) -> list[str]:
     return block[1].splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_documented_commands_run_in_a_fresh_clone(stage: ServerStage) -> None:
     clone, home = stage.folder / "clone", stage.folder / "secrets"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)

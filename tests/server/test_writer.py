@@ -76,15 +76,6 @@ def test_waiting_deliveries_are_stored_in_groups_and_in_order() -> None:
     assert [row.id for row in reversed(inbox.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
 
 
-def test_a_repeated_delivery_is_recognised() -> None:
-    async def store_twice() -> list[bool]:
-        writer = GroupCommitWriter(GatedInbox())
-        writer.start()
-        return [await writer.store(SAMPLE), await writer.store(SAMPLE)]
-
-    assert asyncio.run(store_twice()) == [True, False]
-
-
 def test_deliveries_beyond_the_limit_are_refused_and_the_others_stored() -> None:
     inbox = GatedInbox()
     inbox.gate.clear()
