@@ -129,6 +129,13 @@ def take_lease(inbox: Inbox, repository: RepositoryKey) -> Lease:
     return Lease(repository.text, lease, Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
 
 
+def claim(inbox: Inbox) -> Lease:
+    """Lease what comes first."""
+    lease = inbox.queue.claim(inbox.worker)
+    assert lease is not None, "nothing is due"
+    return lease
+
+
 def begin_work(inbox: Inbox, repository: RepositoryKey = REPOSITORY) -> PendingWork:
     """Begin a run of this repository, in which something has to wait."""
     work = inbox.begin(take_lease(inbox, repository))

@@ -19,14 +19,14 @@ from bot.server.database import Database
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.metrics import ReceiveHistogram, render
-from bot.server.model import DAY, HOUR, Instant, Lease, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import DAY, HOUR, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.reconcile import reconcile
 from bot.server.status_page import status_page
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.harness import HISTORY_AGE, ServerHarness
-from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, begin_work, take_lease
+from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, begin_work, claim, take_lease
 
 
 def ends(at: Instant) -> datetime:
@@ -143,16 +143,10 @@ def due(queue: Queue) -> tuple[int, Instant]:
     return row["priority"], row["due"]
 
 
-def claim(queue: Queue) -> Lease:
-    lease = queue.inbox.queue.claim("one")
-    assert lease is not None
-    return lease
-
-
 def test_a_repository_that_only_reads_history_is_due_when_the_history_pause_ends(queue: Queue) -> None:
     leave_history_to_read(queue)
     until = pause_history(queue)
-    assert queue.inbox.begin(claim(queue)) is None
+    assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.clock.ahead += 31 * 60_000
     assert begin_work(queue.inbox, REPOSITORY).deliveries[0].event.name == "catch-up"
@@ -160,13 +154,13 @@ def test_a_repository_that_only_reads_history_is_due_when_the_history_pause_ends
 
 def test_urgent_work_of_such_a_repository_is_done_while_its_history_waits(queue: Queue) -> None:
     leave_history_to_read(queue)
-    lease, until = claim(queue), pause_history(queue)
+    lease, until = claim(queue.inbox), pause_history(queue)
     queue.inbox.put([replace(arrival("b", number=2), priority=Priority.URGENT)])  # while the lease is held
     work = queue.inbox.begin(lease)
     assert work is not None
     assert [each.event.number for each in work.deliveries] == [2]
     assert queue.inbox.end(work, all_done(work), RunReport())
-    assert queue.inbox.begin(claim(queue)) is None
+    assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.inbox.put([replace(arrival("c", number=3), priority=Priority.URGENT)])
     assert [each.event.number for each in begin_work(queue.inbox, REPOSITORY).deliveries] == [3]
@@ -181,7 +175,7 @@ def test_a_delivery_due_later_is_not_delayed_by_a_longer_history_pause(queue: Qu
     priority, at = due(queue)
     assert priority == Priority.HISTORY or at == soon
     if at < soon:
-        assert queue.inbox.begin(claim(queue)) is None
+        assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.CHANGE, soon)
     assert soon < until
 

@@ -31,6 +31,7 @@ from tests.server.queues import (
     all_done,
     arrival,
     begin_work,
+    claim,
     take_lease,
     until,
 )
@@ -587,15 +588,12 @@ def test_frequent_queries_do_not_scan_whole_tables(tmp_path: Path, table: str, a
     inbox.deliveries(state="done", before=9)
     inbox.deliveries(repository=REPOSITORY, state="waiting", limit=1)
     inbox.purge(1)
-    lease = inbox.queue.claim("one")
-    work = inbox.begin(lease) if lease else None
+    work = inbox.begin(claim(inbox))
     assert work is not None
     inbox.queue.renew("one", [work.id])
     inbox.end(work, [Result(1, "waiting", "")], RunReport(requeue_after=5))
     for _ in range(8):  # one of them takes the key that has waited longest
-        lease = inbox.queue.claim("one")
-        assert lease
-        inbox.give_back(lease, 0)
+        inbox.give_back(claim(inbox), 0)
     inbox.queue.ensure(["resync"])
     inbox.abandon()
     database.close()
