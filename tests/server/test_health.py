@@ -44,6 +44,12 @@ def get_status(inbox: Inbox, options: ServerOptions, page: str = "state") -> tup
     return answer.status_code, json.loads(bytes(answer.body))
 
 
+def test_a_server_with_nothing_wrong_is_healthy_and_ready(tmp_path: Path) -> None:
+    status, body = get_status(*healthy_server(tmp_path))
+    assert (status, set(body.values())) == (200, {True})
+    assert get_status(*healthy_server(tmp_path), "readyz") == (200, {"ready": True, "queue": True, "disk": True})
+
+
 def test_a_server_that_cannot_work_is_unhealthy_but_still_takes_deliveries(tmp_path: Path) -> None:
     inbox, options = healthy_server(tmp_path)
     with inbox.database.transaction() as forgetting:

@@ -217,8 +217,14 @@ def test_a_large_delivery_is_accepted(port: int) -> None:
 
 
 @pytest.mark.slow
-def test_without_the_database_deliveries_get_503_and_the_server_is_not_ready(tmp_path: Path) -> None:
+def test_the_status_is_public_and_without_the_database_deliveries_get_503_and_the_server_is_not_ready(
+    tmp_path: Path,
+) -> None:
     with web_process(tmp_path) as (port, _):
+        answer, ready = (get(port, path, {"Host": "bot.example.org"}) for path in ("/status.json", "/readyz"))
+        expected = {"well": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
+        assert (answer.status, json.loads(answer.body)) == (200, expected)
+        assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "queue": True, "disk": True})
         assert deliver(port).status == 202
         (tmp_path / "away").touch()
         answer = deliver(port)
@@ -232,14 +238,6 @@ def test_without_the_database_deliveries_get_503_and_the_server_is_not_ready(tmp
         assert get(port, "/healthz").status == 200
         (tmp_path / "away").unlink()
         assert deliver(port).status == 202
-
-
-def test_the_status_endpoints_show_the_result_of_each_check_and_no_more(port: int) -> None:
-    answer = get(port, "/status.json", {"Host": "bot.example.org"})
-    expected = {"well": True, "queue": True, "disk": True, "clock": True, "token": True, "workers": True}
-    assert (answer.status, json.loads(answer.body)) == (200, expected)
-    ready = get(port, "/readyz", {"Host": "bot.example.org"})
-    assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "queue": True, "disk": True})
 
 
 PAGES = ["/", "/deliveries/1", "/metrics", "/?state=dead&repository=1-17&before=9"]
