@@ -32,11 +32,10 @@ from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.status_page import status_page
 from bot.server.web import Webhook
 from bot.server.webhook import receive
-from tests.fakes.state import from_epoch
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.client import delivery_headers, issue_event
-from tests.server.harness import HISTORY_AGE, ServerHarness
+from tests.server.harness import ServerHarness
 from tests.server.queues import REPOSITORY, Queue, all_done, arrival, claim
 from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
@@ -266,34 +265,6 @@ def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
 
 
 # -- history progress ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(harness: ServerHarness) -> None:
-    harness.dependencies = replace(harness.dependencies, reading_seconds=-1.0)  # each run reads one batch
-    project = harness.project("octo-org/app", "PostgreSQL")
-    for number in range(180):
-        day = from_epoch(harness.github.clock.epoch - HISTORY_AGE + 24 * 3600 * (number + 1))
-        project.open_issue("octo-org", f"Crash {number}", "It crashes.", at=day)
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
-    repository = harness.repository(project)
-    harness.env.arrive(repository, "catch-up", "", 0)
-    harness.run(repository)
-    row = harness.env.register.repository(repository)
-    first = parse_estimate(row.history)
-    assert first
-    assert (row.is_unread, row.threads, first.read, first.left) == (True, 99, 99, 82)
-    harness.pass_time(60)
-    harness.settle(1)
-    second = parse_estimate(harness.env.register.repository(repository).history)
-    assert second
-    assert (second.read, second.left, second.percent) == (148, 33, 81)
-    assert harness.env.clock.now < second.done_at() < harness.env.clock.now + 60_000
-    harness.pass_time(60)
-    harness.settle(1)
-    row = harness.env.register.repository(repository)
-    assert (row.is_unread, row.threads, row.history) == (False, 181, "")
-    assert harness.env.waiting(repository) == []
 
 
 def test_the_estimate_follows_the_pace_of_the_last_runs() -> None:

@@ -22,6 +22,7 @@ from bot.server.delivery_groups import coalesce
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION
 from bot.server.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
+from bot.server.repository_list import parse_estimate
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
@@ -384,6 +385,9 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(harness:
     harness.deliver_events(large, Event("catch-up"))
     harness.run(harness.repository(large))
     assert reading_progress(harness, large), "there is more to read"
+    estimate = parse_estimate(harness.env.register.repository(harness.repository(large)).history)
+    assert estimate
+    assert (estimate.read > 0, estimate.left > 0) == (True, True)
     harness.pass_time(60)
     harness.ask(small)
     leases = [harness.env.inbox.queue.claim("worker"), harness.env.inbox.queue.claim("worker")]
@@ -396,6 +400,7 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(harness:
         harness.settle()
         harness.pass_time(60)
     assert reading_progress(harness, large) is None
+    assert harness.env.register.repository(harness.repository(large)).history == ""
     assert len(harness.runs(harness.repository(large))) >= 3
     assert keys(harness.env.inbox) == set()
 
