@@ -282,15 +282,16 @@ class OrganisationChanges:
             due = 0 if row is None or row["due"] is None else max(row["due"], self._now() + pause)
             self._queue.finish(transaction, lease, due, Priority.CATCH_UP)
 
-    def align(self, place: str, scope: RepositoryScope) -> int:
+    def align(self, place: str, scope: RepositoryScope, version: str = "") -> int:
         """Note every repository whose memory is missing from the index, or should no longer be in it.
 
-        ``place`` is the address of the index. When it or the form of documents changes, all memories are read again,
-        and gone repositories are noted too, as the index may still have them. Returns how many were noted.
+        ``place`` is the address of the index, and ``version`` the form of documents, "" for the current one. When
+        either changes, all memories are read again, and gone repositories are noted too, as the index may still have
+        them. Returns how many were noted.
         """
         from bot.organisation.documents import DOCUMENT_VERSION  # not at the top: it loads the analyser
 
-        note = to_json({"place": hashlib.sha256(f"{DOCUMENT_VERSION} {place}".encode()).hexdigest()[:16]})
+        note = to_json({"place": hashlib.sha256(f"{version or DOCUMENT_VERSION} {place}".encode()).hexdigest()[:16]})
         with self._database.transaction() as transaction:
             heartbeat = transaction.row("select note from heartbeats where name = :name", name=INDEX_HEARTBEAT)
             if is_new := heartbeat is None or heartbeat["note"] != note:

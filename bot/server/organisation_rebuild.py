@@ -50,6 +50,7 @@ def rebuild_installation(
     installation: int,
     run: RunDependencies,
     tick: Callable[[int], object] = lambda steps: None,  # noqa: ARG005
+    renewal_interval: float = RENEWAL_INTERVAL,
 ) -> RebuildResult:
     """Make a new index of an installation; ``tick`` is called for each repository.
 
@@ -59,7 +60,7 @@ def rebuild_installation(
     assert run.organisation
     changes = OrganisationChanges(run.inbox.database, run.inbox.queue, run.now)
     progress = _Progress()
-    with _hold_lease(installation, run) as (lease, lost):
+    with _hold_lease(installation, run, renewal_interval) as (lease, lost):
         keys = changes.indexed_repositories(installation)
         run.organisation.index(installation).rebuild(_read_threads(keys, run, progress, tick, lost))
         changes.request_reread(list(progress.unread))
@@ -97,7 +98,9 @@ def _read_memory(key: RepositoryKey, run: RunDependencies) -> Iterator[Organisat
 
 
 @contextmanager
-def _hold_lease(installation: int, run: RunDependencies) -> Iterator[tuple[Lease, threading.Event]]:
+def _hold_lease(
+    installation: int, run: RunDependencies, renewal_interval: float
+) -> Iterator[tuple[Lease, threading.Event]]:
     """Hold the lease of an installation's changes within the block; the event is set when it may be lost."""
     queue, lost, ended = run.inbox.queue, threading.Event(), threading.Event()
     until = time.monotonic() + ACQUIRE_TIMEOUT
@@ -106,7 +109,7 @@ def _hold_lease(installation: int, run: RunDependencies) -> Iterator[tuple[Lease
             raise WorldError("a worker still holds this index: check that the workers are healthy")
 
     def renew() -> None:
-        while not ended.wait(RENEWAL_INTERVAL):
+        while not ended.wait(renewal_interval):
             if run_guarded(lambda: lost.set() if queue.renew(run.inbox.worker, [lease.id]) else None):
                 lost.set()
 

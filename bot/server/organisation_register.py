@@ -53,8 +53,9 @@ class OrganisationRegister:
     GitHub is asked before a change is stored, not believed by its events, which may be late and in any order.
     """
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, batch_size: int = BATCH_SIZE) -> None:
         self._inbox = inbox
+        self._batch_size = batch_size
 
     def store_installation(
         self, installation: int, account: str, state: Literal["active", "suspended", "gone"]
@@ -135,9 +136,9 @@ class OrganisationRegister:
         names, dropped = (sorted({str(thread) for thread in some}) for some in (threads, gone))
         with self._inbox.database.transaction() as transaction:
             rows = list[Row]()
-            for start in range(0, len(names), BATCH_SIZE):
+            for start in range(0, len(names), self._batch_size):
                 rows += transaction.rows(
-                    _SHOWN_OF_THREADS, **_parameters_of(repository), threads=names[start : start + BATCH_SIZE]
+                    _SHOWN_OF_THREADS, **_parameters_of(repository), threads=names[start : start + self._batch_size]
                 )
             self._requeue_comments(transaction, rows, Priority.CHANGE)
             transaction.change_each(_DELETE_SHOWN, [{**_parameters_of(repository), "thread": name} for name in dropped])
@@ -202,8 +203,8 @@ class OrganisationRegister:
             name = f"{INTERNAL_APP_ID}:{ORGANISATION_EVENT}-{key}-{thread}-{cause}"
             event = Event(ORGANISATION_EVENT, number=int(thread))
             arrivals[name] = Arrival(name, RepositoryKey.of(key), event, received_at=now, priority=priority)
-        for start in range(0, len(arrivals), BATCH_SIZE):
-            self._inbox.put_within(transaction, dict(list(arrivals.items())[start : start + BATCH_SIZE]))
+        for start in range(0, len(arrivals), self._batch_size):
+            self._inbox.put_within(transaction, dict(list(arrivals.items())[start : start + self._batch_size]))
 
 
 def _shown_row(repository: RepositoryKey, number: int, key: OrganisationKey) -> dict[str, Value]:

@@ -93,9 +93,6 @@ OUTBOX_DELAY = 125_000
 
 MAX_BACKOFF = 3_600_000  # milliseconds until a repository with unfinished work is due again
 
-READING_SECONDS = 60.0
-"""Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
-
 DIGEST_PERIOD = timedelta(days=30)
 """How far the digest of a repository looks back."""
 
@@ -269,7 +266,7 @@ class RepositoryRun:
                     self._without_history(built),
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
-                    reading_seconds=READING_SECONDS,
+                    reading_seconds=run.reading_seconds,
                     organisation=self._organisation_search(config.settings),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )

@@ -228,6 +228,7 @@ class DriftCheck:
     newest: Callable[[Grant], Instant]
     app: int
     scope: RepositoryScope = ALL_REPOSITORIES
+    most: int = MAX_CHECKED_REPOSITORIES
 
     def check(self, now: Instant, loses: Loses) -> int:
         """Let the repositories that lag behind catch up. Returns how many. Raises WorldError if GitHub cannot be asked.
@@ -279,7 +280,7 @@ class DriftCheck:
         except ValueError:
             last = RepositoryKey(0, 0)
         return [*(row for row in rows if row.repository > last), *(row for row in rows if row.repository <= last)][
-            :MAX_CHECKED_REPOSITORIES
+            : self.most
         ]
 
     def _check_repository(self, row: RepositoryRow, limited: set[int], now: Instant, loses: Loses) -> int:
@@ -479,8 +480,9 @@ class NewestChanges:
     the time of the change and nothing else of the answer. For one thread.
     """
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, most: int = MAX_ETAGS) -> None:
         self._api_url = api_url
+        self._most = most
         self._last: OrderedDict[RepositoryKey, NewestChange] = OrderedDict()
 
     def __call__(self, grant: Grant) -> Instant:
@@ -488,6 +490,6 @@ class NewestChanges:
         last = self._last.pop(grant.repository, NewestChange(None, ""))
         newest = GitHubClient(self._api_url, grant.token, grant.name).newest_change(last.etag) or last
         self._last[grant.repository] = newest
-        if len(self._last) > MAX_ETAGS:
+        if len(self._last) > self._most:
             self._last.popitem(last=False)
         return round(1000 * newest.at.timestamp()) if newest.at else 0

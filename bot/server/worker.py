@@ -49,6 +49,9 @@ DRAIN_SECONDS = 8.0
 HANG_TIMEOUT = 900.0
 """Seconds after which a run counts as hanging; a run reads a history for a minute."""
 
+READING_SECONDS = 60.0
+"""Seconds for which one run reads a history. Then it gives back its lease, so that a new issue need not wait longer."""
+
 EXIT_WORK_ABANDONED = 70
 """The exit code of a worker that may have lost a lease, or whose run hangs (EX_SOFTWARE of sysexits.h). Others take its
 keys over."""
@@ -70,7 +73,8 @@ class RunDependencies:
 
     ``write_gap``: seconds between two writes to GitHub. ``organisation``: the indexes, None without; ``indexed`` is
     called with the threads of a repository that changed in one, and those that are gone. ``ranking`` returns the search
-    in the index of an installation; without it, no other repository is searched.
+    in the index of an installation; without it, no other repository is searched. ``reading_seconds``: for which one
+    run reads a history.
     """
 
     options: ServerOptions
@@ -85,6 +89,7 @@ class RunDependencies:
     ranking: Callable[[int], Ranking] | None = None
     organisation: OrganisationGuard | None = None
     indexed: Callable[[RepositoryKey, Collection[int], Collection[ThreadId]], object] = lambda *_: None
+    reading_seconds: float = READING_SECONDS
 
 
 Run = Callable[[Lease, RunDependencies], None]
@@ -105,7 +110,8 @@ class Worker:
 
     ``run`` handles a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
     it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as its loop and all its threads are
-    alive. ``tells`` is added to its heartbeats.
+    alive. ``tells`` is added to its heartbeats. It ends after ``lease_seconds`` in which its leases could not be
+    renewed, and when a run takes longer than ``hang_timeout`` seconds.
     """
 
     inbox: Inbox
@@ -117,6 +123,10 @@ class Worker:
     drain: float = DRAIN_SECONDS
     alive: Path | None = None
     tells: Callable[[], Note] = dict
+    renewal_interval: float = RENEWAL_INTERVAL
+    lease_seconds: float = LEASE_DURATION / 1000
+    hang_timeout: float = HANG_TIMEOUT
+    retry_seconds: float = RETRY_SECONDS
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -186,7 +196,7 @@ class Worker:
                 if str(error) != last_error:
                     log.warning("no work can be claimed: %s", error, extra=self._log_fields())
                 last_error = str(error)
-                self.stop.wait(RETRY_SECONDS)
+                self.stop.wait(self.retry_seconds)
         return None
 
     def _run_leased(self, lease: Lease, work: Callable[[Lease], None]) -> None:
@@ -210,10 +220,10 @@ class Worker:
         """One round: the leases first, as a worker that may have lost one must not touch anything."""
         now = time.monotonic()
         if now >= self._renewed_at:
-            self._renewed_at = now + RENEWAL_INTERVAL
+            self._renewed_at = now + self.renewal_interval
             self._renew_leases(now)
         key, seconds = self._longest_run(now)
-        if seconds > HANG_TIMEOUT:
+        if seconds > self.hang_timeout:
             log.error(
                 "a run has hung for %d s: this worker exits", seconds, extra=self._log_fields() | {"repository": key}
             )
@@ -233,7 +243,7 @@ class Worker:
         line = run_guarded(lambda: self._renew_or_end(held, now))
         if line:
             log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
-        if held and now - self._confirmed_at > LEASE_DURATION / 1000:
+        if held and now - self._confirmed_at > self.lease_seconds:
             log.error("the leases have expired: this worker exits", extra=self._log_fields())
             raise WorkerExit(EXIT_WORK_ABANDONED)
 

@@ -22,7 +22,7 @@ from tests.fakes.hooks import signed_headers
 from tests.fakes.httpd import Listener
 from tests.fakes.service import SentReply
 from tests.github.keys import key_pair
-from tests.server.queues import FileInbox, take_lease
+from tests.server.queues import FileInbox, begin_work
 
 APP = 77
 HELLO, OTHER = "octocat/hello-world", "octocat/other"
@@ -67,9 +67,7 @@ class AppEnvironment:
 
     def begin(self, repository: RepositoryKey) -> PendingWork:
         """Begin a run with what waits in a repository."""
-        work = self.inbox.begin(take_lease(self.inbox, repository))
-        assert work is not None, f"nothing waits in {repository}"
-        return work
+        return begin_work(self.inbox, repository)
 
     def add_repositories(self, *repositories: RepositoryKey) -> None:
         """Store repositories that have already had a run."""

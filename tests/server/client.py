@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 SECRET = b"It's a Secret to Everybody"
 """The secret in GitHub's own test vector."""
 
-PASSWORD = "open sesame, please"
-"""The password of the status page."""
+PASSWORD, OPERATOR = "open sesame, please", "close sesame, please"
+"""The password of the status page, and the one with which it can be operated."""
 
 WAIT = 20.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import pytest
 
 from bot.server.database import Database
 from tests.fakes.github import FakeGitHub
+from tests.fakes.payloads import EventfulProject
 from tests.server import postgres
 from tests.server.app_environment import OTHER, AppEnvironment, make_environment
+from tests.server.client import OPERATOR
 from tests.server.harness import ServerHarness
 from tests.server.queues import Queue, copy_database, queue_in_database, template_file
+from tests.server.web_process import web_process
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
@@ -72,10 +76,33 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Queue]:
             yield inbox_queue
 
 
+@pytest.fixture(scope="session")
+def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
+    """Port and process id of a web server with both passwords, which waits two seconds for headers."""
+    flags = ("--operator", OPERATOR, "--patience", "2")
+    with web_process(tmp_path_factory.mktemp("web"), *flags) as (port, process):
+        yield port, process.pid
+
+
 @pytest.fixture
-def env(github: FakeGitHub) -> Iterator[AppEnvironment]:
+def own_log() -> Iterator[None]:
+    """Restores the log handlers and levels of this process afterwards."""
+    root, ours = logging.getLogger(), logging.getLogger("bot")
+    before = (list(root.handlers), root.level, ours.level)
+    yield
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
+
+
+@pytest.fixture
+def env(github: FakeGitHub, request: pytest.FixtureRequest) -> Iterator[AppEnvironment]:
+    """An inbox in a file; for a test that uses `queue` too, in SQLite and in PostgreSQL."""
     github.add_project(OTHER)
-    environment = make_environment(github)
+    inbox = request.getfixturevalue("queue").inbox if "queue" in request.fixturenames else None
+    environment = make_environment(github, inbox)
+    environment.inbox.now = environment.inbox.queue.now = environment.clock
     yield environment
     environment.api.close()
 
@@ -88,3 +115,11 @@ def harness(tmp_path: Path) -> Iterator[ServerHarness]:
     server.close()
     assert server.github.violations == []
     assert server.token_misuses() == []
+
+
+@pytest.fixture
+def project(harness: ServerHarness) -> EventfulProject:
+    """The repository octo-org/app, with the App installed and a decision on PostgreSQL in its past."""
+    app = harness.project("octo-org/app", "PostgreSQL")
+    harness.github.tenants.install("octo-org", ["octo-org/app"])
+    return app

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import shutil
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +23,7 @@ from tests.fakes.github import FakeGitHub
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import APP, make_environment, receive_sent
-from tests.server.queues import take_lease
+from tests.server.queues import FileInbox, take_lease
 
 LOGIN = "precedent[bot]"
 FIRST = "octo-org/first"
@@ -78,6 +81,49 @@ class ServerHarness:
         self.github.stop()
         self.git.stop()
 
+    # -- a saved state ---------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Save everything: GitHub, the folders of the repositories and clones, and the database; see `restore`."""
+        self.env.inbox.database.close()
+        for folder, saved in self._folders():
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(folder, saved, symlinks=True)
+        self._saved = (self._copy_github(vars(self.github)), self.env.clock.now - self._real_time(), self.dependencies)
+
+    def restore(self) -> None:
+        """Return to the saved state. The time since then has passed for the server too."""
+        github, ahead, dependencies = self._saved
+        self.env.inbox.database.close()
+        for folder, saved in self._folders():
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(saved, folder, symlinks=True)
+        vars(self.github).update(self._copy_github(github))
+        self.env.clock.now = self._real_time() + ahead
+        self.env.tokens.forget()
+        self.env.removed_clones.clear()
+        self.stop.clear()
+        self.waits.slept.clear()
+        self.on_request = lambda request: None
+        self.git.access = self._access
+        self.git.faults.clear()
+        self.dependencies = replace(dependencies, clones=CloneCache(self.clones, 100))
+
+    def _folders(self) -> list[tuple[Path, Path]]:
+        """The folders of the repositories, the clones and the queue, and where each is saved."""
+        assert isinstance(self.env.inbox, FileInbox)
+        folders = (self.git.folder, self.clones, self.env.inbox.folder)
+        return [(folder, self.folder / "saved" / str(number)) for number, folder in enumerate(folders)]
+
+    def _copy_github(self, state: dict[str, object]) -> dict[str, object]:
+        """A copy of what a fake GitHub holds in memory, for the same server at the same address."""
+        shared = (self, self.github, self.github.world.lock, self.github._listener)
+        return copy.deepcopy(state, {id(each): each for each in shared})
+
+    @staticmethod
+    def _real_time() -> Instant:
+        return time.time_ns() // 1_000_000
+
     # -- what people do --------------------------------------------------------------------------------------------
 
     def project(self, full_name: str, decision: str, *, private: bool = True) -> EventfulProject:
@@ -91,6 +137,11 @@ class ServerHarness:
         project.comment(1, owner, f"We decided to go with {decision} for the session store.", at=past)
         project.close(1, owner, at=past)
         return project
+
+    def known(self, full_name: str) -> EventfulProject:
+        """The repository of this name."""
+        world = self.github.world
+        return self.github.project(world.repositories[world.names[full_name.lower()]])
 
     def ask(self, project: EventfulProject) -> int:
         """Open an issue that history has an answer to, and deliver it. Returns its number."""
@@ -149,10 +200,6 @@ class ServerHarness:
 
     def pass_time(self, seconds: float) -> None:
         self.env.clock.now += round(seconds * 1000)
-
-    def set_attempts(self, attempts: int) -> None:
-        options = replace(self.dependencies.options, attempts=attempts)
-        self.dependencies = replace(self.dependencies, options=options)
 
     # -- results ---------------------------------------------------------------------------------------------------
 

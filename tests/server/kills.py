@@ -1,63 +1,48 @@
 """Kill the server again and again while deliveries come in, and check that each one was answered exactly once.
 
-python -m tests.server.kills [--kills 100] [--seed S] [--postgres] [--standin]
-
 Issues are opened in several repositories whose history has an answer to them, and GitHub reports each to the server.
 Meanwhile processes get SIGKILL: on SQLite the web process, its worker, or both; on PostgreSQL one of two workers that
 run by themselves, each with a folder of its own. They start again within a second. At the end, each delivery that was
 answered with 202 must be done (those that the server gave up after five kills are replayed), its issue must have one
-comment of ours and a record in a sound memory, and an issue the server never heard of at most one comment.
---standin: with runs that do nothing, so without comments.
+comment of ours, a record in a sound memory and one entry in the organisation's index, and an issue the server never
+heard of at most one comment. With a stand-in for the server, whose runs do nothing, there is none of this.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import logging
 import os
 import random
-import secrets
 import signal
-import statistics
-import sys
-import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
 from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
+from bot.organisation.lance import open_candidates
+from bot.reading.analyzer import terms
 from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import WORKER_PREFIX, Delivery
-from bot.server.queue import LEASE_DURATION
+from bot.server.organisation_changes import OrganisationChanges
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.kills.verdict import branch_faults
 from tests.server import postgres
-from tests.server.kill_checks import (
-    Kill,
-    Run,
-    Sent,
-    comment_fault,
-    delivery_fault,
-    name_of,
-    overlap_faults,
-    restart_delays,
-)
 from tests.server.server_process import APP, READY, SLUG, STANDIN, ServerStage, until
 
 if TYPE_CHECKING:
     from tests.kills.repository import Repository
 
 BRANCH = "precedent"
-REPOSITORIES, SHARE = 12, 4
-"""Minimum of repositories, and kills per repository: so none reaches the daily comment limit."""
+REPOSITORIES = 12
+"""So many that none reaches the daily comment limit."""
 
 EVERY = 0.7
 """Seconds between two deliveries, on average."""
@@ -68,19 +53,25 @@ BETWEEN = (1.0, 5.0)
 STARTING = 0.2
 """Share of the kills of the server that do not wait for its worker to be ready."""
 
-UNLIMITED = 10**9
-
 PATIENCE = 240.0
 """Seconds to wait at the end: a comment that was pending at a kill is left alone for two minutes."""
 
-LONGEST = LEASE_DURATION / 1000 + 15
-"""Maximum seconds from a kill until the interrupted work restarts on another worker: a lease, and what a busy machine
-takes to start a worker or to end another run.
-
-It does not apply to a single worker that is killed every few seconds: nobody can take over.
-"""
-
 HISTORY_AGE = 200 * 24 * 3600
+STRANDED = (
+    "select distinct repository from deliveries where state in ('waiting', 'working')"
+    " and repository not in (select key from queue)"
+)
+"""Repositories with open deliveries that no worker would look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An issue that was opened, and how the server answered its delivery."""
+
+    id: str
+    project: EventfulProject
+    number: int
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +101,15 @@ class Campaign:
     workers: list[Popen[bytes]] = field(default_factory=list)
     projects: list[EventfulProject] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
-    kills: list[Kill] = field(default_factory=list)
     finished: threading.Event = field(default_factory=threading.Event)
     replayed: list[Delivery] = field(default_factory=list)
-    killing_seconds: float = 0.0
-    """Seconds from the start until the last kill."""
 
-    def create_repositories(self, repositories: int) -> None:
+    def create_repositories(self) -> None:
         """Create repositories, each with one decision in its past."""
         github = self.stage.github
-        for resource in ("core", "graphql"):
-            github.limits.set(UNLIMITED, resource=resource)  # more happens here than in an hour of most repositories
         past = from_epoch(github.clock.epoch - HISTORY_AGE)
-        for number in range(repositories):
-            project = github.add_project(f"octo-org/shop-{number}")
+        for number in range(REPOSITORIES):
+            project = github.add_project(f"octocat/shop-{number}")
             self.stage.git.create(project.repo.full_name)
             project.open_issue("octocat", "Where should sessions live?", "Files are slow.", at=past)
             project.comment(1, "octocat", "We decided to go with Redis for the session store.", at=past)
@@ -136,7 +122,7 @@ class Campaign:
         rng = random.Random(self.rng.random())
         while not self.finished.wait(rng.expovariate(1 / EVERY)):
             project = rng.choice(self.projects)
-            number = project.open_issue("monalisa", "Which session store?", "What was decided in #1 about sessions?")
+            number = project.open_issue("octocat", "Which session store?", "What was decided in #1 about sessions?")
             payload = project.payload("issues", "opened", number, extra={"installation": {"id": APP}})
             if self.stage.module == STANDIN:  # run time in tenths of a second, plus 100
                 payload["issue"]["number"] = 100 + rng.randint(1, 20)
@@ -151,14 +137,12 @@ class Campaign:
             return
         is_starting = self.rng.random() < STARTING
         until(
-            lambda: self.child_pids() if is_starting else self.child_pids() & self.live_worker_pids(),
+            lambda: set(self.stage.children()) & (set(self.stage.children()) if is_starting else self.live_pids()),
             READY,
             self.stage.log_text,
         )
         what = self.rng.choice(("web", "worker", "both"))
-        pids = self.stage.children() if what != "web" else []
-        self.record_kill(what, pids or self.stage.children())
-        for pid in pids:
+        for pid in self.stage.children() if what != "web" else []:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         if what != "worker":
@@ -169,48 +153,34 @@ class Campaign:
 
     def replace(self, number: int) -> None:
         """Kill and replace the worker of this number, once another one that can take over is at work."""
-        others = [worker for index, worker in enumerate(self.workers) if index != number]
-        until(lambda: {worker.pid for worker in others} & self.live_worker_pids(), READY, self.stage.log_text)
-        self.record_kill("worker", [self.workers[number].pid])
+        others = {worker.pid for index, worker in enumerate(self.workers) if index != number}
+        until(lambda: others & self.live_pids(), READY, self.stage.log_text)
         self.workers[number].kill()
         self.workers[number].wait()
         time.sleep(self.rng.uniform(0, 1))
         self.workers[number] = self.stage.start_worker(number)
 
-    def child_pids(self) -> set[int]:
-        return set(self.stage.children())
-
-    def live_worker_pids(self) -> set[object]:
+    def live_pids(self) -> set[object]:
         """The process ids of the workers with a heartbeat; some may have been killed since."""
         with self.stage.inbox() as inbox:
             return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER_PREFIX)}
 
-    def record_kill(self, what: str, pids: Sequence[int]) -> None:
-        names = []
-        for pid in pids:
-            with contextlib.suppress(OSError):  # it has ended by itself
-                command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
-                names.append(name_of(command, pid))
-        self.kills.append(Kill(time.time_ns() // 1_000_000, what, tuple(names)))
-
-    def run(self, kills: int) -> None:
-        """Run the campaign; returns when everything is answered, or `PATIENCE` has run out."""
-        self.create_repositories(max(REPOSITORIES, kills // SHARE))
+    def run(self, kills: int) -> list[str]:
+        """Run the campaign, until everything is answered or `PATIENCE` has run out. Returns the faults."""
+        self.create_repositories()
         self.workers += [self.stage.start_worker(number) for number in range(self.worker_count)]
         self.stage.start(0 if self.workers else 1)
         sending = threading.Thread(target=self.send, daemon=True)
         sending.start()
-        began = time.monotonic()
-        for number in range(kills):
+        for _ in range(kills):
             self.kill_once()
-            print(f"\r{number + 1} kills, {len(self.sent)} deliveries", end="", flush=True)
-        self.killing_seconds = time.monotonic() - began
         self.finished.set()
         sending.join()
         end = time.monotonic() + PATIENCE
         while self.faults() and time.monotonic() < end:
             self.replay_dead()
             time.sleep(1)
+        return [*self.faults(), *self.memory_faults(), *self.index_faults(), *self.run_faults()]
 
     def replay_dead(self) -> None:
         """Replay the deliveries whose runs were killed five times while alone, as an operator would."""
@@ -220,33 +190,19 @@ class Campaign:
             done = self.stage.run("deliveries", "replay", *numbers, "--why", "killed by the campaign")
             assert done.returncode == 0, done.stderr
 
-    def replayed_too_early(self) -> list[str]:
-        """Deliveries that were given up after too few killed runs of their repository."""
-        killed = [run for run in self.runs() if not run.ended]
-        faults = []
-        for row in self.replayed:
-            own_runs = [run for run in killed if run.repository == row.repository.text and run.began >= row.received_at]
-            if len(own_runs) < MAX_SOLO_ATTEMPTS:
-                faults.append(f"{row.id} was given up after {len(own_runs)} kills")
-        return faults
-
     def faults(self) -> list[str]:
         """What is still wrong with the deliveries."""
-        rows = {row.id: row for row in self.stage.rows()}
-        all_faults = [delivery_fault(each, rows.get(each.id)) for each in self.sent if each.status == 202]
-        if self.stage.module != STANDIN:
-            login = f"{SLUG}[bot]"
-            all_faults += [comment_fault(each, len(each.project.comments_by(login, each.number))) for each in self.sent]
-        return [fault for fault in all_faults if fault] + self.stranded()
-
-    def stranded(self) -> list[str]:
-        """Repositories with open deliveries that no worker would look at."""
-        sql = (
-            "select distinct repository from deliveries where state in ('waiting', 'working')"
-            " and repository not in (select key from queue)"
-        )
+        rows, login = {row.id: row for row in self.stage.rows()}, f"{SLUG}[bot]"
+        faults = []
+        for each in self.sent:
+            row, has_answer = rows.get(each.id), each.status == 202
+            if has_answer and (row is None or row.state != "done"):
+                faults.append(f"{each.id} is {row.state if row else 'lost'}")
+            comments = len(each.project.comments_by(login, each.number)) if self.stage.module != STANDIN else 1
+            if comments > 1 or comments < has_answer:
+                faults.append(f"{each.project.repo.full_name}#{each.number} has {comments} comments of ours")
         with self.stage.inbox() as inbox, inbox.database.transaction() as transaction:
-            return [f"{row['repository']} has deliveries and no key" for row in transaction.rows(sql)]
+            return faults + [f"{row['repository']} has work and no key" for row in transaction.rows(STRANDED)]
 
     def memory_faults(self) -> list[str]:
         """What is wrong with the memories after everything is done."""
@@ -257,42 +213,35 @@ class Campaign:
             faults += MemoryBranch(self.stage.git.folder / f"{name}.git", name).faults(numbers) if numbers else []
         return faults
 
-    def runs(self) -> list[Run]:
-        """All runs, in the order in which they began."""
-        sql = "select runs.*, (select min(seq) from deliveries where run = runs.id) as first from runs order by began"
+    def index_faults(self) -> list[str]:
+        """What is missing from the organisation's index, or there twice, once no change waits for it."""
+        if not (folder := self.stage.settings.get("ORGANISATION")):
+            return []
+        with self.stage.inbox() as inbox:
+            changes = OrganisationChanges(inbox.database, inbox.queue, inbox.now)
+            until(lambda: changes.backlog() == (0, 0), PATIENCE, self.stage.log_text)
+        repositories = {project.repo.id for project in self.projects}
+        found = open_candidates(folder, str(APP)).search(terms("session store"), repositories, limit=1_000)
+        count = Counter((each.thread.repository, each.thread.id) for each in found)
+        wanted = {(each.project.repo.id, each.number) for each in self.sent if each.status == 202}
+        return [f"{key} is in the index {count[key]} times" for key in wanted | count.keys() if count[key] != 1]
+
+    def run_faults(self) -> list[str]:
+        """Runs of a repository that overlap, and deliveries that were given up after too few killed runs."""
         with self.stage.inbox() as inbox, inbox.database.transaction() as transaction:
-            return [
-                Run(each["repository"], each["began"], each["ended"], int(each["first"] or 0), each["worker"])
-                for each in transaction.rows(sql)
+            runs = transaction.rows("select repository, began, ended from runs order by began")
+        faults = []
+        for repository in sorted({run["repository"] for run in runs}):
+            ended = [run for run in runs if run["repository"] == repository and run["ended"]]
+            faults += [
+                f"two runs of {repository} at once" for run, after in pairwise(ended) if after["began"] < run["ended"]
             ]
-
-
-def report(campaign: Campaign, seconds: float) -> list[str]:
-    """Print what happened, and return the faults."""
-    runs, kills = campaign.runs(), campaign.kills
-    delays = restart_delays(runs, kills)
-    faults = [
-        *campaign.faults(),
-        *campaign.memory_faults(),
-        *campaign.replayed_too_early(),
-        *overlap_faults(runs, kills),
-    ]
-    late = [each for each in delays if each > LONGEST] if campaign.worker_count else []
-    faults += [f"a repository was begun anew after {each:.1f} s" for each in late]
-    answered = Counter(each.status for each in campaign.sent)
-    each = campaign.killing_seconds / max(1, len(kills))
-    print(f"\n{len(kills)} kills in {seconds:.0f} s, {each:.1f} s each: {dict(Counter(kill.what for kill in kills))}")
-    print(f"{len(campaign.sent)} deliveries, answered with {dict(answered)}; {len(runs)} runs")
-    if campaign.replayed:
-        print(
-            f"{len(campaign.replayed)} deliveries killed {MAX_SOLO_ATTEMPTS} times alone, given up,"
-            " and replayed at the end"
-        )
-    if delays:
-        median = statistics.median(delays)
-        print(f"{len(delays)} runs killed; begun anew after {median:.1f} s (median), {max(delays):.1f} s (longest)")
-    print(f"faults: {len(faults)}", *faults, sep="\n  ", flush=True)
-    return faults
+        for row in self.replayed:
+            key, came = row.repository.text, row.received_at
+            killed = sum(run["repository"] == key and not run["ended"] and run["began"] >= came for run in runs)
+            if killed < MAX_SOLO_ATTEMPTS:
+                faults.append(f"{row.id} was given up after {killed} kills")
+        return faults
 
 
 @contextlib.contextmanager
@@ -305,34 +254,13 @@ def stage(folder: Path, *, on_postgres: bool, standin: bool) -> Iterator[ServerS
             at_end.callback(server.stop)
             url = at_end.enter_context(server.database())
         server_stage = ServerStage(folder, STANDIN if standin else "bot", url)
+        if not standin:
+            server_stage.settings["ORGANISATION"] = str(folder / "index")
         at_end.callback(server_stage.close)
         yield server_stage
 
 
 def campaign(folder: Path, seed: int, kills: int, *, on_postgres: bool, standin: bool) -> list[str]:
     """Run one campaign and return its faults."""
-    began = time.monotonic()
     with stage(folder, on_postgres=on_postgres, standin=standin) as server:
-        run = Campaign(server, random.Random(seed), worker_count=2 if on_postgres else 0)
-        run.run(kills)
-        return report(run, time.monotonic() - began)
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--kills", type=int, default=100)
-    options.add_argument("--seed", type=int, default=secrets.randbelow(1 << 31))
-    options.add_argument("--postgres", action="store_true")
-    options.add_argument("--standin", action="store_true")
-    arguments = options.parse_args()
-    logging.getLogger("bot").setLevel(logging.ERROR)  # the memories are read from folders, which gives warnings
-    print(f"seed {arguments.seed}, {arguments.kills} kills", flush=True)
-    with tempfile.TemporaryDirectory(prefix="precedent-kills-", ignore_cleanup_errors=True) as folder:
-        faults = campaign(
-            Path(folder), arguments.seed, arguments.kills, on_postgres=arguments.postgres, standin=arguments.standin
-        )
-    return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        return Campaign(server, random.Random(seed), worker_count=2 if on_postgres else 0).run(kills)

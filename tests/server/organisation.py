@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 from bot.domain.organisation import FoundThread
@@ -23,7 +24,10 @@ from tests.server.harness import ServerHarness
 
 @dataclass
 class HarnessIndex:
-    """An index in a folder; ``wrap`` wraps it when it is opened. ``notifications`` are the changes it reported."""
+    """An index in a folder; ``wrap`` wraps it when it is opened. ``notifications`` are the changes it reported.
+
+    Replaced files are deleted after a millisecond.
+    """
 
     harness: ServerHarness
     folder: Path
@@ -34,10 +38,15 @@ class HarnessIndex:
     def __post_init__(self) -> None:
         inbox = self.harness.env.inbox
         self.changes = OrganisationChanges(inbox.database, inbox.queue, self.harness.env.clock)
-        self.guard = OrganisationGuard(self._open, inbox.count_up, lambda: self.harness.env.clock.now / 1000)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open it again, as another process does."""
+        count, clock = self.harness.env.inbox.count_up, self.harness.env.clock
+        self.guard = OrganisationGuard(self._open, count, lambda: clock.now / 1000)
 
     def _open(self, installation: int) -> Candidates:
-        return self.wrap(open_candidates(str(self.folder), str(installation)))
+        return self.wrap(open_candidates(str(self.folder), str(installation), timedelta(milliseconds=1)))
 
     @property
     def dependencies(self) -> RunDependencies:

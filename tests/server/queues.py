@@ -7,11 +7,10 @@ import contextlib
 import functools
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
+import uuid
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from bot.github.events import Event
 from bot.server.database import Database, Transaction, machine_clock
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
-from bot.server.queue import WorkQueue
+from bot.server.queue import LEASE_DURATION, WorkQueue
 from bot.server.worker import Worker
 
 REPOSITORY = RepositoryKey(7, 70)
@@ -65,10 +64,10 @@ class FileInbox(Inbox):
     """An inbox in its own SQLite file, which is deleted with it."""
 
     def __init__(self, worker: str = "here", now: Callable[[], Instant] = machine_clock) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
-        database = Database(copy_database(template_file(), folder))
+        self.folder = Path(tempfile.mkdtemp(prefix="precedent-inbox-"))
+        database = Database(copy_database(template_file(), self.folder))
         super().__init__(database, worker, now)
-        self.closing = weakref.finalize(self, _remove, database, folder)
+        self.closing = weakref.finalize(self, _remove, database, self.folder)
 
 
 def _remove(database: Database, folder: Path) -> None:
@@ -111,18 +110,37 @@ def keys(inbox: Inbox) -> set[str]:
         return {row["key"] for row in transaction.rows("select key from queue")}
 
 
+TAKE = """
+update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
+ history = case when history > 0 then 1 else 0 end
+ where key = :key and (ready = 1 or due <= :now) returning priority, since, history
+"""
+"""Leases one key, whatever else is due; what is leased is due when the lease runs out."""
+
+
 def take_lease(inbox: Inbox, repository: RepositoryKey) -> Lease:
     """Lease this repository, however urgent others are. Fails when it is not due."""
-    others: list[Lease] = []
-    try:
-        while lease := inbox.queue.claim(inbox.worker):
-            if lease.key == repository.text:
-                return lease
-            others.append(lease)
-    finally:
-        for lease in others:
-            inbox.give_back(lease, 0)
-    raise AssertionError(f"{repository} has nothing to do now")
+    now, lease = inbox.queue.now(), uuid.uuid4().hex
+    with inbox.database.transaction() as transaction:
+        row = transaction.row(
+            TAKE, key=repository.text, until=now + LEASE_DURATION, owner=inbox.worker, lease=lease, now=now
+        )
+    assert row, f"{repository} has nothing to do now"
+    return Lease(repository.text, lease, Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
+
+
+def claim(inbox: Inbox) -> Lease:
+    """Lease what comes first."""
+    lease = inbox.queue.claim(inbox.worker)
+    assert lease is not None, "nothing is due"
+    return lease
+
+
+def begin_work(inbox: Inbox, repository: RepositoryKey = REPOSITORY) -> PendingWork:
+    """Begin a run of this repository, in which something has to wait."""
+    work = inbox.begin(take_lease(inbox, repository))
+    assert work is not None, f"nothing waits in {repository}"
+    return work
 
 
 class Runs:
@@ -133,7 +151,6 @@ class Runs:
         self.seconds = seconds
         self.calls: list[str] = []
         self.records: list[tuple[RepositoryKey, float, float, list[int]]] = []
-        self.result: Callable[[PendingWork], list[Result]] = all_done
         self.lock = threading.Lock()
 
     def __call__(self, lease: Lease) -> None:
@@ -147,11 +164,7 @@ class Runs:
         seqs = [each.seq for each in work.deliveries]
         with self.lock:
             self.records.append((work.repository, began, time.monotonic(), seqs))
-        self.queue.inbox.end(work, self.result(work), RunReport())
-
-    @property
-    def seqs(self) -> list[int]:
-        return [seq for _, _, _, seqs in self.records for seq in seqs]
+        self.queue.inbox.end(work, all_done(work), RunReport())
 
 
 def all_done(work: PendingWork) -> list[Result]:
@@ -174,17 +187,6 @@ def wait_until_settled(queue: Queue, seconds: float = 20.0) -> None:
         return not counts["waiting"] and not counts["working"]
 
     until(nothing_left, seconds)
-
-
-@contextlib.contextmanager
-def lone_worker(url: str, folder: Path, name: str, mode: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker process; see `tests.server.lone_worker`."""
-    command = [sys.executable, "-m", "tests.server.lone_worker", url, str(folder), name, mode]
-    with subprocess.Popen(command) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from bot.github.events import Event
 from bot.server.health import APP_HEARTBEAT
 from bot.server.model import WORKER_PREFIX, Arrival, Instant, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
-from tests.server.queues import FileInbox, take_lease
+from tests.server.queues import FileInbox, begin_work, take_lease
 
 NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -111,8 +111,7 @@ def _handle(inbox: SampleInbox, arrival: Arrival, past: PastDelivery) -> None:
     inbox.put([arrival])
     inbox.time = arrival.received_at + 340
     inbox.installations().store_repository(arrival.repository, arrival.name, private=arrival.private)
-    work = inbox.begin(take_lease(inbox, arrival.repository))
-    assert work is not None
+    work = begin_work(inbox, arrival.repository)
     inbox.time += 2_600
     (delivery,) = work.deliveries
     url = f"https://github.com/{arrival.name}/issues/{past.event.number}#issuecomment-1" if past.matches else ""

@@ -42,7 +42,7 @@ class ServerStage:
     """An App installed on one repository, and its server, which is not running yet.
 
     ``module`` is started in place of `bot`; ``database`` is the URL of a PostgreSQL database, "" for SQLite. ``code``
-    is the folder of the program.
+    is the folder of the program; ``settings`` are more variables, without their prefix.
     """
 
     def __init__(self, folder: Path, module: str = "bot", database: str = "") -> None:
@@ -62,6 +62,7 @@ class ServerStage:
         self.process: subprocess.Popen[bytes] | None = None
         self.others: list[subprocess.Popen[bytes]] = []
         self.log_file = folder / "log"
+        self.settings: dict[str, str] = {}
         self.secrets = {"private-key": key_pair()[0], "webhook-secret": SECRET}
         for name, text in self.secrets.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -82,6 +83,7 @@ class ServerStage:
             "DATA": str(self.data),
             "PORT": str(self.port),
             "DATABASE_URL": self.database,
+            **self.settings,
         }
         return clean | {f"PRECEDENT_{name}": value for name, value in settings.items()}
 
@@ -115,13 +117,11 @@ class ServerStage:
             self.others.append(subprocess.Popen(command, cwd=self.code, env=environ, stdout=log, stderr=log))
         return self.others[-1]
 
-    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal. Returns the exit code, and the seconds until it ended."""
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal. Returns the exit code."""
         assert self.process is not None
-        began = time.monotonic()
         self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
-        return code, time.monotonic() - began
+        return self.process.wait(timeout=60)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page, requested with the generated password; (0, "") when nothing answers."""

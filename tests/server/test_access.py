@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from bot.server.access import Access, AccessDenied, Role, has_credentials, is_from_own_page, role_of
 from bot.server.options import ServerOptions
-from tests.server.client import PASSWORD, auth_headers, request_once
-from tests.server.web_process import web_process
+from bot.server.rate_limiter import FREE_TRIES
+from tests.server.client import OPERATOR, PASSWORD, Answer, Connection, auth_headers
 
-OPERATOR = "close sesame, please"
 OPTIONS = ServerOptions(status_password=PASSWORD, operator_password=OPERATOR)
 NEAR = ("127.0.0.1", 1)
 
@@ -109,46 +106,68 @@ def test_without_an_operators_password_nobody_can_operate() -> None:
     options = ServerOptions(status_password=PASSWORD)
     assert authorize(options=options, password=PASSWORD, sec_fetch_site="same-origin") == 403
     assert authorize(options=options, password="", sec_fetch_site="same-origin") == 401
+    denied = Access(lambda: options).require_operator(headers(PASSWORD), NEAR)
+    assert isinstance(denied, AccessDenied)
+    assert (denied.status, denied.headers) == (403, {}), "no browser asks for a password that does not exist"
 
 
-def test_repeated_wrong_passwords_are_throttled_whichever_role_they_ask_for() -> None:
+def ask(access: Access, password: str, peer: str = "203.0.113.7", **extra: str) -> int:
+    """The status of the answer to a request for a page: 200 for whoever may see it."""
+    request_headers = headers(password, **extra) if password else {"host": "localhost"}
+    result = access.role(request_headers, (peer, 1))
+    return result.status if isinstance(result, AccessDenied) else 200
+
+
+def test_a_guesser_has_to_wait_whichever_role_it_asks_for_and_others_do_not() -> None:
     access = Access(lambda: OPTIONS)
-    results = [access.require_operator(headers("a guess"), ("203.0.113.7", 1)) for _ in range(6)]
-    assert [each.status for each in results if isinstance(each, AccessDenied)] == [401] * 5 + [429]
+    assert [ask(access, "a guess") for _ in range(FREE_TRIES + 1)] == [*[401] * FREE_TRIES, 429]
+    assert (ask(access, PASSWORD), ask(access, OPERATOR), ask(access, PASSWORD, "203.0.113.8")) == (429, 429, 200)
+    assert isinstance(denied := access.require_operator(headers(OPERATOR), ("203.0.113.7", 1)), AccessDenied)
+    assert (denied.status, denied.headers) == (429, {"Retry-After": "1"})
     assert access.require_operator(headers(OPERATOR), NEAR) is Role.OPERATE
+
+
+def test_guesses_through_a_proxy_do_not_lock_out_direct_visitors() -> None:
+    access = Access(lambda: OPTIONS)
+    statuses = [ask(access, "a guess", x_forwarded_for=f"192.0.2.{number}") for number in range(FREE_TRIES + 1)]
+    assert statuses[-1] == 429, "for whom a proxy asks is not believed"
+    assert ask(access, PASSWORD) == 200
+
+
+def test_a_request_without_a_password_does_not_count_as_a_guess() -> None:
+    access = Access(lambda: OPTIONS)
+    assert [ask(access, "") for _ in range(3 * FREE_TRIES)] == [401] * (3 * FREE_TRIES)
+    assert ask(access, PASSWORD) == 200
 
 
 # -- by HTTP -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with web_process(tmp_path_factory.mktemp("web"), "--operator", OPERATOR) as (web_port, _):
-        yield web_port
+def get_page(port: int, path: str, password: str, source: str = "127.0.0.1") -> tuple[int, dict[str, str]]:
+    async def request() -> Answer:
+        line = await Connection.open(port, source)
+        try:
+            return await line.ask("GET", path, auth_headers(f"precedent:{password}") if password else {"Host": "x"})
+        finally:
+            await line.close()
 
-
-def get_page(port: int, path: str, password: str) -> tuple[int, dict[str, str]]:
-    answer = asyncio.run(
-        request_once(port, "GET", path, auth_headers(f"precedent:{password}") if password else {"Host": "x"})
-    )
+    answer = asyncio.run(request())
     return answer.status, dict(answer.headers)
 
 
 @pytest.mark.parametrize("path", ["/", "/deliveries/1", "/metrics"])
-def test_an_operator_can_also_see_the_pages(port: int, path: str) -> None:
+def test_an_operator_can_also_see_the_pages_and_a_guesser_cannot(web_server: tuple[int, int], path: str) -> None:
+    port = web_server[0]
     assert get_page(port, path, OPERATOR)[0] == get_page(port, path, PASSWORD)[0] in (200, 404)
-    assert get_page(port, path, "a guess")[0] == 401
+    source = f"127.1.0.{len(path)}"
+    assert [get_page(port, path, "a guess", source)[0] for _ in range(FREE_TRIES + 1)] == [*[401] * FREE_TRIES, 429]
+    status, response_headers = get_page(port, path, PASSWORD, source)
+    assert (status, response_headers["retry-after"], response_headers["cache-control"]) == (429, "1", "no-store")
 
 
-def test_operate_asks_for_the_operators_password_and_then_redirects_to_the_page(port: int) -> None:
+def test_operate_asks_for_the_operators_password_and_then_redirects_to_the_page(web_server: tuple[int, int]) -> None:
     for password in ("", PASSWORD, "a guess"):
-        status, response_headers = get_page(port, "/operate", password)
+        status, response_headers = get_page(web_server[0], "/operate", password)
         assert (status, response_headers["www-authenticate"]) == (401, 'Basic realm="precedent", charset="UTF-8"')
-    status, response_headers = get_page(port, "/operate", OPERATOR)
+    status, response_headers = get_page(web_server[0], "/operate", OPERATOR)
     assert (status, response_headers["location"], response_headers["cache-control"]) == (303, "/", "no-store")
-
-
-def test_operate_asks_for_no_password_when_none_is_configured(tmp_path: Path) -> None:
-    with web_process(tmp_path) as (port, _):
-        status, response_headers = get_page(port, "/operate", PASSWORD)
-        assert (status, "www-authenticate" in response_headers) == (403, False)

@@ -19,14 +19,14 @@ from bot.server.database import Database
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.metrics import ReceiveHistogram, render
-from bot.server.model import DAY, HOUR, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
+from bot.server.model import DAY, HOUR, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.reconcile import reconcile
 from bot.server.status_page import status_page
 from bot.server.worker import RunDependencies
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.harness import HISTORY_AGE, ServerHarness
-from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, take_lease
+from tests.server.queues import REPOSITORY, FileInbox, Queue, all_done, arrival, begin_work, claim, take_lease
 
 
 def ends(at: Instant) -> datetime:
@@ -92,17 +92,11 @@ def test_an_expired_window_is_ignored_and_purged_later(queue: Queue) -> None:
 def test_a_run_stores_its_limits_with_its_results_or_not_at_all(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
     rates = {CORE: rate(4321, queue.clock() + HOUR)}
-    work = begin_work(queue, REPOSITORY)
+    work = begin_work(queue.inbox, REPOSITORY)
     lost_work = replace(work, lease=replace(work.lease, id="another"))
     assert not queue.inbox.end(lost_work, all_done(lost_work), RunReport(rates={CORE: rate(1, queue.clock() + HOUR)}))
     assert queue.inbox.end(work, all_done(work), RunReport(rates=rates))
     assert queue.inbox.budgets().rates(REPOSITORY.installation) == rates
-
-
-def begin_work(queue: Queue, repository: RepositoryKey) -> PendingWork:
-    work = queue.inbox.begin(take_lease(queue.inbox, repository))
-    assert work is not None
-    return work
 
 
 def test_a_database_outage_during_a_run_does_not_end_the_run(queue: Queue) -> None:
@@ -132,7 +126,7 @@ def test_a_long_history_read_stores_its_limits_as_it_goes(queue: Queue) -> None:
 def leave_history_to_read(queue: Queue) -> None:
     """Leave the repository with nothing to do but to continue reading its history."""
     queue.inbox.put([arrival("a")])
-    work = begin_work(queue, REPOSITORY)
+    work = begin_work(queue.inbox, REPOSITORY)
     assert queue.inbox.end(work, all_done(work), RunReport(requeue_after=queue.clock()))
 
 
@@ -149,45 +143,39 @@ def due(queue: Queue) -> tuple[int, Instant]:
     return row["priority"], row["due"]
 
 
-def claim(queue: Queue) -> Lease:
-    lease = queue.inbox.queue.claim("one")
-    assert lease is not None
-    return lease
-
-
 def test_a_repository_that_only_reads_history_is_due_when_the_history_pause_ends(queue: Queue) -> None:
     leave_history_to_read(queue)
     until = pause_history(queue)
-    assert queue.inbox.begin(claim(queue)) is None
+    assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.clock.ahead += 31 * 60_000
-    assert begin_work(queue, REPOSITORY).deliveries[0].event.name == "catch-up"
+    assert begin_work(queue.inbox, REPOSITORY).deliveries[0].event.name == "catch-up"
 
 
 def test_urgent_work_of_such_a_repository_is_done_while_its_history_waits(queue: Queue) -> None:
     leave_history_to_read(queue)
-    lease, until = claim(queue), pause_history(queue)
+    lease, until = claim(queue.inbox), pause_history(queue)
     queue.inbox.put([replace(arrival("b", number=2), priority=Priority.URGENT)])  # while the lease is held
     work = queue.inbox.begin(lease)
     assert work is not None
     assert [each.event.number for each in work.deliveries] == [2]
     assert queue.inbox.end(work, all_done(work), RunReport())
-    assert queue.inbox.begin(claim(queue)) is None
+    assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.HISTORY, until)
     queue.inbox.put([replace(arrival("c", number=3), priority=Priority.URGENT)])
-    assert [each.event.number for each in begin_work(queue, REPOSITORY).deliveries] == [3]
+    assert [each.event.number for each in begin_work(queue.inbox, REPOSITORY).deliveries] == [3]
 
 
 def test_a_delivery_due_later_is_not_delayed_by_a_longer_history_pause(queue: Queue) -> None:
     leave_history_to_read(queue)
     queue.inbox.put([arrival("b", number=2)])
     until = pause_history(queue)
-    work, soon = begin_work(queue, REPOSITORY), queue.clock() + 60_000
+    work, soon = begin_work(queue.inbox, REPOSITORY), queue.clock() + 60_000
     queue.inbox.end(work, [Result(work.deliveries[0].seq, "waiting", "GitHub is away", soon)], RunReport())
     priority, at = due(queue)
     assert priority == Priority.HISTORY or at == soon
     if at < soon:
-        assert queue.inbox.begin(claim(queue)) is None
+        assert queue.inbox.begin(claim(queue.inbox)) is None
     assert due(queue) == (Priority.CHANGE, soon)
     assert soon < until
 
@@ -252,6 +240,7 @@ def read_histories_in_parallel(harness: ServerHarness, projects: list[EventfulPr
             thread.join()
 
 
+@pytest.mark.slow
 def test_a_run_starts_with_the_limits_that_others_saw(harness: ServerHarness) -> None:
     project = harness.project("octo-org/app", "PostgreSQL")
     installation = harness.github.tenants.install("octo-org", ["octo-org/app"])

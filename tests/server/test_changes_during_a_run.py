@@ -1,4 +1,5 @@
-"""A change to a repository at any request of a run: the issue is answered once, and nobody else's is."""
+"""Tenants stay apart, also when a repository changes at any request of a run: the issue is answered once, and nobody
+else's is."""
 
 from __future__ import annotations
 
@@ -151,3 +152,25 @@ def test_a_transferred_repository_is_answered_once_in_its_new_account(tmp_path: 
         assert len(cut.comments) == 1
         assert [row.repository for row in cut.harness.env.register.repositories()] == [there]
         assert cut.harness.cloned_repositories() == {there.text}
+
+
+def test_repositories_of_the_same_name_in_two_accounts_share_nothing(harness: ServerHarness) -> None:
+    ours, theirs = harness.project("octo-org/app", "PostgreSQL"), harness.project("octocat/app", "Redis")
+    harness.github.tenants.install("octo-org", ["octo-org/app"])
+    harness.github.tenants.install("octocat", ["octocat/app"])
+    asked = [(project, harness.ask(project)) for project in (ours, theirs, ours, theirs)]
+    harness.settle()
+    comments = [harness.comments(project, number) for project, number in asked]
+    assert [len(each) for each in comments] == [1] * 4
+    assert ["PostgreSQL" in each[0] for each in comments] == [True, False] * 2
+    assert ["Redis" in each[0] for each in comments] == [False, True] * 2
+    assert "octocat/app" not in comments[0][0]
+
+
+def test_a_transfer_to_an_account_without_the_app_drops_the_delivery(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
+    number, repository = harness.ask(project), harness.repository(project)
+    harness.transfer(project, "octocat")
+    harness.settle()
+    assert (harness.comments(project, number), harness.states(repository)) == ([], [("dropped", SEEN)])

@@ -14,7 +14,7 @@ from bot.server.model import Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.server import postgres
-from tests.server.queues import REPOSITORY, arrival, take_lease, until
+from tests.server.queues import REPOSITORY, arrival, begin_work, until
 
 HOUR = 3_600_000
 REAL = time.time_ns
@@ -28,8 +28,7 @@ def test_a_machine_with_a_wrong_clock_begins_deliveries_when_they_are_due(
     options = replace(ServerOptions(), data=tmp_path, database_url=postgres_url)
     with open_inbox(options, "right") as accurate:
         accurate.put([arrival("now"), arrival("later")])
-        work = accurate.begin(take_lease(accurate, REPOSITORY))
-        assert work is not None
+        work = begin_work(accurate, REPOSITORY)
         now, later = work.deliveries
         results = [
             Result(now.seq, "waiting", "", accurate.now() - 5_000),
@@ -38,8 +37,7 @@ def test_a_machine_with_a_wrong_clock_begins_deliveries_when_they_are_due(
         accurate.end(work, results, RunReport())
     monkeypatch.setattr(time, "time_ns", lambda: REAL() + offset * 1_000_000)
     with open_inbox(options, "off") as other:
-        work = other.begin(take_lease(other, REPOSITORY))
-        assert work is not None
+        work = begin_work(other, REPOSITORY)
         assert [each.id for each in work.deliveries] == ["9:now"]
         assert abs(other.now() - REAL() // 1_000_000) < 2_000
 
@@ -62,9 +60,7 @@ def test_the_clock_keeps_running_while_the_database_is_unreachable(tmp_path: Pat
             before = clock()
             server.halt()
             until(lambda: clock() > before + 300, 10)
-            began = time.monotonic()
             assert abs(clock() - machine_clock()) < 2_000
-            assert time.monotonic() - began < 0.1, "nobody waits for it"
             with pytest.raises(WorldError):
                 clock.sync()
         database.close()

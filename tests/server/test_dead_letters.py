@@ -13,7 +13,7 @@ from bot.server.dead_letters import Operation, dead_groups, replay_or_drop
 from bot.server.delivery_filter import DeliveryFilter, select_deliveries, select_numbers
 from bot.server.inbox import Inbox
 from bot.server.model import DAY, RepositoryKey, Result, RunReport
-from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, take_lease
+from tests.server.queues import REPOSITORY, LossyQueue, Queue, arrival, begin_work
 
 OTHER = RepositoryKey(7, 71)
 AWAY, HOSTILE = "GitHub did not answer (502): tried 8 times", "100 % of \\ _ or '; drop table deliveries; --"
@@ -23,8 +23,7 @@ def add_dead(queue: Queue, reason: str, *received_times: int, repository: Reposi
     """Add a dead delivery for each time; returns their numbers."""
     names = [f"{repository.text}-{reason[:9]}-{at}" for at in received_times]
     queue.inbox.put([arrival(name, repository, received_at=at) for name, at in zip(names, received_times, strict=True)])
-    work = queue.inbox.begin(take_lease(queue.inbox, repository))
-    assert work is not None
+    work = begin_work(queue.inbox, repository)
     queue.inbox.end(work, [Result(each.seq, "dead", reason) for each in work.deliveries], RunReport())
     return [each.seq for each in work.deliveries]
 

@@ -13,7 +13,7 @@ from bot.server.dead_page import GROUP_DELIVERIES, MAX_GROUPS, DeadView, dead_pa
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.model import Result, RunReport
 from bot.server.status_page import PAGE_SIZE, dead_link, delivery_page, policy, status_page
-from tests.server.queues import take_lease
+from tests.server.queues import begin_work
 from tests.server.sample_inbox import NOW, PastDelivery, SampleInbox, empty_inbox, issue_opened, sample_inbox
 from tests.server.test_status_page import links, text_of
 
@@ -97,8 +97,7 @@ def test_dropping_a_group_spares_deliveries_that_died_after_the_page_was_shown()
     inbox.time = NOW + 5
     again = inbox.delivery(2)
     assert again is not None
-    work = inbox.begin(take_lease(inbox, again[0].repository))
-    assert work is not None
+    work = begin_work(inbox, again[0].repository)
     inbox.end(work, [Result(each.seq, "dead", AWAY) for each in work.deliveries], RunReport())
     operation = parse_operation(drop, "octocat")
     assert operation is not None
@@ -206,7 +205,3 @@ def test_the_other_pages_link_to_the_dead_page() -> None:
     assert "/dead" in links(status_page(inbox, (), NOW))
     assert "/dead" not in links(status_page(empty_inbox(), (), NOW))
     assert dead_link(AWAY) in links(delivery_page(inbox.delivery(1), NOW))
-
-
-def test_the_page_says_so_when_there_are_no_dead_deliveries() -> None:
-    assert "There are none." in text_of(page(empty_inbox()))

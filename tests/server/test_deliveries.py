@@ -1,4 +1,4 @@
-"""`precedent deliveries` on a queue in SQLite and in PostgreSQL."""
+"""`precedent deliveries` on a queue in SQLite."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from bot.server.model import Arrival, RepositoryKey, Result, RunReport
 from bot.server.options import ServerOptions
 from bot.server.processes import open_inbox
 from tests.cli.program_result import ProgramResult, Run
-from tests.server.queues import keys, take_lease
-from tests.server.restored_log import own_log
+from tests.server.queues import begin_work, keys, take_lease
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
@@ -62,18 +61,15 @@ def _no_options_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run_deliveries(call: Run) -> Iterator[Run]:
-    """Runs the command in this process, and restores the log that it sets up."""
-    with own_log():
-        yield partial(call, "deliveries")
+def run_deliveries(call: Run, own_log: None) -> Run:
+    """Runs the command in this process, whose log it sets up."""
+    return partial(call, "deliveries")
 
 
 @pytest.fixture
-def server(database_url: str, tmp_path: Path, run_deliveries: Run) -> Iterator[CommandServer]:
+def server(tmp_path: Path, run_deliveries: Run) -> Iterator[CommandServer]:
     """Three deliveries, an hour apart: 1 is dead, 2 and 3 wait."""
-    is_file = database_url.startswith("sqlite")
-    options = ServerOptions(data=tmp_path, database_url="" if is_file else database_url)
-    with open_inbox(options, "test") as inbox:
+    with open_inbox(ServerOptions(data=tmp_path), "test") as inbox:
         commented = Event("issue_comment", "created", 8, comment_id=5)
         arrivals = [
             Arrival("9:a", REPOSITORY, Event("issues", "opened", 7), "octo-org/hello-world", True, NOON),
@@ -82,15 +78,12 @@ def server(database_url: str, tmp_path: Path, run_deliveries: Run) -> Iterator[C
         ]
         assert inbox.put(arrivals) == [True] * 3
         put_aside(inbox, REPOSITORY, NOT_PERMITTED)
-        yield CommandServer(
-            inbox, ("--data", str(tmp_path)) if is_file else ("--database-url", database_url), run_deliveries
-        )
+        yield CommandServer(inbox, ("--data", str(tmp_path)), run_deliveries)
 
 
 def put_aside(inbox: Inbox, repository: RepositoryKey, *reasons: str) -> None:
     """End the waiting deliveries of a repository as dead, with these reasons."""
-    work = inbox.begin(take_lease(inbox, repository))
-    assert work is not None
+    work = begin_work(inbox, repository)
     report = RunReport(stages=(("look", 0.4), ("say", 1.5)), notes=("one page was skipped: it is too large",))
     results = [Result(each.seq, "dead", why) for each, why in zip(work.deliveries, reasons, strict=True)]
     inbox.end(work, results, report)
@@ -204,8 +197,7 @@ def test_all_dead_deliveries_or_a_filtered_part_can_be_replayed_or_dropped(serve
 
 @pytest.mark.slow
 def test_a_running_or_finished_delivery_can_be_neither_dropped_nor_replayed(server: CommandServer) -> None:
-    work = server.inbox.begin(take_lease(server.inbox, OTHER))
-    assert work is not None
+    work = begin_work(server.inbox, OTHER)
     server.inbox.end(work, [Result(work.deliveries[0].seq, "done", "")], RunReport())
     assert server.inbox.begin(take_lease(server.inbox, OTHER)) is not None
     assert server.run("drop", "2", "3").out == "0 dropped, 2 not: neither waiting nor dead, or not found\n"
@@ -213,7 +205,6 @@ def test_a_running_or_finished_delivery_can_be_neither_dropped_nor_replayed(serv
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_list_works_while_the_database_is_read_only(server: CommandServer, tmp_path: Path) -> None:
     """As when the disk is full: writing a heartbeat fails."""
     server.inbox.database.close()
@@ -274,7 +265,6 @@ def test_an_empty_filter_does_not_select_all(name: str, tmp_path: Path, run_deli
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_stored_text_cannot_forge_lines_or_control_a_terminal(server: CommandServer) -> None:
     hostile = "x\n9\tdead\x1b[2J"
     event = Event("issues", "opened", 9)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,11 +16,10 @@ from bot.server.digests import DIGEST_INTERVAL, Digests, SectionNumbers, StoredD
 from bot.server.model import DAY, RepositoryKey
 from bot.server.status_page import server_digest_page, status_page
 from tests.questions.digest_samples import SINCE, create_memory, report
-from tests.server.client import auth_headers, request_once
+from tests.server.client import request_once
 from tests.server.harness import ServerHarness
 from tests.server.sample_inbox import NOW, SampleInbox, sample_inbox
 from tests.server.test_status_page import WELL, links, text_of
-from tests.server.web_process import web_process
 
 KEY = RepositoryKey(1, 17)
 HOME = "https://github.com/octo-org/compass"
@@ -137,21 +134,12 @@ def test_the_status_page_links_to_existing_digests_only(sample: MaintainerReport
     assert [link for link in links(status_page(inbox, WELL, NOW)) if "digest" in link] == [f"/digests/{KEY.text}"]
 
 
-@pytest.fixture
-def port(tmp_path: Path) -> Iterator[int]:
-    with web_process(tmp_path) as (web_port, _):
-        yield web_port
-
-
 @pytest.mark.slow
-def test_the_page_requires_a_password_and_is_404_for_unknown_repositories(port: int) -> None:
-    def get_page(path: str, **headers: str) -> tuple[int, str]:
-        answer = asyncio.run(request_once(port, "GET", path, headers))
-        return answer.status, answer.body.decode()
-
-    assert get_page("/digests/1-17", host="localhost")[0] == 401
+def test_the_page_requires_a_password_and_is_404_for_unknown_repositories(web_server: tuple[int, int]) -> None:
+    port = web_server[0]
+    assert asyncio.run(request_once(port, "GET", "/digests/1-17", {"host": "localhost"})).status == 401
     for path in ("/digests/1-17", "/digests/x", "/digests/%2e%2e", "/digests/1-17/more"):
-        assert get_page(path, **auth_headers())[0] == 404
+        assert asyncio.run(request_once(port, "GET", path)).status == 404
 
 
 # -- when they are made ---------------------------------------------------------------------------------------------

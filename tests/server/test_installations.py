@@ -6,12 +6,10 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.errors import ForgeError, NotInstalled
-from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, apply_installation_events
+from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents, apply_installation_events
 from bot.server.model import Priority, RepositoryKey, RunReport
-from tests.server.app_environment import AppEnvironment, receive_sent
+from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent
 from tests.server.queues import keys, take_lease
-
-HELLO, OTHER = "octocat/hello-world", "octocat/other"
 
 
 def apply_last(env: AppEnvironment) -> list[str]:
@@ -57,6 +55,7 @@ def test_an_event_that_arrives_twice_is_applied_once(env: AppEnvironment) -> Non
     assert env.waiting(repository_of(env, number)) == ["catch-up"]
 
 
+@pytest.mark.usefixtures("queue")
 def test_uninstalling_drops_waiting_deliveries_and_removes_everything(env: AppEnvironment) -> None:
     number = env.github.tenants.install("octocat", [HELLO, OTHER])
     repository, other, foreign = (
@@ -82,6 +81,7 @@ def test_uninstalling_drops_waiting_deliveries_and_removes_everything(env: AppEn
             env.tokens.grant(each, env.clock.now)
 
 
+@pytest.mark.usefixtures("queue")
 def test_a_suspended_installation_rests_until_it_is_unsuspended(env: AppEnvironment) -> None:
     number = env.github.tenants.install("octocat", [HELLO])
     repository = repository_of(env, number)
@@ -97,6 +97,7 @@ def test_a_suspended_installation_rests_until_it_is_unsuspended(env: AppEnvironm
     assert env.tokens.grant(repository, env.clock.now).name == HELLO
 
 
+@pytest.mark.usefixtures("queue")
 def test_repositories_can_be_added_and_removed(env: AppEnvironment) -> None:
     number = env.github.tenants.install("octocat", [HELLO])
     repository, other = repository_of(env, number), repository_of(env, number, OTHER)
@@ -252,3 +253,12 @@ def test_an_event_is_not_marked_done_while_the_database_is_unreachable(env: AppE
     env.arrive(RepositoryKey(5, 0), "installation", "deleted", account="octocat")
     with pytest.raises(WorldError):
         apply_installation_events(env.begin(RepositoryKey(5, 0)), LostDatabase(), env.tokens, env.removed_clones.append)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("queue")
+def test_all_repositories_of_a_very_large_account_are_scheduled_once(env: AppEnvironment) -> None:
+    repositories = [RepositoryKey(5, number) for number in range(1, 2_502)]
+    events = InstallationEvents(env.inbox, env.tokens, env.removed_clones.append, env.clock.now)
+    assert events.schedule_catch_up(repositories, f"{APP}:found-1") == len(repositories)
+    assert events.schedule_catch_up(repositories, f"{APP}:found-1") == 0

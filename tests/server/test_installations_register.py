@@ -12,17 +12,11 @@ from bot.domain.answer import OrganisationKey
 from bot.server.counters import add_counts
 from bot.server.database import Database
 from bot.server.inbox_rows import run_counters
-from bot.server.model import PendingWork, RepositoryKey, RepositoryRow, Result, RunReport
+from bot.server.model import RepositoryKey, RepositoryRow, Result, RunReport
 from bot.server.organisation_register import OrganisationRegister
-from tests.server.queues import REPOSITORY, Queue, all_done, arrival, queue_in_database, take_lease
+from tests.server.queues import REPOSITORY, Queue, all_done, arrival, begin_work, queue_in_database, take_lease
 
 OTHER = RepositoryKey(7, 71)
-
-
-def begin_work(queue: Queue, repository: RepositoryKey = REPOSITORY) -> PendingWork:
-    work = queue.inbox.begin(take_lease(queue.inbox, repository))
-    assert work is not None
-    return work
 
 
 def test_counters_grow(queue: Queue) -> None:
@@ -39,10 +33,10 @@ def test_a_run_does_not_wait_for_the_counters_of_another(postgres_url: str, tmp_
     database.close()
     with queue_in_database(postgres_url, tmp_path) as queue, ThreadPoolExecutor(1) as pool:
         queue.inbox.put([arrival("a"), arrival("b", OTHER)])
-        first, second = begin_work(queue), begin_work(queue, OTHER)
+        first, second = begin_work(queue.inbox), begin_work(queue.inbox, OTHER)
         queue.inbox.end(first, all_done(first), RunReport())
         queue.inbox.put([arrival("c")])
-        third = begin_work(queue)
+        third = begin_work(queue.inbox)
         with queue.inbox.database.transaction() as open_transaction:
             add_counts(open_transaction, run_counters(all_done(third), RunReport()))
             ended = pool.submit(queue.inbox.end, second, all_done(second), RunReport())
@@ -74,7 +68,7 @@ def test_totals_are_exact_and_only_grow_while_many_threads_count(queue: Queue) -
 
 def test_a_purge_adds_up_the_counts_and_keeps_the_totals(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    work = begin_work(queue)
+    work = begin_work(queue.inbox)
     queue.inbox.end(work, all_done(work), RunReport())
     before = dict(queue.inbox.counters())
     queue.inbox.purge(queue.clock() + 1)
@@ -85,7 +79,7 @@ def test_a_purge_adds_up_the_counts_and_keeps_the_totals(queue: Queue) -> None:
 
 def test_a_run_is_counted_with_its_stages_pushes_and_answers(queue: Queue) -> None:
     queue.inbox.put([arrival("a"), arrival("b")])
-    work = begin_work(queue)
+    work = begin_work(queue.inbox)
     first, second = (each.seq for each in work.deliveries)
     results = [
         Result(first, "done", "memory has something to show", said="created"),
@@ -129,12 +123,12 @@ def test_an_installation_is_active_until_its_state_is_changed(queue: Queue) -> N
 
 def test_a_repository_name_from_github_wins_over_one_from_a_payload(queue: Queue) -> None:
     queue.inbox.put([arrival("a")])
-    begin_work(queue)
+    begin_work(queue.inbox)
     register = queue.inbox.installations()
     assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/hello-world", private=True)
     register.store_repository(REPOSITORY, "octo-org/renamed", private=False)
     queue.inbox.queue.release("one")
-    begin_work(queue)
+    begin_work(queue.inbox)
     assert register.repository(REPOSITORY) == RepositoryRow(REPOSITORY, "octo-org/renamed", private=False)
     assert register.repository(OTHER) == RepositoryRow(OTHER)
 
@@ -148,7 +142,7 @@ def test_a_repository_remembers_the_reports_of_its_runs(queue: Queue) -> None:
         ]
     ):
         queue.inbox.put([arrival(str(number))])
-        work = begin_work(queue)
+        work = begin_work(queue.inbox)
         queue.inbox.end(work, all_done(work), report)
         row = register.repository(REPOSITORY)
         assert (row.pushes, row.cursor, row.backoff) == expected

@@ -113,19 +113,6 @@ def test_a_rebuild_continues_when_the_limit_ends(harness: ServerHarness) -> None
     assert reading_progress(harness, known_project) is None
 
 
-def test_a_secondary_rate_limit_pauses_all_repositories_of_the_installation(harness: ServerHarness) -> None:
-    known_project, new_project = known_and_new(harness)
-    harness.github.faults.add("POST /graphql", "secondary200", times=None)
-    harness.deliver_events(new_project, Event("catch-up"))
-    harness.settle()
-    number = harness.ask(known_project)
-    harness.pass_time(11)
-    harness.run(harness.repository(known_project))
-    assert harness.env.inbox.queue.claim("any") is None, "nobody waits with a lease"
-    assert harness.row(known_project, number).state == "waiting"
-    assert harness.comments(known_project, number) == []
-
-
 @pytest.mark.parametrize("resource", [CORE, SECONDARY, GRAPHQL, HISTORY, "search", "code_search"])
 def test_only_limits_on_all_requests_pause_a_repository(queue: Queue, resource: str) -> None:
     queue.inbox.put([arrival("a")])

@@ -6,16 +6,16 @@ import io
 import json
 import logging
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.errors import WorldError
 from bot.server.log import HIDDEN, MAX_CHARS, LogFormatter, log_fields, run_guarded, write_logs
 from bot.server.options import Misconfigured
-from tests.server.restored_log import own_log
+from bot.server.worker import EXIT_WORK_ABANDONED, WorkerExit
 
 SECRET = "It's a Secret to Everybody"
 
@@ -32,12 +32,11 @@ def line(message: str, *arguments: object, **extra: object) -> dict[str, Any]:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log(own_log: None) -> io.StringIO:
     """What this process logs during a test."""
     stream = io.StringIO()
-    with own_log():
-        write_logs("json", [SECRET], stream)
-        yield stream
+    write_logs("json", [SECRET], stream)
+    return stream
 
 
 def test_a_line_is_an_object_with_time_level_and_message() -> None:
@@ -141,9 +140,25 @@ def test_libraries_log_from_warning_and_we_log_from_info(log: io.StringIO) -> No
     assert [each["message"] for each in parsed] == [f"signed with {HIDDEN}", "ready"]
 
 
-def test_several_configuration_faults_are_one_line() -> None:
-    def fail() -> None:
-        raise Misconfigured(["data: it is read-only", "port: it is taken"])
+def fail(error: BaseException) -> None:
+    raise error
 
-    assert run_guarded(fail) == "data: it is read-only; port: it is taken"
-    assert run_guarded(lambda: None) == ""
+
+def test_whatever_happens_in_a_guarded_call_is_one_line() -> None:
+    assert run_guarded(lambda: "a result of no interest") == ""
+    assert run_guarded(lambda: fail(WorldError("the disk is full: make room"))) == "the disk is full: make room"
+    faults = ["data: it is read-only", "port: it is taken"]
+    assert run_guarded(lambda: fail(Misconfigured(faults))) == "; ".join(faults)
+
+
+def test_a_bug_is_reported_without_text_that_somebody_wrote() -> None:
+    reported = run_guarded(lambda: fail(ValueError("the words of a stranger")))
+    assert reported.startswith("this is a bug of Precedent, please report it: ValueError at ")
+    assert "test_log.py:" in reported
+    assert "stranger" not in reported
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(1), WorkerExit(EXIT_WORK_ABANDONED)])
+def test_exceptions_that_end_the_process_pass_through(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        run_guarded(lambda: fail(error))

@@ -32,12 +32,11 @@ from bot.server.scope import EXCLUDED, RepositoryScope
 from bot.server.status_page import status_page
 from bot.server.web import Webhook
 from bot.server.webhook import receive
-from tests.fakes.state import from_epoch
 from tests.memory.remotes import git
 from tests.server.app_environment import APP, HELLO, OTHER, AppEnvironment, receive_sent, set_cursor
 from tests.server.client import delivery_headers, issue_event
-from tests.server.harness import HISTORY_AGE, ServerHarness
-from tests.server.queues import REPOSITORY, Queue, all_done, arrival
+from tests.server.harness import ServerHarness
+from tests.server.queues import REPOSITORY, Queue, all_done, arrival, claim
 from tests.server.test_status_page import text_of
 from tests.server.test_webhook import GUID, NOW, RULES, raw
 from tests.server.web_process import make_web_context
@@ -202,26 +201,24 @@ def test_any_work_for_an_unread_repository_counts_as_reading_a_history(queue: Qu
     leases = [inbox.queue.claim("one"), inbox.queue.claim("one"), inbox.queue.claim("one")]
     assert sorted((each.key, each.is_history) for each in leases if each) == [("7-0", False), (REPOSITORY.text, True)]
     end_run(inbox, next(each for each in leases if each and each.is_history), RunReport())
-    second = inbox.queue.claim("one")
-    assert second
+    second = claim(inbox)
     assert (second.key, second.is_history) == (other.text, True)
     inbox.put([arrival("d")])
-    third = inbox.queue.claim("one")
-    assert third
+    third = claim(inbox)
     assert (third.key, third.is_history) == (REPOSITORY.text, False), "it has been read by now"
 
 
 def test_an_unfinished_history_still_counts_towards_the_limit_of_histories(queue: Queue) -> None:
     inbox = limited_inbox(queue)
     inbox.put([arrival("a")])
-    inbox.give_back(claim_lease(inbox), 0)
-    first = claim_lease(inbox)
+    inbox.give_back(claim(inbox), 0)
+    first = claim(inbox)
     assert (first.is_history, first.priority) == (True, Priority.CHANGE)
     end_run(inbox, first, replace(UNREAD, requeue_after=1))
-    following = claim_lease(inbox)
+    following = claim(inbox)
     assert (following.is_history, following.priority) == (True, Priority.HISTORY)
     inbox.give_back(following, 0)
-    assert claim_lease(inbox).is_history
+    assert claim(inbox).is_history
     inbox.put([arrival("b", RepositoryKey(7, 71))])
     assert inbox.queue.claim("one") is None
 
@@ -236,13 +233,13 @@ def test_a_waiting_history_does_not_count_as_overdue(queue: Queue) -> None:
 def test_a_run_that_read_nothing_leaves_the_history_progress_as_it_was(queue: Queue) -> None:
     inbox = limited_inbox(queue)
     inbox.put([arrival("a")])
-    end_run(inbox, claim_lease(inbox), UNREAD)
+    end_run(inbox, claim(inbox), UNREAD)
     inbox.put([arrival("b")])
-    end_run(inbox, claim_lease(inbox), RunReport(is_unread=None))
+    end_run(inbox, claim(inbox), RunReport(is_unread=None))
     row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, bool(row.history)) == (True, 100, True)
     inbox.put([arrival("c")])
-    end_run(inbox, claim_lease(inbox), RunReport(threads=900))
+    end_run(inbox, claim(inbox), RunReport(threads=900))
     row = inbox.installations().repository(REPOSITORY)
     assert (row.is_unread, row.threads, row.history) == (False, 900, "")
 
@@ -251,7 +248,7 @@ def test_the_first_run_in_a_new_repository_is_history_and_in_a_known_one_it_is_n
     number = env.github.tenants.install("octocat", [HELLO, OTHER])
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))
     set_cursor(env, repository, 1)
-    assert env.inbox.begin(claim_lease(env.inbox)) is None
+    assert env.inbox.begin(claim(env.inbox)) is None
     env.inbox.put([receive_sent(env, env.github.hooks.deliveries[-1])])
     work = env.begin(RepositoryKey(number, 0))
     apply_installation_events(work, env.inbox, env.tokens, env.removed_clones.append)
@@ -261,12 +258,6 @@ def test_the_first_run_in_a_new_repository_is_history_and_in_a_known_one_it_is_n
     assert priorities == {repository.text: Priority.CATCH_UP, other.text: Priority.HISTORY}
 
 
-def claim_lease(inbox: Inbox) -> Lease:
-    lease = inbox.queue.claim("one")
-    assert lease
-    return lease
-
-
 def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
     work = inbox.begin(lease)
     assert work
@@ -274,37 +265,6 @@ def end_run(inbox: Inbox, lease: Lease, report: RunReport) -> None:
 
 
 # -- history progress ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_long_history_is_read_over_several_runs_and_its_progress_is_stored(
-    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.server.reconcile.READING_SECONDS", -1.0)  # each run reads one batch
-    monkeypatch.setattr("bot.pipeline.fetch.MAX_PAGES", 0)
-    project = harness.project("octo-org/app", "PostgreSQL")
-    for number in range(180):
-        day = from_epoch(harness.github.clock.epoch - HISTORY_AGE + 24 * 3600 * (number + 1))
-        project.open_issue("octo-org", f"Crash {number}", "It crashes.", at=day)
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
-    repository = harness.repository(project)
-    harness.env.arrive(repository, "catch-up", "", 0)
-    harness.run(repository)
-    row = harness.env.register.repository(repository)
-    first = parse_estimate(row.history)
-    assert first
-    assert (row.is_unread, row.threads, first.read, first.left) == (True, 99, 99, 82)
-    harness.pass_time(60)
-    harness.settle(1)
-    second = parse_estimate(harness.env.register.repository(repository).history)
-    assert second
-    assert (second.read, second.left, second.percent) == (148, 33, 81)
-    assert harness.env.clock.now < second.done_at() < harness.env.clock.now + 60_000
-    harness.pass_time(60)
-    harness.settle(1)
-    row = harness.env.register.repository(repository)
-    assert (row.is_unread, row.threads, row.history) == (False, 181, "")
-    assert harness.env.waiting(repository) == []
 
 
 def test_the_estimate_follows_the_pace_of_the_last_runs() -> None:
@@ -342,7 +302,7 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
     register.store_installation(8, "octocat", "suspended")
     for number, report in ((1, RunReport(threads=12)), (2, UNREAD)):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
-        work = inbox.begin(claim_lease(inbox))
+        work = inbox.begin(claim(inbox))
         assert work
         queue.clock.ahead += 1_000  # the estimate needs the time that reading took
         assert inbox.end(work, all_done(work), report)
@@ -374,7 +334,7 @@ def test_the_status_page_shows_history_progress_and_observed_repositories(queue:
     part = HistoryPart(100, 900, 800)
     for number, report in ((1, RunReport()), (2, replace(UNREAD, history=part)), (3, RunReport())):
         inbox.put([arrival(f"a{number}", RepositoryKey(7, number))])
-        work = inbox.begin(claim_lease(inbox))
+        work = inbox.begin(claim(inbox))
         assert work
         queue.clock.ahead += 60_000
         inbox.end(work, all_done(work), report)
@@ -407,8 +367,8 @@ def test_the_repos_command_lists_repositories(tmp_path: Path) -> None:
         for number, name in enumerate(("octo-org/docs-a", "octo-org/Api", "octo-org/old\t\x1b[31m")):
             inbox.installations().store_repository(RepositoryKey(7, number + 1), name, private=True)
         inbox.put([arrival("a", RepositoryKey(7, 1)), arrival("b", RepositoryKey(7, 2))])
-        end_run(inbox, claim_lease(inbox), UNREAD)
-        end_run(inbox, claim_lease(inbox), RunReport(threads=12))
+        end_run(inbox, claim(inbox), UNREAD)
+        end_run(inbox, claim(inbox), RunReport(threads=12))
     listed = run_repos(tmp_path, "--header", PRECEDENT_EXCLUDE="*/old*", PRECEDENT_OBSERVE="*/docs-*")
     assert listed.stderr == ""
     cells = [line.split("\t") for line in listed.stdout.splitlines()]

@@ -85,22 +85,6 @@ def test_only_secrets_are_read_from_files(tmp_path: Path) -> None:
     assert read_options(NEEDED | {"PRECEDENT_HOST_FILE": str(tmp_path / "none")}).host == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (None, "PRECEDENT_WEBHOOK_SECRET_FILE cannot be read: No such file or directory"),
-        (b"", "PRECEDENT_WEBHOOK_SECRET_FILE is empty: write the value into it"),
-        (b"\xff\xfe", "PRECEDENT_WEBHOOK_SECRET_FILE cannot be read: it is not UTF-8 text"),
-    ],
-)
-def test_a_file_without_a_usable_secret_is_reported(content: bytes | None, fault: str, tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    if content is not None:
-        file.write_bytes(content)
-    environ = {name: text for name, text in NEEDED.items() if name != "PRECEDENT_WEBHOOK_SECRET"}
-    assert faults(environ | {"PRECEDENT_WEBHOOK_SECRET_FILE": str(file)}) == [fault]
-
-
 def test_a_secret_cannot_be_set_both_directly_and_by_file(tmp_path: Path) -> None:
     reported = faults(NEEDED | {"PRECEDENT_WEBHOOK_SECRET_FILE": str(tmp_path)})
     assert reported == ["PRECEDENT_WEBHOOK_SECRET and PRECEDENT_WEBHOOK_SECRET_FILE are both set: leave one out"]

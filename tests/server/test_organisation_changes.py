@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from bot.organisation.documents import DOCUMENT_VERSION
 from bot.server.database import to_json
 from bot.server.model import MINUTE, Lease, PendingWork, RepositoryKey, RepositoryRow, RunReport
 from bot.server.organisation_changes import (
@@ -24,7 +26,7 @@ from bot.server.organisation_changes import (
     queue_key,
 )
 from bot.server.scope import ALL_REPOSITORIES, RepositoryScope
-from tests.server.queues import REPOSITORY, Queue, arrival, keys, take_lease
+from tests.server.queues import REPOSITORY, Queue, arrival, begin_work, keys
 
 OTHER = RepositoryKey(7, 71)
 LOCATION = "/srv/index"
@@ -42,9 +44,7 @@ def switch_on(queue: Queue) -> OrganisationChanges:
 
 def begin_run(queue: Queue, repository: RepositoryKey = REPOSITORY, number: int = 1) -> PendingWork:
     queue.inbox.put([arrival(f"{repository.text}-{number}", repository, number)])
-    work = queue.inbox.begin(take_lease(queue.inbox, repository))
-    assert work
-    return work
+    return begin_work(queue.inbox, repository)
 
 
 def do_run(
@@ -143,10 +143,10 @@ def test_a_repository_deleted_while_the_index_was_off_is_recorded_when_it_is_on_
     assert changes.align(LOCATION, ALL_REPOSITORIES) == 0
 
 
-def test_a_new_document_version_rereads_everything(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_document_version_rereads_everything(queue: Queue) -> None:
     changes = switch_on_and_index(queue)
-    monkeypatch.setattr("bot.organisation.documents.DOCUMENT_VERSION", "another")
-    assert changes.align(LOCATION, ALL_REPOSITORIES) == 1
+    assert changes.align(LOCATION, ALL_REPOSITORIES, DOCUMENT_VERSION) == 0
+    assert changes.align(LOCATION, ALL_REPOSITORIES, "another") == 1
     assert rows(queue) == [("7-70", "")]
 
 
@@ -155,8 +155,7 @@ def test_the_whole_memory_is_recorded_once_after_a_run_that_never_ended(queue: Q
     changes = switch_on_and_index(queue)
     begin_run(queue)
     queue.clock.ahead += 40_000  # its lease runs out
-    work = queue.inbox.begin(take_lease(queue.inbox, REPOSITORY))
-    assert work
+    work = begin_work(queue.inbox, REPOSITORY)
     queue.inbox.end(work, [], RunReport())
     assert rows(queue) == [("7-70", "")]
     changes.mark_done(changes.take(7))
@@ -191,10 +190,19 @@ def test_a_deleted_repository_is_recorded_and_so_is_its_return(queue: Queue) -> 
 
 def purges(queue: Queue, hours: int) -> Iterator[int]:
     """Yield the minutes from now at which a purge is due, within so many hours."""
-    for minute in range(60 * hours):
-        if changes_of(queue).is_purge_due(7):
-            yield minute
+    minute = 0
+    while heartbeat := queue.inbox.heartbeats().get(f"{PURGE_PREFIX}7"):
+        wait = max(0, math.ceil((heartbeat[0] - queue.clock()) / MINUTE))
+        if (minute := minute + wait) >= 60 * hours:
+            return
+        if wait:
+            queue.clock.ahead += (wait - 1) * MINUTE
+            assert not changes_of(queue).is_purge_due(7)
+            queue.clock.ahead += MINUTE
+        assert changes_of(queue).is_purge_due(7)
+        yield minute
         queue.clock.ahead += MINUTE
+        minute += 1
 
 
 def test_files_are_purged_twice_once_the_index_has_all_recorded_changes(queue: Queue) -> None:

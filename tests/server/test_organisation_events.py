@@ -16,9 +16,7 @@ from bot.server.log import Bug
 from bot.server.model import HOUR, Delivery, Priority, RepositoryKey, RunReport
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.retry_policy import judge
-from tests.server.app_environment import AppEnvironment, receive_sent, run_resync
-
-HELLO, OTHER = "octocat/hello-world", "octocat/other"
+from tests.server.app_environment import HELLO, OTHER, AppEnvironment, receive_sent, run_resync
 
 
 def register_two(env: AppEnvironment) -> tuple[RepositoryKey, RepositoryKey]:

@@ -6,9 +6,8 @@ import argparse
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable
 from bot.server.options import ServerOptions
 from bot.server.organisation_changes import FIRST_ROW_PAUSE, MAX_ROW_PAUSE, PURGE_DELAY, queue_key
-from bot.server.organisation_guard import COOLDOWN_SECONDS, REPAIR_AFTER, OrganisationGuard
+from bot.server.organisation_guard import COOLDOWN_SECONDS, REPAIR_AFTER
 from bot.server.organisation_rebuild import RebuildResult, rebuild_installation
 from bot.server.organisation_register import OrganisationRegister
 from bot.server.resync import Resync
@@ -36,21 +35,57 @@ from tests.server.queues import keys
 QUESTION = "Where should sessions live?"
 
 
-@pytest.fixture
-def sdk(harness: ServerHarness) -> EventfulProject:
-    return harness.project("octo-org/sdk", "PostgreSQL")
-
-
-@pytest.fixture
-def index(harness: ServerHarness, sdk: EventfulProject, tmp_path: Path) -> HarnessIndex:
-    """The sdk has been read, and its memory waits to be indexed: an issue of its owner, and one of a stranger, which
-    is shown nowhere else."""
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HarnessIndex]:
+    """The sdk has been read and is in the index: an issue of its owner, and one of a stranger, which is shown nowhere
+    else."""
+    harness = ServerHarness(tmp_path_factory.mktemp("server"))
+    sdk = harness.project("octo-org/sdk", "PostgreSQL")
     number = harness.github.tenants.install("octo-org", ["octo-org/sdk"])
-    town_index = HarnessIndex(harness, tmp_path / "index", number)
-    town_index.align()
+    index = HarnessIndex(harness, tmp_path_factory.mktemp("index") / "index", number)
+    index.align()
     harness.ask(sdk)
     harness.settle()
-    return town_index
+    index.work()
+    harness.save()
+    yield index
+    harness.close()
+
+
+@pytest.fixture
+def harness(saved: HarnessIndex) -> Iterator[ServerHarness]:
+    server = saved.harness
+    server.restore()
+    yield server
+    assert (server.github.violations, server.token_misuses()) == ([], [])
+
+
+@pytest.fixture
+def sdk(harness: ServerHarness) -> EventfulProject:
+    return harness.known("octo-org/sdk")
+
+
+@pytest.fixture
+def index(saved: HarnessIndex, harness: ServerHarness, tmp_path: Path) -> HarnessIndex:
+    """The saved index in a folder of its own, as the engine caches what it read."""
+    shutil.copytree(saved.folder, tmp_path / "index")
+    return HarnessIndex(harness, tmp_path / "index", saved.installation)
+
+
+@pytest.fixture
+def rereading(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> HarnessIndex:
+    """An index that does not exist yet, while the whole memory of the sdk waits to be indexed."""
+    shutil.rmtree(index.folder)
+    index.changes.request_reread([harness.repository(sdk)])
+    return index
+
+
+def open_lost(harness: ServerHarness, sdk: EventfulProject) -> int:
+    """Open the issue "Sessions are lost" and have it read. Returns its number."""
+    number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
+    harness.deliver_opened(sdk, number)
+    harness.settle()
+    return number
 
 
 def titles(index: HarnessIndex, *projects: EventfulProject) -> list[str]:
@@ -71,22 +106,18 @@ def deny_git(harness: ServerHarness, name: str) -> Callable[[], None]:
 def test_old_and_new_threads_of_a_repository_are_found(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
     assert titles(index, sdk) == [QUESTION]
     (match,) = index.search("sessions live", sdk)[:1]
     assert (match.thread.name, match.thread.url) == ("octo-org/sdk", f"{harness.git.url}/octo-org/sdk/issues/1")
     assert index.waiting() == 0
     assert queue_key(index.installation) not in keys(harness.env.inbox)
-    number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
-    harness.deliver_opened(sdk, number)
-    harness.settle()
+    number = open_lost(harness, sdk)
     index.work()
     assert "Sessions are lost" in titles(index, sdk)
     assert index.notifications[-1] == (harness.repository(sdk), [number])
 
 
 def test_a_deleted_issue_is_no_longer_found(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> None:
-    index.work()
     register, app, key = (
         OrganisationRegister(harness.env.inbox),
         harness.repository(sdk),
@@ -103,11 +134,10 @@ def test_a_deleted_issue_is_no_longer_found(index: HarnessIndex, harness: Server
     assert register.filter_shown(app, 5, [key]) == [], "no comment may keep it"
 
 
-@pytest.mark.parametrize("action", ["edited", "deleted"])
+@pytest.mark.parametrize("action", ["edited", pytest.param("deleted", marks=pytest.mark.slow)])
 def test_a_quotation_disappears_when_its_author_edits_or_deletes_it(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, action: str
 ) -> None:
-    index.work()
     (before,) = index.search("sessions live", sdk)[:1]
     assert "PostgreSQL" in before.thread.outcome.quote
     (comment_id,) = (comment.id for comment in sdk.issue(1).comments)
@@ -123,12 +153,12 @@ def test_a_quotation_disappears_when_its_author_edits_or_deletes_it(
     assert index.notifications[-1] == (harness.repository(sdk), [1]), "comments elsewhere are worked out again"
 
 
+@pytest.mark.slow
 def test_each_installation_has_its_own_index(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> None:
     foreign = harness.project("octocat/app", "Redis")
     other = HarnessIndex(harness, index.folder, harness.github.tenants.install("octocat", ["octocat/app"]))
     harness.ask(foreign)
     harness.settle()
-    index.work()
     other.work()
     assert titles(index, sdk, foreign) == titles(other, sdk, foreign) == [QUESTION]
     assert {match.thread.repository for match in other.search("session", sdk, foreign)} == {foreign.repo.id}
@@ -137,6 +167,7 @@ def test_each_installation_has_its_own_index(index: HarnessIndex, harness: Serve
 def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
+    index.align()
     index.work()
     options = harness.dependencies.options
     harness.dependencies = replace(harness.dependencies, options=replace(options, exclude=("octo-org/sdk",)))
@@ -152,10 +183,11 @@ def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     assert titles(index, sdk) == []
 
 
+@pytest.mark.slow
 def test_an_unreadable_memory_is_retried_later_and_does_not_hold_up_others(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
+    rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
 ) -> None:
-    allow_again = deny_git(harness, "octo-org/sdk")
+    index, allow_again = rereading, deny_git(harness, "octo-org/sdk")
     app = harness.project("octo-org/app", "Redis")
     harness.github.tenants.add(index.installation, ["octo-org/app"])
     harness.ask(app)
@@ -190,11 +222,13 @@ class FailingIndex:
         return getattr(self._index, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", range(4))
 def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, calls: int
+    rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, calls: int
 ) -> None:
     """The process ends before the erasing, or before one of the two writes, and another one continues later."""
+    index = rereading
     faults: list[BaseException | None] = [*[None] * calls, ProcessDeath()]
     index.wrap = lambda candidates: FailingIndex(candidates, faults)  # type: ignore[assignment, return-value]
     try:
@@ -208,9 +242,11 @@ def test_indexing_is_repeated_after_a_process_dies_between_two_steps(
     assert index.waiting() == 0
 
 
+@pytest.mark.slow
 def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
+    rereading: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, caplog: pytest.LogCaptureFixture
 ) -> None:
+    index = rereading
     faults: list[BaseException | None] = [OrganisationUnavailable("no route to host") for _ in range(3)]
     index.wrap = lambda candidates: FailingIndex(candidates, faults)  # type: ignore[assignment, return-value]
     with caplog.at_level(logging.INFO):
@@ -227,17 +263,14 @@ def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
     assert titles(index, sdk) == [QUESTION]
 
 
-@pytest.mark.parametrize("damaged", ["**/*", "threads-*/**/*"])
+@pytest.mark.parametrize("damaged", ["threads-*/**/*", pytest.param("**/*", marks=pytest.mark.slow)])
 def test_a_damaged_index_is_rebuilt_automatically(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, damaged: str
 ) -> None:
-    index.work()
     for file in (index.folder / str(index.installation)).glob(damaged):
         if file.is_file():
             file.write_bytes(b"damaged")
-    number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
-    harness.deliver_opened(sdk, number)
-    harness.settle()
+    open_lost(harness, sdk)
     spent = 0.0
     while spent <= REPAIR_AFTER + MAX_ROW_PAUSE / 1000 and index.waiting():
         index.work()
@@ -246,23 +279,21 @@ def test_a_damaged_index_is_rebuilt_automatically(
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
 
 
+@pytest.mark.slow
 def test_a_deleted_index_is_rebuilt_at_the_next_change(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
     shutil.rmtree(index.folder)
-    index.guard = OrganisationGuard(index._open, harness.env.inbox.count_up)  # a process of another container
-    number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
-    harness.deliver_opened(sdk, number)
-    harness.settle()
+    index.reopen()  # in a process of another container
+    open_lost(harness, sdk)
     index.work()
     assert titles(index, sdk) == ["Sessions are lost", QUESTION]
 
 
+@pytest.mark.slow
 def test_text_of_people_who_become_ignored_leaves_the_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
     assert index.search("slow", sdk)
     harness.git.commit("octo-org/sdk", ".github/precedent.yml", "ignore:\n  people: [octo-org]\n")
     harness.ask(sdk)
@@ -276,11 +307,12 @@ def files_contain(index: HarnessIndex, words: str) -> bool:
     return any(words.encode() in file.read_bytes() for file in index.folder.rglob("*") if file.is_file())
 
 
-@pytest.mark.parametrize("way", ["deleted", "gone", "ignored"])
+@pytest.mark.parametrize(
+    "way", ["gone", *(pytest.param(way, marks=pytest.mark.slow) for way in ("deleted", "ignored"))]
+)
 def test_forgotten_text_is_purged_from_the_files_within_an_hour(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch, way: str
+    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, way: str
 ) -> None:
-    monkeypatch.setattr("bot.organisation.lance.FILE_RETENTION", timedelta(milliseconds=1))
     secret, key = "zqxjkvbp", queue_key(index.installation)
     number = sdk.open_issue("octo-org", "Sessions", " ".join([secret * 20, *(secret + each for each in QUESTION)]))
     for each in range(3):
@@ -303,7 +335,7 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     assert titles(index, sdk) == [] if way == "gone" else titles(index, sdk)
     faults: list[BaseException | None] = [None, OrganisationUnavailable("no route to host")]
     index.wrap = lambda candidates: FailingIndex(candidates, faults)  # type: ignore[assignment, return-value]
-    index.guard = OrganisationGuard(index._open, harness.env.inbox.count_up, lambda: harness.env.clock.now / 1000)
+    index.reopen()
     for attempt in range(3):  # the first fails
         assert key in keys(harness.env.inbox)
         assert attempt > 1 or files_contain(index, secret)
@@ -314,10 +346,10 @@ def test_forgotten_text_is_purged_from_the_files_within_an_hour(
     assert key not in keys(harness.env.inbox)
 
 
+@pytest.mark.slow
 def test_a_temporarily_hidden_issue_causes_no_purge(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
     sdk.hide_issue(1)
     harness.deliver_opened(sdk, 1)
     harness.settle()
@@ -330,28 +362,16 @@ def test_a_compaction_times_out_before_its_worker_counts_as_hung() -> None:
     assert COMPACT_SECONDS < HANG_TIMEOUT
 
 
-def test_a_large_memory_is_read_in_parts(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bot.server.organisation_changes.MAX_ROW_THREADS", 1)
-    monkeypatch.setattr("bot.server.organisation_changes.MAX_ROWS", 1)
-    index.work()
-    assert titles(index, sdk) == [QUESTION]
-    assert {tuple(threads) for _, threads in index.notifications} == {(1,), (2,)}
-
-
-def test_a_worker_without_an_index_leaves_the_changes_to_others(index: HarnessIndex, harness: ServerHarness) -> None:
-    guard, index.guard = index.guard, None  # type: ignore[assignment]
-    index.work()
-    index.guard = guard
-    assert index.waiting() == 1
+def test_a_worker_without_an_index_leaves_the_changes_to_others(rereading: HarnessIndex) -> None:
+    rereading.guard = None  # type: ignore[assignment]
+    rereading.work()
+    assert rereading.waiting() == 1
 
 
 # -- the rebuild ---------------------------------------------------------------------------------------------------
 
 
 def test_a_rebuild_reads_the_memory_branches(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> None:
-    index.work()
     result = rebuild_installation(index.installation, index.dependencies)
     assert result == RebuildResult(index.installation, 1, 2)
     assert titles(index, sdk) == [QUESTION]
@@ -361,12 +381,8 @@ def test_a_rebuild_reads_the_memory_branches(index: HarnessIndex, harness: Serve
 def test_a_change_during_a_rebuild_gets_into_the_new_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
-
     def open_issue_meanwhile(_: int) -> None:
-        number = sdk.open_issue("octo-org", "Sessions are lost", "The session store forgets them.")
-        harness.deliver_opened(sdk, number)
-        harness.settle()
+        open_lost(harness, sdk)
         assert harness.env.inbox.queue.claim_key("another", queue_key(index.installation)) is None
 
     rebuild_installation(index.installation, index.dependencies, open_issue_meanwhile)
@@ -375,10 +391,10 @@ def test_a_change_during_a_rebuild_gets_into_the_new_index(
     assert index.notifications[-1][0] == harness.repository(sdk)
 
 
+@pytest.mark.slow
 def test_a_rebuild_reports_an_unreadable_memory_which_is_read_later(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
     allow_again = deny_git(harness, "octo-org/sdk")
     result = rebuild_installation(index.installation, index.dependencies)
     assert [name for name, _ in result.unread] == ["octo-org/sdk"]
@@ -389,60 +405,51 @@ def test_a_rebuild_reports_an_unreadable_memory_which_is_read_later(
 
 
 def test_a_rebuild_that_loses_its_lease_changes_nothing(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
+    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
-    index.work()
-    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL_INTERVAL", 0.01)
-
-    def lose_lease(_: int) -> None:
-        with harness.env.inbox.database.transaction() as losing:
-            losing.change("update queue set owner = 'another', lease = 'another'")
-        harness.stop.wait(1.0)
-
     with pytest.raises(OrganisationUnavailable, match="another process"):
-        rebuild_installation(index.installation, index.dependencies, lose_lease)
+        rebuild_installation(index.installation, index.dependencies, lambda _: lose_lease(harness), 0.01)
     assert titles(index, sdk) == [QUESTION]
 
 
+def lose_lease(harness: ServerHarness) -> None:
+    """Have another process take all leases, and wait until this one has noticed."""
+    with harness.env.inbox.database.transaction() as losing:
+        losing.change("update queue set owner = 'another', lease = 'another'")
+    harness.stop.wait(0.5)
+
+
+@pytest.mark.slow
 def test_a_rebuild_that_loses_its_lease_ends_in_the_middle_of_a_memory(
-    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, monkeypatch: pytest.MonkeyPatch
+    index: HarnessIndex, harness: ServerHarness
 ) -> None:
-    index.work()
-    monkeypatch.setattr("bot.server.organisation_rebuild.RENEWAL_INTERVAL", 0.01)
     read_ids = []
 
     class LeaseLosing(FailingIndex):
         def rebuild(self, threads: Iterable[OrganisationThread]) -> None:
             for each in threads:
                 read_ids.append(each.id)
-                with harness.env.inbox.database.transaction() as losing:
-                    losing.change("update queue set owner = 'another', lease = 'another'")
-                harness.stop.wait(1.0)
+                lose_lease(harness)
 
     index.wrap = lambda candidates: LeaseLosing(candidates, [])  # type: ignore[assignment, return-value]
-    index.guard = OrganisationGuard(index._open, harness.env.inbox.count_up)
     with pytest.raises(OrganisationUnavailable, match="another process"):
-        rebuild_installation(index.installation, index.dependencies)
+        rebuild_installation(index.installation, index.dependencies, renewal_interval=0.01)
     assert len(read_ids) == 1
 
 
-def test_a_resync_switches_the_index_on_and_off(harness: ServerHarness, sdk: EventfulProject, tmp_path: Path) -> None:
-    number = harness.github.tenants.install("octo-org", ["octo-org/sdk"])
-    harness.ask(sdk)
-    harness.settle()
-    index = HarnessIndex(harness, tmp_path / "index", number)
-    assert index.changes.backlog() is None
-
+def test_a_resync_switches_the_index_on_and_off(
+    index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
+) -> None:
     def resync(options: ServerOptions) -> None:
         env = harness.env
         Resync(env.api, env.inbox, options, env.tokens, env.removed_clones.append).run(env.clock.now)
 
+    resync(harness.dependencies.options)
+    assert index.changes.backlog() is None
     resync(index.dependencies.options)
     assert index.waiting() == 1
     index.work()
     assert titles(index, sdk) == [QUESTION]
-    resync(harness.dependencies.options)
-    assert index.changes.backlog() is None
 
 
 def test_the_operator_rebuilds_the_index_by_command(
@@ -452,7 +459,6 @@ def test_the_operator_rebuilds_the_index_by_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the database and App of the harness."""
-    index.work()
     (url, key) = (harness.env.inbox.database.engine.url, key_pair()[0])
     monkeypatch.setattr("os.environ", dict(os.environ))
     for name, value in {

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
-from bot.domain.changes import StandingComment
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import parse_time
 from bot.github.events import Event
@@ -20,12 +18,7 @@ from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.server.harness import ServerHarness
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        "others" not in StandingComment.__dataclass_fields__, reason="comments do not show other repositories yet"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 TITLE = "The cookie is never sent"
 SHARING = "organisation:\n  results: 2\n  share_with: ['octo-org/*']\n"
@@ -67,10 +60,18 @@ class Organisation:
         outcome = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", at=at, author="octo-org", fix="#57", release="v4.2")
         match = Match(self.solved, TITLE, 0.9, "closed", at, closed_at=at, outcome=outcome, why=("same text",))
         self.key = OrganisationKey(self.sdk.repo.id, self.solved)
-        self.index.matches = [OrganisationMatch(self.key, "octo-org/sdk", match)]
+        self.match = OrganisationMatch(self.key, "octo-org/sdk", match)
+        self.index.matches = [self.match]
         for each in (self.app, self.sdk, self.plugin):  # each is known from its first run on
             self.harness.deliver_opened(each, 1)
         self.harness.settle()
+        self.harness.save()
+
+    def restore(self) -> None:
+        """Return to the state after the first runs."""
+        self.harness.restore()
+        self.index = Index([self.match])
+        self.app, self.sdk, self.plugin = (self.harness.known(f"octo-org/{name}") for name in ("app", "sdk", "plugin"))
 
     def ask(self, project: EventfulProject | None = None, seconds_ago: int = 0) -> int:
         """Open an issue in the app and have it answered; return its number."""
@@ -94,13 +95,19 @@ class Organisation:
         return [(row["thread"], row["other_repository"]) for row in rows]
 
 
-@pytest.fixture
-def organisation(tmp_path: Path) -> Iterator[Organisation]:
-    new_organisation = Organisation(ServerHarness(tmp_path))
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisation]:
+    new_organisation = Organisation(ServerHarness(tmp_path_factory.mktemp("server")))
     yield new_organisation
     new_organisation.harness.close()
-    assert new_organisation.harness.github.violations == []
-    assert new_organisation.harness.token_misuses() == [], "a token was used elsewhere than in its repository"
+
+
+@pytest.fixture
+def organisation(saved: Organisation) -> Iterator[Organisation]:
+    saved.restore()
+    yield saved
+    assert saved.harness.github.violations == []
+    assert saved.harness.token_misuses() == [], "a token was used elsewhere than in its repository"
 
 
 def test_a_solution_in_the_sdk_is_shown_in_the_app(organisation: Organisation) -> None:

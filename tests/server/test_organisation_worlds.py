@@ -9,7 +9,7 @@ from tests.organisation_worlds import explore
 
 
 def test_nothing_leaks_in_some_random_organisations() -> None:
-    explore(examples(100))
+    explore(examples(25))
 
 
 @pytest.mark.slow

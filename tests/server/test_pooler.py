@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,9 +127,7 @@ def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
         )
         killed = next(pid for _, numbers, pid in logged_runs(stage, "begin") if numbers == [140])
         next(worker for worker in workers if worker.pid == killed).send_signal(signal.SIGKILL)
-        began = time.monotonic()
         stage.settle(2 * LEASE_DURATION / 1000)
-        assert time.monotonic() - began < LEASE_DURATION / 1000 + 15
         (ended,) = [pid for _, numbers, pid in logged_runs(stage, "end") if numbers == [140]]
         assert ended != killed
         assert next(row for row in stage.rows() if row.id == last).state == "done"

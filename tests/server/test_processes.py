@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,10 @@ from bot.errors import WorldError
 from bot.server.inbox import Inbox
 from bot.server.model import RepositoryKey
 from bot.server.processes import Child, Children, own_name
-from tests.server.queues import FileInbox, arrival
+from tests.server.queues import FileInbox, arrival, until
 
 ROOT = Path(__file__).resolve().parents[2]
 STUBBORN = ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"]
-
-
-def until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
 
 
 class ChildrenHarness:
@@ -159,6 +152,7 @@ def test_a_child_that_does_not_end_in_time_is_killed(harness: ChildrenHarness) -
     assert harness.children.running_pids == []
 
 
+@pytest.mark.slow
 def test_a_worker_gets_its_options_without_a_secret_in_arguments_or_environment(tmp_path: Path) -> None:
     """A stand-in for `bot` records how it was started."""
     package = tmp_path / "bot"

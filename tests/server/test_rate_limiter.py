@@ -1,13 +1,19 @@
-"""Guesses at the password of the status page: how many are allowed, and that nobody is locked out by others."""
+"""Limits: guesses at the password of the status page, the pace of pushes, and what one peer may have."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
+import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from bot.errors import StoreError, TipMoved
+from bot.memory.folder_store import FolderStore
+from bot.memory.store import Edits, Snapshot
+from bot.server.model import Instant, ServerStopping
 from bot.server.rate_limiter import (
     FORGET_AFTER,
     FREE_TRIES,
@@ -15,12 +21,17 @@ from bot.server.rate_limiter import (
     MAX_WAIT,
     REFILL_SECONDS,
     SHARED_TRIES,
+    PacedStore,
     PasswordLimiter,
+    PeerShare,
+    PeerShares,
+    RateLimiter,
+    is_near,
+    peer_of,
 )
-from tests.server.client import PASSWORD, Answer, Connection, auth_headers
-from tests.server.web_process import web_process
 
-DAY = 86_400
+BEGAN = 1_800_000_000_000
+HOUR = 3_600
 
 
 class Guesses:
@@ -96,12 +107,12 @@ def test_a_waiting_peer_does_not_lock_out_others(guesses: Guesses) -> None:
     assert guesses.guess("b", right=True) is True
 
 
-def test_one_peer_gets_a_few_hundred_guesses_a_day(guesses: Guesses) -> None:
-    assert guesses.attack(DAY, 1) < FREE_TRIES + 12 + DAY / MAX_WAIT
+def test_one_peer_gets_a_guess_in_five_minutes(guesses: Guesses) -> None:
+    assert guesses.attack(4 * HOUR, 1) < FREE_TRIES + 12 + 4 * HOUR / MAX_WAIT
 
 
 def test_many_peers_together_get_one_guess_in_ten_seconds(guesses: Guesses) -> None:
-    assert guesses.attack(DAY, 100_000, 0.5) <= SHARED_TRIES + DAY / REFILL_SECONDS + 1
+    assert guesses.attack(4 * HOUR, 100_000, 0.5) <= SHARED_TRIES + 4 * HOUR / REFILL_SECONDS + 1
 
 
 def test_while_many_peers_guess_the_operator_can_log_in_from_known_or_local_addresses(guesses: Guesses) -> None:
@@ -134,55 +145,217 @@ def test_concurrent_guesses_count_like_sequential_ones(guesses: Guesses) -> None
     assert guesses.checked == FREE_TRIES
 
 
-@pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with web_process(tmp_path_factory.mktemp("data")) as (port, _):
-        yield port
+# -- the pace of pushes
 
 
-def request_page(port: int, source: str, credentials: str, path: str = "/", **more: str) -> Answer:
-    async def request() -> Answer:
-        line = await Connection.open(port, source)
-        try:
-            return await line.ask(
-                "GET", path, auth_headers(credentials) | {key.replace("_", "-"): more[key] for key in more}
-            )
-        finally:
-            await line.close()
+class Time:
+    """A clock whose waits pass at once."""
 
-    return asyncio.run(request())
+    def __init__(self) -> None:
+        self.now: Instant = BEGAN
+
+    def __call__(self) -> Instant:
+        return self.now
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        if not stop.is_set():
+            self.now += round(seconds * 1000)
+        return stop.is_set()
 
 
-RIGHT = f"precedent:{PASSWORD}"
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def limiter(time: Time) -> RateLimiter:
+    return RateLimiter(6, time, time.wait)
 
 
 @pytest.mark.parametrize(
-    ("source", "path"), [("127.1.0.1", "/"), ("127.1.0.2", "/metrics"), ("127.1.0.3", "/deliveries/1")]
+    ("ago", "wait"),
+    [
+        pytest.param((), None, id="no push"),
+        pytest.param((30_000, 4_000), 6_000, id="ten seconds after the last one"),
+        pytest.param((4_000, 30_000), 6_000, id="in any order"),
+        pytest.param((59_000, 40_000, 30_000, 20_000, 9_000), 1_000, id="as late as the next two may be pushed"),
+        pytest.param((55_000, 40_000, 30_000, 20_000, 9_000), 5_000, id="when the fifth last is a minute old"),
+        pytest.param((99_000, 55_000, 40_000, 30_000, 20_000, 9_000), 5_000, id="the sixth last does not matter"),
+        pytest.param((600_000,), -590_000, id="long ago"),
+        pytest.param((-50_000,), 60_000, id="a little in the future: it is waited for"),
+        pytest.param((-86_400_000,), None, id="far in the future: the clock was set back"),
+    ],
 )
-def test_a_guesser_has_to_wait_and_others_do_not(port: int, source: str, path: str) -> None:
-    statuses = [
-        request_page(port, source, f"precedent:guess {number}", path).status for number in range(FREE_TRIES + 2)
-    ]
-    assert statuses == [*[401] * FREE_TRIES, 429, 429]
-    answer = request_page(port, source, RIGHT, path)
-    assert (answer.status, answer.headers["retry-after"]) == (429, "1")
-    assert answer.headers["cache-control"] == "no-store"
-    assert request_page(port, "127.1.9.9", RIGHT, "/").status == 200
+def test_the_next_run_begins_when_the_limit_of_pushes_allows(
+    limiter: RateLimiter, time: Time, ago: tuple[int, ...], wait: int | None
+) -> None:
+    """``ago`` and ``wait`` are milliseconds before and after now."""
+    earliest = limiter.earliest([BEGAN - each for each in ago])
+    assert earliest == (0 if wait is None else BEGAN + wait)
+    assert time.now == BEGAN, "nobody waits"
 
 
-def test_guesses_through_a_proxy_do_not_lock_out_direct_visitors(port: int) -> None:
-    for number in range(FREE_TRIES + 1):
-        answer = request_page(port, "127.1.0.4", f"precedent:{number}", x_forwarded_for=f"192.0.2.{number}")
-    assert answer.status == 429, "for whom a proxy asks is not believed"
-    assert request_page(port, "127.1.0.4", RIGHT).status == 200
+@pytest.mark.parametrize(("per_minute", "wait"), [(1, 60_000), (2, 60_000), (3, 60_000), (4, 15_000), (60, 1_000)])
+def test_after_two_pushes_the_next_run_waits_as_the_limit_demands(time: Time, per_minute: int, wait: int) -> None:
+    limiter = RateLimiter(per_minute, time, time.wait)
+    assert limiter.earliest([BEGAN, BEGAN]) == BEGAN + wait
 
 
-def test_a_request_without_a_password_does_not_count_as_a_guess(port: int) -> None:
-    async def requests() -> list[int]:
-        line = await Connection.open(port, "127.1.0.5")
-        statuses = [(await line.ask("GET", "/", {"Host": "localhost"})).status for _ in range(3 * FREE_TRIES)]
-        await line.close()
-        return statuses
+@pytest.mark.slow
+@pytest.mark.parametrize(("most", "waits"), [(9, True), (2, False)])
+def test_no_minute_has_more_than_six_pushes_and_two_in_a_run_that_began_on_time_do_not_wait(
+    limiter: RateLimiter, time: Time, most: int, waits: bool, tmp_path: Path
+) -> None:
+    chance, pushes = random.Random(5), list[Instant]()
+    for run in range(200):
+        began = time.now = max(time.now, limiter.earliest(pushes[-6:]))
+        store = PacedStore(FolderStore(tmp_path), limiter, pushes[-6:], threading.Event())
+        for each in range(chance.randint(0, most)):
+            store.write(store.open(), {"file": f"{run} {each}".encode()}, "next")
+            time.now += chance.randint(0, 3_000) * waits
+        pushes += store.pushes
+        assert waits or time.now == began
+        time.now += chance.randint(0, 3_000)
+    assert max(sum(start <= each < start + 60_000 for each in pushes) for start in pushes) <= 6
 
-    assert asyncio.run(requests()) == [401] * (3 * FREE_TRIES)
-    assert request_page(port, "127.1.0.5", RIGHT).status == 200
+
+def test_a_write_without_a_change_or_that_lost_the_race_does_not_count_as_a_push(
+    limiter: RateLimiter, time: Time, tmp_path: Path
+) -> None:
+    store = PacedStore(FolderStore(tmp_path), limiter, (), threading.Event())
+    first = store.open()
+    second = store.write(first, {"file": b"1"}, "one")
+    assert store.pushes == [BEGAN]
+    with pytest.raises(TipMoved):
+        store.write(first, {"file": b"2"}, "two")
+    assert store.write(second, {"file": b"1"}, "one again") is second
+    assert store.pushes == [BEGAN]
+
+
+def test_a_push_that_waits_ends_when_the_server_stops(limiter: RateLimiter, tmp_path: Path) -> None:
+    stop = threading.Event()
+    store = PacedStore(FolderStore(tmp_path), limiter, [BEGAN - at for at in range(6)], stop)
+    base = store.open()
+    stop.set()
+    with pytest.raises(ServerStopping):
+        store.write(base, {"file": b"1"}, "one")
+
+
+def test_threads_of_a_push_whose_answer_is_lost_count_as_changed(tmp_path: Path) -> None:
+    class Lossy(FolderStore):
+        def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> NoReturn:
+            super().write(base, edits, message, squash=squash)
+            raise StoreError("the connection broke")
+
+    store = PacedStore(Lossy(tmp_path), RateLimiter(6, lambda: BEGAN), (), threading.Event())
+    with pytest.raises(StoreError):
+        store.write(store.open(), {"records/0000/7.json": b"{}"}, "one")
+    assert store.changed == {7}
+
+
+# -- peers, and their shares
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("::1", "::1"),
+        ("", "local"),
+        ("/run/socket", "local"),
+    ],
+)
+def test_a_peer_is_an_address_or_the_network_of_one_customer(address: str, peer: str) -> None:
+    assert peer_of((address, 443)) == peer
+
+
+def test_a_connection_without_an_address_is_local() -> None:
+    assert peer_of(None) == "local"
+
+
+def test_local_addresses_are_recognised() -> None:
+    assert all(map(is_near, ("127.0.0.1", "127.9.9.9", "::1", "local")))
+    assert not any(map(is_near, ("192.0.2.7", "2001:db8::", "::")))
+
+
+class Holders:
+    """Shares by name, and the names of those that were ended."""
+
+    def __init__(self, size: int, most: int) -> None:
+        self.shares = PeerShares(size, most)
+        self.ended: list[str] = []
+        self.permanent: set[str] = set()
+
+    def hold(self, name: str, peer: str, amount: int) -> tuple[PeerShare, bool]:
+        share = self.shares.open(peer, lambda: self._end(name))
+        return share, self.shares.take(share, amount)
+
+    def _end(self, name: str) -> bool:
+        if name in self.permanent:
+            return False
+        self.ended.append(name)
+        return True
+
+
+def test_anybody_gets_a_share_while_there_is_room() -> None:
+    holders = Holders(10, 6)
+    assert [holders.hold("a", "A", 6)[1], holders.hold("b", "B", 4)[1]] == [True, True]
+    assert holders.ended == []
+
+
+def test_a_peer_at_its_limit_loses_its_oldest_share() -> None:
+    holders = Holders(100, 6)
+    for name in "abcd":
+        assert holders.hold(name, "A", 2)[1]
+    assert holders.hold("e", "B", 2)[1]
+    assert holders.ended == ["a"]
+
+
+def test_when_all_is_taken_the_peer_with_the_most_loses_a_share() -> None:
+    holders = Holders(10, 10)
+    for name, peer in (("a", "A"), ("b", "B"), ("c", "B"), ("d", "C")):
+        holders.hold(name, peer, 2)
+    assert holders.hold("e", "D", 4)[1]
+    assert holders.ended == ["b"]
+
+
+def test_the_peer_with_the_most_loses_its_own_share_when_it_asks_for_more() -> None:
+    holders = Holders(10, 10)
+    first, _ = holders.hold("a", "A", 6)
+    holders.hold("b", "B", 4)
+    assert not holders.shares.take(first, 1)
+    assert holders.ended == ["a"]
+    assert holders.hold("c", "C", 6)[1]
+
+
+def test_shares_that_cannot_be_ended_stay_and_newcomers_are_refused() -> None:
+    holders = Holders(4, 4)
+    holders.permanent = {"a", "b"}
+    assert holders.hold("a", "A", 2)[1]
+    assert holders.hold("b", "B", 2)[1]
+    assert not holders.hold("c", "C", 1)[1]
+    assert holders.ended == []
+
+
+def test_a_renewed_share_counts_as_new() -> None:
+    holders = Holders(2, 2)
+    first, _ = holders.hold("a", "A", 1)
+    holders.hold("b", "A", 1)
+    holders.shares.renew(first)
+    holders.hold("c", "A", 1)
+    assert holders.ended == ["b"]
+
+
+def test_a_closed_share_frees_its_room_once() -> None:
+    holders = Holders(4, 4)
+    share, _ = holders.hold("a", "A", 4)
+    holders.shares.close(share)
+    holders.shares.close(share)
+    assert holders.hold("b", "B", 4)[1]
+    holders.permanent = {"b"}
+    assert not holders.hold("c", "C", 1)[1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -21,45 +22,36 @@ from bot.server.delivery_groups import coalesce
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION
 from bot.server.reconcile import NOTHING_DUE, RETRY_SECONDS, STORE_PAUSES, reconcile
+from bot.server.repository_list import parse_estimate
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
 from tests.memory.remotes import files_with
 from tests.server.harness import HISTORY_AGE, ServerHarness
 from tests.server.queues import FileInbox, keys, take_lease
 
-AWAY = "the database is away"
-
 
 class FlakyInbox(FileInbox):
-    """An inbox whose database fails the next few times that a run begins, ends or is given back."""
+    """An inbox whose database fails the next few times that a run ends."""
 
-    begin_failures = end_failures = give_back_failures = 0
-
-    def begin(self, lease: Lease, earliest: Callable[[Sequence[Instant]], Instant] = lambda _: 0) -> PendingWork | None:
-        self.begin_failures -= 1
-        if self.begin_failures >= 0:
-            raise WorldError(AWAY)
-        return super().begin(lease, earliest)
+    failures = 0
 
     def end(self, work: PendingWork, results: Sequence[Result], report: RunReport) -> bool:
-        self.end_failures -= 1
-        if self.end_failures >= 0:
-            raise WorldError(AWAY)
+        self.failures -= 1
+        if self.failures >= 0:
+            raise WorldError("the database is away")
         return super().end(work, results, report)
 
-    def give_back(self, lease: Lease, seconds: float) -> None:
-        self.give_back_failures -= 1
-        if self.give_back_failures >= 0:
-            raise WorldError(AWAY)
-        super().give_back(lease, seconds)
 
-
-def flaky_harness(folder: Path) -> tuple[ServerHarness, FlakyInbox]:
+@pytest.fixture
+def flaky_harness(tmp_path: Path) -> Iterator[ServerHarness]:
+    """A server whose database fails as often as the results can be stored again."""
     inbox = FlakyInbox()
-    harness = ServerHarness(folder, inbox)
-    inbox.now = inbox.queue.now = harness.env.clock
-    harness.github.tenants.install("octo-org", ["octo-org/first"])
-    return harness, inbox
+    inbox.failures = len(STORE_PAUSES)
+    server = ServerHarness(tmp_path, inbox)
+    inbox.now = inbox.queue.now = server.env.clock
+    server.github.tenants.install("octo-org", ["octo-org/first"])
+    yield server
+    server.close()
 
 
 def due_at(harness: ServerHarness, repository: RepositoryKey) -> Instant:
@@ -73,9 +65,7 @@ def most_in_a_minute(times: list[Instant]) -> int:
     return max((sum(start <= each < start + 60_000 for each in times) for start in times), default=0)
 
 
-def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHarness, project: EventfulProject) -> None:
     number = harness.ask(project)
     harness.run(harness.repository(project))
     (body,) = harness.comments(project, number)
@@ -95,9 +85,10 @@ def test_a_delivery_ends_in_a_comment_and_its_row_links_to_it(harness: ServerHar
     assert harness.env.inbox.budgets().remaining(CORE)[stored.repository.installation] > 0
 
 
-def test_a_change_in_another_repository_is_handled_whatever_else_the_run_did(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+@pytest.mark.slow
+def test_a_change_in_another_repository_is_handled_whatever_else_the_run_did(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     number = harness.ask(project)
     harness.deliver_events(project, Event("issues", "edited", number), Event("organisation", number=number))
     harness.run(harness.repository(project))
@@ -105,10 +96,10 @@ def test_a_change_in_another_repository_is_handled_whatever_else_the_run_did(har
     assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING_DUE)]
 
 
-@pytest.mark.parametrize("granted", [True, False])
-def test_a_discussion_is_stored_if_the_app_may_read_it(harness: ServerHarness, granted: bool) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+@pytest.mark.parametrize("granted", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_discussion_is_stored_if_the_app_may_read_it(
+    harness: ServerHarness, project: EventfulProject, granted: bool
+) -> None:
     if granted:
         next(iter(harness.github.apps.by_id.values())).permissions["discussions"] = "read"
     number = project.discuss("hubot", "How do I keep the cookie?")
@@ -122,9 +113,8 @@ def test_a_discussion_is_stored_if_the_app_may_read_it(harness: ServerHarness, g
         assert bool(state.manifest.discussions and state.manifest.discussions.is_done) is granted
 
 
-def test_a_catch_up_reads_the_discussions_that_changed(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+@pytest.mark.slow
+def test_a_catch_up_reads_the_discussions_that_changed(harness: ServerHarness, project: EventfulProject) -> None:
     next(iter(harness.github.apps.by_id.values())).permissions["discussions"] = "read"
     number = project.discuss("hubot", "How do I keep the cookie?")
     harness.deliver_events(project, Event("discussion", "created", number))
@@ -136,7 +126,7 @@ def test_a_catch_up_reads_the_discussions_that_changed(harness: ServerHarness) -
         assert newer in Memory(store, repo=project.repo.full_name).open([newer]).state.records([newer])
 
 
-@pytest.mark.parametrize("level", ["write", "read"])
+@pytest.mark.parametrize("level", ["write", pytest.param("read", marks=pytest.mark.slow)])
 def test_a_discussion_is_answered_if_the_app_may_write_it(harness: ServerHarness, level: str) -> None:
     project = harness.project("octo-org/app", "PostgreSQL")
     harness.git.commit("octo-org/app", ".github/precedent.yml", "discussions:\n  answer: true\n")
@@ -156,9 +146,9 @@ def test_a_discussion_is_answered_if_the_app_may_write_it(harness: ServerHarness
 
 
 @pytest.mark.slow
-def test_forty_deliveries_of_one_issue_cause_one_comment_and_few_pushes(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_forty_deliveries_of_one_issue_cause_one_comment_and_few_pushes(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     number = harness.ask(project)
     for at in range(39):
         comment = project.comment(number, "hubot", f"Me too, {at}.")
@@ -171,9 +161,29 @@ def test_forty_deliveries_of_one_issue_cause_one_comment_and_few_pushes(harness:
 
 
 @pytest.mark.slow
-def test_a_comment_that_failed_after_its_promise_is_posted_once(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_more_comments_than_a_run_may_change_are_changed_by_the_next_when_their_decision_is_deleted(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
+    numbers = [harness.ask(project) for _ in range(12)]
+    for _ in range(4):
+        harness.settle()
+        harness.pass_time(130)
+    assert all("PostgreSQL" in harness.comments(project, number)[0] for number in numbers)
+    (decision,) = (comment.id for comment in project.issue(1).comments)
+    project.delete_comment(decision)
+    harness.deliver_events(project, Event("issue_comment", "deleted", 1, comment_id=decision))
+    harness.settle(1)
+    changed = ["PostgreSQL" not in harness.comments(project, number)[0] for number in numbers]
+    assert 10 <= changed.count(True) < 12
+    harness.pass_time(130)
+    harness.settle()
+    assert all("PostgreSQL" not in harness.comments(project, number)[0] for number in numbers)
+
+
+@pytest.mark.slow
+def test_a_comment_that_failed_after_its_promise_is_posted_once(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     number = harness.ask(project)
     harness.github.faults.add("POST */issues/*/comments", "5xx", times=None)
     harness.run(harness.repository(project))
@@ -199,9 +209,8 @@ def store_promise(harness: ServerHarness, project: EventfulProject, number: int,
 @pytest.mark.slow
 def test_an_answer_that_a_killed_run_promised_waits_visibly_and_is_posted_when_due(
     harness: ServerHarness,
+    project: EventfulProject,
 ) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
     harness.ask(project)
     harness.settle()
     harness.pass_time(20)
@@ -239,9 +248,9 @@ def test_a_repository_that_the_app_can_no_longer_see_is_dropped(harness: ServerH
 
 
 @pytest.mark.slow
-def test_invalid_settings_are_reported_and_the_answer_follows_once_they_are_fixed(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_invalid_settings_are_reported_and_the_answer_follows_once_they_are_fixed(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     harness.git.commit("octo-org/app", ".github/precedent.yml", "mode: loud\n")
     number = harness.ask(project)
     harness.run(harness.repository(project))
@@ -255,9 +264,9 @@ def test_invalid_settings_are_reported_and_the_answer_follows_once_they_are_fixe
 
 
 @pytest.mark.slow
-def test_a_stopping_server_gives_back_a_delivery_it_has_not_begun(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_a_stopping_server_gives_back_a_delivery_it_has_not_begun(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     number = harness.ask(project)
     harness.on_request = lambda request: harness.stop.set()
     harness.run(harness.repository(project))
@@ -269,23 +278,24 @@ def test_a_stopping_server_gives_back_a_delivery_it_has_not_begun(harness: Serve
     assert len(harness.comments(project, number)) == 1
 
 
-def test_the_result_of_a_run_is_stored_once_the_database_is_back(tmp_path: Path) -> None:
-    harness, inbox = flaky_harness(tmp_path)
+def test_the_result_of_a_run_is_stored_once_the_database_is_back(flaky_harness: ServerHarness) -> None:
+    harness = flaky_harness
     number = harness.ask(harness.github)
-    inbox.end_failures = len(STORE_PAUSES)
     harness.run(harness.repository(harness.github))
     assert harness.row(harness.github, number).state == "done"
     assert harness.waits.slept == list(STORE_PAUSES)
-    harness.close()
 
 
 @pytest.mark.slow
-def test_a_run_whose_result_could_not_be_stored_is_repeated_without_a_second_comment(tmp_path: Path) -> None:
-    harness, inbox = flaky_harness(tmp_path)
+def test_a_run_whose_result_could_not_be_stored_is_repeated_without_a_second_comment(
+    flaky_harness: ServerHarness,
+) -> None:
+    harness, inbox = flaky_harness, flaky_harness.env.inbox
+    assert isinstance(inbox, FlakyInbox)
     project = harness.project("octo-org/app", "PostgreSQL")
     harness.github.tenants.install("octo-org", ["octo-org/app"])
     number, repository = harness.ask(project), harness.repository(project)
-    inbox.end_failures = len(STORE_PAUSES) + 1
+    inbox.failures += 1
     harness.run(repository)
     assert harness.row(project, number).state == "working"
     assert due_at(harness, repository) == harness.env.clock.now + 1000 * RETRY_SECONDS, "it runs again soon"
@@ -293,42 +303,13 @@ def test_a_run_whose_result_could_not_be_stored_is_repeated_without_a_second_com
     harness.run(repository)
     assert harness.row(project, number).state == "done"
     assert len(harness.comments(project, number)) == 1
-    harness.close()
 
 
-def test_a_run_that_cannot_begin_gives_its_lease_back_for_later(tmp_path: Path) -> None:
-    harness, inbox = flaky_harness(tmp_path)
-    number, repository = harness.ask(harness.github), harness.repository(harness.github)
-    inbox.begin_failures = 1
-    harness.run(repository)
-    assert due_at(harness, repository) == harness.env.clock.now + 1000 * RETRY_SECONDS
-    assert (harness.row(harness.github, number).state, harness.row(harness.github, number).begun) == ("waiting", 0)
-    harness.pass_time(RETRY_SECONDS)
-    harness.run(repository)
-    assert harness.row(harness.github, number).state == "done"
-    harness.close()
-
-
-def test_a_lease_that_cannot_be_given_back_expires(tmp_path: Path) -> None:
-    harness, inbox = flaky_harness(tmp_path)
-    number, repository = harness.ask(harness.github), harness.repository(harness.github)
-    inbox.begin_failures = inbox.give_back_failures = 1
-    harness.run(repository)
-    assert due_at(harness, repository) == harness.env.clock.now + LEASE_DURATION
-    with pytest.raises(AssertionError, match="nothing to do now"):
-        take_lease(inbox, repository)
-    harness.pass_time(LEASE_DURATION / 1000)
-    harness.run(repository)
-    assert harness.row(harness.github, number).state == "done"
-    harness.close()
-
-
+@pytest.mark.slow
 def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
-    harness: ServerHarness, caplog: pytest.LogCaptureFixture
+    harness: ServerHarness, project: EventfulProject, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its worker did not renew the lease, and another one takes over the repository in the middle of the run."""
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
     number, repository, taken = harness.ask(project), harness.repository(project), list[Lease]()
 
     def take_over(request: str) -> None:
@@ -349,39 +330,10 @@ def test_a_run_that_lost_its_lease_stores_nothing_and_logs_it(
     assert len(harness.comments(project, number)) == 1
 
 
-def test_a_repository_without_work_has_no_key_in_the_queue(tmp_path: Path) -> None:
-    harness, inbox = flaky_harness(tmp_path)
-    for _ in range(3):
-        harness.ask(harness.github)
-    assert keys(inbox) == {harness.repository(harness.github).text}
-    harness.run(harness.repository(harness.github))
-    assert keys(inbox) == set()
-    harness.close()
-
-
-def test_a_delivery_that_arrives_during_a_run_is_handled_in_the_next(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
-    repository, first, later = harness.repository(project), harness.ask(project), list[int]()
-
-    def ask(request: str) -> None:
-        if not later:
-            later.append(0)
-            later[0] = harness.ask(project)
-
-    harness.on_request = ask
-    harness.run(repository)
-    assert (harness.row(project, first).state, harness.row(project, later[0]).state) == ("done", "waiting")
-    assert due_at(harness, repository) > 0, "it was due at once, or is when its last push is long enough ago"
-    harness.run(repository)
-    assert harness.row(project, later[0]).state == "done"
-    assert due_at(harness, repository) == 0
-
-
 @pytest.mark.slow
-def test_an_issue_that_is_temporarily_invisible_is_answered_later(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_an_issue_that_is_temporarily_invisible_is_answered_later(
+    harness: ServerHarness, project: EventfulProject
+) -> None:
     number = harness.ask(project)
     harness.github.faults.add("POST */issues/*/comments", "404")
     harness.run(harness.repository(project))
@@ -406,9 +358,7 @@ def reading_progress(harness: ServerHarness, project: EventfulProject) -> Histor
 
 
 @pytest.mark.slow
-def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarness) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
+def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarness, project: EventfulProject) -> None:
     harness.ask(project)
     harness.settle()
     store_half_rebuild(harness, project)
@@ -421,11 +371,9 @@ def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarn
 
 
 @pytest.mark.slow
-def test_other_repositories_are_handled_between_parts_of_a_long_history(
-    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_repositories_are_handled_between_parts_of_a_long_history(harness: ServerHarness) -> None:
     # A part is one answer of GitHub, with fifty issues.
-    monkeypatch.setattr("bot.server.reconcile.READING_SECONDS", 0.0)
+    harness.dependencies = replace(harness.dependencies, reading_seconds=0.0)
     large, small = harness.project("octo-org/app", "PostgreSQL"), harness.project("octo-org/web", "Redis")
     harness.github.tenants.install("octo-org", ["octo-org/app", "octo-org/web"])
     past = harness.github.clock.epoch - HISTORY_AGE
@@ -437,6 +385,9 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(
     harness.deliver_events(large, Event("catch-up"))
     harness.run(harness.repository(large))
     assert reading_progress(harness, large), "there is more to read"
+    estimate = parse_estimate(harness.env.register.repository(harness.repository(large)).history)
+    assert estimate
+    assert (estimate.read > 0, estimate.left > 0) == (True, True)
     harness.pass_time(60)
     harness.ask(small)
     leases = [harness.env.inbox.queue.claim("worker"), harness.env.inbox.queue.claim("worker")]
@@ -449,20 +400,19 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(
         harness.settle()
         harness.pass_time(60)
     assert reading_progress(harness, large) is None
+    assert harness.env.register.repository(harness.repository(large)).history == ""
     assert len(harness.runs(harness.repository(large))) >= 3
     assert keys(harness.env.inbox) == set()
 
 
 @pytest.mark.slow
 def test_a_history_that_makes_no_progress_is_retried_less_and_less_often(
-    harness: ServerHarness, monkeypatch: pytest.MonkeyPatch
+    harness: ServerHarness, project: EventfulProject
 ) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
     harness.ask(project)
     harness.settle()
     store_half_rebuild(harness, project)
-    monkeypatch.setattr("bot.server.reconcile.continue_rebuild", lambda bot, calm: None)
+    harness.github.faults.add("POST /graphql", "5xx", times=None)
     began = harness.env.clock.now
     due_times = []
     for _ in range(4):
@@ -494,11 +444,11 @@ def test_a_rate_limit_pauses_the_whole_installation_and_does_not_count_as_an_att
     assert [len(harness.comments(*each)) for each in asked] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_run_too_soon_after_a_push_gives_its_lease_back_until_the_next_push_is_allowed(
     harness: ServerHarness,
+    project: EventfulProject,
 ) -> None:
-    project = harness.project("octo-org/app", "PostgreSQL")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
     repository, first = harness.repository(project), harness.ask(project)
     harness.run(repository)
     last = harness.pushes()[-1]
@@ -513,23 +463,6 @@ def test_a_run_too_soon_after_a_push_gives_its_lease_back_until_the_next_push_is
     harness.env.clock.now = last + 10_000
     reconcile(take_lease(harness.env.inbox, repository), harness.dependencies)
     assert [harness.row(project, number).state for number in (first, second)] == ["done"] * 2
-
-
-@pytest.mark.slow
-def test_a_paused_installation_gives_its_leases_back_and_others_continue(harness: ServerHarness) -> None:
-    ours, theirs = harness.project("octo-org/app", "PostgreSQL"), harness.project("octocat/app", "Redis")
-    harness.github.tenants.install("octo-org", ["octo-org/app"])
-    harness.github.tenants.install("octocat", ["octocat/app"])
-    numbers, repository = [harness.ask(ours), harness.ask(theirs)], harness.repository(ours)
-    until = harness.env.clock.now + 300_000
-    harness.env.register.pause(repository.installation, "core", until)
-    harness.settle(1)
-    assert (harness.row(ours, numbers[0]).state, harness.row(ours, numbers[0]).begun) == ("waiting", 0)
-    assert due_at(harness, repository) == until
-    assert len(harness.comments(theirs, numbers[1])) == 1
-    harness.env.clock.now = until
-    harness.run(repository)
-    assert len(harness.comments(ours, numbers[0])) == 1
 
 
 @pytest.mark.slow
@@ -553,14 +486,6 @@ def test_text_that_an_administrator_has_forgotten_leaves_the_clone_and_the_datab
 # -- coalescing of waiting deliveries
 
 
-def coalesced(*events: Event) -> list[tuple[Event, list[int]]]:
-    rows = [
-        Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
-        for seq, event in enumerate(events, 1)
-    ]
-    return [(group.event, [each.seq for each in group.deliveries]) for group in coalesce(rows)]
-
-
 def issue_event(action: str, number: int = 5) -> Event:
     return Event("issues", action, number)
 
@@ -569,43 +494,52 @@ def comment_event(key: int, number: int = 5, action: str = "created") -> Event:
     return Event("issue_comment", action, number, comment_id=key)
 
 
-def test_several_changes_of_an_issue_become_one_event_that_may_be_answered() -> None:
-    groups = coalesced(issue_event("opened"), issue_event("labeled"), issue_event("edited"), issue_event("closed"))
-    assert groups == [(issue_event("edited"), [1, 2, 3, 4])]
+BOTH = Event("organisation", numbers=(5, 6))
+OPENED, EDITED, CLOSED = (issue_event(action) for action in ("opened", "edited", "closed"))
 
 
-def test_several_comments_become_one_event_that_lists_them_all() -> None:
-    groups = coalesced(comment_event(11), comment_event(12), comment_event(13))
-    expected = Event("issue_comment", "created", 5, comment_id=13, earlier=(11, 12))
-    assert groups == [(expected, [1, 2, 3])]
-
-
-def test_an_opened_issue_and_a_later_comment_remain_two_events() -> None:
-    assert [event for event, _ in coalesced(issue_event("opened"), comment_event(11))] == [
-        issue_event("opened"),
-        comment_event(11),
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param(
+            [OPENED, issue_event("labeled"), EDITED, CLOSED], [(EDITED, [1, 2, 3, 4])], id="what may be answered wins"
+        ),
+        pytest.param(
+            [comment_event(11), comment_event(12), comment_event(13)],
+            [(Event("issue_comment", "created", 5, comment_id=13, earlier=(11, 12)), [1, 2, 3])],
+            id="several comments become one event that lists them all",
+        ),
+        pytest.param(
+            [OPENED, comment_event(11)], [(OPENED, [1]), (comment_event(11), [2])], id="an issue and a later comment"
+        ),
+        pytest.param(
+            [OPENED, comment_event(11), issue_event("deleted")],
+            [(issue_event("deleted"), [1, 2, 3])],
+            id="a deletion replaces all earlier events",
+        ),
+        pytest.param(
+            [Event("organisation", number=5), EDITED, Event("organisation", number=6), Event("organisation", number=5)],
+            [(BOTH, [1, 3, 4]), (EDITED, [2])],
+            id="changes in another repository are an event of their own",
+        ),
+        pytest.param(
+            [Event("catch-up"), issue_event("opened", 9), issue_event("opened", 3), Event("push")],
+            [
+                (issue_event("opened", 9), [2]),
+                (issue_event("opened", 3), [3]),
+                (Event("push"), [4]),
+                (Event("catch-up"), [1]),
+            ],
+            id="in the order of the first deliveries, with the catch-up last",
+        ),
+        pytest.param(
+            [comment_event(11, action="edited")], [(comment_event(11, action="edited"), [1])], id="an edit stays one"
+        ),
+    ],
+)
+def test_waiting_deliveries_are_coalesced(events: list[Event], expected: list[tuple[Event, list[int]]]) -> None:
+    rows = [
+        Delivery(seq, f"1:{seq}", RepositoryKey(1, 2), event, "", True, "working", 0)
+        for seq, event in enumerate(events, 1)
     ]
-
-
-def test_a_deletion_replaces_all_earlier_events_of_the_issue() -> None:
-    assert coalesced(issue_event("opened"), comment_event(11), issue_event("deleted")) == [
-        (issue_event("deleted"), [1, 2, 3])
-    ]
-
-
-def test_changes_in_another_repository_are_an_event_of_their_own() -> None:
-    five, six = (Event("organisation", number=number) for number in (5, 6))
-    both = Event("organisation", numbers=(5, 6))
-    assert coalesced(five, issue_event("edited"), six, five) == [(both, [1, 3, 4]), (issue_event("edited"), [2])]
-
-
-def test_issues_keep_the_order_of_their_first_deliveries_and_catch_up_comes_last() -> None:
-    groups = coalesced(
-        Event("catch-up"), issue_event("opened", 9), issue_event("opened", 3), Event("push"), issue_event("closed", 9)
-    )
-    assert [event.number or event.name for event, _ in groups] == [9, 3, "push", "catch-up"]
-    assert [seqs for _, seqs in groups] == [[2, 5], [3], [4], [1]]
-
-
-def test_an_edited_comment_stays_an_edit() -> None:
-    assert coalesced(comment_event(11, action="edited")) == [(comment_event(11, action="edited"), [1])]
+    assert [(group.event, [each.seq for each in group.deliveries]) for group in coalesce(rows)] == expected

@@ -8,26 +8,17 @@ import pytest
 
 from bot.server.model import RepositoryKey
 from bot.server.resync import MAX_REQUESTED, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
-from tests.fakes.github import FakeGitHub
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
     APP,
+    HELLO,
+    HOUR,
     AppEnvironment,
     DeliveryEndpoint,
     make_environment,
     open_issues,
     run_resync,
 )
-
-HELLO = "octocat/hello-world"
-HOUR = 60 * MINUTE
-
-
-@pytest.fixture
-def env(github: FakeGitHub) -> Iterator[AppEnvironment]:
-    environment = make_environment(github)
-    yield environment
-    environment.api.close()
 
 
 @pytest.fixture
@@ -38,6 +29,7 @@ def endpoint(env: AppEnvironment) -> Iterator[DeliveryEndpoint]:
     listener.stop()
 
 
+@pytest.mark.usefixtures("queue")
 def test_failed_deliveries_are_redelivered(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     endpoint.error_status = 503

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.stage import BOT, Stage
 from tests.fakes.github import FakeGitHub
-from tests.server.server_process import READY, SLUG, ServerStage, until
+from tests.server.server_process import READY, SLUG, ServerStage
 
 pytestmark = pytest.mark.slow
 
@@ -77,35 +77,3 @@ def test_the_server_writes_the_same_comments_as_the_action(server: ServerStage, 
         ours = our_comments(server.github, f"{SLUG}[bot]", number, server.git.url, "app")
         assert ours == our_comments(action.github, BOT, number, action.git.url, "action")
         assert ours, f"nothing was said on {number}"
-
-
-@pytest.mark.waits
-def test_comments_change_when_the_decision_they_quote_is_deleted(server: ServerStage) -> None:
-    """Twelve comments quote a deleted decision: the run of that event changes ten of them, the next run two."""
-    server.start()
-    github, login = server.github, f"{SLUG}[bot]"
-    numbers = [github.open_issue("monalisa", f"Which database, {n}", "What did we choose in #1?") for n in range(12)]
-    for number in numbers:
-        assert server.deliver("issues", "opened", number) == 202
-        server.settle(READY)
-    assert all(DECISION in github.comments_by(login, number)[0].body for number in numbers)
-    (decision,) = (comment.id for comment in github.issue(1).comments)
-    github.delete_comment(decision)
-    assert server.deliver("issue_comment", "deleted", 1, decision) == 202
-    server.settle(READY)
-    bodies = [github.comments_by(login, number)[0].body for number in numbers]
-    assert sum(DECISION not in body for body in bodies) >= 10
-    until(lambda: all(DECISION not in github.comments_by(login, number)[0].body for number in numbers), 200)
-
-
-def test_the_status_page_links_to_the_comment(server: ServerStage) -> None:
-    server.start()
-    server.wait_for_resync()  # or the first resync would find the issue and answer it before its delivery
-    number = server.github.open_issue("monalisa", "Which database", "What database did we choose in #1?")
-    assert server.deliver("issues", "opened", number) == 202
-    server.settle(READY)
-    (row,) = [each for each in server.rows() if each.event.number == number]
-    assert (row.state, row.said) == ("done", "created")
-    status, page = server.get(f"/deliveries/{row.seq}")
-    assert status == 200
-    assert row.url in page

@@ -79,16 +79,10 @@ class WatchedFiles:
 
 
 @pytest.fixture
-def watched_files(tmp_path: Path) -> Iterator[WatchedFiles]:
-    root, ours = logging.getLogger(), logging.getLogger("bot")
-    before = (list(root.handlers), root.level, ours.level)
+def watched_files(tmp_path: Path, own_log: None) -> WatchedFiles:
     files = WatchedFiles(tmp_path, io.StringIO())
     files.check_until_settled()
-    yield files
-    logging.captureWarnings(capture=False)
-    root.handlers[:] = before[0]
-    root.setLevel(before[1])
-    ours.setLevel(before[2])
+    return files
 
 
 def test_unchanged_files_are_not_read_again(watched_files: WatchedFiles) -> None:
@@ -248,15 +242,14 @@ def test_a_password_for_both_roles_is_refused_at_the_start(watched_files: Watche
 class RotationStage(ServerStage):
     """A stage whose server also reads the previous secret, and passwords for both roles, from files."""
 
-    def __init__(self, folder: Path, module: str = "bot") -> None:
-        super().__init__(folder, module)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         for name, text in (("old", SECOND), ("password", PASSWORD), ("operator", OPERATOR)):
             (folder / name).write_text(text, encoding="utf-8")
-
-    def environ(self) -> dict[str, str]:
         files = {"WEBHOOK_SECRET_OLD": "old", "STATUS_PASSWORD": "password", "OPERATOR_PASSWORD": "operator"}
-        more = {f"PRECEDENT_{name}_FILE": str(self.folder / file) for name, file in files.items()}
-        return super().environ() | more | {"PRECEDENT_STATUS_USER": "octocat"}
+        self.settings = {f"{name}_FILE": str(folder / file) for name, file in files.items()} | {
+            "STATUS_USER": "octocat"
+        }
 
     def change(self, file: str, text: str) -> None:
         """Replace a file as people do, and wait until the server logs a line about it."""

@@ -102,16 +102,6 @@ def test_a_check_without_problems_succeeds(stage: ServerStage) -> None:
     assert not password.password_file(stage.data).exists()
 
 
-def test_a_check_without_options_lists_all_required_ones(stage: ServerStage) -> None:
-    result = stage.run("serve", "--check", APP_ID="", PRIVATE_KEY_FILE="", WEBHOOK_SECRET_FILE="")
-    assert result.returncode == 2
-    assert re.findall(r"PRECEDENT_\w+(?= is missing)", result.stderr) == [
-        "PRECEDENT_APP_ID",
-        "PRECEDENT_PRIVATE_KEY",
-        "PRECEDENT_WEBHOOK_SECRET",
-    ]
-
-
 @pytest.mark.slow
 def test_all_problems_are_reported_at_once(stage: ServerStage) -> None:
     (stage.folder / "private-key").write_text(key_pair("another")[0], encoding="utf-8")
@@ -178,32 +168,27 @@ def test_problems_of_the_app_are_reported(
     assert findings(tmp_path, outside(info)) == {name: StartupProblem(name, level, line)}  # type: ignore[arg-type]
 
 
+UNREAD_PULLS = "the App has pull_requests: none, so it cannot read pull requests of private repositories"
+
+
 @pytest.mark.parametrize(
-    ("level", "ending"),
-    [("none", "neither remember nor answer discussions"), ("read", "not answer them"), ("write", "")],
+    ("permissions", "name", "endings"),
+    [
+        ({"discussions": "none"}, "discussions", ["neither remember nor answer discussions"]),
+        ({"discussions": "read"}, "discussions", ["not answer them"]),
+        ({"discussions": "write"}, "discussions", []),
+        ({}, "pull requests", [UNREAD_PULLS]),
+        (OPTIONAL_PERMISSIONS, "pull requests", []),
+        (OPTIONAL_PERMISSIONS | {"metadata": "admin"}, "permissions", []),
+    ],
 )
-def test_the_check_reports_what_the_app_can_do_with_discussions(level: str, ending: str, tmp_path: Path) -> None:
-    info = replace(HEALTHY, permissions={**PERMISSIONS, "discussions": level})
+def test_the_check_reports_what_the_permissions_allow(
+    permissions: dict[str, str], name: str, endings: list[str], tmp_path: Path
+) -> None:
+    info = replace(HEALTHY, permissions={**PERMISSIONS, **permissions})
     options = ServerOptions(app_id=APP, data=tmp_path)
-    lines = [each.line for each in examine(options, outside(info)) if each.name == "discussions"]
-    assert [line.endswith(ending) for line in lines] == ([True] if ending else [])
-
-
-def test_the_check_reports_a_missing_permission_for_pull_requests(tmp_path: Path) -> None:
-    options = ServerOptions(app_id=APP, data=tmp_path)
-    limited = replace(HEALTHY, permissions=PERMISSIONS)
-    lines = [
-        [problem.line for problem in examine(options, outside(info)) if problem.name == "pull requests"]
-        for info in (HEALTHY, limited)
-    ]
-    assert lines == [
-        [],
-        ["the App has pull_requests: none, so it cannot read pull requests of private repositories"],
-    ]
-
-
-def test_more_permissions_than_needed_are_no_problem(tmp_path: Path) -> None:
-    assert findings(tmp_path, outside(replace(HEALTHY, permissions={**PERMISSIONS, "metadata": "admin"}))) == {}
+    lines = [each.line for each in examine(options, outside(info)) if each.name == name]
+    assert [line.endswith(ending) for line, ending in zip(lines, endings, strict=True)] == [True] * len(endings)
 
 
 @pytest.mark.parametrize(
@@ -383,9 +368,8 @@ def test_a_resync_is_due_soon_after_a_start(stage: ServerStage) -> None:
 
 
 @pytest.mark.slow
-def test_a_password_from_the_options_is_the_only_one(stage: ServerStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    environ = stage.environ() | {"PRECEDENT_STATUS_PASSWORD": "open sesame, please"}
-    monkeypatch.setattr(stage, "environ", lambda: environ)
+def test_a_password_from_the_options_is_the_only_one(stage: ServerStage) -> None:
+    stage.settings["STATUS_PASSWORD"] = "open sesame, please"
     stage.start(workers=0)
     assert not password.password_file(stage.data).exists()
     assert (page_status(stage), page_status(stage, "precedent:open sesame, please")) == (401, 200)
@@ -439,7 +423,7 @@ def documented_commands(heading: str) -> list[str]:
     return block[1].splitlines()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_the_documented_commands_run_in_a_fresh_clone(stage: ServerStage) -> None:
     clone, home = stage.folder / "clone", stage.folder / "secrets"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)

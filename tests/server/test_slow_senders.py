@@ -14,9 +14,6 @@ from bot.server.webhook import LARGE_BUDGET, MAX_SMALL_BODY
 from tests.server.client import Answer, Connection, delivery_headers, head, issue_event, open_connections, request_once
 from tests.server.web_process import web_process
 
-TIME_LIMIT = 2.0
-"""Maximum seconds until an honest delivery is answered, where senders may take ten."""
-
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
@@ -29,6 +26,11 @@ async def send_honest(port: int, size: int = 0) -> Answer:
     return await request_once(port, "POST", "/webhook", delivery_headers(body), body)
 
 
+async def still_waits(sender: Connection) -> bool:
+    """Whether a slow sender has not been cut off yet: then nobody waited for its end."""
+    return (await sender.read_answer(0.01)).status == 0 and not sender.reader.at_eof()
+
+
 async def start_bodies(connections: list[Connection], length: int, sent: int) -> None:
     """Each connection declares ``length``, sends ``sent`` bytes of its body and then stops."""
     first = head("POST", "/webhook", delivery_headers(b"", content_length=str(length)))
@@ -37,18 +39,26 @@ async def start_bodies(connections: list[Connection], length: int, sent: int) ->
 
 
 @pytest.mark.parametrize(
-    ("count", "peers"), [(64, 1), (200, 1), (400, 400), (MAX_CONNECTIONS, 1), (MAX_CONNECTIONS, MAX_CONNECTIONS)]
+    ("count", "peers"),
+    [
+        (64, 1),
+        *(
+            pytest.param(count, peers, marks=pytest.mark.slow)
+            for count, peers in ((200, 1), (400, 400), (MAX_CONNECTIONS, 1), (MAX_CONNECTIONS, MAX_CONNECTIONS))
+        ),
+    ],
 )
 @pytest.mark.parametrize("length", [MAX_SMALL_BODY, 25 * MAX_SMALL_BODY])
 def test_a_declared_length_reserves_no_memory(port: int, count: int, peers: int, length: int) -> None:
     async def scenario() -> list[Answer]:
         async with open_connections(port, count, peers) as connections:
             await start_bodies(connections, length, 1)
-            return [await send_honest(port), await send_honest(port, 3 * MAX_SMALL_BODY)]
+            answers = [await send_honest(port), await send_honest(port, 3 * MAX_SMALL_BODY)]
+            assert await still_waits(connections[-1])
+            return answers
 
     answers = asyncio.run(scenario())
     assert [answer.status for answer in answers] == [202, 202]
-    assert max(answer.seconds for answer in answers) < TIME_LIMIT
 
 
 @pytest.mark.slow
@@ -68,15 +78,12 @@ def test_bodies_that_lack_only_their_last_byte_make_room_for_others(
     async def scenario() -> list[Answer]:
         async with open_connections(port, count, peers) as connections:
             await start_bodies(connections, length, length - 1)
-            return [
-                await send_honest(port),
-                await send_honest(port, 2 * MAX_SMALL_BODY),
-                await send_honest(port, MAX_SMALL_BODY // 2),
-            ]
+            answers = [await send_honest(port, size) for size in (0, 2 * MAX_SMALL_BODY, MAX_SMALL_BODY // 2)]
+            assert await still_waits(connections[-1])
+            return answers
 
     answers = asyncio.run(scenario())
     assert [answer.status for answer in answers] == [202] * 3
-    assert max(answer.seconds for answer in answers) < TIME_LIMIT
 
 
 @pytest.mark.slow
@@ -86,15 +93,15 @@ def test_senders_of_a_byte_a_second_delay_nobody(port: int, peers: int) -> None:
         async with open_connections(port, 300, peers) as connections:
             await start_bodies(connections, MAX_SMALL_BODY, 1)
             answers = []
-            for _ in range(5):
+            for _ in range(3):
                 await asyncio.gather(*(line.send(b"a") for line in connections))
                 answers.append(await send_honest(port))
                 await asyncio.sleep(1)
+            assert await still_waits(connections[-1])
             return answers
 
     answers = asyncio.run(scenario())
-    assert [answer.status for answer in answers] == [202] * 5
-    assert max(answer.seconds for answer in answers) < TIME_LIMIT
+    assert [answer.status for answer in answers] == [202] * 3
 
 
 @pytest.mark.slow
@@ -104,11 +111,12 @@ def test_more_connections_than_slots_keep_nobody_out(port: int, opening: bytes, 
     async def scenario() -> list[Answer]:
         async with open_connections(port, 700, peers) as connections:
             await asyncio.gather(*(line.send(opening) for line in connections))
-            return [await send_honest(port) for _ in range(3)]
+            answers = [await send_honest(port) for _ in range(3)]
+            assert await still_waits(connections[-1])
+            return answers
 
     answers = asyncio.run(scenario())
     assert [answer.status for answer in answers] == [202] * 3
-    assert max(answer.seconds for answer in answers) < TIME_LIMIT
 
 
 def test_an_evicted_sender_is_told_to_retry_later(port: int) -> None:
@@ -123,6 +131,7 @@ def test_an_evicted_sender_is_told_to_retry_later(port: int) -> None:
     assert third.status == 202
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded_whatever_is_sent(tmp_path: Path) -> None:
     """Of 400 MB of incomplete bodies only 64 MB are kept, plus up to 256 KB per connection from one read."""
 

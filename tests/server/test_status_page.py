@@ -33,7 +33,7 @@ from bot.server.status_page import (
     status_page,
     style,
 )
-from tests.server.queues import take_lease
+from tests.server.queues import begin_work
 from tests.server.sample_inbox import (
     DAY,
     NOW,
@@ -298,8 +298,7 @@ def test_both_pages_list_the_nearest_threads_without_quoting_them() -> None:
         "7:near", RepositoryKey(1, 17), Event("issues", "opened", 99), "octo-org/compass", False, received_at, "9"
     )
     inbox.put([arrival])
-    work = inbox.begin(take_lease(inbox, arrival.repository))
-    assert work is not None
+    work = begin_work(inbox, arrival.repository)
     comment = CommentResult(99, "", "silent", "nothing is close", nearest=(near(7, 0.5123), near(8, 0.31)))
     result = Result(work.deliveries[0].seq, "done", comment.reason, said="silent", nearest=nearest(comment))
     inbox.end(work, [result], RunReport())

@@ -76,15 +76,6 @@ def test_waiting_deliveries_are_stored_in_groups_and_in_order() -> None:
     assert [row.id for row in reversed(inbox.deliveries(limit=100))] == [f"7:{number}" for number in range(100)]
 
 
-def test_a_repeated_delivery_is_recognised() -> None:
-    async def store_twice() -> list[bool]:
-        writer = GroupCommitWriter(GatedInbox())
-        writer.start()
-        return [await writer.store(SAMPLE), await writer.store(SAMPLE)]
-
-    assert asyncio.run(store_twice()) == [True, False]
-
-
 def test_deliveries_beyond_the_limit_are_refused_and_the_others_stored() -> None:
     inbox = GatedInbox()
     inbox.gate.clear()
@@ -203,21 +194,18 @@ def test_a_stopping_writer_stores_waiting_deliveries_and_refuses_new_ones() -> N
     inbox = GatedInbox()
     inbox.gate.clear()
 
-    async def stop_while_waiting() -> tuple[list[bool], float]:
+    async def stop_while_waiting() -> list[bool]:
         writer = GroupCommitWriter(inbox)
         writer.start()
         waiting = [asyncio.create_task(writer.store(arrival(number))) for number in range(50)]
         await asyncio.sleep(0.1)
         threading.Timer(0.2, inbox.gate.set).start()
-        began = time.monotonic()
         assert await asyncio.to_thread(writer.stop, 5)
         with pytest.raises(ReceiveQueueFull):
             await writer.store(arrival(99))
-        return await asyncio.gather(*waiting), time.monotonic() - began
+        return await asyncio.gather(*waiting)
 
-    results, seconds = asyncio.run(stop_while_waiting())
-    assert results == [True] * 50
-    assert seconds < 3
+    assert asyncio.run(stop_while_waiting()) == [True] * 50
 
 
 def test_counts_are_summed_and_written_at_the_end_at_the_latest() -> None:
