@@ -29,7 +29,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
@@ -38,7 +37,7 @@ from bot.server.model import WORKER_PREFIX, Delivery
 from bot.server.queue import LEASE_DURATION
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.kills.verdict import branch_faults
+from tests.invariants import broken_objects, memory_faults
 from tests.server import postgres
 from tests.server.kill_checks import (
     Kill,
@@ -51,9 +50,6 @@ from tests.server.kill_checks import (
     restart_delays,
 )
 from tests.server.server_process import APP, READY, SLUG, STANDIN, ServerStage, until
-
-if TYPE_CHECKING:
-    from tests.kills.repository import Repository
 
 BRANCH = "precedent"
 REPOSITORIES, SHARE = 12, 4
@@ -85,7 +81,7 @@ HISTORY_AGE = 200 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class MemoryBranch:
-    """A repository as `branch_faults` expects it: its path and its name."""
+    """The memory branch of a repository: its path and its name."""
 
     bare: Path
     name: str
@@ -95,9 +91,8 @@ class MemoryBranch:
         with BranchStore(str(self.bare), BRANCH, None) as store:
             memory = Memory(store, repo=self.name).open()
             remembered = {record.id for record in memory.state.every_record()}
-            memory.close()
-        lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - remembered)]
-        return lost + [f"{self.name}: {fault}" for fault in branch_faults(cast("Repository", self))]
+            faults = [f"no #{number}" for number in sorted(set(numbers) - remembered)] + list(memory_faults(memory))
+        return [f"the memory of {self.name}: {fault}" for fault in (*faults, *broken_objects(self.bare))]
 
 
 @dataclass
