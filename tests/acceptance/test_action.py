@@ -601,14 +601,6 @@ def test_an_empty_repository_gets_no_report_and_no_mention_of_one(empty_stage: S
     assert not (empty_stage.folder / ".precedent/backtest.html").exists()
 
 
-def test_a_refresh_that_changes_nothing_gets_only_a_reaction(answered: Stage) -> None:
-    for count in (1, 1):
-        comment = answered.github.comment(NUMBER, "hubot", "/precedent refresh")
-        answered.deliver("issue_comment", "created", NUMBER, comment)
-        assert len(answered.comments(NUMBER)) == count
-        assert [reaction.content for reaction in answered.github.comment_by_id(comment).reactions] == ["eyes", "rocket"]
-
-
 def test_too_many_changes_for_one_run_are_read_in_bulk_as_history(fast_stage: Stage) -> None:
     stage = fast_stage
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")

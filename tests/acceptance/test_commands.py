@@ -65,18 +65,6 @@ def test_an_issue_that_a_command_names_does_not_count_as_a_reference(stage: Stag
     assert main_comment(stage) == before
 
 
-def test_off_withdraws_the_comment_and_on_brings_it_back(stage: Stage) -> None:
-    off = post_comment(stage, "/precedent off")
-    assert WITHDRAWN in main_comment(stage)
-    assert len(replies(stage, off)) == 1
-    post_comment(stage, "See #1 again.", "stranger")
-    stage.github.edit_issue(2, body="As in #1, and much worse.")
-    stage.deliver("issues", "edited", 2)
-    assert WITHDRAWN in main_comment(stage)
-    post_comment(stage, "/precedent on")
-    assert DECISION in main_comment(stage)
-
-
 def test_an_outsider_cannot_switch_anything_off(stage: Stage) -> None:
     comment = post_comment(stage, "/precedent off", "stranger")
     assert DECISION in main_comment(stage)
@@ -184,16 +172,6 @@ def test_a_command_in_a_quotation_in_code_or_in_a_sentence_is_ignored(stage: Sta
     assert (reactions(stage, comment), len(stage.comments(2))) == ([], 1)
     post_comment(stage, "/precedent help")  # so that this test fails if no command is obeyed at all
     assert len(stage.comments(2)) == 2
-
-
-def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
-    comment = post_comment(stage, "/precedent search where sessions live", "stranger")
-    before = stage.comments(2)
-    for seconds in (0, 300, 300):
-        stage.github.clock.advance(seconds)
-        stage.deliver("issue_comment", "created", 2, comment)
-    assert stage.comments(2) == before
-    assert len(before) == 2
 
 
 def test_after_the_branch_was_deleted_no_reply_is_repeated_and_new_commands_work(stage: Stage) -> None:

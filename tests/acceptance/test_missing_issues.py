@@ -63,17 +63,6 @@ def test_an_issue_that_is_gone_when_it_is_read_on_its_own_becomes_a_tombstone(st
     assert titles_in_memory(stage) == UNCHANGED | {2: "(deleted)"}
 
 
-def test_switching_issues_off_removes_nothing_from_memory(stage: Stage) -> None:
-    stage.github.switch_issues(on=False)
-    assert rebuild(stage) == 0
-    assert "switched off" in summary(stage)
-    assert titles_in_memory(stage) == UNCHANGED
-    stage.github.switch_issues(on=True)
-    assert rebuild(stage) == 0
-    assert titles_in_memory(stage) == UNCHANGED
-    assert stage.memory().state.manifest.reading is None
-
-
 def test_switching_issues_off_during_lookups_removes_nothing_from_memory(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "empty")
     stage.github.faults.add("GET */issues/*", "issues-off")

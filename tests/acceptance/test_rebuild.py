@@ -103,12 +103,6 @@ def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage
     assert stage.memory().state.manifest.threads == FULL + 1
 
 
-def test_a_dry_run_reads_everything_and_writes_nothing(stage: Stage) -> None:
-    assert rebuild(stage, **{"dry-run": "true"}) == 0
-    assert f"{FULL} threads were read, {FULL} would change." in summary(stage)
-    assert stage.memory().state.manifest.threads == 0
-
-
 def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
     assert rebuild(stage) == 0
     once = stage.memory()

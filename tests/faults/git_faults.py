@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.acceptance.bare_repository import Bare
@@ -162,15 +162,3 @@ def play(row: Row, house: Playhouse) -> CellResult:
     row.cause(stage)
     code = stage.act(*event)
     return finish_cell(code, scene, stage, [], scene.due, row.repair)
-
-
-def chapter(when: Mapping[str, str]) -> Iterator[str]:
-    """The part of the page about git."""
-    yield "## Git\n"
-    yield "A new issue mentions a decision.\n"
-    yield "| trouble | exit | comment posted by | why |"
-    yield "|---|---|---|---|"
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in ROWS:
-        groups.setdefault((f"{row.outcome.code}", when[row.outcome.done], row.why), []).append(row.name)
-    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())
