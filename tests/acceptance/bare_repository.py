@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 import zlib
@@ -133,7 +134,7 @@ class BareSnapshot:
 
     def __init__(self, bare: Bare, commit: str) -> None:
         self.revision = commit
-        self.folder = tempfile.TemporaryDirectory()
+        self.folders: list[Path] = []
         self._bare = bare
         self.files = bare.files(bare.tree_of(commit)) if commit else {}
 
@@ -148,7 +149,8 @@ class BareSnapshot:
         return []
 
     def checkout(self, prefix: str) -> Path:
-        folder = Path(tempfile.mkdtemp(dir=self.folder.name))
+        folder = Path(tempfile.mkdtemp())
+        self.folders.append(folder)
         for path in self.paths(prefix):
             (folder / path.rpartition("/")[2]).write_bytes(self._bare.object(self.files[path]))
         return folder
@@ -167,4 +169,5 @@ class BranchTipStore:
         raise StoreError("nothing is written here")
 
     def close(self) -> None:
-        self.snapshot.folder.cleanup()
+        for folder in self.snapshot.folders:
+            shutil.rmtree(folder, ignore_errors=True)
