@@ -14,26 +14,36 @@ if TYPE_CHECKING:
 # Every run of pytest loads this file, so each fixture imports what it needs when it is used.
 
 
+@pytest.fixture(scope="session")
+def shared_stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The stage that the tests of a process share; each begins with a saved state."""
+    from tests.acceptance.stage import Stage
+
+    with Stage(tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
+@pytest.fixture
+def empty_stage(shared_stage: Stage, tmp_path: Path) -> Iterator[Stage]:
+    """A repository without issues. A module's own fixture can `begin` with more; the runner's folder is empty.
+
+    A request or response that does not match GitHub's API description fails the test.
+    """
+    shared_stage.validate, shared_stage.folder = True, tmp_path
+    yield shared_stage.begin()
+    assert shared_stage.github.violations == []
+
+
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """A repository with a decision (1) and a feature request that was declined (2), both closed long ago."""
     from tests.acceptance.stage import with_past
 
-    return with_past(empty_stage)
+    return empty_stage.begin(with_past)
 
 
 @pytest.fixture
-def empty_stage(tmp_path: Path) -> Iterator[Stage]:
-    from tests.acceptance.stage import Stage
-
-    with Stage(tmp_path) as new_stage:
-        yield new_stage
-
-
-@pytest.fixture
-def fast_stage(tmp_path: Path) -> Iterator[Stage]:
+def fast_stage(empty_stage: Stage) -> Stage:
     """An empty stage for hundreds of objects; requests and responses are not checked against GitHub's API schema."""
-    from tests.acceptance.stage import Stage
-
-    with Stage(tmp_path, validate=False) as new_stage:
-        yield new_stage
+    empty_stage.validate = empty_stage.github.validate = False
+    return empty_stage

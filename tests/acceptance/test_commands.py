@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from bot.domain.changes import Changes
-from tests.acceptance.stage import BOT, Stage
+from tests.acceptance.stage import BOT, DECISION, Stage, with_decision
 from tests.marker import find_marker
 
 pytestmark = pytest.mark.slow
 
-DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 WITHDRAWN = "it was withdrawn"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """Issue 1 contains a decision; 2, by monalisa, refers to it and has our comment that shows it."""
-    with Stage(tmp_path) as stage:
-        github = stage.github
-        github.set_permission("octocat", "write")
-        github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-        github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
-        github.close(1, "octocat", at="2025-07-23T10:00:00Z")
-        github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
-        run(stage, "issues", "opened")
-        assert DECISION in main_comment(stage)
-        yield stage
+    return empty_stage.begin(with_decision, answer_issue)
 
 
-def run(stage: Stage, event: str, action: str | None = None, comment: int | None = None, **inputs: str) -> None:
-    stage.github.clock.advance(20)
-    stage.github.mark()
-    assert stage.act(event, action, 2 if action else None, comment, inputs) == 0
+def answer_issue(stage: Stage) -> None:
+    stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
+    stage.deliver("issues", "opened", 2)
+    assert DECISION in main_comment(stage)
 
 
 def post_comment(stage: Stage, text: str, by: str = "monalisa") -> int:
     """Somebody comments on issue 2, and the Action runs."""
     comment = stage.github.comment(2, by, text)
-    run(stage, "issue_comment", "created", comment)
+    stage.deliver("issue_comment", "created", 2, comment)
     return comment
 
 
@@ -71,23 +58,11 @@ def test_anybody_may_search_and_our_comment_on_the_issue_stays(stage: Stage) -> 
 
 def test_an_issue_that_a_command_names_does_not_count_as_a_reference(stage: Stage) -> None:
     stage.github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     before = main_comment(stage)
     comment = post_comment(stage, "/precedent context #3", "stranger")
     assert "Dark mode" in replies(stage, comment)[0]
     assert main_comment(stage) == before
-
-
-def test_off_withdraws_the_comment_and_on_brings_it_back(stage: Stage) -> None:
-    off = post_comment(stage, "/precedent off")
-    assert WITHDRAWN in main_comment(stage)
-    assert len(replies(stage, off)) == 1
-    post_comment(stage, "See #1 again.", "stranger")
-    stage.github.edit_issue(2, body="As in #1, and much worse.")
-    run(stage, "issues", "edited")
-    assert WITHDRAWN in main_comment(stage)
-    post_comment(stage, "/precedent on")
-    assert DECISION in main_comment(stage)
 
 
 def test_an_outsider_cannot_switch_anything_off(stage: Stage) -> None:
@@ -101,7 +76,7 @@ def test_an_issue_called_wrong_is_not_shown_again(stage: Stage) -> None:
     post_comment(stage, "/precedent wrong #1", "octocat")
     assert DECISION not in main_comment(stage)
     stage.github.edit_issue(2, body="As in #1, and much worse.")
-    run(stage, "issues", "edited")
+    stage.deliver("issues", "edited", 2)
     assert DECISION not in main_comment(stage)
 
 
@@ -109,7 +84,7 @@ def test_refresh_answers_again_even_if_a_person_deleted_the_comment(stage: Stage
     (mine,) = stage.github.comments_by(BOT, 2)
     stage.github.delete_comment(mine.id, by="octocat")
     stage.github.edit_issue(2, body="As in #1, and much worse.")
-    run(stage, "issues", "edited")
+    stage.deliver("issues", "edited", 2)
     assert main_comment(stage) == ""
     post_comment(stage, "/precedent refresh")
     assert DECISION in main_comment(stage)
@@ -119,7 +94,7 @@ def test_refresh_answers_again_even_if_a_person_deleted_the_comment(stage: Stage
 def test_a_command_is_obeyed_on_a_closed_and_locked_issue(stage: Stage, words: str) -> None:
     stage.github.close(2, "octocat")
     stage.github.lock(2)
-    run(stage, "issues", "locked")
+    stage.deliver("issues", "locked", 2)
     post_comment(stage, f"/precedent {words}", "octocat")
     assert DECISION not in main_comment(stage)
 
@@ -129,20 +104,19 @@ def test_a_closed_issue_gets_a_reply_to_a_command_but_no_other_new_comment(stage
     stage.github.close(number, "monalisa")
     stage.github.comment(number, "monalisa", "/precedent wrong #2")
     stage.github.comment(number, "monalisa", "See #1.")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert [find_marker(text) for text in stage.comments(number)] == [False]
 
 
 def test_a_comment_that_could_not_be_withdrawn_on_a_closed_issue_is_withdrawn_later(stage: Stage) -> None:
     stage.github.close(2, "octocat")
-    run(stage, "issues", "closed")
+    stage.deliver("issues", "closed", 2)
     stage.github.faults.add("PATCH *", "5xx")
     comment = stage.github.comment(2, "monalisa", "/precedent off")
-    stage.github.clock.advance(20)
-    assert stage.act("issue_comment", "created", 2, comment) == 1
+    stage.deliver("issue_comment", "created", 2, comment, code=1)
     assert DECISION in main_comment(stage)
     stage.github.clock.advance(300)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert WITHDRAWN in main_comment(stage)
 
 
@@ -158,7 +132,7 @@ def test_a_refresh_that_failed_is_repeated_although_the_comment_was_deleted(stag
     assert "rate limit" in stage.summary.read_text(encoding="utf-8")
     assert main_comment(stage) == ""
     stage.github.clock.advance(300)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert DECISION in main_comment(stage)
 
 
@@ -177,18 +151,17 @@ def test_the_context_of_an_issue_may_be_requested_on_the_issue_itself(stage: Sta
 def test_a_command_writes_no_comment_while_another_run_is_about_to_write_it(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Everybody is logged out again", "As in #1, but worse.")
     stage.github.faults.add(f"POST */issues/{number}/comments", "5xx")
-    stage.github.clock.advance(20)
-    assert stage.act("issues", "opened", number) == 1
-    memory = stage.memory()
+    stage.deliver("issues", "opened", number, code=1)
+    memory = stage.memory(writable=True)
     now = datetime.fromisoformat(stage.github.clock.now)
     memory.stage(Changes(answers=(replace(memory.state.answers([number])[number], trying_since=now),)))
     memory.commit("Another run takes it up")
     memory.close()
     stage.github.comment(number, "monalisa", "/precedent refresh")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert [text for text in stage.comments(number) if find_marker(text)] == []
     stage.github.clock.advance(300)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert len([text for text in stage.comments(number) if find_marker(text)]) == 1
 
 
@@ -201,21 +174,11 @@ def test_a_command_in_a_quotation_in_code_or_in_a_sentence_is_ignored(stage: Sta
     assert len(stage.comments(2)) == 2
 
 
-def test_a_redelivered_event_changes_nothing(stage: Stage) -> None:
-    comment = post_comment(stage, "/precedent search where sessions live", "stranger")
-    before = stage.comments(2)
-    for seconds in (0, 300, 300):
-        stage.github.clock.advance(seconds)
-        run(stage, "issue_comment", "created", comment)
-    assert stage.comments(2) == before
-    assert len(before) == 2
-
-
 def test_after_the_branch_was_deleted_no_reply_is_repeated_and_new_commands_work(stage: Stage) -> None:
     search = post_comment(stage, "/precedent search where sessions live", "stranger")
-    subprocess.run(["git", "-C", str(stage.bare), "branch", "-D", "precedent"], check=True, capture_output=True)
+    stage.run_git("branch", "-D", "precedent")
     off = post_comment(stage, "/precedent off")
-    assert (len(replies(stage, search)), len(replies(stage, off))) == (1, 1)
+    assert (len(replies(stage, search)), len(replies(stage, off)), len(stage.comments(2))) == (1, 1, 3)
     assert WITHDRAWN in main_comment(stage)
 
 
@@ -223,7 +186,7 @@ def test_a_question_in_an_issue_that_is_closed_by_now_gets_no_reply(stage: Stage
     number = stage.github.open_issue("monalisa", "Zyx", "What did we decide about sessions?")
     stage.github.close(number, "monalisa")
     stage.github.clock.advance(3000)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert stage.comments(number) == []
 
 
@@ -234,6 +197,6 @@ def test_a_search_costs_two_reads_and_three_writes(stage: Stage) -> None:
 
 def test_a_dry_run_only_shows_what_it_would_reply(stage: Stage) -> None:
     comment = stage.github.comment(2, "stranger", "/precedent search where sessions live")
-    run(stage, "issue_comment", "created", comment, **{"dry-run": "true"})
+    stage.deliver("issue_comment", "created", 2, comment, dry_run="true")
     assert (len(stage.comments(2)), reactions(stage, comment)) == (1, [])
     assert DECISION in stage.summary.read_text(encoding="utf-8")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from pathlib import Path
-
 import pytest
 
-from bot.action import main
 from bot.comment.marker import read_seal
-from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_past
+from tests.acceptance.stage import BOT, DECISION, Stage, rebuild, summary, with_past
 
 pytestmark = pytest.mark.slow
 WITHDRAWN = "it was withdrawn"
@@ -17,30 +13,17 @@ DAY = 24 * 3600
 
 
 @pytest.fixture
-def stage(stage: Stage) -> Stage:
+def stage(empty_stage: Stage) -> Stage:
     """Issue 3 refers to 1, which contains a decision, and has our comment that shows it."""
-    open_referring_issue(stage)
-    return stage
+    return empty_stage.begin(with_past, open_referring_issue)
 
 
 def open_referring_issue(stage: Stage, target: int = 1) -> int:
-    number = int(
-        stage.github.open_issue(
-            "monalisa", f"Everybody is logged out {len(stage.github.repo.issues)}", f"As in #{target}."
-        )
-    )
-    run(stage, "issues", "opened", number)
+    title = f"Everybody is logged out {len(stage.github.repo.issues)}"
+    number = stage.github.open_issue("monalisa", title, f"As in #{target}.")
+    stage.deliver("issues", "opened", number)
     assert len(stage.comments(number)) == 1
     return number
-
-
-def run(
-    stage: Stage, event: str, action: str | None = None, number: int | None = None, comment: int | None = None
-) -> None:
-    stage.github.clock.advance(20)
-    stage.github.mark()
-    stage.git.mark()
-    assert stage.act(event, action, number, comment) == 0
 
 
 def deliver_change(stage: Stage, how: str, action: str, number: int, comment: int | None = None) -> None:
@@ -48,11 +31,17 @@ def deliver_change(stage: Stage, how: str, action: str, number: int, comment: in
     stage.github.clock.advance(60)
     match how:
         case "its event":
-            run(stage, "issue_comment" if comment else "issues", action, number, comment)
+            stage.deliver("issue_comment" if comment else "issues", action, number, comment)
         case "a catch-up":
-            run(stage, "issues", "labeled", 2)
+            stage.deliver("issues", "labeled", 2)
         case _:
-            run(stage, "schedule")
+            stage.deliver("schedule")
+
+
+def delete_decision(stage: Stage) -> None:
+    (decision,) = (comment.id for comment in stage.github.issue(1).comments)
+    stage.github.delete_comment(decision)
+    stage.deliver("issue_comment", "deleted", 1, decision)
 
 
 def our_comment(stage: Stage, number: int) -> str:
@@ -90,12 +79,12 @@ def test_a_comment_that_its_author_deletes_disappears_from_our_comment(stage: St
 def test_deleted_words_that_only_the_conversation_showed_disappear_too(stage: Stage) -> None:
     """The facts stay the same; only the words are gone."""
     comment = stage.github.comment(1, "hubot", "My number is 555-0199, call me.")
-    run(stage, "issue_comment", "created", 1, comment)
+    stage.deliver("issue_comment", "created", 1, comment)
     number = open_referring_issue(stage)
     assert "555-0199" in our_comment(stage, number)
     before = read_seal(our_comment(stage, number))
     stage.github.delete_comment(comment)
-    run(stage, "issue_comment", "deleted", 1, comment)
+    stage.deliver("issue_comment", "deleted", 1, comment)
     assert "555-0199" not in our_comment(stage, number)
     after = read_seal(our_comment(stage, number))
     assert before
@@ -126,7 +115,7 @@ def test_an_issue_that_is_reopened_and_closed_is_shown_with_its_current_state(st
 
 def test_a_deleted_issue_is_no_longer_shown(stage: Stage) -> None:
     stage.github.delete_issue(1)
-    run(stage, "issues", "deleted", 1)
+    stage.deliver("issues", "deleted", 1)
     text = our_comment(stage, 3)
     assert WITHDRAWN in text
     assert "sessions" not in text
@@ -136,30 +125,30 @@ def test_a_deleted_issue_is_no_longer_shown(stage: Stage) -> None:
 def test_a_transferred_issue_is_no_longer_shown(stage: Stage) -> None:
     elsewhere = stage.github.add_project("octo-org/elsewhere")
     stage.github.transfer(1, elsewhere, "octocat")
-    run(stage, "issues", "transferred", 1)
+    stage.deliver("issues", "transferred", 1)
     assert WITHDRAWN in our_comment(stage, 3)
 
 
 def test_our_comment_on_a_closed_and_locked_issue_is_kept_true(stage: Stage) -> None:
     stage.github.close(3, "octocat")
     stage.github.lock(3, actor="octocat")
-    run(stage, "issues", "locked", 3)
+    stage.deliver("issues", "locked", 3)
     stage.github.edit_issue(1, title="Where do sessions live?")
-    run(stage, "issues", "edited", 1)
+    stage.deliver("issues", "edited", 1)
     assert "Where do sessions live?" in our_comment(stage, 3)
 
 
 def test_further_conversation_changes_no_comment(stage: Stage) -> None:
     before = our_comment(stage, 3)
     comment = stage.github.comment(1, "hubot", "Thanks for all of this.")
-    run(stage, "issue_comment", "created", 1, comment)
+    stage.deliver("issue_comment", "created", 1, comment)
     assert our_comment(stage, 3) == before
     assert (stage.github.reads, stage.github.writes) == (2, 0)
 
 
 def test_a_comment_that_is_still_true_is_not_updated(stage: Stage) -> None:
     stage.github.edit_issue(1, body="Files are slow.\n\n<!-- a note that nobody sees -->")
-    run(stage, "issues", "edited", 1)
+    stage.deliver("issues", "edited", 1)
     assert patch_requests(stage) == 0
 
 
@@ -168,7 +157,7 @@ def test_our_comment_is_left_alone_and_reported_if_a_person_edited_it(stage: Sta
     edited = f"{ours.body}\nA remark of a person."
     stage.github.edit_comment(ours.id, edited, by="octocat")
     stage.github.reopen(1, "octocat")
-    run(stage, "issues", "reopened", 1)
+    stage.deliver("issues", "reopened", 1)
     assert our_comment(stage, 3) == edited
     assert "a person edited the comment: it is left as it is" in summary(stage)
     assert stage.memory().state.manifest.owed == ()
@@ -177,9 +166,7 @@ def test_our_comment_is_left_alone_and_reported_if_a_person_edited_it(stage: Sta
 def test_our_comment_is_withdrawn_if_it_quotes_deleted_words_even_if_a_person_edited_it(stage: Stage) -> None:
     ours = stage.github.comments_by(BOT, 3)[0]
     stage.github.edit_comment(ours.id, f"{ours.body}\nA remark of a person.", by="octocat")
-    (decision,) = (c.id for c in stage.github.issue(1).comments)
-    stage.github.delete_comment(decision)
-    run(stage, "issue_comment", "deleted", 1, decision)
+    delete_decision(stage)
     assert WITHDRAWN in our_comment(stage, 3)
     assert read_seal(our_comment(stage, 3))
 
@@ -187,35 +174,27 @@ def test_our_comment_is_withdrawn_if_it_quotes_deleted_words_even_if_a_person_ed
 def test_our_comment_is_not_written_again_if_a_person_deleted_it(stage: Stage) -> None:
     stage.github.delete_comment(stage.github.comments_by(BOT, 3)[0].id, by="octocat")
     stage.github.reopen(1, "octocat")
-    run(stage, "issues", "reopened", 1)
+    stage.deliver("issues", "reopened", 1)
     assert stage.comments(3) == []
     stage.github.clock.advance(300)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert (stage.comments(3), stage.memory().state.manifest.owed) == ([], ())
 
 
-@pytest.mark.parametrize(("count", "runs"), [(10, 1), (40, 4)])
-def test_many_comments_are_updated_ten_in_a_run(tmp_path: Path, count: int, runs: int) -> None:
-    with Stage(tmp_path) as new_stage:
-        with_past(new_stage)
-        github = new_stage.github
-        numbers = [github.open_issue("monalisa", f"Logged out, {n}", "As in #1.") for n in range(count)]
-        new_stage.git.commit("octo-org/hello-world", ".github/precedent.yml", "comment:\n  daily_limit: 500\n")
-        for _ in range(count // 5):
-            run(new_stage, "schedule")
-        assert all(DECISION in our_comment(new_stage, number) for number in numbers)
-        (decision,) = (c.id for c in github.issue(1).comments)
-        github.delete_comment(decision)
-        run(new_stage, "issue_comment", "deleted", 1, decision)
-        for finished in range(1, runs + 1):
-            updated = [number for number in numbers if DECISION not in our_comment(new_stage, number)]
-            assert len(updated) == 10 * finished
-            assert (patch_requests(new_stage), len(new_stage.memory().state.manifest.owed)) == (
-                10,
-                count - 10 * finished,
-            )
-            run(new_stage, "schedule")
-        assert patch_requests(new_stage) == 0
+def test_many_comments_are_updated_ten_in_a_run(empty_stage: Stage) -> None:
+    stage = empty_stage.begin(with_past)
+    numbers = [stage.github.open_issue("monalisa", f"Logged out, {n}", "As in #1.") for n in range(20)]
+    stage.configure("comment:\n  daily_limit: 500\n")
+    for _ in range(4):
+        stage.deliver("schedule")
+    assert all(DECISION in our_comment(stage, number) for number in numbers)
+    delete_decision(stage)
+    for finished in (1, 2):
+        updated = [number for number in numbers if DECISION not in our_comment(stage, number)]
+        assert len(updated) == 10 * finished
+        assert (patch_requests(stage), len(stage.memory().state.manifest.owed)) == (10, 20 - 10 * finished)
+        stage.deliver("schedule")
+    assert patch_requests(stage) == 0
 
 
 def test_an_update_that_failed_after_memory_was_saved_is_made_by_a_later_run(stage: Stage) -> None:
@@ -228,20 +207,18 @@ def test_an_update_that_failed_after_memory_was_saved_is_made_by_a_later_run(sta
     assert [update.key for update in stage.memory().state.manifest.owed] == [(3, 0, 1)]
     stage.github.faults.clear()
     stage.github.clock.advance(9 * DAY)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert DECISION not in our_comment(stage, 3)
     assert stage.memory().state.manifest.owed == ()
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert patch_requests(stage) == 0
 
 
 def test_a_reply_is_kept_true_too(stage: Stage) -> None:
     command = stage.github.comment(3, "hubot", "/precedent context #1")
-    run(stage, "issue_comment", "created", 3, command)
+    stage.deliver("issue_comment", "created", 3, command)
     assert DECISION in stage.comments(3)[1]
-    (decision,) = (c.id for c in stage.github.issue(1).comments)
-    stage.github.delete_comment(decision)
-    run(stage, "issue_comment", "deleted", 1, decision)
+    delete_decision(stage)
     assert patch_requests(stage) == 2
     assert [text for text in stage.comments(3) if "PostgreSQL" in text] == []
     assert "Where should sessions live?" in stage.comments(3)[1]
@@ -249,36 +226,34 @@ def test_a_reply_is_kept_true_too(stage: Stage) -> None:
 
 def test_an_updated_reply_shows_no_issue_that_it_did_not_show_before(stage: Stage) -> None:
     command = stage.github.comment(3, "hubot", "/precedent search sessions")
-    run(stage, "issue_comment", "created", 3, command)
+    stage.deliver("issue_comment", "created", 3, command)
     other = stage.github.open_issue("hubot", "Sessions again", "Where do sessions live, sessions?")
-    run(stage, "issues", "opened", other)
+    stage.deliver("issues", "opened", other)
     stage.github.edit_issue(1, title="Where do sessions live?")
-    run(stage, "issues", "edited", 1)
+    stage.deliver("issues", "edited", 1)
     assert "Where do sessions live?" in stage.comments(3)[1]
     assert "Sessions again" not in stage.comments(3)[1]
 
 
 def test_a_reply_that_a_person_edited_is_left_alone_unless_it_is_false(stage: Stage) -> None:
     command = stage.github.comment(3, "hubot", "/precedent context #1")
-    run(stage, "issue_comment", "created", 3, command)
+    stage.deliver("issue_comment", "created", 3, command)
     reply = stage.github.comments_by(BOT, 3)[1]
     edited = f"{reply.body}\nA remark of a person."
     stage.github.edit_comment(reply.id, edited, by="octocat")
     stage.github.reopen(1, "octocat")
-    run(stage, "issues", "reopened", 1)
+    stage.deliver("issues", "reopened", 1)
     assert stage.comments(3)[1] == edited
-    (decision,) = (c.id for c in stage.github.issue(1).comments)
-    stage.github.delete_comment(decision)
-    run(stage, "issue_comment", "deleted", 1, decision)
+    delete_decision(stage)
     assert WITHDRAWN in stage.comments(3)[1]
 
 
 def test_a_reply_is_withdrawn_if_its_request_is_deleted(stage: Stage) -> None:
     command = stage.github.comment(3, "hubot", "/precedent search sessions")
-    run(stage, "issue_comment", "created", 3, command)
+    stage.deliver("issue_comment", "created", 3, command)
     assert "search sessions" in stage.comments(3)[1]
     stage.github.delete_comment(command)
-    run(stage, "issue_comment", "deleted", 3, command)
+    stage.deliver("issue_comment", "deleted", 3, command)
     assert WITHDRAWN in stage.comments(3)[1]
     assert "search sessions" not in stage.comments(3)[1]
     assert DECISION in stage.comments(3)[0]
@@ -288,16 +263,16 @@ def test_a_reply_is_withdrawn_if_its_request_is_deleted(stage: Stage) -> None:
 def test_a_hidden_issue_is_not_shown_until_it_is_visible_again(stage: Stage, how: str) -> None:
     open_referring_issue(stage, 2)
     stage.github.edit_issue(4, body="As in #1 and #2.")
-    run(stage, "issues", "edited", 4)
+    stage.deliver("issues", "edited", 4)
     stage.github.clock.advance(3600)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     stage.github.write_event(stage.folder / "event.json", "issues", "labeled", 1)
     payload = (stage.folder / "event.json").read_text()
     stage.github.hide_issue(1)
     stage.github.clock.advance(20)
     if how == "a rebuild":
         assert rebuild(stage) == 0
-        run(stage, "schedule")
+        stage.deliver("schedule")
     else:
         run_with_payload(stage, "issues", payload)
     assert WITHDRAWN in our_comment(stage, 3)
@@ -313,8 +288,7 @@ def run_with_payload(stage: Stage, event: str, payload: str) -> None:
     """Run the Action on an event with a payload from earlier."""
     stage.github.clock.advance(20)
     (stage.folder / "event.json").write_text(payload)
-    environment = stage.github.environment(event, stage.folder) | {"GITHUB_REPOSITORY": REPOSITORY}
-    assert main.run(environment, datetime.fromisoformat(stage.github.clock.now), write_gap=0) == 0
+    assert stage.run(event) == 0
 
 
 def test_an_issue_with_a_reverted_fix_is_shown_as_open_again(stage: Stage) -> None:
@@ -322,12 +296,12 @@ def test_an_issue_with_a_reverted_fix_is_shown_as_open_again(stage: Stage) -> No
     number = github.open_issue("hubot", "Sessions are lost on restart", "All of them.", at="2025-09-01T10:00:00Z")
     github.comment(number, "octocat", "Fixed in v1.4.0.", at="2025-09-02T10:00:00Z")
     github.close(number, "octocat", at="2025-09-02T10:00:00Z")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     asking = open_referring_issue(stage, number)
     assert "**fixed in v1.4.0**" in our_comment(stage, asking)
     comment = github.comment(number, "octocat", "Reverted, it broke the login: this is not fixed in v1.4.0.")
     github.reopen(number, "octocat")
-    run(stage, "issue_comment", "created", number, comment)
+    stage.deliver("issue_comment", "created", number, comment)
     assert "open again" in our_comment(stage, asking)
 
 
@@ -337,12 +311,12 @@ def test_the_first_release_with_a_fix_is_shown_once_it_is_published(stage: Stage
     number = github.open_issue("hubot", "Sessions are lost on restart", "All of them.", at="2025-09-01T10:00:00Z")
     pull = github.add_pull("octocat", "Keep sessions", f"Fixes #{number}", closes=[number], at="2025-09-02T10:00:00Z")
     github.merge_pull(pull, "octocat", at="2025-09-03T10:00:00Z")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     asking = open_referring_issue(stage, number)
     assert "not in a release yet" in our_comment(stage, asking)
     github.clock.advance(2 * DAY)
     github.add_release("v1.1.0")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert "fixed in [v1.1.0]" in our_comment(stage, asking)
     assert stage.memory().state.manifest.owed == ()
 
@@ -350,7 +324,7 @@ def test_the_first_release_with_a_fix_is_shown_once_it_is_published(stage: Stage
 def test_a_thread_called_wrong_on_another_issue_is_still_shown_where_an_author_refers_to_it(stage: Stage) -> None:
     """Somebody says on 1 that it has nothing to do with 3; 3 still shows 1, because its author refers to it."""
     comment = stage.github.comment(1, "octocat", "/precedent wrong #3")
-    run(stage, "issue_comment", "created", 1, comment)
+    stage.deliver("issue_comment", "created", 1, comment)
     assert DECISION in our_comment(stage, 3)
     assert stage.memory().state.manifest.owed == ()
 
@@ -359,7 +333,7 @@ def test_an_event_on_an_issue_that_no_comment_shows_costs_no_additional_request(
     """The figures are from before memory recorded what comments show."""
     for title in ("Dark mode for the plotter", "Dark mode for printers"):
         stage.github.edit_issue(2, title=title)
-        run(stage, "issues", "edited", 2)
+        stage.deliver("issues", "edited", 2)
         fetches = sum(
             request.method == "POST" and request.path.endswith("upload-pack") for request in stage.git.requests
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,35 +12,36 @@ HOSTILE = "@octocat </details><img src=x> [x](https://evil.example) #1"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """A repository whose memory has a decision, and an open duplicate of a closed issue with a hostile title."""
-    with with_past(Stage(tmp_path)) as stage:
-        number = stage.github.open_issue("hubot", HOSTILE, "Duplicate of #2, but for the screen.")
-        assert stage.act("issues", "opened", number) == 0
-        stage.github.clock.advance(60)
-        stage.github.mark()
-        yield stage
+    return empty_stage.begin(with_past, repeat_hostile)
+
+
+def repeat_hostile(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", HOSTILE, "Duplicate of #2, but for the screen.")
+    stage.deliver("issues", "opened", number)
+    stage.github.clock.advance(60)
 
 
 def digest_page(stage: Stage) -> Path:
     return stage.folder / ".precedent" / "digest.html"
 
 
-@pytest.mark.parametrize("event", ["workflow_dispatch", "schedule"])
+@pytest.mark.parametrize("event", [pytest.param("workflow_dispatch", marks=pytest.mark.slow), "schedule"])
 def test_a_digest_is_in_the_summary_and_in_a_page_and_nothing_is_written(stage: Stage, event: str) -> None:
     before = stage.memory().state.base.snapshot.revision
-    assert stage.act(event, inputs={"run": "digest", "since": "1y"}) == 0
+    stage.deliver(event, run="digest", since="1y")
     text = summary(stage)
     assert "From 5 January 2025 to 5 January 2026: 2 decisions were made and 1 open issue repeats a closed one." in text
     assert f"> {DECISION}" in text.replace("\u200b", "")
     assert "The digest page is " in text
     assert "<h1>What to look at</h1>" in digest_page(stage).read_text(encoding="utf-8")
-    assert stage.github.writes == 0
+    assert stage.github.recent == [], "it makes no request"
     assert stage.memory().state.base.snapshot.revision == before
 
 
 def test_text_by_strangers_is_harmless_in_summary_and_page(stage: Stage) -> None:
-    assert stage.act("workflow_dispatch", inputs={"run": "digest"}) == 0
+    stage.deliver("workflow_dispatch", run="digest")
     for text in (summary(stage), digest_page(stage).read_text(encoding="utf-8")):
         assert "<img" not in text
         assert "</details>" not in text
@@ -49,11 +49,7 @@ def test_text_by_strangers_is_harmless_in_summary_and_page(stage: Stage) -> None
     assert "](https://evil" not in summary(stage)
 
 
-def test_a_digest_makes_no_api_request(stage: Stage) -> None:
-    assert stage.act("schedule", inputs={"run": "digest"}) == 0
-    assert [request.path for request in stage.github.recent] == []
-
-
+@pytest.mark.slow
 def test_neither_a_usual_scheduled_run_nor_an_event_makes_a_digest(stage: Stage) -> None:
     assert stage.act("schedule") == 0
     assert stage.act("issues", "edited", 3, inputs={"run": "digest"}) == 0
@@ -66,7 +62,6 @@ def test_an_invalid_age_of_the_digest_is_an_error(stage: Stage, capfd: pytest.Ca
     assert 'input "since" must be an age in days, weeks, months or years' in capfd.readouterr().out
 
 
-def test_the_digest_of_an_empty_repository_says_so(tmp_path: Path) -> None:
-    with Stage(tmp_path) as stage:
-        assert stage.act("schedule", inputs={"run": "digest"}) == 0
-        assert "nothing to look at in 0 threads." in summary(stage)
+def test_the_digest_of_an_empty_repository_says_so(empty_stage: Stage) -> None:
+    empty_stage.deliver("schedule", run="digest")
+    assert "nothing to look at in 0 threads." in summary(empty_stage)

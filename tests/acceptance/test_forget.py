@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from bot.domain.thread import is_forgotten
 from bot.index.protocol import Query
 from bot.reading.analyzer import terms
+from tests.acceptance.bare_repository import Bare
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
 from tests.examples import share
-from tests.memory.remotes import git, inflated, read_object
+from tests.memory.remotes import inflated
 
 pytestmark = pytest.mark.slow
 
@@ -22,34 +21,34 @@ LEAKY, REFERRING, SIMILAR, UNRELATED = 2, 3, 4, 5
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """Issue 2 has the secret in its title, text, a comment and its outcome; 3 refers to it, 4 is like it, 5 is neither.
 
     Our comments on 2, 3 and 4 and a reply on 3 show it.
     """
-    with Stage(tmp_path) as stage:
-        github = stage.github
-        github.set_permission("octocat", "admin")
-        github.set_permission("defunkt", "write")
-        github.open_issue("monalisa", "Printer on fire", "It burns.", at="2025-07-15T10:00:00Z")
-        github.open_issue("hubot", f"Login fails with {SECRET}", issue_body(SECRET), at="2025-07-16T10:00:00Z")
-        github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
-        github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
-        github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
-        for title, body in (
-            ("Locked out", "As in #2."),
-            ("Login fails after the update", issue_body("it")),
-            ("Footer floats", "Wide screens."),
-        ):
-            act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
-        comment = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
-        act(stage, "issue_comment", "created", LEAKY, comment)
-        act(
-            stage, "issue_comment", "created", REFERRING, github.comment(REFERRING, "monalisa", "/precedent context #2")
-        )
-        assert sorted(issues_showing(stage)) == [LEAKY, REFERRING, REFERRING, SIMILAR]
-        assert leaks(stage)
-        yield stage
+    return empty_stage.begin(show_secret)
+
+
+def show_secret(stage: Stage) -> None:
+    github = stage.github
+    github.set_permission("octocat", "admin")
+    github.set_permission("defunkt", "write")
+    github.open_issue("monalisa", "Printer on fire", "It burns.", at="2025-07-15T10:00:00Z")
+    github.open_issue("hubot", f"Login fails with {SECRET}", issue_body(SECRET), at="2025-07-16T10:00:00Z")
+    github.comment(LEAKY, "octocat", f"Fixed: remove {SECRET} from config/login.yml.", at="2025-07-22T10:00:00Z")
+    github.comment(LEAKY, "hubot", f"See #1, and `/precedent search {SECRET}`", at="2025-07-23T10:00:00Z")
+    github.close(LEAKY, "octocat", at="2025-07-23T10:00:00Z")
+    for title, body in (
+        ("Locked out", "As in #2."),
+        ("Login fails after the update", issue_body("it")),
+        ("Footer floats", "Wide screens."),
+    ):
+        act(stage, "issues", "opened", github.open_issue("monalisa", title, body))
+    comment = github.comment(LEAKY, "monalisa", f"/precedent search {SECRET}")
+    act(stage, "issue_comment", "created", LEAKY, comment)
+    act(stage, "issue_comment", "created", REFERRING, github.comment(REFERRING, "monalisa", "/precedent context #2"))
+    assert sorted(issues_showing(stage)) == [LEAKY, REFERRING, REFERRING, SIMILAR]
+    assert leaks(stage)
 
 
 def issue_body(word: str) -> str:
@@ -83,11 +82,10 @@ def issues_showing(stage: Stage, word: str = SECRET) -> list[int]:
 def leaks(stage: Stage) -> list[str]:
     """Where the branch contains the secret: in its objects, and in what the index decodes to."""
     matches = []
-    for name in git(stage.bare, "rev-list", "--objects", "--no-object-names", "precedent").split():
-        kind = git(stage.bare, "cat-file", "-t", name)
-        content = read_object(stage.bare, kind, name)
+    for name in stage.run_git("rev-list", "--objects", "--no-object-names", "precedent").split():
+        content = Bare(stage.bare).object(name)
         if any(SECRET.encode() in part for part in (content, *inflated(content))):
-            matches.append(f"{kind} {name}")
+            matches.append(name)
     return matches + index_leaks(stage)
 
 
@@ -229,7 +227,7 @@ def test_an_issue_already_deleted_on_github_is_forgotten_with_its_history(stage:
 
 
 def test_if_the_server_refuses_to_replace_history_the_rest_is_done_and_the_remedy_shown(stage: Stage) -> None:
-    git(stage.bare, "config", "receive.denyNonFastForwards", "true")
+    stage.run_git("config", "receive.denyNonFastForwards", "true")
     comment = post_command(stage)
     assert act(stage, "issue_comment", "created", LEAKY, comment) == 1
     assert issues_showing(stage) == []
@@ -239,7 +237,7 @@ def test_if_the_server_refuses_to_replace_history_the_rest_is_done_and_the_remed
     assert "The server refused to replace the history" in stage.comments(LEAKY)[0]
     assert [reaction.content for reaction in stage.github.comment_by_id(comment).reactions] == ["eyes", "confused"]
     assert index_leaks(stage) == []
-    git(stage.bare, "config", "receive.denyNonFastForwards", "false")
+    stage.run_git("config", "receive.denyNonFastForwards", "false")
     assert act(stage, "issue_comment", "created", LEAKY, post_command(stage)) == 0
     assert leaks(stage) == []
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -19,14 +17,16 @@ GRAPHQL = "POST /graphql"
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """Three issues, remembered by a rebuild an hour ago."""
-    with Stage(tmp_path) as stage:
-        for count in range(1, 4):
-            stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T00:00:0{count}Z")
-        assert rebuild(stage) == 0
-        stage.github.clock.advance(3600)
-        yield stage
+    return empty_stage.begin(remember_three)
+
+
+def remember_three(stage: Stage) -> None:
+    for count in range(1, 4):
+        stage.github.open_issue("octocat", f"Crash {count}", at=f"2026-01-01T00:00:0{count}Z")
+    assert rebuild(stage) == 0
+    stage.github.clock.advance(3600)
 
 
 def titles_in_memory(stage: Stage, *numbers: int) -> dict[int, str]:
@@ -61,17 +61,6 @@ def test_an_issue_that_is_gone_when_it_is_read_on_its_own_becomes_a_tombstone(st
     stage.github.faults.add("GET */issues/2", "410")
     assert rebuild(stage) == 0
     assert titles_in_memory(stage) == UNCHANGED | {2: "(deleted)"}
-
-
-def test_switching_issues_off_removes_nothing_from_memory(stage: Stage) -> None:
-    stage.github.switch_issues(on=False)
-    assert rebuild(stage) == 0
-    assert "switched off" in summary(stage)
-    assert titles_in_memory(stage) == UNCHANGED
-    stage.github.switch_issues(on=True)
-    assert rebuild(stage) == 0
-    assert titles_in_memory(stage) == UNCHANGED
-    assert stage.memory().state.manifest.reading is None
 
 
 def test_switching_issues_off_during_lookups_removes_nothing_from_memory(stage: Stage) -> None:
@@ -109,7 +98,7 @@ def test_a_reading_that_does_not_know_which_issues_it_has_seen_removes_nothing(s
     number = stage.github.open_issue("hubot", "Again", "As in #1.")
     assert stage.act("issues", "opened", number) == 0
     now = datetime.fromisoformat(stage.github.clock.now)
-    memory = stage.memory()
+    memory = stage.memory(writable=True)
     memory.stage(Changes(reading=HistoryProgress(now + ahead, memory.state.manifest.cursor)))
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0
@@ -122,7 +111,7 @@ def test_a_deleted_issue_becomes_a_tombstone_even_if_the_runners_clock_is_behind
     assert stage.act("schedule") == 0
     stage.github.delete_issue(2)
     stage.github.clock.now = "2026-01-05T13:00:00Z"  # the runner's clock
-    memory = stage.memory()
+    memory = stage.memory(writable=True)
     memory.stage(
         Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.state.manifest.cursor))
     )

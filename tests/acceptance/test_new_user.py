@@ -65,7 +65,7 @@ class Newcomer:
 
     def read_workflow(self) -> dict[Any, Any]:
         """The workflow on the default branch."""
-        workflow: dict[Any, Any] = yaml.safe_load(self.git(self.stage.bare, "show", f"main:{WORKFLOW}"))
+        workflow: dict[Any, Any] = yaml.safe_load(self.stage.run_git("show", f"main:{WORKFLOW}"))
         return workflow
 
     def trigger(self, event: str, action: str, number: int, comment: int | None = None) -> None:
@@ -238,7 +238,7 @@ def remove_it(newcomer: Newcomer) -> None:
     newcomer.git(newcomer.clone, "push", "-q", "origin", "HEAD:main")
     assert command.startswith("git push ")
     newcomer.git(newcomer.clone, *command.split()[1:])
-    assert newcomer.git(newcomer.stage.bare, "for-each-ref", "--format=%(refname:short)").split() == ["main"]
+    assert newcomer.stage.run_git("for-each-ref", "--format=%(refname:short)").split() == ["main"]
 
 
 PROCEDURES: dict[str, Callable[[Newcomer], None]] = {

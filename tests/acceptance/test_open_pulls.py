@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, summary
-from tests.acceptance.test_comment_updates import run
+from tests.acceptance.stage import Stage, graph_requests, summary, with_memory, with_past
 from tests.comment.detector import report
 from tests.fakes.state import ChangedFile
 
@@ -20,17 +19,19 @@ TRACE = 'As in #3.\n\n```\n  File "/usr/lib/python3/src/auth/session.py", line 3
 
 
 @pytest.fixture
-def stage(stage: Stage) -> Stage:
+def stage(empty_stage: Stage) -> Stage:
     """Issue 3 is open; pull request 4 says that it fixes it."""
+    return empty_stage.begin(with_past, with_pull, with_memory)
+
+
+def with_pull(stage: Stage) -> None:
     stage.github.open_issue("hubot", "Sessions are lost", "On each restart.", at="2026-01-02T10:00:00Z")
     stage.github.add_pull("octocat", TITLE, "Fixes #3.", "2026-01-03T10:00:00Z", [FILE], [3])
-    run(stage, "schedule")
-    return stage
 
 
 def open_issue(stage: Stage, body: str = "As in #3.", title: str = "Everybody is logged out") -> int:
     number = int(stage.github.open_issue("monalisa", title, body))
-    run(stage, "issues", "opened", number)
+    stage.deliver("issues", "opened", number)
     return number
 
 
@@ -73,7 +74,7 @@ def test_one_more_request_is_sent_if_an_open_issue_is_shown(
 def test_all_comments_of_a_run_share_one_lookup(stage: Stage) -> None:
     stage.github.open_issue("hubot", "The cart is lost", "On each restart.", at="2026-01-04T10:00:00Z")
     stage.github.add_pull("hubot", "Keep carts", "Closes #5.", "2026-01-04T10:00:00Z", closes=[5])
-    run(stage, "schedule")
+    stage.deliver("schedule")
     first = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #3."))
     second = open_issue(stage, "As in #5 and #3.", "Nothing is in the cart")
     assert pull_request_lines(stage, first) == [f"{CLAIM}: [{TITLE}] (as of 5 January 2026)"]
@@ -95,12 +96,12 @@ def test_a_changed_pull_request_updates_the_line_in_the_next_run(stage: Stage, h
             stage.github.close(4, "octocat", None)
         case _:
             stage.github.edit_issue(4, title="Keep all sessions")
-    run(stage, "issues", "labeled", 2)
+    stage.deliver("issues", "labeled", 2)
     expected = [f"{CLAIM}: [Keep all sessions] (as of 5 January 2026)"] if how == "renamed" else []
     actual = [line for line in pull_request_lines(stage, number) if line.startswith("An open")]
     assert (actual, graph_requests(stage)) == (expected, 0)
     assert ("fixed" in stage.comments(number)[0]) is (how == "merged")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert request_counts(stage)[1:] == (0, 0)
 
 
@@ -109,7 +110,7 @@ def test_a_comment_that_is_updated_for_another_reason_keeps_the_line(stage: Stag
     before = pull_request_lines(stage, number)
     stage.github.edit_issue(3, title="Sessions are lost at night")
     stage.github.clock.advance(24 * 3600)
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert "at night" in stage.comments(number)[0]
     assert (pull_request_lines(stage, number), graph_requests(stage)) == (before, 0)
 
@@ -127,7 +128,7 @@ def test_the_line_is_left_out_if_the_lookup_fails(stage: Stage, fault: str) -> N
 
 def test_a_hidden_issue_does_not_hide_the_lines_of_other_issues(stage: Stage) -> None:
     hidden = stage.github.open_issue("hubot", "The cart is lost", "On each restart.", at="2026-01-04T10:00:00Z")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     stage.github.hide_issue(hidden)
     number = open_issue(stage, f"As in #{hidden} and #3.")
     assert pull_request_lines(stage, number) == [f"{CLAIM}: [{TITLE}] (as of 5 January 2026)"]
@@ -137,10 +138,10 @@ def test_a_hidden_issue_does_not_hide_the_lines_of_other_issues(stage: Stage) ->
 def test_a_pull_request_called_wrong_is_no_longer_shown(stage: Stage) -> None:
     number = open_issue(stage)
     comment = int(stage.github.comment(number, "octocat", "/precedent wrong #4"))
-    run(stage, "issue_comment", "created", number, comment)
+    stage.deliver("issue_comment", "created", number, comment)
     assert CLAIM not in stage.comments(number)[0]
     stage.github.edit_issue(number, body="As in #3 and #1.")
-    run(stage, "issues", "edited", number)
+    stage.deliver("issues", "edited", number)
     assert CLAIM not in stage.comments(number)[0]
 
 
@@ -149,7 +150,7 @@ def test_a_second_lookup_that_fails_keeps_the_line(stage: Stage) -> None:
     before = pull_request_lines(stage, number)
     stage.github.edit_issue(number, body="As in #3 and #1.")
     stage.github.faults.add("POST /graphql", "5xx", None)
-    run(stage, "issues", "edited", number)
+    stage.deliver("issues", "edited", number)
     assert "Where should sessions live?" in stage.comments(number)[0]
     assert pull_request_lines(stage, number) == before
 
@@ -159,7 +160,7 @@ def test_a_second_lookup_shows_the_current_pull_requests(stage: Stage) -> None:
     stage.github.close(4, "octocat", None)
     stage.github.add_pull("hubot", "Another way", "Fixes #3.", closes=[3])
     stage.github.edit_issue(number, body="As in #3 and #1.")
-    run(stage, "issues", "edited", number)
+    stage.deliver("issues", "edited", number)
     assert pull_request_lines(stage, number) == [f"{CLAIM}: [Another way] (as of 5 January 2026)"]
 
 
@@ -187,17 +188,17 @@ def test_a_draft_pull_request_is_called_a_draft(stage: Stage) -> None:
 
 def test_nothing_is_looked_up_if_pull_requests_are_remembered(stage: Stage) -> None:
     github = stage.github
-    stage.git.commit(REPOSITORY, ".github/precedent.yml", "pulls: true\n")
+    stage.configure("pulls: true\n")
     for number in range(5, 12):
         github.open_issue("hubot", f"Carts are lost {number}", "On each restart.", at="2026-01-04T10:00:00Z")
     pull = github.add_pull("hubot", "Keep carts", "Fixes #11.", closes=[11])
-    run(stage, "schedule")
+    stage.deliver("schedule")
     number = open_issue(stage, "As in #11.")
     assert pull_request_lines(stage, number) == [f"{CLAIM}: [Keep carts]"]
     assert graph_requests(stage) == 0
     github.clock.advance(3600)
     github.edit_issue(pull, body="See #11.")
-    run(stage, "schedule")
+    stage.deliver("schedule")
     assert pull_request_lines(stage, number) == []
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bot.domain.changes import AnswerRecord
@@ -15,15 +12,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def stage(empty_stage: Stage) -> Stage:
     """Issue 1 is old, 2 is new and refers to it, 3 is new and closed; memory is empty."""
-    with Stage(tmp_path) as stage:
-        github = stage.github
-        github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
-        github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")
-        github.open_issue("octocat", "Never mind", "See #1.", at="2026-01-05T10:00:00Z")
-        github.close(3, "octocat", at="2026-01-05T10:01:00Z")
-        yield stage
+    github = empty_stage.github
+    github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")
+    github.open_issue("octocat", "Never mind", "See #1.", at="2026-01-05T10:00:00Z")
+    github.close(3, "octocat", at="2026-01-05T10:01:00Z")
+    return empty_stage
 
 
 def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_next_one(stage: Stage) -> None:

@@ -68,13 +68,6 @@ def test_an_event_during_a_rebuild_is_answered_before_reading_continues(stage: S
     assert stage.memory().state.manifest.reading is None
 
 
-def test_a_rebuild_waits_for_a_short_pause_that_github_asks_for(stage: Stage) -> None:
-    stage.github.clock.now = None  # the pause is measured by real clocks
-    stage.github.faults.add("POST /graphql", "secondary403", 1, after=1, seconds=1)
-    assert rebuild(stage) == 0
-    assert (stage.memory().state.manifest.threads, stage.memory().state.manifest.reading) == (FULL, None)
-
-
 def test_a_page_that_is_too_much_for_the_server_is_requested_in_parts(stage: Stage) -> None:
     stage.github.faults.add("POST /graphql", "drop", 3, after=1)
     assert rebuild(stage) == 0
@@ -110,12 +103,6 @@ def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage
     assert stage.memory().state.manifest.threads == FULL + 1
 
 
-def test_a_dry_run_reads_everything_and_writes_nothing(stage: Stage) -> None:
-    assert rebuild(stage, **{"dry-run": "true"}) == 0
-    assert f"{FULL} threads were read, {FULL} would change." in summary(stage)
-    assert stage.memory().state.manifest.threads == 0
-
-
 def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
     assert rebuild(stage) == 0
     once = stage.memory()
@@ -132,14 +119,17 @@ def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
 
 
 @pytest.fixture
-def half_rebuilt(stage: Stage) -> Stage:
+def half_rebuilt(empty_stage: Stage) -> Stage:
     """A rebuild that was cut short after fifty issues; the others have not changed since, so no event brings them."""
+    return empty_stage.begin(cut_short)
+
+
+def cut_short(stage: Stage) -> None:
+    with_issues(stage, FULL)
     stage.github.faults.add("POST /graphql", "primary403", None, after=1)
     assert rebuild(stage) == 0
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
-    stage.github.mark()
-    return stage
 
 
 @pytest.mark.parametrize(

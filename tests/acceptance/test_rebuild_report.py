@@ -152,6 +152,7 @@ def test_a_dry_run_reports_what_would_change(stage: Stage) -> None:
     contents = f"{FULL} issues, pull requests and pages would be in memory."
     assert f"- The dry run of the rebuild is complete after less than a minute: {contents}" in lines
     assert "are in memory" not in summary(stage)
+    assert stage.memory().state.manifest.threads == 0
 
 
 def test_a_dry_run_that_reaches_a_limit_keeps_nothing(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
+from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary, with_memory
 
 pytestmark = pytest.mark.slow
 DAY = 24 * 3600
@@ -15,24 +15,20 @@ BODY = "Faster.\n\n## ⚠️ Breaking changes\n\nSessions are kept in `sessions.
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """A project with a release and an open issue by hubot (1); reporters are notified of releases from now on."""
-    github = empty_stage.github
+    return empty_stage.begin(with_release, with_memory)
+
+
+def with_release(stage: Stage) -> None:
+    github = stage.github
     github.set_permission("octocat", "write")
     github.add_commit("Begin", "octocat", at="2025-11-01T10:00:00Z")
     github.add_release("v2.2.0", at="2025-11-01T10:00:00Z")
     github.open_issue("hubot", "Sessions are lost on restart", "All of them.", at="2025-12-01T10:00:00Z")
-    commit_settings(empty_stage, NOTIFY)
-    run(empty_stage, "schedule")
-    return empty_stage
+    stage.configure(NOTIFY)
 
 
-def commit_settings(stage: Stage, text: str) -> None:
-    stage.git.commit(REPOSITORY, ".github/precedent.yml", text)
-
-
-def run(stage: Stage, event: str, action: str | None = None, number: int | None = None, code: int = 0) -> None:
-    stage.github.clock.advance(600)
-    stage.github.mark()
-    assert stage.act(event, action, number) == code
+def run(stage: Stage, event: str, action: str | None = None, number: int | None = None) -> None:
+    stage.deliver(event, action, number, after=600)
 
 
 def merge_fix(stage: Stage, number: int = 1, title: str = "Keep sessions") -> int:
@@ -60,6 +56,12 @@ def publish_release(
     stage.github.clock.advance(3600)
     stage.github.add_release(tag, body=body, branch=branch, **options)
     run(stage, "release", "published")
+
+
+def release_amid_fault(stage: Stage) -> None:
+    stage.github.clock.advance(3600)
+    stage.github.add_release("v2.3.0")
+    stage.act("release", "published")
 
 
 def notices(stage: Stage, number: int = 1) -> list[str]:
@@ -90,7 +92,7 @@ def test_a_reporter_is_notified_once_with_a_link_and_the_upgrade_note(stage: Sta
 
 
 def test_by_default_nobody_is_notified_but_our_own_comment_is_updated(stage: Stage) -> None:
-    commit_settings(stage, "mode: comment\n")
+    stage.configure("mode: comment\n")
     merge_fix(stage)
     run(stage, "issues", "closed", 1)
     referring = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
@@ -104,7 +106,7 @@ def test_by_default_nobody_is_notified_but_our_own_comment_is_updated(stage: Sta
 
 
 def test_with_release_notices_off_our_comment_does_not_change(stage: Stage) -> None:
-    commit_settings(stage, "releases:\n  notify: 'off'\n")
+    stage.configure("releases:\n  notify: 'off'\n")
     merge_fix(stage)
     referring = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
     run(stage, "issues", "opened", referring)
@@ -147,12 +149,12 @@ def test_maintainers_are_not_notified_but_reporters_of_duplicates_are(stage: Sta
 
 
 def test_releases_from_before_the_setting_are_not_announced(stage: Stage) -> None:
-    commit_settings(stage, "mode: comment\n")
+    stage.configure("mode: comment\n")
     run(stage, "schedule")
     merge_fix(stage)
     stage.github.clock.advance(3600)
     stage.github.add_release("v2.3.0")
-    commit_settings(stage, NOTIFY)
+    stage.configure(NOTIFY)
     run(stage, "release", "published")
     run(stage, "schedule")
     assert (notices(stage), stage.github.writes) == ([], 0)
@@ -175,13 +177,13 @@ def test_a_pre_release_is_announced_as_one_and_the_release_is_not_announced_agai
 
 
 def test_after_a_pre_release_from_before_the_setting_the_release_is_announced(stage: Stage) -> None:
-    commit_settings(stage, "mode: comment\n")
+    stage.configure("mode: comment\n")
     merge_fix(stage)
     publish_release(stage, "v2.3.0-rc.1", prerelease=True)
     referring = int(stage.github.open_issue("monalisa", "Everybody is logged out", "As in #1."))
     run(stage, "issues", "opened", referring)
     assert "v2.3.0-rc.1" in stage.comments(referring)[0]
-    commit_settings(stage, NOTIFY)
+    stage.configure(NOTIFY)
     run(stage, "schedule")
     publish_release(stage, "v2.3.0")
     (text,) = notices(stage)
@@ -285,9 +287,9 @@ def test_people_who_want_no_notice_get_none(stage: Stage, why: str) -> None:
             stage.github.comment(1, "hubot", "/precedent off")
         case "label":
             stage.github.label(1, "quiet")
-            commit_settings(stage, f"{NOTIFY}ignore:\n  labels: [quiet]\n")
+            stage.configure(f"{NOTIFY}ignore:\n  labels: [quiet]\n")
         case _:
-            commit_settings(stage, f"{NOTIFY}ignore:\n  people: [hubot]\n")
+            stage.configure(f"{NOTIFY}ignore:\n  people: [hubot]\n")
     publish_release(stage)
     run(stage, "schedule")
     assert (notices(stage), len(notices(stage, number))) == ([], 1)
@@ -384,9 +386,7 @@ def test_an_issue_that_cannot_be_read_gets_its_notice_later_and_delays_no_others
     merge_fix(stage, other, "Wind the clock")
     run(stage, "issues", "closed", other)
     stage.github.faults.add(f"GET *issues/{other}/timeline", kind, times=None)
-    stage.github.clock.advance(3600)
-    stage.github.add_release("v2.3.0")
-    stage.act("release", "published")
+    release_amid_fault(stage)
     assert (len(notices(stage)), notices(stage, other)) == (1, [])
     stage.github.faults.clear()
     for _ in range(2):
@@ -398,9 +398,7 @@ def test_an_issue_that_cannot_be_read_gets_its_notice_later_and_delays_no_others
 def test_after_an_outage_the_notice_is_posted(stage: Stage, failing: str) -> None:
     assert merge_fix(stage) == 2
     stage.github.faults.add(failing, "500", times=None)
-    stage.github.clock.advance(3600)
-    stage.github.add_release("v2.3.0")
-    stage.act("release", "published")
+    release_amid_fault(stage)
     assert "GitHub answered 500" in summary(stage)
     assert notices(stage) == []
     stage.github.faults.clear()
@@ -436,9 +434,7 @@ def test_a_notice_that_a_person_deletes_is_not_written_again(stage: Stage) -> No
 def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: bool) -> None:
     merge_fix(stage)
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
-    stage.github.clock.advance(3600)
-    stage.github.add_release("v2.3.0")
-    stage.act("release", "published")
+    release_amid_fault(stage)
     assert len(notices(stage)) == 1
     assert stage.memory().state.thread_comments([1])[1].notices[0].state == "pending"
     stage.git.faults.clear()
@@ -455,9 +451,7 @@ def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: boo
 def test_a_notice_lost_between_the_push_and_the_post_is_posted_by_the_next_run(stage: Stage) -> None:
     merge_fix(stage)
     stage.github.faults.add("POST *comments", "5xx", times=None)
-    stage.github.clock.advance(3600)
-    stage.github.add_release("v2.3.0")
-    stage.act("release", "published")
+    release_amid_fault(stage)
     assert notices(stage) == []
     stage.github.faults.clear()
     run(stage, "schedule")
@@ -474,7 +468,7 @@ def test_a_lost_response_does_not_notify_twice(stage: Stage) -> None:
 
 
 def test_notices_use_at_most_half_of_the_daily_limit_and_the_others_follow_later(stage: Stage) -> None:
-    commit_settings(stage, f"{NOTIFY}comment:\n  daily_limit: 4\n")
+    stage.configure(f"{NOTIFY}comment:\n  daily_limit: 4\n")
     numbers = [int(stage.github.open_issue("monalisa", f"Crash {n}", f"At {n} o'clock.")) for n in range(3)]
     run(stage, "schedule")
     for number in (1, *numbers):
@@ -519,9 +513,7 @@ def test_forget_lists_only_notices_that_were_posted(stage: Stage) -> None:
     number = report_duplicate(stage)
     merge_fix(stage)
     stage.github.faults.add("POST *comments", "5xx", times=None)
-    stage.github.clock.advance(3600)
-    stage.github.add_release("v2.3.0")
-    stage.act("release", "published")
+    release_amid_fault(stage)
     stage.github.faults.clear()
     stage.github.clock.advance(3600)
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
@@ -534,7 +526,7 @@ def test_a_day_without_releases_costs_no_additional_request(stage: Stage) -> Non
     """Without a new release, a scheduled run reads as much as with the default setting."""
     run(stage, "schedule")
     costs = stage.github.reads
-    commit_settings(stage, "mode: comment\n")
+    stage.configure("mode: comment\n")
     run(stage, "schedule")
     run(stage, "schedule")
     assert stage.github.reads == costs

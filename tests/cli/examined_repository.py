@@ -22,10 +22,8 @@ from bot.memory.branch_store import BranchStore
 from bot.memory.manifest import Manifest
 from bot.memory.memory import Memory
 from bot.memory.store import Edits, Snapshot
-from tests.fakes.git_http import GitServer
-from tests.fakes.github import FakeGitHub
+from tests.acceptance.stage import REPOSITORY, Stage
 
-REPOSITORY = "octo-org/hello-world"
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WORKFLOW = """on:
   issues:
@@ -56,14 +54,11 @@ WORKFLOW_PATH = ".github/workflows/precedent.yml"
 Edit = Callable[[Manifest], Manifest]
 
 
-class ExaminedRepository:
+class ExaminedRepository(Stage):
     """`examine` returns what the doctor finds at NOW; `put_files` and `overwrite` plant faults."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.git = GitServer(folder / "git")
-        self.bare = self.git.create(REPOSITORY)
-        self.github = FakeGitHub(REPOSITORY, "2026-01-05T12:00:00Z", site=self.git.url)
+        super().__init__(folder)
         self.put_files({WORKFLOW_PATH: WORKFLOW})
 
     @property
@@ -123,13 +118,11 @@ class ExaminedRepository:
 
     def refs(self) -> dict[str, str]:
         """All refs of the repository."""
-        command = ["git", "-C", str(self.bare), "for-each-ref", "--format=%(refname) %(objectname)"]
-        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+        lines = self.run_git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
         return dict(line.split(" ", 1) for line in lines)
 
     def close(self) -> None:
-        self.github.stop()
-        self.git.stop()
+        super().close()
         assert not self.github.violations, "\n".join(self.github.violations)
 
 

@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import unified_diff
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.replay import ArchiveEvent, apply_event, archive_events
+from tests.acceptance.bare_repository import Bare
+from tests.acceptance.replay import apply_event, archive_events
+from tests.acceptance.stage import Stage
 from tests.container.base_image import find_python, run
 from tests.container.engine import ROOT, Engine
 from tests.container.runner import Runner
@@ -36,41 +39,32 @@ TIME = re.compile(r'\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|"(?:seconds|ms_
 Event = tuple[str, str | None, int | None, int | None]
 
 
-class SampleWorld:
+class SampleWorld(Stage):
     """The sample's repository, at ports that the second instance gets again, so that no address differs."""
 
     def __init__(self, folder: Path, ports: tuple[int, int] = (0, 0)) -> None:
-        folder.mkdir()
         self._began = datetime.now(UTC).replace(microsecond=0, tzinfo=None).isoformat()
-        self.git = GitServer(folder / "git", port=ports[0])
-        self.bare = self.git.create(STORY["repository"])
-        self.git.create(f"{STORY['repository']}.wiki")
+        servers = {"git": partial(GitServer, port=ports[0]), "github": partial(FakeGitHub, port=ports[1])}
+        super().__init__(folder, "2024-01-01T00:00:00Z", validate=False, repository=STORY["repository"], **servers)
+        self.git.create(f"{self.repository}.wiki")
         for page in sorted(SAMPLE.glob("*/*.md")):
-            repository, path = STORY["repository"], f"docs/{page.name}"
-            if page.parent.name == "wiki":
-                repository, path = f"{repository}.wiki", page.name
+            is_wiki = page.parent.name == "wiki"
+            repository, path = (
+                (f"{self.repository}.wiki", page.name) if is_wiki else (self.repository, f"docs/{page.name}")
+            )
             self.git.commit(repository, path, page.read_bytes())
-        start = "2024-01-01T00:00:00Z"
-        self.github = FakeGitHub(STORY["repository"], start, validate=False, site=self.git.url, port=ports[1])
         self.ports = (self.git.server_port, int(self.github.url.rpartition(":")[2]))
-
-    def close(self) -> None:
-        self.github.stop()
-        self.git.stop()
 
     def events(self) -> Iterator[Event]:
         """Make each event happen, and yield it."""
         threads: Mapping[int, Any] = {thread["id"]: thread for thread in read_archive(SAMPLE / "history.jsonl")}
         past = sorted(archive_events(threads.values()))
         for index, event in enumerate(past):
-            name, action, comment = self._happen(event, threads[event.number])
+            name, action, comment = apply_event(self, event, threads[event.number])
             if index >= len(past) - REPLAYED:
                 yield name, action, event.number, comment
         yield from self._story()
         yield "schedule", None, None, None
-
-    def _happen(self, event: ArchiveEvent, thread: Mapping[str, Any]) -> tuple[str, str, int | None]:
-        return apply_event(self, event, thread)  # type: ignore[arg-type]
 
     def _story(self) -> Iterator[Event]:
         remark = STORY["comment"]
@@ -96,20 +90,14 @@ class SampleWorld:
 
         Times after the start are all replaced: they depend on when the test ran, and how long it took.
         """
-        by_issue = {
-            number: self.github.comments_by("github-actions[bot]", number) for number in self.github.repo.issues
-        }
-        comments = {number: [str(comment.body) for comment in posted] for number, posted in by_issue.items()}
-        names = self._git("ls-tree", "-r", "--name-only", "precedent").splitlines()
-        stable = [name for name in names if not name.startswith(("index/", "messages/")) and name != "manifest.json"]
-        return comments, {name: TIME.sub(self._timeless, self._git("show", f"precedent:{name}")) for name in stable}
+        comments = {number: self.comments(number) for number in self.github.repo.issues}
+        snapshot = Bare(self.bare).snapshot()
+        stable = [path for path in snapshot.files if not path.startswith(("index/", "messages/", "manifest.json"))]
+        texts = {path: data.decode("utf-8", "backslashreplace") for path, data in snapshot.read(stable).items()}
+        return comments, {path: TIME.sub(self._timeless, text) for path, text in texts.items()}
 
     def _timeless(self, match: re.Match[str]) -> str:
         return "today" if match[0] >= self._began or match[0].startswith('"') else match[0]
-
-    def _git(self, *words: str) -> str:
-        done = subprocess.run(["git", "-C", str(self.bare), *words], capture_output=True, check=True)
-        return done.stdout.decode("utf-8", "backslashreplace")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from dataclasses import dataclass, field
@@ -304,11 +303,13 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.version = 0
         """Counts possible changes, so that sorted lists can be cached until the next one."""
-        self._ids = itertools.count(1_000_001)
+        self.last_id = 1_000_000
         self.accounts[BOT_LOGIN] = Account(BOT_LOGIN, BOT_ID, "Bot")
 
     def next_id(self) -> int:
-        return next(self._ids)
+        with self.lock:
+            self.last_id += 1
+            return self.last_id
 
     def account(self, login: str | None) -> Account | None:
         """The account of this login, created if needed; None for None and ``ghost``, which mean a deleted account."""

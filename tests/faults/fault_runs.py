@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from bot.domain.thread import Record, Tombstone
+from tests.acceptance.stage import Stage, with_decision
 from tests.fakes.exchange import RecordedRequest
-from tests.faults.resettable_stage import ResettableStage
+from tests.faults.logged_stage import LoggedStage
 from tests.faults.scenes import SCENES, Event, Scene
+from tests.invariants import differences, duplicate_comments
 
 STOPPING_FAULTS = ("401", "primary403", "secondary403", "429", "limit200", "secondary200")
 """Faults after which a run sends no more requests of that kind."""
@@ -67,45 +70,27 @@ class CellResult:
     problems: list[str] = field(default_factory=list)
 
 
-class StagePool:
-    """A stage for each scene, set up once, open until `close`."""
+class Playhouse:
+    """One stage for all scenes, each of which is set up once."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="precedent-faults-")
-        self._open: dict[str, tuple[ResettableStage, Event]] = {}
+    def __init__(self, folder: Path) -> None:
+        self.stage = LoggedStage(folder)
+        self._events: dict[str, Event] = {}
+        self._steps = {scene.name: partial(self._set_up, scene) for scene in SCENES.values()}
 
-    def stage_for(self, scene: Scene) -> tuple[ResettableStage, Event]:
-        if scene.name not in self._open:
-            folder = Path(self._folder.name) / scene.name.replace(" ", "-")
-            folder.mkdir()
-            stage = ResettableStage(folder)
-            stage.github.add_project("octo-org/other")
-            event = scene.set_up(stage)
-            stage.save_state()
-            self._open[scene.name] = stage, event
-        stage, event = self._open[scene.name]
-        stage.reset()
-        return stage, event
+    def _set_up(self, scene: Scene, stage: Stage) -> None:
+        stage.github.add_project("octo-org/other")
+        self._events[scene.name] = scene.set_up(self.stage)
 
-    def close(self) -> None:
-        for stage, _ in self._open.values():
-            stage.close()
-        self._folder.cleanup()
+    def begin(self, scene: Scene) -> tuple[LoggedStage, Event]:
+        """The stage as this scene leaves it, and the event that follows."""
+        return self.stage.begin(with_decision, self._steps[scene.name]), self._events[scene.name]
 
 
-@contextmanager
-def open_stages() -> Iterator[StagePool]:
-    pool = StagePool()
-    try:
-        yield pool
-    finally:
-        pool.close()
-
-
-def play(call: Call, fault: Fault, stages: StagePool) -> CellResult:
+def play(call: Call, fault: Fault, house: Playhouse) -> CellResult:
     """Run the Action with the fault, and then once without it."""
     scene = SCENES[call.scene]
-    stage, event = stages.stage_for(scene)
+    stage, event = house.begin(scene)
     github = stage.github
     github.faults.add(call.match, fault.kind, fault.times, seconds=fault.seconds, to=fault.to)
     code = stage.act(*event)
@@ -116,10 +101,10 @@ def play(call: Call, fault: Fault, stages: StagePool) -> CellResult:
 def finish_cell(
     code: int,
     scene: Scene,
-    stage: ResettableStage,
+    stage: LoggedStage,
     problems: list[str],
     number: int,
-    repair: Callable[[ResettableStage], object] = ResettableStage.clear_faults,
+    repair: Callable[[LoggedStage], object] = LoggedStage.clear_faults,
 ) -> CellResult:
     """The result of the run that just ended with ``code`` and of the next one, after the trouble ended and ``repair``
     was called. ``number`` is the event's issue."""
@@ -127,15 +112,25 @@ def finish_cell(
     stage.clear_faults()
     repair(stage)
     is_done_now = scene.done(stage, scene.due)
-    remembers = not [line for line in stage.memory_problems() if line.startswith(f"{number} ")]
+    issue, record = stage.github.repo.issues[number], stage.memory().records([number]).get(number)
+    remembers = is_unseen(record) or not differences(record, issue)
     stage.github.clock.advance(300)
     newest = max(issue.updated_at for issue in stage.github.repo.issues.values())
     problems = problems + _run_next(stage, scene, newest)
     is_done_next = scene.done(stage, scene.due)
     done = "now" if is_done_now else "later" if is_done_next else "never"
-    buried = "is buried" in str(problems)
-    problems = [line for line in problems if "is buried" not in line and line != f"{scene.optional_issue} is missing"]
-    return CellResult(Outcome(code, messages, done, remembers, buried), log, problems + _forbidden(log))
+    records = stage.memory().records(stage.github.repo.issues)
+    buried = [key for key, record in records.items() if isinstance(record, Tombstone) and not is_unseen(record)]
+    for key, issue in stage.github.repo.issues.items():
+        is_excused = key == scene.optional_issue and key not in records
+        if not (issue.pull or key in buried or is_excused or is_unseen(records.get(key))):
+            problems += differences(records.get(key), issue)
+    return CellResult(Outcome(code, messages, done, remembers, bool(buried)), log, problems + _forbidden(log))
+
+
+def is_unseen(record: Record | None) -> bool:
+    """Whether memory says that the issue cannot be seen now."""
+    return isinstance(record, Tombstone) and record.reason == "unseen"
 
 
 def _complaints(log: str) -> str:
@@ -143,7 +138,7 @@ def _complaints(log: str) -> str:
     return " | ".join(re.findall(r"^::(?:error|notice)::(.*)$", log, re.MULTILINE))
 
 
-def _excess_requests(stage: ResettableStage, call: Call, fault: Fault) -> list[str]:
+def _excess_requests(stage: LoggedStage, call: Call, fault: Fault) -> list[str]:
     """Requests that should not have been made."""
     requests = stage.github.recent
     fault_count = len(stage.github.faults.injected)
@@ -165,15 +160,15 @@ def _requests_after_fault(call: Call, fault: Fault, requests: list[RecordedReque
     return [r for r in requests[first + 1 :] if not is_hourly or (r.path == "/graphql") == call.is_graphql]
 
 
-def _run_next(stage: ResettableStage, scene: Scene, newest: str) -> list[str]:
-    """Problems after an undisturbed run, which should remember all, comment once and move the cursor to ``newest``."""
+def _run_next(stage: LoggedStage, scene: Scene, newest: str) -> list[str]:
+    """Problems after an undisturbed run, which should comment once and move the cursor to ``newest``."""
     problems = []
     if code := stage.act("schedule"):
         problems.append(f"the next run ended with {code}: {_complaints(stage.log)}")
-    problems += stage.memory_problems(newest)
-    seals = [text for text in stage.base.comments(scene.due) if "reply" not in text.splitlines()[0]]
-    if len(seals) > 1:
-        problems.append(f"{len(seals)} comments")
+    cursor = stage.memory().state.manifest.cursor
+    if cursor is None or cursor < datetime.fromisoformat(newest):
+        problems.append(f"the cursor stands at {cursor}, not {newest}")
+    problems += duplicate_comments(stage.github.repo)
     return problems + [str(violation) for violation in stage.github.violations]
 
 

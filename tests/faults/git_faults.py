@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.acceptance.stage import REPOSITORY
+from tests.acceptance.bare_repository import Bare
+from tests.acceptance.stage import BRANCH, REPOSITORY
 from tests.fakes.faults import Fault, FaultPlan
-from tests.faults.fault_runs import CellResult, Outcome, StagePool, finish_cell
-from tests.faults.resettable_stage import ResettableStage
+from tests.faults.fault_runs import CellResult, Outcome, Playhouse, finish_cell
+from tests.faults.logged_stage import LoggedStage
 from tests.faults.scenes import SCENES
 
-BRANCH = "refs/heads/precedent"
 FETCH, PUSH = "*git-upload-pack*", "*git-receive-pack*"
-Trouble = Callable[[ResettableStage], None]
+Trouble = Callable[[LoggedStage], None]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Row:
     cause: Trouble
     outcome: Outcome
     why: str
-    repair: Trouble = ResettableStage.clear_faults
+    repair: Trouble = LoggedStage.clear_faults
 
 
 class BeforePush(FaultPlan):
@@ -43,14 +43,14 @@ class BeforePush(FaultPlan):
 
 
 def git_fault(match: str, kind: str, times: int | None = None, seconds: float = 0.3) -> Trouble:
-    def cause(t: ResettableStage) -> None:
+    def cause(t: LoggedStage) -> None:
         t.git.faults.add(match, kind, times, seconds=seconds)
 
     return cause
 
 
 def before_push(action: Trouble) -> Trouble:
-    def cause(t: ResettableStage) -> None:
+    def cause(t: LoggedStage) -> None:
         t.git.faults = BeforePush(lambda: action(t))
 
     return cause
@@ -60,54 +60,52 @@ def branch_rule(rule: str) -> Trouble:
     return lambda t: t.git.protect(REPOSITORY, "precedent", rule)
 
 
-def archive_repository(t: ResettableStage) -> None:
-    t.refuse_pushes("This repository was archived so it is read-only.")
+def archive_repository(t: LoggedStage) -> None:
+    t.git.protect(REPOSITORY, "precedent", "archived")
 
 
-def delete_branch(t: ResettableStage) -> None:
+def delete_branch(t: LoggedStage) -> None:
     t.run_git("update-ref", "-d", BRANCH)
 
 
-def push_another_commit(t: ResettableStage) -> None:
-    """Somebody else's commit on the tip, with the same files."""
-    t.commit_files(parents=[BRANCH])
+def commit_again(*options: str) -> Trouble:
+    """Somebody else's commit with the same files."""
+
+    def cause(t: LoggedStage) -> None:
+        commit = t.run_git("commit-tree", f"{BRANCH}^{{tree}}", *options, "-m", "Somebody else")
+        t.run_git("update-ref", BRANCH, commit)
+
+    return cause
 
 
-def replace_history(t: ResettableStage) -> None:
-    """The same files, with another history."""
-    t.commit_files(parents=[])
+push_another_commit, replace_history = commit_again("-p", BRANCH), commit_again()
 
 
-def replace_with_other_project(t: ResettableStage) -> None:
-    """Another project's files."""
-    t.commit_files({"README": b"Not a memory.\n"}, parents=[], replace_all=True)
+def replace_with_other_project(t: LoggedStage) -> None:
+    delete_branch(t)
+    t.git.commit(REPOSITORY, "README", b"Not a memory.\n", BRANCH)
 
 
-def reset_to_first_commit(t: ResettableStage) -> None:
+def reset_to_first_commit(t: LoggedStage) -> None:
     """Back to the first commit of the branch."""
     t.run_git("update-ref", BRANCH, t.run_git("rev-list", "--max-parents=0", BRANCH))
 
 
-def write_newer_format(t: ResettableStage) -> None:
-    t.commit_files({"manifest.json": b'{"format": 99}'}, parents=[BRANCH])
-
-
-def reset_one_commit(t: ResettableStage) -> None:
+def reset_one_commit(t: LoggedStage) -> None:
     t.run_git("update-ref", BRANCH, f"{BRANCH}^")
 
 
-def delete_manifest(t: ResettableStage) -> None:
-    t.commit_files({"manifest.json": None}, parents=[BRANCH])
+def write_manifest(content: bytes | None) -> Trouble:
+    return lambda t: t.git.commit(REPOSITORY, "manifest.json", content, BRANCH)
 
 
 def truncate_first_file(folder: str) -> Trouble:
     """Cut the first file of a folder in half."""
 
-    def cause(t: ResettableStage) -> None:
-        path = t.run_git("ls-tree", "-r", "--name-only", BRANCH, f"{folder}/").split("\n")[0]
-        content = t.run_git("cat-file", "blob", f"{BRANCH}:{path}", raw=True)
-        assert isinstance(content, bytes)
-        t.commit_files({path: content[: len(content) // 2]}, parents=[BRANCH])
+    def cause(t: LoggedStage) -> None:
+        snapshot = Bare(t.bare).snapshot()
+        path, content = next(iter(snapshot.read(snapshot.paths(folder)).items()))
+        t.git.commit(REPOSITORY, path, content[: len(content) // 2], BRANCH)
 
     return cause
 
@@ -149,30 +147,18 @@ ROWS = (
     Row("branch set back before", reset_to_first_commit, FINE, "Its cursor is older, so the run reads more."),
     Row("branch of another past", replace_history, FINE, "Its manifest is valid, so the run continues from its cursor."),
     Row("branch of another project", replace_with_other_project, later(1, "choose another branch"), "Foreign files are never overwritten.", delete_branch),
-    Row("manifest missing", delete_manifest, FINE, "It is rebuilt from the records, and the run says so."),
+    Row("manifest missing", write_manifest(None), FINE, "It is rebuilt from the records, and the run says so."),
     Row("index file cut", truncate_first_file("index"), FINE, "The index is rebuilt from the records, and the run says so."),
     Row("record cut", truncate_first_file("records"), FINE, "That one thread is read again from GitHub."),
-    Row("newer format", write_newer_format, later(2, "newer Precedent"),
+    Row("newer format", write_manifest(b'{"format": 99}'), later(2, "newer Precedent"),
         "The branch is not touched and nothing is posted until you upgrade. To go back, delete the branch; history is read again.", reset_one_commit),
 )  # fmt: skip
 
 
-def play(row: Row, stages: StagePool) -> CellResult:
+def play(row: Row, house: Playhouse) -> CellResult:
     """Run the Action with the trouble, and then once without it."""
     scene = SCENES["opened"]
-    stage, event = stages.stage_for(scene)
+    stage, event = house.begin(scene)
     row.cause(stage)
     code = stage.act(*event)
     return finish_cell(code, scene, stage, [], scene.due, row.repair)
-
-
-def chapter(when: Mapping[str, str]) -> Iterator[str]:
-    """The part of the page about git."""
-    yield "## Git\n"
-    yield "A new issue mentions a decision.\n"
-    yield "| trouble | exit | comment posted by | why |"
-    yield "|---|---|---|---|"
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in ROWS:
-        groups.setdefault((f"{row.outcome.code}", when[row.outcome.done], row.why), []).append(row.name)
-    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())

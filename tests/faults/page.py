@@ -12,6 +12,17 @@ from tests.faults.table import SAME, Rule, rules
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 TABLES = Path(__file__).with_name("README.md")
 WHEN = {"now": "this run", "later": "next run", "never": "never"}
+REBUILT = {"now": "this run", "later": "next runs"}
+REBUILD = """## A rebuild
+
+A manual `rebuild` has read fifty issues when the fault occurs.
+
+| trouble | exit | finished by | why |"""
+GIT = """## Git
+
+A new issue mentions a decision.
+
+| trouble | exit | comment posted by | why |"""
 NOTE = {"now": "", "later": " n", "never": " ×"}
 ADVICE = """# Faults
 
@@ -41,8 +52,19 @@ GraphQL have separate hourly limits, and a secondary limit covers both.
 
 def pages() -> dict[Path, str]:
     """The pages as Markdown: the advice for users, and the tables."""
-    tables = [OPENING, *_matrix(), *rebuilds.chapter(), *git_faults.chapter(WHEN), ""]
+    rebuild_rows = [(row.name, f"{row.code}", REBUILT[row.done], row.why) for row in rebuilds.ROWS]
+    git_rows = [(row.name, f"{row.outcome.code}", WHEN[row.outcome.done], row.why) for row in git_faults.ROWS]
+    tables = [OPENING, *_matrix(), *_table(REBUILD, rebuild_rows), "", *_table(GIT, git_rows), ""]
     return {PAGE: ADVICE.format(advice="\n".join(advice.chapter())), TABLES: "\n".join(tables)}
+
+
+def _table(heading: str, rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A table in which troubles with the same outcome and reason share a row."""
+    yield f"{heading}\n|---|---|---|---|"
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, *cells in rows:
+        groups.setdefault(tuple(cells), []).append(name)
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())
 
 
 def _matrix() -> Iterator[str]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.github.history import PER_PAGE
@@ -54,18 +53,3 @@ def play(row: Row, stage: Stage) -> tuple[int, str]:
     code = stage.act("workflow_dispatch", inputs={"run": "rebuild"})
     stage.github.faults.clear()
     return code, re.sub(r"\\(?=[`_*])", "", stage.summary.read_text(encoding="utf-8"))
-
-
-def chapter() -> Iterator[str]:
-    """The part of the page about a rebuild."""
-    yield "## A rebuild\n"
-    yield "A manual `rebuild` has read fifty issues when the fault occurs.\n"
-    yield "| trouble | exit | finished by | why |"
-    yield "|---|---|---|---|"
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in ROWS:
-        groups.setdefault((f"{row.code}", "this run" if row.done == "now" else "next runs", row.why), []).append(
-            row.name
-        )
-    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in groups.items())
-    yield ""

@@ -6,33 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.acceptance.stage import BOT
-from tests.faults.resettable_stage import ResettableStage
+from tests.faults.logged_stage import LoggedStage
 
 Event = tuple[str, str | None, int | None, int | None]
 
 
-def has_comment(t: ResettableStage, number: int) -> bool:
+def has_comment(t: LoggedStage, number: int) -> bool:
     """Whether our comment is on the issue."""
-    return t.comments(number) > 0
+    return len(t.comments(number)) > 0
 
 
-def has_new_text(t: ResettableStage, number: int) -> bool:
-    return "Dark mode" in "".join(t.base.comments(number))
+def has_new_text(t: LoggedStage, number: int) -> bool:
+    return "Dark mode" in "".join(t.comments(number))
 
 
-def is_folded(t: ResettableStage, number: int) -> bool:
+def is_folded(t: LoggedStage, number: int) -> bool:
     return [comment.minimized for comment in t.github.comments_by(BOT, number)] == ["OUTDATED"]
 
 
-def is_replied(t: ResettableStage, number: int) -> bool:
-    return any("reply" in text.splitlines()[0] for text in t.base.comments(number))
+def is_replied(t: LoggedStage, number: int) -> bool:
+    return any("reply" in text.splitlines()[0] for text in t.comments(number))
 
 
-def is_counted(t: ResettableStage, number: int) -> bool:
-    memory = t.base.memory()
-    ups = memory.state.answers([number])[number].ups
-    memory.close()
-    return ups == 1
+def is_counted(t: LoggedStage, number: int) -> bool:
+    return t.memory().state.answers([number])[number].ups == 1
 
 
 @dataclass(frozen=True)
@@ -41,26 +38,26 @@ class Scene:
     issue ``due`` was done; ``optional_issue`` need not be in memory, as nobody could see it when it was new."""
 
     name: str
-    set_up: Callable[[ResettableStage], Event]
+    set_up: Callable[[LoggedStage], Event]
     due: int = 2
-    done: Callable[[ResettableStage, int], bool] = has_comment
+    done: Callable[[LoggedStage, int], bool] = has_comment
     optional_issue: int | None = None
 
 
-def opened(t: ResettableStage) -> Event:
+def opened(t: LoggedStage) -> Event:
     """An issue that refers to a decision was opened."""
     t.act("schedule")
     return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", "As in #1."), None
 
 
-def commented(t: ResettableStage) -> Event:
+def commented(t: LoggedStage) -> Event:
     """An issue without any match got a comment that refers to a decision."""
     number = t.github.open_issue("hubot", "Zyx", "Wvu tsr.")
     t.act("issues", "opened", number)
     return "issue_comment", "created", number, t.github.comment(number, "hubot", "Is that as in #1?")
 
 
-def busy(t: ResettableStage) -> Event:
+def busy(t: LoggedStage) -> Event:
     """Comments on two issues at once."""
     event = commented(t)
     other = t.github.open_issue("monalisa", "Abc", "Def ghi.")
@@ -68,7 +65,7 @@ def busy(t: ResettableStage) -> Event:
     return event
 
 
-def unseen(t: ResettableStage) -> Event:
+def unseen(t: LoggedStage) -> Event:
     """An issue that nobody could see is back, older than everything listed."""
     number = t.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
     t.github.hide_issue(number)
@@ -78,7 +75,7 @@ def unseen(t: ResettableStage) -> Event:
     return "issues", "opened", number, None
 
 
-def mentioning(t: ResettableStage) -> Event:
+def mentioning(t: LoggedStage) -> Event:
     """An issue refers to a decision, and to an issue that is not in memory."""
     other = t.github.open_issue("monalisa", "Abc", "Def ghi.")
     t.github.hide_issue(other)
@@ -89,7 +86,7 @@ def mentioning(t: ResettableStage) -> Event:
     return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", f"As in #1 and #{other}."), None
 
 
-def closed(t: ResettableStage) -> Event:
+def closed(t: LoggedStage) -> Event:
     """An issue with a comment was closed, and another was opened that refers to a decision."""
     number = t.github.open_issue("hubot", "Everybody is logged out", "Wvu tsr.")
     t.github.comment(number, "monalisa", "Me too.")
@@ -98,7 +95,7 @@ def closed(t: ResettableStage) -> Event:
     return "issues", "opened", t.github.open_issue("hubot", "Logged out again", "As in #1."), None
 
 
-def unposted(t: ResettableStage) -> Event:
+def unposted(t: LoggedStage) -> Event:
     """A comment is in the outbox, and posting it got no answer."""
     event = opened(t)
     t.github.faults.add("POST *", "drop", None)
@@ -108,7 +105,7 @@ def unposted(t: ResettableStage) -> Event:
     return "schedule", None, None, None
 
 
-def liked(t: ResettableStage) -> Event:
+def liked(t: LoggedStage) -> Event:
     """Somebody liked our comment."""
     t.act(*opened(t))
     t.github.clock.advance(1200)
@@ -117,13 +114,13 @@ def liked(t: ResettableStage) -> Event:
     return "schedule", None, None, None
 
 
-def commanded(t: ResettableStage) -> Event:
+def commanded(t: LoggedStage) -> Event:
     """Somebody with write access gives a command."""
     t.act(*opened(t))
     return "issue_comment", "created", 2, t.github.comment(2, "octocat", "/precedent off")
 
 
-def edited(t: ResettableStage) -> Event:
+def edited(t: LoggedStage) -> Event:
     """The issue now refers to another one, so the comment changes."""
     t.github.open_issue("monalisa", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")
     t.act("schedule")
@@ -133,19 +130,19 @@ def edited(t: ResettableStage) -> Event:
     return "issues", "edited", number, None
 
 
-def reference_removed(t: ResettableStage) -> Event:
+def reference_removed(t: LoggedStage) -> Event:
     """The issue refers to nothing any more, so the comment is withdrawn."""
     t.act(*opened(t))
     t.github.edit_issue(2, title="Zyx", body="Wvu tsr.")
     return "issues", "edited", 2, None
 
 
-def first(t: ResettableStage) -> Event:
+def first(t: LoggedStage) -> Event:
     """There is no memory yet."""
     return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", "As in #1."), None
 
 
-def fixed(t: ResettableStage) -> Event:
+def fixed(t: LoggedStage) -> Event:
     """Three referenced issues were closed by pull requests, which are in a release."""
     github = t.github
     for topic in ("Sessions", "Drafts", "Carts"):
@@ -158,7 +155,7 @@ def fixed(t: ResettableStage) -> Event:
     return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2, #4 and #6."), None
 
 
-def committed(t: ResettableStage) -> Event:
+def committed(t: LoggedStage) -> Event:
     """The referenced issue was closed by a commit, which has a tag."""
     github = t.github
     github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
@@ -169,7 +166,7 @@ def committed(t: ResettableStage) -> Event:
     return "issues", "opened", github.open_issue("hubot", "Everybody is logged out", "As in #2."), None
 
 
-def with_open_pull(t: ResettableStage) -> Event:
+def with_open_pull(t: LoggedStage) -> Event:
     """A referenced issue is open, and a pull request says that it closes it."""
     number = t.github.open_issue("monalisa", "Sessions are lost", "On each restart.", at="2025-08-01T10:00:00Z")
     t.github.add_pull("octocat", "Keep sessions", at="2025-08-02T10:00:00Z", closes=[number])
@@ -177,7 +174,7 @@ def with_open_pull(t: ResettableStage) -> Event:
     return "issues", "opened", t.github.open_issue("hubot", "Everybody is logged out", f"As in #{number}."), None
 
 
-def renamed(t: ResettableStage) -> Event:
+def renamed(t: LoggedStage) -> Event:
     """The repository has a new name, and the workflow knows the old one."""
     event = opened(t)
     t.github.rename_repo("octo-org/goodbye-world")

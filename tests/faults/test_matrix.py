@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.bare_repository import Bare
 from tests.examples import THOROUGH, share
 from tests.faults.calls import CALLS, FAULTS
-from tests.faults.fault_runs import StagePool, open_stages, play
+from tests.faults.fault_runs import Playhouse, play
 from tests.faults.git_faults import ROWS, Row
 from tests.faults.git_faults import play as play_git
-from tests.faults.resettable_stage import ResettableStage
 from tests.faults.scenes import SCENES
 from tests.faults.table import Rule, cells_to_play
 
@@ -43,16 +43,17 @@ CELLS = ALL if THOROUGH else share(first_cells(), 2)
 
 
 @pytest.fixture(scope="module")
-def stages() -> Iterator[StagePool]:
-    with open_stages() as pool:
-        yield pool
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playhouse]:
+    house = Playhouse(tmp_path_factory.mktemp("faults"))
+    yield house
+    house.stage.close()
 
 
 @pytest.mark.parametrize(("pair", "rule"), CELLS, ids=[" x ".join(pair) for pair, _ in CELLS])
-def test_a_fault_has_the_outcome_of_the_table(pair: tuple[str, str], rule: Rule, stages: StagePool) -> None:
+def test_a_fault_has_the_outcome_of_the_table(pair: tuple[str, str], rule: Rule, house: Playhouse) -> None:
     expected = rule.outcome
     assert expected
-    result = play(CALLS[pair[0]], FAULTS[pair[1]], stages)
+    result = play(CALLS[pair[0]], FAULTS[pair[1]], house)
     assert result.problems == []
     assert expected.says in result.outcome.says, result.log
     actual = (result.outcome.code, result.outcome.done, result.outcome.remembers, result.outcome.buried)
@@ -61,8 +62,8 @@ def test_a_fault_has_the_outcome_of_the_table(pair: tuple[str, str], rule: Rule,
 
 
 @pytest.mark.parametrize("row", share(ROWS, 2), ids=lambda row: row.name)
-def test_a_git_trouble_has_the_outcome_of_the_table(row: Row, stages: StagePool) -> None:
-    result, expected = play_git(row, stages), row.outcome
+def test_a_git_trouble_has_the_outcome_of_the_table(row: Row, house: Playhouse) -> None:
+    result, expected = play_git(row, house), row.outcome
     assert result.problems == []
     assert expected.says in result.outcome.says, result.log
     actual = (result.outcome.code, result.outcome.done, result.outcome.remembers)
@@ -70,14 +71,12 @@ def test_a_git_trouble_has_the_outcome_of_the_table(row: Row, stages: StagePool)
 
 
 @pytest.mark.parametrize("max_bytes", [0, 1_000])
-def test_a_full_disk_ends_the_run_before_anything_is_pushed(max_bytes: int, tmp_path: Path) -> None:
-    stage = ResettableStage(tmp_path)
-    event = SCENES["opened"].set_up(stage)
-    refs_before, folder = stage.refs(), tmp_path / "scratch"
-    folder.mkdir()
+def test_a_full_disk_ends_the_run_before_anything_is_pushed(max_bytes: int, house: Playhouse, tmp_path: Path) -> None:
+    stage, event = house.begin(SCENES["opened"])
+    tip = Bare(stage.bare).tip()
     stage.github.clock.advance(20)
-    stage.github.write_event(tmp_path / "event.json", *event)
-    environment = {**os.environ, **stage.base.environment(event[0]), "TMPDIR": str(folder)}
+    stage.github.write_event(stage.folder / "event.json", *event)
+    environment = {**os.environ, **stage.environment(event[0]), "TMPDIR": str(tmp_path)}
     environment |= {"GITHUB_OUTPUT": "/dev/null", "GITHUB_STEP_SUMMARY": "/dev/null"}
     process = subprocess.run(
         [sys.executable, "-c", f"import sys; from bot.action.main import run_action; {LIMITED_RUN.format(max_bytes)}"],
@@ -87,9 +86,8 @@ def test_a_full_disk_ends_the_run_before_anything_is_pushed(max_bytes: int, tmp_
     assert (process.returncode, len(complaints)) == (1, 1), process.stdout + process.stderr
     assert any(words in complaints[0] for words in ("free some space", "died of signal")), complaints
     assert "bug" not in process.stdout + process.stderr
-    assert stage.refs() == refs_before
-    assert stage.comments(2) == 0
-    assert list(folder.iterdir()) == []
+    assert Bare(stage.bare).tip() == tip
+    assert stage.comments(2) == []
+    assert list(tmp_path.iterdir()) == []
     assert stage.act("schedule") == 0
-    assert stage.comments(2) == 1
-    stage.close()
+    assert len(stage.comments(2)) == 1

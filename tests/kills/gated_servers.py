@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.git_handler import WRITE_SERVICE, GitHandler
 from tests.fakes.git_http import GitServer
@@ -100,9 +101,9 @@ class Gate:
 class WatchedGitHub(FakeGitHub):
     """The fake GitHub behind a gate."""
 
-    def __init__(self, full_name: str, now: str, site: str, gate: Gate) -> None:
+    def __init__(self, full_name: str, now: str, *, gate: Gate, **options: Any) -> None:
         self.gate = gate
-        super().__init__(full_name, now, validate=False, site=site)
+        super().__init__(full_name, now, **options)
 
     def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
         with self.gate.serving(f"{method} {target.partition('?')[0]}") as (index, step):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.kills.gated_servers import ANSWERED, ARRIVES, Step
-from tests.kills.repository import SCENARIOS
+from tests.kills.kill_stage import STARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,20 @@ class Point:
 
 @dataclass(slots=True)
 class KillResult:
-    """The result of one kill. ``place``: how far the run had got. ``waited``: the rules by which later runs waited.
-
-    ``left``: bytes in the temporary folder after the kill.
-    """
+    """The result of one kill. ``place``: how far the run had got. ``waited``: the rules by which later runs waited."""
 
     point: Point
     place: str = ""
-    requests: int = 0
     runs: int = 0
     waited: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    left: int = 0
-    left_folders: int = 0
     comments: int = 0
-    seconds: float = 0.0
 
 
 def choose_points(times: int, seed: int, undisturbed_runs: Mapping[str, UndisturbedRun]) -> list[Point]:
     """The kills of a seed: half of them spread over the length of a run, the others over its requests."""
     chance = random.Random(seed)
-    order = [scenario for scenario in SCENARIOS for _ in range(3 if scenario == "opened" else 2)]
+    order = [scenario for scenario in STARTS for _ in range(3 if scenario == "opened" else 2)]
     cases_of: dict[str, list[int]] = {}
     for case in range(times):
         cases_of.setdefault(order[case % len(order)], []).append(case)
@@ -94,16 +87,7 @@ def _moments(requests: int, chance: random.Random) -> list[tuple[int, str]]:
 
 def _varied(point: Point, chance: random.Random) -> Point:
     following = chance.choice(("schedule", "schedule", "another"))
-    return Point(
-        point.case,
-        point.scenario,
-        point.request,
-        point.moment,
-        point.share,
-        alone=chance.random() < 0.2,
-        soon=chance.random() < 0.25,
-        next=following,
-    )
+    return replace(point, alone=chance.random() < 0.2, soon=chance.random() < 0.25, next=following)
 
 
 def place_of(steps: Sequence[Step], undisturbed_run: UndisturbedRun) -> str:

@@ -21,7 +21,7 @@ class ActionProcess:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.kills.action", now],
+                [sys.executable, "-m", "tests.acceptance.run_at", now],
                 cwd=ROOT,
                 env={**inherited, **environment},
                 stdout=output,

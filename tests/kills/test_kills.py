@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,8 +10,8 @@ from tests.examples import share
 from tests.kills.__main__ import summary
 from tests.kills.campaign import Baseline, measure_baseline, perform_kill
 from tests.kills.gated_servers import ANSWERED, ARRIVES, Step
+from tests.kills.kill_stage import KillStage
 from tests.kills.points import KillResult, Point, UndisturbedRun, choose_points, place_of
-from tests.kills.repository import prepare
 
 SEED = 11
 PUSH = "POST /octo-org/linkbarn.git/git-receive-pack"
@@ -20,13 +20,9 @@ READ = "GET /repos/octo-org/linkbarn/issues"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kills")
-
-
-@pytest.fixture(scope="module")
-def baseline(folder: Path) -> Baseline:
-    return measure_baseline(prepare(folder / "prepared"), folder, ["opened"])
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Baseline]:
+    with KillStage(tmp_path_factory.mktemp("kills")) as stage:
+        yield measure_baseline(stage, ["opened"])
 
 
 @pytest.mark.slow
@@ -44,11 +40,11 @@ def baseline(folder: Path) -> Baseline:
     ),
 )
 def test_a_killed_run_leaves_one_comment_and_a_complete_memory(
-    baseline: Baseline, folder: Path, target: tuple[str, str, bool], place: str, waited: list[str]
+    baseline: Baseline, target: tuple[str, str, bool], place: str, waited: list[str]
 ) -> None:
     name, moment, soon = target
     number = baseline.undisturbed_runs["opened"].requests.index(name) + 1 if name else 0
-    result = perform_kill(Point(0, "opened", number, moment, share=0.02, soon=soon), baseline, folder)
+    result = perform_kill(Point(0, "opened", number, moment, share=0.02, soon=soon), baseline)
     assert (result.faults, result.place, result.waited, result.comments) == ([], place, waited, 1)
 
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from subprocess import Popen
-from typing import TYPE_CHECKING, cast
 
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
@@ -33,12 +32,9 @@ from bot.server.model import WORKER_PREFIX, Delivery
 from bot.server.organisation_changes import OrganisationChanges
 from tests.fakes.payloads import EventfulProject
 from tests.fakes.state import from_epoch
-from tests.kills.verdict import branch_faults
+from tests.invariants import broken_objects, memory_faults
 from tests.server import postgres
 from tests.server.server_process import APP, READY, SLUG, STANDIN, ServerStage, until
-
-if TYPE_CHECKING:
-    from tests.kills.repository import Repository
 
 BRANCH = "precedent"
 REPOSITORIES = 12
@@ -76,7 +72,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class MemoryBranch:
-    """A repository as `branch_faults` expects it: its path and its name."""
+    """The memory branch of a repository: its path and its name."""
 
     bare: Path
     name: str
@@ -86,9 +82,8 @@ class MemoryBranch:
         with BranchStore(str(self.bare), BRANCH, None) as store:
             memory = Memory(store, repo=self.name).open()
             remembered = {record.id for record in memory.state.every_record()}
-            memory.close()
-        lost = [f"the memory of {self.name} has no #{number}" for number in sorted(set(numbers) - remembered)]
-        return lost + [f"{self.name}: {fault}" for fault in branch_faults(cast("Repository", self))]
+            faults = [f"no #{number}" for number in sorted(set(numbers) - remembered)] + list(memory_faults(memory))
+        return [f"the memory of {self.name}: {fault}" for fault in (*faults, *broken_objects(self.bare))]
 
 
 @dataclass

@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.simulator.runner import HistoryResult, Summary, get_workspace, play, play_all, remove_workspace
+from tests.simulator.runner import HistoryResult, Summary, get_scene, play, play_all, remove_scene
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -25,9 +25,9 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 def replay(seed: int) -> int:
     """Play one history and print its story; 1 if an invariant is broken."""
     try:
-        played = play(get_workspace(), seed, lambda line: print(line, file=sys.__stdout__, flush=True))
+        played = play(get_scene(), seed, lambda line: print(line, file=sys.__stdout__, flush=True))
     finally:
-        remove_workspace()
+        remove_scene()
     for fault in played.broken:
         print(f"BROKEN {fault}")
     print(f"seed {seed}: " + (f"{len(played.broken)} violations" if played.broken else "nothing is broken"))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from tests.examples import THOROUGH
 from tests.simulator import invariants
-from tests.simulator.people import EARLY_CHANGES, SUBJECTS, add_earlier_issues, make_small_change
+from tests.simulator.people import SUBJECTS
 from tests.simulator.points import Points
-from tests.simulator.scene import Delivery, RunResult, Scene, Workspace
-from tests.simulator.story import SQUASH, make_starting_branch
+from tests.simulator.scene import Delivery, RunResult, Scene
+from tests.simulator.story import SQUASH, STARTS
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def post_command(scene: Scene) -> Delivery:
 def fill_branch(scene: Scene) -> Delivery:
     """An issue whose run finds the branch ready to be squashed."""
     for turn in range(2 * SQUASH):
-        if f"Precedent-Commits: {SQUASH}\n" in scene.bare.message(scene.bare.tip()):
+        if f"Precedent-Commits: {SQUASH}\n" in scene.branch.message(scene.branch.tip()):
             break
         scene.fake.clock.advance(10)
         scene.fake.label(1, f"more-{turn}", actor="monalisa")
@@ -78,16 +78,15 @@ SCENARIOS: dict[str, tuple[str, Callable[[Scene], Delivery]]] = {
 }
 
 
-def crash_everywhere(workspace: Workspace, name: str) -> Iterator[CrashResult]:
+def crash_everywhere(scene: Scene, name: str) -> Iterator[CrashResult]:
     """The crashes of one scenario, until a run completes."""
     start, prepare = SCENARIOS[name]
-    make_starting_branch(workspace, start)
     undisturbed = Points()
-    _, expected = _crash_once(workspace, start, prepare, undisturbed)
+    _, expected = _crash_once(scene, start, prepare, undisturbed)
     for point, kind in enumerate(undisturbed.passed, 1):
         if not THOROUGH and undisturbed.passed[: point - 1][-1:] == [kind]:
             continue
-        crash, actual = _crash_once(workspace, start, prepare, Points(dies_at=point))
+        crash, actual = _crash_once(scene, start, prepare, Points(dies_at=point))
         if crash is None:
             return
         missing = (
@@ -97,47 +96,34 @@ def crash_everywhere(workspace: Workspace, name: str) -> Iterator[CrashResult]:
 
 
 def _crash_once(
-    workspace: Workspace, start: str, prepare: Callable[[Scene], Delivery], points: Points
+    scene: Scene, start: str, prepare: Callable[[Scene], Delivery], points: Points
 ) -> tuple[CrashResult | None, set[tuple[int, int]]]:
     """One crash and the run after it; None instead of the crash if the run completed before."""
-    point = points.dies_at
-    scene, broken = Scene(workspace, f"e{point or 0}", start), list[str]()
-    try:
-        add_earlier_issues(scene.fake, len(SUBJECTS))
-        for turn in range(EARLY_CHANGES if start == "old" else 0):
-            make_small_change(scene.fake, turn)
-        event = prepare(scene)
-        scene.on_result = lambda result: broken.extend(invariants.after_run(scene, result))
-        result = scene.run_action(event, points)
-        if point is not None and not result.points.died:
-            return None, set()
-        if point is not None:
-            scene.fake.clock.advance(900)
-            scene.run_action(scene.make_delivery("schedule"))
-        broken += _end_faults(scene, start)
-        return CrashResult(point or 0, result.points.kind, tuple(broken)), {
-            key for key, ids in scene.fake.created.items() if ids
-        }
-    finally:
-        scene.close()
+    point, broken = points.dies_at, list[str]()
+    scene.start(f"e{point or 0}", *STARTS[start])
+    event = prepare(scene)
+    scene.on_result = lambda result: broken.extend(invariants.after_run(scene))
+    result = scene.run_action(event, points)
+    if point is not None and not result.points.died:
+        return None, set()
+    if point is not None:
+        scene.fake.clock.advance(900)
+        scene.run_action(scene.make_delivery("schedule"))
+    broken += _end_faults(scene, start)
+    return CrashResult(point or 0, result.points.kind, tuple(broken)), {
+        key for key, ids in scene.fake.created.items() if ids
+    }
 
 
 def _end_faults(scene: Scene, start: str) -> list[str]:
     broken = invariants.after_history(scene, set())
-    broken += invariants.forced_moves(scene.bare, SQUASH if start == "old" else 200)
+    broken += invariants.forced_moves(scene.branch, SQUASH if start == "old" else 200)
     broken += invariants.leaked_secrets(scene)
     return broken + scene.fake.broken
 
 
-def is_squashed(workspace: Workspace) -> bool:
+def is_squashed(scene: Scene) -> bool:
     """Whether the run of the scenario ``squashed`` really squashes the branch when nothing disturbs it."""
-    make_starting_branch(workspace, "old")
-    scene = Scene(workspace, "squash", "old")
-    try:
-        add_earlier_issues(scene.fake, len(SUBJECTS))
-        for turn in range(EARLY_CHANGES):
-            make_small_change(scene.fake, turn)
-        result: RunResult = scene.run_action(fill_branch(scene))
-        return result.is_done and not scene.bare.parents(scene.bare.tip())
-    finally:
-        scene.close()
+    scene.start("squash", *STARTS["old"])
+    result: RunResult = scene.run_action(fill_branch(scene))
+    return result.is_done and not scene.branch.parents(scene.branch.tip())

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from bot.comment.marker import read_seal
 from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
 from tests.fakes.state import Comment
-from tests.simulator.observed_github import OURS
-from tests.simulator.scene import Scene, is_ours
+from tests.invariants import key_of_comment
+from tests.simulator.scene import Scene
 
 NOTE = re.compile(r"\bnote \d{4}\b")
 """Unique words, each written by one person."""
@@ -26,7 +26,7 @@ def stale_displays(scene: Scene, reported_gone: set[int]) -> Iterator[str]:
     """
     repo = scene.fake.repo
     texts = [text for issue in repo.issues.values() for text in (issue.title, issue.body)]
-    texts += [comment.body for comment in repo.comments.values() if not is_ours(scene.fake, comment.id)]
+    texts += [comment.body for comment in repo.comments.values() if key_of_comment(comment) is None]
     existing = {note for text in texts for note in NOTE.findall(text or "")}
     unreported = {
         note for number in _unreported_gone(scene, reported_gone) for note in NOTE.findall(_text(scene, number))
@@ -72,10 +72,10 @@ def _items(scene: Scene, body: str, reported_gone: set[int]) -> Iterator[str]:
 
 def _is_orphan(scene: Scene, comment: Comment) -> bool:
     """Whether it replies to a comment that was deleted or edited; a reply to the issue's own text is no orphan."""
-    key = OURS.reply_target({"body": comment.body, "user": {"login": comment.author.login if comment.author else None}})
-    if key is None or key == comment.issue.number:
+    key = key_of_comment(comment)
+    if key is None or key[1] in (0, comment.issue.number):
         return False
-    target = scene.fake.repo.comments.get(key)
+    target = scene.fake.repo.comments.get(key[1])
     return target is None or target.updated_at != target.created_at
 
 

@@ -2,40 +2,55 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from bot.comment.marker import read_seal
-from bot.domain.thread import Thread, Tombstone
+from bot.domain.thread import Tombstone
 from bot.domain.thread_json import parse_time
-from bot.files import bytes_hash
-from bot.memory import manifest as manifests
-from bot.memory.manifest import MANIFEST_PATH
 from bot.memory.memory import Memory
-from bot.memory.shards import DIGESTS, read_lines
-from bot.reading.digest import digest
-from bot.recall.library import similar_query
-from tests.simulator.bare_repository import NONE, Bare, Move
+from tests.acceptance.bare_repository import NONE, Bare, BranchTipStore, Move
+from tests.acceptance.stage import REPOSITORY
+from tests.invariants import (
+    duplicate_comments,
+    key_of_comment,
+    memory_faults,
+    missed_changes,
+    posted_comments,
+    wrong_records,
+)
 from tests.simulator.displays import stale_displays
-from tests.simulator.memories import differences, missed_changes, open_memory, posted_comments
-from tests.simulator.observed_github import OURS
-from tests.simulator.scene import REPOSITORY, RunResult, Scene
+from tests.simulator.scene import Scene
 
 FRESH = timedelta(hours=24)
 
 
-def after_run(scene: Scene, result: RunResult) -> list[str]:
-    """The invariants broken after this run, whether it crashed or not."""
-    return [*missed_changes(scene), *duplicate_comments(scene)]
+@contextmanager
+def open_memory(scene: Scene) -> Iterator[Memory]:
+    """The memory of the branch's tip."""
+    memory = Memory(BranchTipStore(scene.bare), repo=REPOSITORY)
+    try:
+        yield memory.open()
+    finally:
+        memory.close()
 
 
-def duplicate_comments(scene: Scene) -> Iterator[str]:
-    """(1) At most one comment of ours on an issue, and at most one reply to each request."""
-    for (number, reply), count in Counter(posted_comments(scene)).items():
-        if count > 1:
-            yield f"(1) {count} comments of ours on #{number} for {reply or 'the issue'}"
+def after_run(scene: Scene) -> list[str]:
+    """The invariants broken after a run, whether it crashed or not."""
+    with open_memory(scene) as memory:
+        return [*missed_changes(scene.fake.repo, memory), *duplicate_comments(scene.fake.repo)]
+
+
+def has_pending_work(scene: Scene, *, fully: bool) -> bool:
+    """Whether memory still lists an answer to post or a comment to update. An outbox entry whose comment is already
+    posted counts only with ``fully``."""
+    posted = set() if fully else set(posted_comments(scene.fake.repo))
+    with open_memory(scene) as memory:
+        requests = memory.state.every_request() if memory.state.manifest.threads else ()
+        owed = [(int(key), 0) for key in memory.state.manifest.pending]
+        owed += [(int(request.id), request.comment_id) for request in requests if request.state == "pending"]
+        return bool(memory.state.manifest.owed) or any(key not in posted for key in owed)
 
 
 def forced_moves(bare: Bare, squash_after: int) -> Iterator[str]:
@@ -62,90 +77,26 @@ def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
     """The invariants broken once everything has settled. ``reported_gone``: issues whose removal an event reported."""
     faults = [f"(contract) {violation}"[:600] for violation in scene.fake.violations]
     with open_memory(scene) as memory:
-        faults += _records(scene, memory, reported_gone)
-        faults += _files(memory)
-        faults += _index(memory)
+        faults += wrong_records(scene.fake.repo, memory)
+        gone = memory.records(reported_gone)
+        faults += [
+            f"(2) #{n} is gone, and no tombstone" for n in reported_gone if not isinstance(gone.get(n), Tombstone)
+        ]
         faults += _answers(scene, memory)
-        faults += _comments_shown(memory)
-        faults += [f"(2) a note: {note}" for note in memory.notes]
+        if memory.state.manifest.owed:
+            faults.append(f"(8) comments are not worked out again: {memory.state.manifest.owed[:2]}")
+        faults += memory_faults(memory)
     faults += stale_displays(scene, reported_gone)
     return faults
 
 
-def _records(scene: Scene, memory: Memory, reported_gone: set[int]) -> Iterator[str]:
-    """(2) Memory holds the latest state of every issue."""
-    stored = {record.id: record for record in memory.state.every_record()}
-    for issue in scene.fake.repo.issues.values():
-        if issue.pull is None:
-            yield from (f"(2) {difference}" for difference in differences(stored.get(issue.number), issue))
-    for number in reported_gone:
-        if not isinstance(stored.get(number), Tombstone):
-            yield f"(2) #{number} is gone, and no tombstone"
-    threads = sum(isinstance(record, Thread) for record in stored.values())
-    manifest = memory.state.manifest
-    if (manifest.threads, manifest.tombstones) != (threads, len(stored) - threads):
-        yield f"(2) the manifest counts {manifest.threads} threads and {manifest.tombstones} tombstones"
-
-
-def _files(memory: Memory) -> Iterator[str]:
-    """(2) The digests match the records, and the manifest matches the index files."""
-    snapshot = memory.state.base.snapshot
-    digests: dict[object, object] = {}
-    for data in snapshot.read(snapshot.paths("digests")).values():
-        digests |= read_lines(data)[0]
-    records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
-    expected = {record.id: json.loads(DIGESTS.line(digest(record, repo=REPOSITORY)) or "null") for record in records}
-    for key in digests.keys() | expected.keys():
-        if digests.get(key) != expected.get(key):
-            yield f"(2) the digest of #{key} is {digests.get(key)!r:.200} instead of {expected.get(key)!r:.200}"
-    files = {path[6:]: bytes_hash(data) for path, data in snapshot.read(snapshot.paths("index")).items()}
-    if files != memory.state.manifest.index:
-        yield "(2) the index files are not those of the manifest"
-    data = snapshot.read([MANIFEST_PATH]).get(MANIFEST_PATH, b"")
-    if data and manifests.encode_manifest(manifests.decode_manifest(data)) != data:
-        yield "(2) the manifest is not canonical"
-
-
-def _index(memory: Memory) -> Iterator[str]:
-    """(2) The index has the same entries and results as one rebuilt from the records."""
-    records = [record for record in memory.state.every_record() if isinstance(record, Thread)]
-    keys = [record.id for record in records]
-    queries = [similar_query(record) for record in records[-3:]]
-    entries = dict(memory.entries(keys))
-    hits = [[hit.entry.id for hit in memory.search(query)] for query in queries]
-    memory.rebuild_index()
-    rebuilt = dict(memory.entries(keys))
-    if entries != rebuilt:
-        wrong = [key for key in keys if entries.get(key) != rebuilt.get(key)]
-        yield f"(2) the index knows otherwise of {wrong}: {[(entries.get(k), rebuilt.get(k)) for k in wrong[:1]]}"
-    rebuilt_hits = [[hit.entry.id for hit in memory.search(query)] for query in queries]
-    if [set(ids) for ids in hits] != [set(ids) for ids in rebuilt_hits]:
-        yield f"(2) the index finds {hits} instead of {rebuilt_hits}"
-
-
-def _comments_shown(memory: Memory) -> Iterator[str]:
-    """(2) Each thread knows the comments that show it, and no comment still waits to be updated."""
-    thread_comments = list(memory.state.every_thread_comments())
-    shows = {
-        (key, comment.comment_key) for each in thread_comments for comment in each.comments for key in comment.shows
-    }
-    listed = {(each.id, comment_key) for each in thread_comments for comment_key in each.shown_in}
-    if shows != listed:
-        yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
-    if memory.state.manifest.owed:
-        yield f"(8) comments are not worked out again: {memory.state.manifest.owed[:2]}"
-
-
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
-    """The manifest lists the outbox entries, every recorded comment exists, and no answer was forgotten."""
+    """Every recorded comment exists, and no answer was forgotten."""
     answers = {answer.id: answer for answer in memory.state.every_answer()}
-    pending = {key for key, answer in answers.items() if answer.state == "pending"}
-    if pending != set(memory.state.manifest.pending):
-        yield f"(2) promised are {sorted(pending)}, the manifest has {sorted(memory.state.manifest.pending)}"
     now = parse_time(scene.fake.clock.now)
     for number, issue in scene.fake.repo.issues.items():
         answer = answers.get(number)
-        ours = [c for c in issue.comments if _is_sticky(c.body, c.author.login if c.author else None)]
+        ours = [comment for comment in issue.comments if key_of_comment(comment) == (number, 0)]
         if answer and answer.state == "said" and not ours and (number, 0) not in scene.fake.created:
             yield f"(2) on #{number} something is said to stand that never did: {answer}"
         seal = read_seal(ours[0].body) if ours else None
@@ -158,13 +109,9 @@ def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
             yield f"(8) the promise on #{number} was not kept: {answer}"
 
 
-def _is_sticky(body: str, login: str | None) -> bool:
-    return OURS.is_answer({"body": body, "user": {"login": login}})
-
-
 def leaked_secrets(scene: Scene) -> Iterator[str]:
     """(6) No object of the repository holds a token."""
     tokens = scene.secrets()
-    for data in scene.bare.everything():
+    for data in scene.branch.everything():
         if any(secret in data for secret in tokens):
             yield "(6) a token is in the repository"

@@ -9,23 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.comment.marker import read_seal
-from bot.github.threads import OwnCommentRule
 from bot.memory.shards import ANSWERS, REQUESTS
 from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
+from tests.acceptance.bare_repository import Bare
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import SentReply
-from tests.fakes.state import BOT_LOGIN
-from tests.simulator.bare_repository import Bare
+from tests.invariants import Key, key_of
 
-OURS = OwnCommentRule(BOT_LOGIN, "<!-- precedent:v1 id=action -->")
 COMMENTS = re.compile(r"/repos/[^/]+/[^/]+/issues/(\d+)/(comments|timeline)", re.ASCII)
 ONE_COMMENT = re.compile(r"/repos/[^/]+/[^/]+/issues/comments/(\d+)", re.ASCII)
 ISSUES = re.compile(r"/(?:repos/[^/]+/[^/]+|repositories/\d+)/issues(?:/(\d+))?", re.ASCII)
 ALL_COMMENTS = re.compile(r"/(?:repos/[^/]+/[^/]+|repositories/\d+)/issues/comments", re.ASCII)
 RENEWING = tuple(f"/precedent {name}" for name in ("refresh", "on"))
-
-Key = tuple[int, int]
-"""What a comment of ours answers: (issue, 0) is the comment on the issue, (issue, comment) the reply to a comment."""
 
 
 @dataclass
@@ -88,14 +83,10 @@ class ObservedGitHub(FakeGitHub):
         return key
 
     def _key_of(self, number: int, text: str) -> Key | None:
-        comment = {"body": text, "user": {"login": BOT_LOGIN}}
-        if OURS.is_answer(comment):
-            return number, 0
-        reply = OURS.reply_target(comment)
-        if reply is None:
+        key = key_of(number, text)
+        if key is None:
             self.broken.append(f"(1) a comment without our marker on issue {number}")
-            return None
-        return number, reply
+        return key
 
     def _check_post(self, key: Key, text: str) -> None:
         if key in self.unconfirmed:
@@ -124,7 +115,7 @@ class ObservedGitHub(FakeGitHub):
         is_withdrawn = seal is not None and seal.content == WITHDRAWN_FINGERPRINT
         if self.written.get(comment_id) != comment.body and not is_withdrawn:
             self.broken.append(f"(1) comment {comment_id} is written over, which a person wrote or edited")
-        if OURS.is_answer({"body": text, "user": {"login": BOT_LOGIN}}):
+        if key_of(comment.issue.number, text) == (comment.issue.number, 0):
             self._check_promise(comment.issue.number, text)
 
     def _stored(self, family: Any, number: int) -> Any:

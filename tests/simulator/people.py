@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from contextlib import suppress
+from typing import ClassVar, TypeVar
 
 from tests.fakes.github import FakeGitHub
 from tests.fakes.state import BOT_LOGIN, Comment, Issue
 from tests.simulator.displays import NOTE, is_shown
 from tests.simulator.scene import Delivery, Scene
 
+T = TypeVar("T")
 OWNER = "octo-org"
 WRITER = "monalisa"
 CROWD = ("octocat", "hubot", "defunkt", WRITER, OWNER)
@@ -61,6 +63,10 @@ def make_small_change(fake: FakeGitHub, turn: int) -> None:
     fake.label(len(SUBJECTS), f"label-{turn}", at=f"2026-01-04T00:{turn:02d}:00Z", actor=WRITER)
 
 
+class ImpossibleError(Exception):
+    """An action is not possible now."""
+
+
 class People:
     """Random people: `act` performs one action and returns the event that GitHub sends for it, if any."""
 
@@ -75,12 +81,12 @@ class People:
         verbs, weights = zip(*(self.USUAL if self.is_calm else self.ALL).items(), strict=True)
         for _ in range(20):
             verb = self.chance.choices(verbs, weights)[0]
-            delivery: Delivery | bool | None = getattr(self, f"_{verb}")()
-            if not isinstance(delivery, bool):
+            with suppress(ImpossibleError):
+                delivery: Delivery | None = getattr(self, f"_{verb}")()
                 return delivery
         return self._open()
 
-    # -- each returns the event, None if GitHub sends none, False if the action is impossible now ---------------------
+    # -- each returns the event, or None if GitHub sends none ---------------------------------------------------------
 
     def _open(self) -> Delivery:
         title, error, _ = self._subject()
@@ -97,10 +103,8 @@ class People:
         )
         return self._event("issues", "opened", number)
 
-    def _edit(self) -> Delivery | bool:
+    def _edit(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None:
-            return False
         if self.chance.random() < 0.4:
             self.fake.edit_issue(issue.number, title=f"{issue.title} ({self.chance.choice(WORDS)})")
         else:
@@ -111,10 +115,8 @@ class People:
             self.fake.edit_issue(issue.number, body=(issue.body or "") + addition)
         return self._event("issues", "edited", issue.number)
 
-    def _comment(self) -> Delivery | bool:
+    def _comment(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None:
-            return False
         _title, error, remedy = self._subject()
         numbers = [number for number in self._numbers() if number != issue.number] or [1]
         texts = (remedy, f"I see `{error}` too.", "Any news?", f"This is like #{self.chance.choice(numbers)}, I think.",
@@ -123,10 +125,8 @@ class People:
             issue.number, self._somebody(), f"{self.chance.choice(texts)}\n\nAs in {self._note()}."
         )
 
-    def _command(self) -> Delivery | bool:
+    def _command(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None:
-            return False
         number = self.chance.choice(self._numbers() or [1])
         words = self._subject()[0].lower()
         lines = (
@@ -142,25 +142,21 @@ class People:
         line = self.chance.choices(lines, (3, 3, 3, 2, 3, 1, 1, 1))[0]
         return self._comment_event(issue.number, self._somebody(), f"/precedent {line}")
 
-    def _question(self) -> Delivery | bool:
+    def _question(self) -> Delivery:
         issue = self._any_issue()
         topic = self._subject()[0].lower()
         text = self.chance.choice((f"Did we ever discuss {topic}?", f"What did we decide about {topic}?"))
-        return self._comment_event(issue.number, self._somebody(), text) if issue else False
+        return self._comment_event(issue.number, self._somebody(), text)
 
-    def _forge(self) -> Delivery | bool:
+    def _forge(self) -> Delivery:
         """A stranger puts our marker at the top of a comment."""
         issue = self._any_issue()
-        if issue is None:
-            return False
         return self._comment_event(
             issue.number, "octocat", "<!-- precedent:v1 id=action -->\nSeen before: nothing at all."
         )
 
-    def _edit_comment(self) -> Delivery | bool:
+    def _edit_comment(self) -> Delivery:
         comment = self._any_comment()
-        if comment is None:
-            return False
         if comment.issue.updated_at == self.fake.clock.now:
             # GitHub's times are whole seconds: no list shows an edit in the same second in which the thread was read.
             # If its event is lost too, nothing reveals it before the thread changes again.
@@ -170,17 +166,13 @@ class People:
         self.fake.edit_comment(comment.id, f"{text}\n\nEdit: {self.chance.choice(WORDS)}.")
         return self._event("issue_comment", "edited", comment.issue.number, comment.id)
 
-    def _delete_comment(self) -> Delivery | bool:
+    def _delete_comment(self) -> Delivery:
         comment = self._any_comment()
-        if comment is None:
-            return False
         self.fake.delete_comment(comment.id)
         return self._event("issue_comment", "deleted", comment.issue.number, comment.id)
 
-    def _close(self) -> Delivery | bool:
+    def _close(self) -> Delivery:
         issue = self._any_issue("open")
-        if issue is None:
-            return False
         kind = self.chance.randrange(5)
         if kind == 0:
             self.fake.close(issue.number, WRITER, "completed", commit=f"{self.chance.getrandbits(160):040x}")
@@ -195,17 +187,13 @@ class People:
             self.fake.close(issue.number, self.chance.choice((WRITER, OWNER)), reason)
         return self._event("issues", "closed", issue.number)
 
-    def _reopen(self) -> Delivery | bool:
+    def _reopen(self) -> Delivery:
         issue = self._any_issue("closed")
-        if issue is None:
-            return False
         self.fake.reopen(issue.number, WRITER)
         return self._event("issues", "reopened", issue.number)
 
-    def _label(self) -> Delivery | bool:
+    def _label(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None:
-            return False
         if issue.labels:
             name = issue.labels[0]
             self.fake.unlabel(issue.number, name, actor=WRITER)
@@ -213,52 +201,43 @@ class People:
         self.fake.label(issue.number, self.chance.choice(("bug", "help wanted", "area: web")), actor=WRITER)
         return self._event("issues", "labeled", issue.number)
 
-    def _lock(self) -> Delivery | bool:
+    def _lock(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None:
-            return False
         if issue.locked:
             self.fake.unlock(issue.number, actor=WRITER)
             return self._event("issues", "unlocked", issue.number)
         self.fake.lock(issue.number, actor=WRITER)
         return self._event("issues", "locked", issue.number)
 
-    def _delete(self) -> Delivery | bool:
+    def _delete(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None or len(self.fake.repo.issues) < 3:
-            return False
+        if len(self.fake.repo.issues) < 3:
+            raise ImpossibleError
         self.fake.delete_issue(issue.number)
         return self._event("issues", "deleted", issue.number)
 
-    def _transfer(self) -> Delivery | bool:
+    def _transfer(self) -> Delivery:
         issue = self._any_issue()
-        if issue is None or len(self.fake.repo.issues) < 3:
-            return False
+        if len(self.fake.repo.issues) < 3:
+            raise ImpossibleError
         number = issue.number
         self.fake.transfer(number, self.scene.elsewhere, WRITER)
         return self._event("issues", "transferred", number)
 
-    def _delete_ours(self) -> Delivery | bool:
+    def _delete_ours(self) -> Delivery:
         ours = self._ours()
-        if ours is None:
-            return False
         self.fake.delete_comment(ours.id, by=WRITER)
         return self._event("issue_comment", "deleted", ours.issue.number, ours.id)
 
-    def _edit_ours(self) -> Delivery | bool:
+    def _edit_ours(self) -> Delivery:
         ours = self._ours()
-        if ours is None:
-            return False
         self.fake.edit_comment(ours.id, ours.body.replace("\n", "\nA remark of a person.\n", 1), by=WRITER)
         return self._event("issue_comment", "edited", ours.issue.number, ours.id)
 
-    def _thumb(self) -> bool | None:
+    def _thumb(self) -> None:
         ours = self._ours()
-        if ours is None:
-            return False
         self.fake.react(ours.issue.number, self._somebody(), self.chance.choice(("+1", "-1")), ours.id)
         self.report("somebody puts a thumb on our comment")
-        return None
 
     ALL: ClassVar[dict[str, int]] = {
         "open": 26, "edit": 9, "comment": 16, "command": 12, "question": 3, "forge": 2, "edit_comment": 6,
@@ -293,20 +272,24 @@ class People:
     def _numbers(self) -> list[int]:
         return [number for number, issue in sorted(self.fake.repo.issues.items()) if not issue.pull]
 
-    def _any_issue(self, state: str = "") -> Issue | None:
+    def _any_issue(self, state: str = "") -> Issue:
         """A random issue, mostly one of the newest."""
         numbers = [number for number in self._numbers() if state in ("", self.fake.issue(number).state)]
         fresh = [number for number in numbers if self.fake.issue(number).created_at >= "2026-01-05"]
         chosen = fresh if fresh and self.chance.random() < 0.85 else numbers
-        return self.fake.issue(self.chance.choice(chosen)) if chosen else None
+        return self.fake.issue(self._pick(chosen))
 
-    def _any_comment(self) -> Comment | None:
+    def _any_comment(self) -> Comment:
         """One of the newest comments; half the time one on an issue that a comment of ours shows."""
         comments = [c for _, c in sorted(self.fake.repo.comments.items()) if c.author and c.author.login != BOT_LOGIN]
         shown = [c for c in comments if NOTE.search(c.body) and is_shown(self.scene, c.issue.number)]
         chosen = shown if shown and self.chance.random() < 0.5 else comments
-        return self.chance.choice(chosen[-4:]) if chosen else None
+        return self._pick(chosen[-4:])
 
-    def _ours(self) -> Comment | None:
-        comments = [c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments]
-        return self.chance.choice(comments) if comments else None
+    def _ours(self) -> Comment:
+        return self._pick([c for c in self.fake.comments_by(BOT_LOGIN) if c.id in self.fake.repo.comments])
+
+    def _pick(self, among: Sequence[T]) -> T:
+        if not among:
+            raise ImpossibleError
+        return self.chance.choice(among)

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -122,8 +121,3 @@ def _is_writing(arguments: tuple[Any, ...]) -> bool:
     if mode is not None:
         return any(letter in str(mode) for letter in "wax+")
     return isinstance(flags, int) and bool(flags & WRITING) and path != os.devnull
-
-
-def counted(points: Points) -> Counter[str]:
-    """How often the run passed each kind of point."""
-    return Counter(points.passed)

@@ -14,9 +14,9 @@ from multiprocessing import get_context
 from multiprocessing.util import Finalize
 from pathlib import Path
 
+from tests.acceptance.bare_repository import Bare
 from tests.simulator import invariants
-from tests.simulator.bare_repository import Bare
-from tests.simulator.scene import FOLDER, RunResult, Workspace
+from tests.simulator.scene import FOLDER, RunResult, Scene
 from tests.simulator.story import SQUASH, Story
 
 SAMPLE = 50
@@ -27,8 +27,8 @@ REPEATED = 5
 
 MAX_REPORTED = 4
 
-_WORKSPACES: list[Workspace] = []
-"""The workspace of this process, once it is made."""
+_SCENES: list[Scene] = []
+"""The scene of this process, once it is made."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,12 @@ class Summary:
             yield f"  seed {seed}: {broken[0][:300]}" + (f" (and {len(broken) - 1} more)" if broken[1:] else "")
 
 
-def play(workspace: Workspace, seed: int, report: Callable[[str], None] = lambda line: None) -> HistoryResult:
+def play(scene: Scene, seed: int, report: Callable[[str], None] = lambda line: None) -> HistoryResult:
     """One history and its invariants. The same seed gives the same history."""
-    story = Story(workspace, seed, report)
-    scene, broken = story.scene, list[str]()
+    story, broken = Story(scene, seed, report), list[str]()
 
     def check_run(result: RunResult) -> None:
-        faults = [fault for fault in invariants.after_run(scene, result) if fault not in broken]
+        faults = [fault for fault in invariants.after_run(scene) if fault not in broken]
         for fault in faults:
             report(f"    BROKEN {fault}")
         broken.extend(faults)
@@ -82,17 +81,15 @@ def play(workspace: Workspace, seed: int, report: Callable[[str], None] = lambda
         repeats = seed % REPEATED == 0
         settled = story.settle(fully=repeats)
         broken += invariants.after_history(scene, story.reported_gone())
-        broken += invariants.forced_moves(scene.bare, SQUASH if story.squashes else 200)
+        broken += invariants.forced_moves(scene.branch, SQUASH if story.squashes else 200)
         if repeats:
             broken += repeat_last(story, settled)
         broken += invariants.leaked_secrets(scene)
         broken += [fault for fault in (*scene.fake.broken, *story.costly) if fault not in broken]
     except Exception:  # noqa: BLE001 - any error here is reported with its seed
         broken.append(f"(simulator) {traceback.format_exc()[-1500:]}")
-    finally:
-        scene.close()
     story.count_comments()
-    return HistoryResult(seed, tuple(broken[:MAX_REPORTED]), story.tally.counts, _final_state(story, scene.bare))
+    return HistoryResult(seed, tuple(broken[:MAX_REPORTED]), story.counts, _final_state(story, scene.branch))
 
 
 def repeat_last(story: Story, settled: Sequence[RunResult]) -> Iterator[str]:
@@ -104,19 +101,19 @@ def repeat_last(story: Story, settled: Sequence[RunResult]) -> Iterator[str]:
         scene.run_action(again[0])
         settled = story.settle(fully=True)
     for delivery in (*again, settled[-1].delivery):
-        tip, result = scene.bare.tip(), scene.run_action(delivery)
-        if scene.bare.tip() != tip:
-            yield f"(7) {delivery.label} again changed the branch: {scene.bare.message(scene.bare.tip())[:60]!r}"
+        tip, result = scene.branch.tip(), scene.run_action(delivery)
+        if scene.branch.tip() != tip:
+            yield f"(7) {delivery.label} again changed the branch: {scene.branch.message(scene.branch.tip())[:60]!r}"
         if result.requests.writes:
             yield f"(7) {delivery.label} again wrote {dict(result.requests.sent)}"[:400]
 
 
-def play_twice(workspace: Workspace, seed: int) -> HistoryResult:
+def play_twice(scene: Scene, seed: int) -> HistoryResult:
     """Play a history, for some seeds twice: both must end with the same comments and the same tree on the branch."""
-    played = play(workspace, seed)
+    played = play(scene, seed)
     if seed % SAMPLE or played.broken:
         return played
-    again = play(workspace, seed)
+    again = play(scene, seed)
     counts = played.counts + Counter({"histories played twice": 1})
     faults = (
         ()
@@ -140,31 +137,29 @@ def _final_state(story: Story, bare: Bare) -> tuple[str, tuple[tuple[int, str], 
         (path, oid) for path, oid in files.items() if not path.startswith(("model/", "manifest.json"))
     )
     comments = story.fake.comments_by("github-actions[bot]")
-    tree = (
-        hashlib.sha256(repr(stable_files).encode()).hexdigest() if story.tally.counts["rebuilds"] else bare.tree_of(tip)
-    )
+    tree = hashlib.sha256(repr(stable_files).encode()).hexdigest() if story.counts["rebuilds"] else bare.tree_of(tip)
     return tree if tip else "", tuple((c.issue.number, c.body) for c in comments)
 
 
-def get_workspace() -> Workspace:
-    """The workspace of this process, made once."""
-    if not _WORKSPACES:
-        _WORKSPACES.append(Workspace(Path(tempfile.mkdtemp(prefix="simulator-", dir=FOLDER))))
-        Finalize(None, remove_workspace, exitpriority=10)  # a process of a pool ends without `atexit`
-    return _WORKSPACES[0]
+def get_scene() -> Scene:
+    """The scene of this process, made once."""
+    if not _SCENES:
+        _SCENES.append(Scene(Path(tempfile.mkdtemp(prefix="simulator-", dir=FOLDER))))
+        Finalize(None, remove_scene, exitpriority=10)  # a process of a pool ends without `atexit`
+    return _SCENES[0]
 
 
-def remove_workspace() -> None:
-    """Remove the workspace of this process."""
-    while _WORKSPACES:
-        _WORKSPACES.pop().close()
+def remove_scene() -> None:
+    """Remove the scene of this process."""
+    while _SCENES:
+        _SCENES.pop().close()
 
 
 def _play_seeds(seeds: Sequence[int], first_only: bool) -> list[HistoryResult]:
-    """Play a few histories in a process of the pool, in the workspace of that process."""
+    """Play a few histories in a process of the pool, on the scene of that process."""
     played: list[HistoryResult] = []
     for seed in seeds:
-        played.append(play_twice(get_workspace(), seed))
+        played.append(play_twice(get_scene(), seed))
         if first_only and played[-1].broken:
             break
     return played

@@ -1,7 +1,4 @@
-"""The scene of one history: a fake GitHub, a real bare repository, a clock that stands still, and runs of the Action.
-
-A worker keeps one `Workspace` for all its histories: folders, the git server, and branches to begin with.
-"""
+"""The scene of the histories: a stage whose GitHub is observed, a clock that stands still, and runs that may crash."""
 
 from __future__ import annotations
 
@@ -12,23 +9,18 @@ import json
 import logging
 import os
 import shutil
-import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from bot.action.main import run
-from tests.fakes.git_http import GitServer
-from tests.fakes.github import FakeGitHub
-from tests.simulator.bare_repository import SETTINGS, Bare
+from tests.acceptance.bare_repository import Bare
+from tests.acceptance.stage import REPOSITORY, Stage
 from tests.simulator.observed_github import ObservedGitHub, RunRequests
 from tests.simulator.points import Crash, Points, armed
 
-REPOSITORY = "octo-org/hello-world"
-NOW = "2026-01-05T12:00:00Z"
 FOLDER = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())
 
 
@@ -64,22 +56,42 @@ class RunResult:
         return self.is_done and "::notice::" not in self.log and "rebuild" not in self.delivery.label
 
 
-class Scene:
-    """One repository. `run_action` runs the Action's entry point in this process."""
+class Scene(Stage):
+    """One repository for all histories of a process: `start` begins each of them, `run_action` runs the Action."""
 
-    def __init__(
-        self, workspace: Workspace, seed: str, start: str, *, http: bool = False, validate: bool = False
-    ) -> None:
-        self.workspace, self.seed = workspace, seed
-        self.bare = workspace.restore(start)
-        self.server = workspace.git.url if http else str(workspace.git.folder)
-        self.fake = ObservedGitHub(REPOSITORY, NOW, self.bare, self.server, validate=validate)
-        self.elsewhere = self.fake.add_project("octo-org/elsewhere")
-        self.fake.limits.set(5000)
+    def __init__(self, folder: Path) -> None:
+        self._before = tempfile.tempdir, os.environ.get("TMPDIR")
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir(parents=True)
+        tempfile.tempdir = os.environ["TMPDIR"] = str(self.temporary)
+        self.is_http, self.seed = False, "0"
+        self._begin_history()
+        super().__init__(folder, validate=False)
+        self.branch = Bare(self.bare)
+        logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+
+    def start(self, seed: str, *steps: Callable[[Scene], object], http: bool = False, validate: bool = False) -> None:
+        """Begin a history after these steps; git runs over HTTP or on a path."""
+        self.seed, self.is_http, self.validate = seed, http, validate
+        self.begin(*steps)  # type: ignore[arg-type]
+        self._begin_history()
+        self.elsewhere = self.github.add_project("octo-org/elsewhere")
+        self.github.limits.set(5000)
+
+    def _begin_history(self) -> None:
         self.clock_skew = 0
         self.runs: list[RunResult] = []
         self.tokens: list[str] = []
         self.on_result: Callable[[RunResult], None] = lambda result: None
+
+    def _new_github(self, now: str | None) -> ObservedGitHub:
+        site = self.git.url if self.is_http else str(self.git.folder)
+        return ObservedGitHub(REPOSITORY, now, Bare(self.bare), site, validate=self.validate)
+
+    @property
+    def fake(self) -> ObservedGitHub:
+        assert isinstance(self.github, ObservedGitHub)
+        return self.github
 
     def make_delivery(
         self, name: str, action: str = "", number: int | None = None, comment: int | None = None
@@ -92,7 +104,7 @@ class Scene:
     def run_action(self, delivery: Delivery, points: Points | None = None) -> RunResult:
         """Run the Action on an event; it may crash at any point."""
         result = RunResult(delivery, self._new_token(), points or Points())
-        folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.workspace.temporary))
+        folder = Path(tempfile.mkdtemp(prefix="runner-", dir=self.temporary))
         (folder / "event.json").write_bytes(delivery.payload)
         output = io.StringIO()
         # No two runs begin in the same microsecond: by it an outbox entry shows which run it belongs to.
@@ -102,7 +114,8 @@ class Scene:
         with contextlib.ExitStack() as stack:
             for each in (*quiet, armed(result.points)):
                 stack.enter_context(each)
-            result.code = run(self._environment(delivery, result.token, folder), now, write_gap=0)
+            environment = self.fake.environment(delivery.name, folder) | {"INPUT_TOKEN": result.token}
+            result.code = self.program(environment, now, write_gap=0)
         result.log = output.getvalue()
         result.requests = self.fake.requests_by_token.get(result.token, RunRequests())
         self.runs.append(result)
@@ -127,28 +140,19 @@ class Scene:
         ]
 
     def close(self) -> None:
-        threading.Thread(target=self.fake.stop, daemon=True).start()
-        self.workspace.git.faults.clear()
+        super().close()
+        shutil.rmtree(self.root, ignore_errors=True)
+        tempfile.tempdir, before = self._before
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
 
     def _new_token(self) -> str:
         token = f"ghs_canary{self.seed}x{len(self.tokens)}y"
         self.tokens.append(token)
         self.fake.add_token(token, "github-actions[bot]", limit=5000)
-        self.workspace.git.tokens = dict.fromkeys(self.tokens, "write")
+        self.git.tokens = dict.fromkeys(self.tokens, "write")
         return token
-
-    def _environment(self, delivery: Delivery, token: str, folder: Path) -> Mapping[str, str]:
-        return {
-            "GITHUB_EVENT_NAME": delivery.name,
-            "GITHUB_EVENT_PATH": str(folder / "event.json"),
-            "GITHUB_REPOSITORY": REPOSITORY,
-            "GITHUB_API_URL": self.fake.url,
-            "GITHUB_SERVER_URL": self.server,
-            "GITHUB_OUTPUT": str(folder / "output"),
-            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
-            "RUNNER_TEMP": str(folder),
-            "INPUT_TOKEN": token,
-        }
 
     def _check_for_secrets(self, result: RunResult, folder: Path) -> None:
         outputs = {"the log": result.log.encode("utf-8", "replace")}
@@ -160,70 +164,3 @@ class Scene:
             self.fake.broken.append(f"(bug) {result.log[-600:]}")
         if any(phrase in result.log for phrase in ("could not be used", "damaged", "rebuilt")):
             self.fake.broken.append(f"(note) memory is not whole: {result.log[-400:]}")
-
-
-class Workspace:
-    """Folders on a fast file system, the git server, and branches to begin with. Paths stay the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir(parents=True)
-        self._before = tempfile.tempdir, os.environ.get("TMPDIR")
-        tempfile.tempdir = os.environ["TMPDIR"] = str(self.temporary)
-        self.git = GitServer(folder / "git")
-        self._starts = folder / "starts"
-        self._make(self.bare_path)
-        for key, value in SETTINGS.items():
-            subprocess.run(["git", "-C", str(self.bare_path), "config", key, value], check=True)
-        self.save("empty")
-        logging.getLogger("urllib3").setLevel(logging.CRITICAL)
-
-    @property
-    def bare_path(self) -> Path:
-        return self.git.folder / f"{REPOSITORY}.git"
-
-    def restore(self, start: str) -> Bare:
-        """Restore the bare repository that was saved under this name."""
-        shutil.rmtree(self.bare_path, ignore_errors=True)
-        shutil.copytree(self._starts / start, self.bare_path)
-        return Bare(self.bare_path)
-
-    def save(self, start: str) -> None:
-        """Save the bare repository as it is now, for histories to begin with."""
-        shutil.copytree(self.bare_path, self._starts / start)
-
-    def has(self, start: str) -> bool:
-        return (self._starts / start).exists()
-
-    def close(self) -> None:
-        self.git.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        tempfile.tempdir, before = self._before
-        del os.environ["TMPDIR"]
-        if before is not None:
-            os.environ["TMPDIR"] = before
-
-    def _make(self, path: Path) -> None:
-        command = ["git", "init", "--quiet", "--bare", "--initial-branch", "main", "--template=", str(path)]
-        subprocess.run(command, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
-        (path / "hooks").mkdir(exist_ok=True)
-
-
-def commit_to_main(bare: Bare, files: Mapping[str, str]) -> None:
-    """Commit these files to the default branch."""
-    lines = [
-        "commit refs/heads/main\n",
-        "committer monalisa <monalisa@example.com> 1700000000 +0000\n",
-        "data 5\nfiles\n",
-    ]
-    for path, text in files.items():
-        lines.append(f"M 100644 inline {path}\ndata {len(text.encode())}\n{text}\n")
-    command = ["git", "-C", str(bare.path), "-c", "fastimport.unpackLimit=100000", "fast-import", "--quiet"]
-    subprocess.run(command, input="".join(lines).encode(), check=True)
-
-
-def is_ours(fake: FakeGitHub, comment_id: int) -> bool:
-    """Whether the bot wrote this comment."""
-    comment = fake.repo.comments.get(comment_id)
-    return comment is not None and comment.author is not None and comment.author.login == "github-actions[bot]"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tests.simulator.displays import is_shown
-from tests.simulator.memories import has_pending_work
+from tests.simulator.invariants import has_pending_work
 from tests.simulator.observed_github import ObservedGitHub
 from tests.simulator.people import EARLY_CHANGES, STEPS, SUBJECTS, People, add_earlier_issues, make_small_change
 from tests.simulator.points import Points
-from tests.simulator.scene import Delivery, RunResult, Scene, Workspace, commit_to_main
+from tests.simulator.scene import Delivery, RunResult, Scene
 
 LATE = 20 * 24 * 3600
 """Seconds after which a run may still be re-run, with a payload of that age."""
@@ -33,16 +33,6 @@ GIT_FAULTS = (
     ("GET *info/refs", "5xx"), ("POST *git-upload-pack", "drop"), ("GET *info/refs", "401"),
 )  # fmt: skip
 RACE_POINTS = ("git push", "git fast-import", "git fetch", "http.client.send", "25", "12", "35")
-
-
-@dataclass
-class Tally:
-    """Counts of what happened in a history."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, name: str, times: int = 1) -> None:
-        self.counts[name] += times
 
 
 @dataclass(frozen=True)
@@ -71,8 +61,8 @@ DISTURBANCES = (
 class Story:
     """One history on its scene; everything random is drawn from ``chance``."""
 
-    def __init__(self, workspace: Workspace, seed: int, report: Callable[[str], None] = lambda line: None) -> None:
-        self.seed, self.chance, self.report, self.tally = seed, random.Random(seed), report, Tally()
+    def __init__(self, scene: Scene, seed: int, report: Callable[[str], None] = lambda line: None) -> None:
+        self.seed, self.chance, self.report, self.counts = seed, random.Random(seed), report, Counter[str]()
         draw = self.chance.random
         self.is_long = draw() < 0.03
         self.is_http = draw() < 0.2
@@ -80,11 +70,10 @@ class Story:
         self.squashes = draw() < 0.08
         self.start = "empty" if draw() < 0.15 else ("old" if self.squashes else "warm")
         self.disturbance = self.chance.choices(DISTURBANCES, (2, 3, 4, 3, 3, 5))[0]
-        make_starting_branch(workspace, self.start)
-        self.scene = Scene(workspace, f"{seed}s", self.start, http=self.is_http, validate=self.is_checked)
-        add_earlier_issues(self.scene.fake, len(SUBJECTS) if self.start != "empty" else self.chance.choice((0, 0, 2)))
-        for turn in range(EARLY_CHANGES if self.start == "old" else 0):
-            make_small_change(self.scene.fake, turn)
+        self.scene = scene
+        scene.start(f"{seed}s", *STARTS[self.start], http=self.is_http, validate=self.is_checked)
+        if self.start == "empty":
+            add_earlier_issues(self.fake, self.chance.choice((0, 0, 2)))
         self.scene.clock_skew = self.chance.choice((0, 0, 0, -40, -3, 2, 45))
         self.people = People(self.scene, self.chance)
         self.people.report, self.people.is_calm = report, self.disturbance is CALM and draw() < 0.7
@@ -105,7 +94,7 @@ class Story:
         for _ in range(turns):
             self.pass_time(self.chance.choice(STEPS))
             for _ in range(2 if self.chance.random() < 0.3 else 1):
-                self.tally.add("happenings")
+                self.counts["happenings"] += 1
                 event = self.people.act()
                 self.changes_since_run += 1
                 if event:
@@ -123,9 +112,9 @@ class Story:
     def run(self, event: Delivery) -> RunResult:
         """One run with its disturbances."""
         self.last = event
-        self.tally.add("events delivered")
+        self.counts["events delivered"] += 1
         if event.payload in self.delivered:
-            self.tally.add("events repeated")
+            self.counts["events repeated"] += 1
         self.delivered.add(event.payload)
         points = Points()
         self._disturb(points)
@@ -135,7 +124,7 @@ class Story:
         self._count_run(result)
         self._count_cost(result, was_shown=was_shown)
         self.fake.faults.clear()
-        self.scene.workspace.git.faults.clear()
+        self.scene.git.faults.clear()
         return result
 
     def settle(self, *, fully: bool) -> list[RunResult]:
@@ -146,7 +135,7 @@ class Story:
             self.pass_time(900)
             results.append(self.scene.run_action(self.scene.make_delivery("schedule")))
             self.report(f"  {self.fake.clock.now[5:19]} settling run: {summary(results[-1])}")
-            self.tally.add("settling runs")
+            self.counts["settling runs"] += 1
             if not has_pending_work(self.scene, fully=fully) and not (fully and results[-1].requests.writes):
                 break
         return results
@@ -164,11 +153,11 @@ class Story:
 
     def count_comments(self) -> None:
         for (_, reply), ids in self.fake.created.items():
-            self.tally.add("replies written" if reply else "comments written", len(ids))
-        self.tally.add(f"histories that begin {self.start}")
-        self.tally.add(f"histories with git over {'HTTP' if self.is_http else 'a path'}")
-        self.tally.add("requests to the API", len(self.fake.requests))
-        self.tally.add("pushes", len(self.scene.bare.moves()))
+            self.counts["replies written" if reply else "comments written"] += len(ids)
+        self.counts[f"histories that begin {self.start}"] += 1
+        self.counts[f"histories with git over {'HTTP' if self.is_http else 'a path'}"] += 1
+        self.counts["requests to the API"] += len(self.fake.requests)
+        self.counts["pushes"] += len(self.scene.branch.moves())
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -176,7 +165,7 @@ class Story:
         """Queue an event, or lose it, double it, or put it out of order."""
         fate, disturbance = self.chance.random(), self.disturbance
         if fate < disturbance.lost:
-            self.tally.add("events lost")
+            self.counts["events lost"] += 1
             self.report("    (that event is lost)")
             return
         self.queue.append(event)
@@ -191,7 +180,7 @@ class Story:
         if self.disturbance is not CALM and self.chance.random() < 0.04 and (number := self._open_number()):
             return self._dispatch_answer(number)
         if self.disturbance is not CALM and self.chance.random() < 0.05:
-            self.tally.add("rebuilds")
+            self.counts["rebuilds"] += 1
             payload = b'{"inputs": {"run": "rebuild"}}'
             return Delivery("workflow_dispatch", "", None, payload, "workflow_dispatch rebuild")
         return self.queue.pop(0)
@@ -210,11 +199,11 @@ class Story:
             return
         if self.disturbance.late and self.chance.random() < 0.4:
             self.pass_time(LATE)
-            self.tally.add("events 20 days late")
+            self.counts["events 20 days late"] += 1
             self.run(self.queue.pop(self.chance.randrange(len(self.queue))))
         elif budget:
             self.run(self.queue.pop(0))
-        self.tally.add("events lost", len(self.queue))
+        self.counts["events lost"] += len(self.queue)
         self.queue.clear()
 
     def _disturb(self, points: Points) -> None:
@@ -224,7 +213,7 @@ class Story:
         if draw() < disturbance.fault:
             faults = API_FAULTS + (GIT_FAULTS * 2 if self.is_http else ())
             match, kind = self.chance.choice(faults)
-            plan = self.scene.workspace.git.faults if (match, kind) in GIT_FAULTS else self.fake.faults
+            plan = self.scene.git.faults if (match, kind) in GIT_FAULTS else self.fake.faults
             plan.add(match, kind, self.chance.choice((1, 1, 2, None)), self.chance.choice((0, 0, 0, 1, 2)), seconds=60)
             self.report(f"    (fault: {kind} for {match})")
         if draw() < disturbance.race:
@@ -236,7 +225,7 @@ class Story:
             points.interrupts[point] = lambda: self._interrupt(other, point)
 
     def _interrupt(self, other: Delivery, point: str) -> None:
-        self.tally.add(f"race at {'a numbered point' if point.isdigit() else point}")
+        self.counts[f"race at {'a numbered point' if point.isdigit() else point}"] += 1
         result = self.scene.run_concurrently(other)
         self.report(f"    the other run: {summary(result)}")
 
@@ -259,7 +248,7 @@ class Story:
             if not any(part in path for part in ("/commits", "/pulls", "/releases", "/tags", "/compare"))
         ]
         writes = [path for _, path, _ in result.requests.sent if path != "/graphql"]
-        self.tally.add("usual events, undisturbed")
+        self.counts["usual events, undisturbed"] += 1
         comments = {path for path in reads if path.endswith("/comments")}
         own_paths = {f"{path}/{result.delivery.number}/comments" for path in reads if path.endswith("/issues")}
         reads_thread = bool(comments & own_paths) or any(path.endswith("/timeline") for path in reads)
@@ -269,13 +258,13 @@ class Story:
 
     def _count_run(self, result: RunResult) -> None:
         self.report(f"    {summary(result)}")
-        self.tally.add("runs", 1)
+        self.counts["runs"] += 1
         if result.points.died:
-            self.tally.add(f"crash before {result.points.kind}")
-        for kind, request in [*self.fake.faults.injected, *self.scene.workspace.git.faults.injected]:
-            self.tally.add(f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}")
+            self.counts[f"crash before {result.points.kind}"] += 1
+        for kind, request in [*self.fake.faults.injected, *self.scene.git.faults.injected]:
+            self.counts[f"fault {kind} {'git' if 'git-' in request or 'info/refs' in request else 'API'}"] += 1
         self.fake.faults.injected.clear()
-        self.scene.workspace.git.faults.injected.clear()
+        self.scene.git.faults.injected.clear()
 
 
 def summary(result: RunResult) -> str:
@@ -287,22 +276,22 @@ def summary(result: RunResult) -> str:
     )
 
 
-def make_starting_branch(workspace: Workspace, start: str) -> None:
-    """Make the branch with which histories begin, once per worker."""
-    if workspace.has(start):
-        return
-    scene = Scene(workspace, "0", "empty")
+def remember_earlier_issues(scene: Scene) -> None:
     add_earlier_issues(scene.fake, len(SUBJECTS))
     scene.run_action(scene.make_delivery("schedule"))
-    if start == "old":
-        _age_branch(scene)
-    scene.close()
-    workspace.save(start)
 
 
-def _age_branch(scene: Scene) -> None:
+def age_branch(scene: Scene) -> None:
     """Bring the branch close to its squash, and commit the settings for it to the default branch."""
     for turn in range(EARLY_CHANGES):
         make_small_change(scene.fake, turn)
         scene.run_action(scene.make_delivery("issues", "labeled", len(SUBJECTS)))
-    commit_to_main(scene.bare, {".github/precedent.yml": f"memory:\n  squash_commits: {SQUASH}\n"})
+    scene.configure(f"memory:\n  squash_commits: {SQUASH}\n")
+
+
+STARTS: dict[str, tuple[Callable[[Scene], None], ...]] = {
+    "empty": (),
+    "warm": (remember_earlier_issues,),
+    "old": (remember_earlier_issues, age_branch),
+}
+"""The states of memory with which histories begin."""

@@ -9,8 +9,8 @@ import pytest
 from tests.examples import share
 from tests.simulator.crash_points import SCENARIOS, crash_everywhere, is_squashed
 from tests.simulator.planted import BUGS, Bug, hunt
-from tests.simulator.runner import get_workspace, play_twice, remove_workspace
-from tests.simulator.scene import Workspace
+from tests.simulator.runner import get_scene, play_twice, remove_scene
+from tests.simulator.scene import Scene
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 """A run that crashes leaves files open, which would be closed with its process in real life."""
@@ -20,29 +20,29 @@ SEEDS = share((3_000, 10, *range(3_001, 3_008)), 3)
 
 
 @pytest.fixture(scope="module")
-def workspace() -> Iterator[Workspace]:
-    yield get_workspace()
-    remove_workspace()
+def scene() -> Iterator[Scene]:
+    yield get_scene()
+    remove_scene()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_random_history_breaks_no_invariant(workspace: Workspace, seed: int) -> None:
-    assert play_twice(workspace, seed).broken == ()
+def test_a_random_history_breaks_no_invariant(scene: Scene, seed: int) -> None:
+    assert play_twice(scene, seed).broken == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", share(SCENARIOS, 2, 1))
-def test_the_next_run_recovers_from_a_crash_at_any_point(workspace: Workspace, scenario: str) -> None:
-    crashes = list(crash_everywhere(workspace, scenario))
+def test_the_next_run_recovers_from_a_crash_at_any_point(scene: Scene, scenario: str) -> None:
+    crashes = list(crash_everywhere(scene, scenario))
     assert len(crashes) > 20
     assert {crash.kind for crash in crashes} >= {"git fetch", "git push", "git cat-file", "http.client.send"}
     assert [crash for crash in crashes if crash.broken] == []
 
 
 @pytest.mark.slow
-def test_the_squash_scenario_really_squashes_the_branch(workspace: Workspace) -> None:
-    assert is_squashed(workspace)
+def test_the_squash_scenario_really_squashes_the_branch(scene: Scene) -> None:
+    assert is_squashed(scene)
 
 
 @pytest.mark.slow

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.acceptance.stage import BOT, REPOSITORY, Stage
+from tests.acceptance.stage import BOT, REPOSITORY, Stage, with_decision
 
 PROGRAM = Path(__file__).with_name("audited_run.py")
-DECISION = "We decided to go with PostgreSQL; Redis lost every session on restart."
 PERMISSIONS = {"contents": "write", "issues": "write", "metadata": "read"}
 """What the job's token may do: the documented permissions, and the `metadata: read` that every token has."""
 
@@ -77,8 +76,7 @@ class Scene:
         wrapper.write_text(WRAPPER.format(place=folder / "git", git=shutil.which("git")), encoding="utf-8")
         wrapper.chmod(0o755)
         self.environment: dict[str, str] = {}
-        self.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
-        self.github.close(1, "octocat", at="2025-07-23T10:00:00Z")
+        with_decision(self.stage)
 
     def job_environment(self, event: str) -> dict[str, str]:
         runner = self.folder / "runner"
@@ -140,16 +138,7 @@ class Scene:
 
     def commit(self, path: str, content: str | bytes, branch: str = "main") -> None:
         """Put a file onto a branch, as anybody with write access can."""
-        work = self.folder / f"work-{branch}"
-        if not work.exists():
-            clone = ["git", "clone", "-q", str(self.bare), str(work)]
-            subprocess.run(clone, check=True, capture_output=True)
-            subprocess.run(["git", "checkout", "-qB", branch], cwd=work, check=True)
-        (work / path).parent.mkdir(parents=True, exist_ok=True)
-        (work / path).write_bytes(content.encode() if isinstance(content, str) else content)
-        identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@users.noreply.github.com")
-        for arguments in (["add", "-A"], ["commit", "-qm", "Change"], ["push", "-q", "origin", f"HEAD:{branch}"]):
-            subprocess.run(["git", *identity, *arguments], cwd=work, check=True)
+        self.git.commit(REPOSITORY, path, content, f"refs/heads/{branch}")
 
     def comments(self, number: int) -> list[str]:
         return self.stage.comments(number)
@@ -208,6 +197,3 @@ def leaks(token: str, places: Mapping[str, bytes]) -> list[str]:
         for spelling, form in spellings(token).items()
         if form in text
     ]
-
-
-__all__ = ["BOT", "DECISION", "PERMISSIONS", "REPOSITORY", "SECRETS", "ActionRun", "Scene", "leaks", "open_scene"]

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.acceptance.stage import REPOSITORY
-from tests.threats.action_process import DECISION, SECRETS, ActionRun, Scene, leaks, open_scene
+from tests.acceptance.stage import DECISION, REPOSITORY
+from tests.threats.action_process import SECRETS, ActionRun, Scene, leaks, open_scene
 from tests.threats.runner import commands, read_outputs_file
 
 pytestmark = pytest.mark.slow

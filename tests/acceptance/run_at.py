@@ -1,4 +1,4 @@
-"""Runs the Action as `python -m bot action` does, but at a given time: ``python -m tests.kills.action TIME``."""
+"""Runs the Action as `python -m bot action` does, but at a given time: ``python -m tests.acceptance.run_at TIME``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Reads a bare repository from its files, without git processes: refs, loose objects, and the log of a branch's moves.
+"""Reads a bare repository from its files: refs, objects, and the log of a branch's moves.
 
-The server keeps every push as loose objects and logs moves (`SETTINGS`), so these files hold everything.
+`Bare.configure` has the server keep every push as loose objects, which need no git process, and log moves.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -12,19 +14,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from bot.errors import StoreError
 from bot.files import is_below
+from bot.memory.store import Edits, Snapshot
 
-SETTINGS = {
-    "receive.unpackLimit": "100000",
-    "transfer.unpackLimit": "100000",
-    "receive.autogc": "false",
-    "core.logAllRefUpdates": "always",
-    "core.fsync": "none",
-    "uploadpack.allowFilter": "true",
-    "uploadpack.allowAnySHA1InWant": "true",
-    "user.name": "server",
-    "user.email": "server@example.com",
-}
+SETTINGS = """[receive]
+	unpackLimit = 100000
+	autogc = false
+[core]
+	logAllRefUpdates = always
+	fsync = none
+[uploadpack]
+	allowFilter = true
+	allowAnySHA1InWant = true
+[user]
+	name = server
+	email = server@example.com
+"""
 NONE = "0" * 40
 BRANCH = "refs/heads/precedent"
 
@@ -38,8 +44,13 @@ class Move(NamedTuple):
 
 @lru_cache(maxsize=50_000)
 def _object(path: str, oid: str) -> tuple[str, bytes]:
-    """Type and content of a loose object. Cached, since an object never changes."""
-    data = zlib.decompress(Path(path, "objects", oid[:2], oid[2:]).read_bytes())
+    """Type and content of an object. Cached, since an object never changes."""
+    file = Path(path, "objects", oid[:2], oid[2:])
+    if not file.exists():  # it is in a pack
+        git = ["git", "-C", path, "cat-file"]
+        kind = subprocess.check_output([*git, "-t", oid], text=True).strip()
+        return kind, subprocess.check_output([*git, kind, oid])
+    data = zlib.decompress(file.read_bytes())
     head, _, body = data.partition(b"\0")
     return head.split()[0].decode(), body
 
@@ -49,6 +60,11 @@ class Bare:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def configure(self) -> None:
+        """Have the server keep pushes in a form that is read without git."""
+        with (self.path / "config").open("a", encoding="utf-8") as config:
+            config.write(SETTINGS)
 
     def tip(self, ref: str = BRANCH) -> str:
         """The commit at the tip of a branch; empty if there is none."""
@@ -108,17 +124,18 @@ class Bare:
         for file in (self.path / "objects").glob("??/*"):
             yield self.object(file.parent.name + file.name)
 
-    def snapshot(self, folder: Path) -> BareSnapshot:
-        """The branch as a store shows it; files are checked out below ``folder``."""
-        return BareSnapshot(self, self.tip(), folder)
+    def snapshot(self) -> BareSnapshot:
+        """The branch as a store shows it."""
+        return BareSnapshot(self, self.tip())
 
 
 class BareSnapshot:
     """A `Snapshot` of the tip, to read memory as anybody who clones the branch sees it."""
 
-    def __init__(self, bare: Bare, commit: str, folder: Path) -> None:
+    def __init__(self, bare: Bare, commit: str) -> None:
         self.revision = commit
-        self._bare, self._folder = bare, folder
+        self.folders: list[Path] = []
+        self._bare = bare
         self.files = bare.files(bare.tree_of(commit)) if commit else {}
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -132,7 +149,25 @@ class BareSnapshot:
         return []
 
     def checkout(self, prefix: str) -> Path:
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        folder = Path(tempfile.mkdtemp())
+        self.folders.append(folder)
         for path in self.paths(prefix):
             (folder / path.rpartition("/")[2]).write_bytes(self._bare.object(self.files[path]))
         return folder
+
+
+class BranchTipStore:
+    """A store that only reads the tip of the branch."""
+
+    def __init__(self, path: Path) -> None:
+        self.snapshot = Bare(path).snapshot()
+
+    def open(self, want: Iterable[str] = ()) -> Snapshot:
+        return self.snapshot
+
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:
+        raise StoreError("nothing is written here")
+
+    def close(self) -> None:
+        for folder in self.snapshot.folders:
+            shutil.rmtree(folder, ignore_errors=True)
