@@ -54,7 +54,8 @@ class Killed(BaseException):
 class SampleRepository:
     """A repository where people ask on issue 3; issue 1 decides for a database, issue 2 is about printers.
 
-    ``copy_of``: the folder of a sample repository whose memory this one begins with. ``results``: those of the last run.
+    ``copy_of`` is the folder of a sample repository whose memory this one begins with, ``results`` are those of the
+    last run.
     """
 
     github: FakeGitHub
