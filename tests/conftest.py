@@ -19,7 +19,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("tests", max_examples=examples(100))
-settings.register_profile("fuzz", max_examples=20_000)
+settings.register_profile("fuzz", max_examples=4_000)
 settings.load_profile("tests")
 
 pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]
