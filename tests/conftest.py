@@ -42,7 +42,7 @@ use_memory_for_files()
 settings.register_profile(
     "tests", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("fuzz", max_examples=20_000, deadline=None)
+settings.register_profile("fuzz", max_examples=4_000, deadline=None)
 settings.load_profile("tests")
 
 pytest_plugins = ["tests.fakes.fixtures", "tests.cli.fixtures", "tests.acceptance.fixtures"]

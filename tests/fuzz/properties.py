@@ -70,8 +70,9 @@ def within_limit(test: Test, allowed: tuple[type[Exception], ...] = (), limit: f
 
 
 def fuzz(inputs: st.SearchStrategy[Any], *allowed: type[Exception]) -> Callable[[Test], Test]:
-    """Tries the test with many ``inputs`` as its last argument."""
+    """Tries the test with many ``inputs`` as its last argument: five times as many as other tests have examples."""
     own_settings = settings(
+        max_examples=5 * settings.default.max_examples,
         deadline=None,
         phases=set(Phase) - {Phase.explain},
         print_blob=True,
