@@ -229,23 +229,11 @@ def test_a_time_is_in_utc(text: str, expected: datetime) -> None:
     assert parse_time(stamp(parse_time(text))) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "yesterday",
-        "2015-13-01",
-        "0001-01-01T00:00:00+14:00",
-        "1969-12-31T23:59:59Z",
-        "9000-01-01T00:00:01Z",
-        "9999-12-31T23:59:59-14:00",
-        "\ud800",
-        "2" * 9_999,
-        5,
-        None,
-        [],
-    ],
-)
+INVALID_TIMES = ["", "yesterday", "2015-13-01", "0001-01-01T00:00:00+14:00", "1969-12-31T23:59:59Z", "\ud800"]
+INVALID_TIMES += ["9000-01-01T00:00:01Z", "9999-12-31T23:59:59-14:00", "2" * 9_999]
+
+
+@pytest.mark.parametrize("text", [*INVALID_TIMES, 5, None, []])
 def test_an_invalid_time_is_refused(text: object) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - half of the messages are the library's
         parse_time(text)

@@ -39,31 +39,22 @@ def test_the_first_other_person_vouches_for_a_thread(activity: dict[str, Any]) -
     assert unvouched_until(closed(1, **(ALONE | activity))) == at(2)
 
 
-@pytest.mark.parametrize(
-    "activity",
-    [
-        {},
-        {"comments": (message("Any news?", 2, "monalisa"), message("Solved.", 3, "MonaLisa"))},
-        {"comments": (message("Seen before: …", 2, "precedent[bot]", is_bot=True),)},
-        {"after": 2, "closed_by": "stale[bot]"},
-        {"after": 2, "closed_by": None},
-        {"events": (TimelineEvent("closed", at(2)), TimelineEvent("referenced", at(2), "octocat", commit="abc1234"))},
-        {"after": 2, "closed_by": "octocat", "state_reason": "not_planned"},
-        {"labels": ("bug",), "reactions": (("+1", 500),)},
-        {"author": "ghost", "closed_by": "ghost", "comments": (message("Solved.", 2, "ghost"),)},
-    ],
-    ids=[
-        "nothing",
-        "its author",
-        "a bot",
-        "a bot's closing",
-        "an unknown closing",
-        "forks",
-        "swept",
-        "a form",
-        "lost accounts",
-    ],
-)
+NOBODY_ELSE: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "its author": {"comments": (message("Any news?", 2, "monalisa"), message("Solved.", 3, "MonaLisa"))},
+    "a bot": {"comments": (message("Seen before: …", 2, "precedent[bot]", is_bot=True),)},
+    "a bot's closing": {"after": 2, "closed_by": "stale[bot]"},
+    "an unknown closing": {"after": 2, "closed_by": None},
+    "forks": {
+        "events": (TimelineEvent("closed", at(2)), TimelineEvent("referenced", at(2), "octocat", commit="abc1234"))
+    },
+    "swept": {"after": 2, "closed_by": "octocat", "state_reason": "not_planned"},
+    "a form": {"labels": ("bug",), "reactions": (("+1", 500),)},
+    "lost accounts": {"author": "ghost", "closed_by": "ghost", "comments": (message("Solved.", 2, "ghost"),)},
+}
+
+
+@pytest.mark.parametrize("activity", NOBODY_ELSE.values(), ids=NOBODY_ELSE)
 def test_nobody_else_vouches_for_a_thread(activity: dict[str, Any]) -> None:
     assert unvouched_until(closed(1, **({"author": "monalisa"} | ALONE | activity))) == FOREVER
 

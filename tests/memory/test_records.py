@@ -26,16 +26,10 @@ KEYS = st.integers(1, 2**53 - 1) | st.text(st.characters(codec=None, exclude_cat
 
 
 @pytest.mark.parametrize(
-    ("key", "path"),
-    [
-        (1, "records/0000/1.json"),
-        (99, "records/0000/99.json"),
-        (4242, "records/0042/4242.json"),
-        (1_234_567, "records/12345/1234567.json"),
-    ],
+    ("key", "path"), [(1, "0000/1"), (99, "0000/99"), (4242, "0042/4242"), (1_234_567, "12345/1234567")]
 )
 def test_a_hundred_neighbours_share_a_folder(key: int, path: str) -> None:
-    assert record_path(key) == path
+    assert record_path(key) == f"records/{path}.json"
 
 
 def test_a_key_that_can_be_a_file_name_is_used_as_it_is() -> None:

@@ -151,40 +151,15 @@ def test_content_may_come_only_from_a_regular_file(open_store: OpenStore, tmp_pa
 
 
 def test_names_with_spaces_quotes_and_any_script_survive(open_store: OpenStore) -> None:
-    names = [
-        'say "hi".json',
-        "ein Wort.json",
-        "日本/語.json",
-        "-n",
-        "a'b",
-        "émoji 🎉.json",
-        "x" * 200,
-        ":(glob)*",
-        "%s{}$HOME",
-    ]
+    names = ['say "hi".json', "ein Wort.json", "日本/語.json", "-n", "a'b", "émoji 🎉.json", "x" * 200, ":(glob)*"]
+    names += ["%s{}$HOME"]
     store = open_store()
     store.write(store.open(), {name: name.encode() for name in names}, 'a "message"\nwith\n\ndata 3\nlines')
     assert contents(open_store()) == {name: name.encode() for name in names}
 
 
-UNSAFE_PATHS = [
-    "",
-    "/etc/passwd",
-    "../x",
-    "a/../b",
-    "a//b",
-    "a/",
-    "./a",
-    "a/.",
-    ".git/config",
-    "a/.GIT/hooks/x",
-    ".store/revision",
-    "a\x00b",
-    "a\nb",
-    "a\\b",
-    "\ud800",
-    "x" * 2000,
-]
+UNSAFE_PATHS = ["", "/etc/passwd", "../x", "a/../b", "a//b", "a/", "./a", "a/.", ".git/config", "a/.GIT/hooks/x"]
+UNSAFE_PATHS += [".store/revision", "a\x00b", "a\nb", "a\\b", "\ud800", "x" * 2000]
 
 
 def test_a_path_that_leaves_the_store_is_refused(open_store: OpenStore) -> None:
