@@ -378,6 +378,7 @@ def test_a_rebuild_reads_the_memory_branches(index: HarnessIndex, harness: Serve
     assert queue_key(index.installation) not in keys(harness.env.inbox)
 
 
+@pytest.mark.slow
 def test_a_change_during_a_rebuild_gets_into_the_new_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -437,6 +438,7 @@ def test_a_rebuild_that_loses_its_lease_ends_in_the_middle_of_a_memory(
     assert len(read_ids) == 1
 
 
+@pytest.mark.slow
 def test_a_resync_switches_the_index_on_and_off(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
