@@ -4,7 +4,7 @@ VENV   := .venv
 CHECKS := .venv-checks
 IMAGE  ?= localhost/precedent$(if $(filter 1,$(SERVER)),-server):dev
 BIN    := $(VENV)/bin
-MARKS  := not container and not browser and not postgres and not slow
+MARKS  := not container and not browser and not postgres and not slow and not night
 
 SHELL       := /bin/sh
 .SHELLFLAGS := -eu -c

@@ -2,7 +2,7 @@
 
 python -m bench.bench_receive [--rate N] [--seconds S] [--only sqlite,postgres] [--within MS] [--json]
 
-The peer is a Starlette application that does one INSERT for each request (tests/server/bare_web.py), on the same
+The peer is a Starlette application that does one INSERT for each request (bench/bare_web.py), on the same
 database; half of its time comes before ours and half after it, without workers. A time starts when a delivery was due,
 so that waiting behind a slow one counts. Our PostgreSQL waits for the disk. Exits with 1 if a delivery is refused,
 lost, done twice or out of order, or if the 99th percentile of answers exceeds `--within`.
@@ -118,7 +118,7 @@ async def send_at_rate(port: int, planned: Sequence[tuple[str, int, int]], rate:
 def bare(url: str) -> Iterator[int]:
     """Run the peer; yields its port."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "tests.server.bare_web", url, str(port)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "bench.bare_web", url, str(port)], cwd=ROOT)
     try:
         until(lambda: answers(port))
         yield port

@@ -1,4 +1,4 @@
-"""The baseline for measuring our web process: `python -m tests.server.bare_web URL PORT`.
+"""The baseline for measuring our web process: `python -m bench.bare_web URL PORT`.
 
 A Starlette application that only does one INSERT and commit for each request, without checks or a queue. It uses one
 connection, so that nothing waits for a lock.
