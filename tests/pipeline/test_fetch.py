@@ -19,8 +19,7 @@ __all__ = ["memory_folder", "sample"]
 def answer_after_failed_reads(sample: SampleRepository) -> AnswerRecord:
     """The answer record of issue 3 after a run that does not list it and can read neither its record nor itself."""
     sample.github.clock.advance(3_600)
-    sample.github.open_issue("octocat", "Something else")
-    sample.later()
+    sample.run(Event("issues", "opened", sample.github.open_issue("octocat", "Something else")))
     (sample.folder / "store" / record_path(3)).write_text("{", encoding="utf-8")
     sample.github.clock.advance(3_600)
     sample.github.faults.add("GET */issues/3*", "5xx", None)
