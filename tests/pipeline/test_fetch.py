@@ -19,16 +19,25 @@ __all__ = ["memory_folder", "sample"]
 def answer_after_failed_reads(sample: SampleRepository) -> AnswerRecord:
     """The answer record of issue 3 after a run that does not list it and can read neither its record nor itself."""
     sample.github.clock.advance(3_600)
-    sample.run(Event("issues", "opened", sample.github.open_issue("octocat", "Something else")))
+    sample.github.open_issue("octocat", "Something else")
+    fetch(sample, Event("schedule"))
     (sample.folder / "store" / record_path(3)).write_text("{", encoding="utf-8")
     sample.github.clock.advance(3_600)
     sample.github.faults.add("GET */issues/3*", "5xx", None)
-    memory = sample.memory()
-    fetch_changes(Event("issues", "opened", 3), sample.run_context(memory))
-    memory.commit("looked")
+    fetch(sample, Event("issues", "opened", 3))
+    memory = sample.memory().open()
     answer = memory.state.answers([3])[3]
     memory.close()
     return answer
+
+
+def fetch(sample: SampleRepository, event: Event) -> None:
+    """Fetch what changed and remember it, without answering."""
+    memory = sample.memory()
+    updates = fetch_changes(event, sample.run_context(memory)).updates
+    memory.stage(Changes(updates.records, cursor=updates.cursor))
+    memory.commit("looked")
+    memory.close()
 
 
 @pytest.mark.parametrize("state", ["said", "removed", "silent", "withdrawn"])
