@@ -126,6 +126,7 @@ def test_a_release_tags_main_with_one_changed_line_and_moves_the_major_tag_last(
     assert git(remote, "show", "--no-patch", "--format=%an|%s", "v1.2.3") == "github-actions[bot]|Release v1.2.3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("died_after", ["nothing", "tag", "move"])
 def test_a_second_run_only_finishes_what_the_first_one_left_undone(
     remote: Path, tmp_path: Path, run: Run, died_after: str

@@ -40,6 +40,7 @@ def test_a_digest_is_in_the_summary_and_in_a_page_and_nothing_is_written(stage: 
     assert stage.memory().state.base.snapshot.revision == before
 
 
+@pytest.mark.slow
 def test_text_by_strangers_is_harmless_in_summary_and_page(stage: Stage) -> None:
     stage.deliver("workflow_dispatch", run="digest")
     for text in (summary(stage), digest_page(stage).read_text(encoding="utf-8")):

@@ -157,6 +157,7 @@ OTHER_MODES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", *OTHER_MODES])
 def test_nothing_is_written_without_the_setting_or_in_another_mode(answering: Stage, text: str) -> None:
     answering.configure(text)

@@ -95,6 +95,7 @@ def test_the_first_run_reads_the_history_of_discussions(unread: Stage) -> None:
     assert "Discussions read: 1." in summary(unread)
 
 
+@pytest.mark.slow
 def test_the_comment_on_a_new_issue_shows_the_marked_answer_of_a_similar_discussion(answered: Stage) -> None:
     text = comment_on_new_issue(answered, *SIMILAR_ISSUE)
     address = f"{answered.git.url}/octo-org/hello-world/discussions/{NUMBER}"
@@ -233,6 +234,7 @@ def test_a_token_that_may_not_read_discussions_is_reported_if_there_are_any(unre
 SLOW_FAULTS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("drop", "html", "cut", "limit200")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["5xx", "secondary200", *SLOW_FAULTS])
 def test_a_comment_that_a_fault_hid_is_read_by_a_later_run(answered: Stage, kind: str) -> None:
     answered.github.clock.advance(3600)
@@ -251,6 +253,7 @@ def ask_questions(stage: Stage) -> list[int]:
     return [stage.github.discuss("hubot", f"Question {n}", at=f"2025-09-{n + 1:02d}T10:00:00Z") for n in range(25)]
 
 
+@pytest.mark.slow
 def test_a_first_reading_that_was_cut_short_is_continued(stage: Stage) -> None:
     numbers = ask_questions(stage)
     stage.github.faults.add("POST /graphql", "drop", None, after=2)

@@ -80,6 +80,7 @@ def test_an_empty_digest_is_not_an_error(store: Path, call: Run) -> None:
     assert "decided_since" not in result.out
 
 
+@pytest.mark.slow
 def test_the_memory_branch_of_a_checkout_gives_the_same_as_a_store(
     store: Path, call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

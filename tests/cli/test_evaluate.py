@@ -121,6 +121,7 @@ def test_a_thread_that_is_not_older_than_the_query_does_not_count(tmp_path: Path
     assert (data["ranks"], data["mrr"], data["candidates_recall"]) == ({"60": None}, 0, 0)
 
 
+@pytest.mark.slow
 def test_folds_fit_weights_to_the_other_queries(files: tuple[str | Path, ...], call: Run) -> None:
     data = call("eval", *files, "--limit", "12", "--folds", "3", "--json").data
     assert (data["n"], data["ranking"]) == (12, "3 folds")

@@ -98,6 +98,7 @@ def test_an_update_reads_only_what_changed_and_removes_what_is_gone(indexed: Org
     assert (cites(call, "zebrafinch"), cites(call, "colours")) == ([], ["octo-org/sdk#7"])
 
 
+@pytest.mark.slow
 def test_forgotten_threads_are_removed_even_if_the_record_of_indexed_threads_is_damaged(
     indexed: Organisation, call: Run
 ) -> None:
@@ -124,6 +125,7 @@ def open_unanswering_index(folder: Path) -> Iterator[Candidates]:
         yield UnansweringIndex()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["forgotten", "removed"])
 def test_forgotten_or_removed_text_leaves_the_files_with_the_following_update(
     indexed: Organisation, change: str
@@ -151,6 +153,7 @@ def is_in_index(words: str) -> bool:
     return any(words.encode() in file.read_bytes() for file in files)
 
 
+@pytest.mark.slow
 def test_an_update_heals_an_index_whose_catalogue_was_deleted(indexed: Organisation, call: Run) -> None:
     shutil.rmtree(organisation_folder(None) / INDEX_FOLDER / "here" / "catalogue.lance")
     assert cites(call, "token") == []
@@ -158,6 +161,7 @@ def test_an_update_heals_an_index_whose_catalogue_was_deleted(indexed: Organisat
     assert cites(call, "token") == ["octo-org/sdk#12"]
 
 
+@pytest.mark.slow
 def test_newly_ignored_people_are_removed_from_the_index_with_their_words(
     organisation: Organisation, call: Run
 ) -> None:
@@ -322,6 +326,7 @@ def test_an_outdated_index_is_reported(indexed: Organisation, call: Run) -> None
     assert call("search", "token", "--org").err == "updated 3 days ago: run precedent org update\n"
 
 
+@pytest.mark.slow
 def test_a_rebuild_heals_a_damaged_index(indexed: Organisation, call: Run) -> None:
     for file in (organisation_folder(None) / INDEX_FOLDER).rglob("*"):
         if file.is_file():
@@ -344,6 +349,7 @@ def test_people_who_are_never_quoted_are_not_in_the_index(organisation: Organisa
 # -- hostile sources -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_branch_with_damaged_records_still_provides_the_intact_ones(indexed: Organisation, call: Run) -> None:
     indexed.remember("octo-org/sdk", *(issue(number, f"Zebrafinch {number}") for number in (201, 202)))
     put_on_branch(indexed.remote("octo-org/sdk"), "records/0002/201.json", b'{"id": 201, "title": [')

@@ -199,6 +199,7 @@ def test_a_search_loads_no_heavy_module(store: Path, tmp_path: Path, call: Run) 
         assert HEAVY.intersection(loaded_modules(tmp_path, "search", "cookie", "--store", str(store), *form)) == set()
 
 
+@pytest.mark.slow
 def test_a_search_in_a_checkout_loads_no_heavy_module_but_the_one_that_runs_git(github_clone: Path, call: Run) -> None:
     (github_clone / ".github").mkdir()
     (github_clone / ".github/precedent.yml").write_bytes((ROOT / "config.example.yml").read_bytes())

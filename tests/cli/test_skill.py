@@ -145,6 +145,7 @@ def test_each_recipe_finds_in_a_clone_what_it_promises(checkout: Path, where: st
     assert output == EXPECTED
 
 
+@pytest.mark.slow
 @needs_tools
 @pytest.mark.parametrize("where", [".", "deep/er", "../tree"])
 def test_the_memory_is_fetched_from_a_remote_with_a_relative_path(checkout: Path, where: str) -> None:
@@ -181,6 +182,7 @@ def test_the_recipe_for_a_conversation_shows_all_of_it(checkout: Path) -> None:
     assert lines[-1] == "2026-05-15 sample-user-2: 2.3.0 works right away, without clearing anything. Thank you both!"
 
 
+@pytest.mark.slow
 @needs_tools
 def test_the_recipes_leave_the_checkout_as_it_was(checkout: Path) -> None:
     bash(checkout, FETCH_RECIPE)

@@ -70,6 +70,7 @@ def test_the_command_works_as_a_process_of_its_own(github: FakeGitHub, tmp_path:
     assert (tmp_path / PAGE).is_file()
 
 
+@pytest.mark.slow
 def test_the_figures_are_those_of_backtest(github: FakeGitHub, run_try: RunTry, call: Run, tmp_path: Path) -> None:
     open_issues(github, 30)
     first, second = (github.open_issue("hubot", ERROR, BODY, at=time_at(40 + n)) for n in range(2))
@@ -91,6 +92,7 @@ def test_the_figures_are_those_of_backtest(github: FakeGitHub, run_try: RunTry, 
     }
 
 
+@pytest.mark.slow
 def test_a_long_enough_history_is_learned_from(github: FakeGitHub, run_try: RunTry) -> None:
     open_issues(github, MIN_LEARN_THREADS)
     assert "cut" in run_try("--last", "3", "--json").data["evidence"]

@@ -150,6 +150,7 @@ def promtool(*words: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_each_alert_fires_when_it_should() -> None:
     promtool("test", "rules", str(CASES))
 

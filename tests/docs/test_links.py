@@ -65,6 +65,7 @@ def test_links_lead_to_files_headings_and_known_sites_and_pictures_have_an_alter
         assert alt is None or re.search(r"\w{4}", alt), f"{target} says nothing to who cannot see it"
 
 
+@pytest.mark.slow
 def test_every_picture_of_the_documentation_is_shown_somewhere() -> None:
     shown = {(page.parent / target).resolve() for page in PAGES for target, _ in links(page) if "://" not in target}
     pictures = [path for path in tracked("docs") if path.suffix in (".png", ".svg")]

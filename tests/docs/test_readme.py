@@ -106,6 +106,7 @@ def workspace(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from bot.__main__ import main; sys.exit(main())"
 
 
+@pytest.mark.slow
 @JQ
 def test_the_lines_of_git_and_jq_print_a_digest_and_its_decisions(workspace: Path) -> None:
     fetch, show_digest, show_decisions = block("docs/faq.md", "git fetch origin precedent")

@@ -137,6 +137,7 @@ def test_a_strict_parser_accepts_every_payload_about_an_installation(github: Fak
     assert len(parsed) == 10
 
 
+@pytest.mark.slow
 def test_a_strict_parser_accepts_the_payload_of_a_comment(github: FakeGitHub) -> None:
     number = github.open_issue("octocat", "Crash", "It crashes.", labels=["bug"])
     event = parse_obj(

@@ -229,6 +229,7 @@ def test_a_delivery_can_be_requested_again(forge: FakeGitHub, app: App) -> None:
     assert [item.guid for item in app.deliveries(0)] == [lost.guid] * 2
 
 
+@pytest.mark.slow
 def test_one_app_serves_many_threads_over_persistent_connections(forge: FakeGitHub, app: App) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     tokens: list[str] = []

@@ -205,6 +205,7 @@ def test_half_a_line_is_broken_until_it_is_complete(log_folder: LogFolder) -> No
     assert log_folder.logs.broken_lines() == {str(path): 1}
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_in_portions(log_folder: LogFolder) -> None:
     count = 2 * sync_module.BATCH_SIZE + 10
     write(

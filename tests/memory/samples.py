@@ -23,7 +23,9 @@ from tests.memory.remotes import HostedRepository, open_store
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 WORDS = ("apricot", "bramble", "cinnamon", "damson", "elder", "fennel", "ginger", "hazel", "iris", "juniper")
-ON_BRANCH_TOO = pytest.mark.parametrize("stored", ["folder", "branch"], indirect=True)
+ON_BRANCH_TOO = pytest.mark.parametrize(
+    "stored", ["folder", pytest.param("branch", marks=pytest.mark.slow)], indirect=True
+)
 """For the stories that are also told on a branch over HTTP. All other tests of memory use a folder."""
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ENGINE = ("lancedb", "pyarrow")
 
 
@@ -17,12 +19,14 @@ def loaded_libraries(code: str) -> list[str]:
     return process.stdout.split()
 
 
+@pytest.mark.slow
 def test_other_modules_do_not_load_the_engine() -> None:
     modules = "bot.cli.main, bot.cli.commands.search, bot.mcp.server, bot.server.worker, bot.server.web"
     modules += ", bot.cli.commands.serve, bot.action.main, bot.pipeline.handle, bot.organisation, bot.organisation.rows"
     assert loaded_libraries(f"import {modules}, bot.recall.candidates") == []
 
 
+@pytest.mark.slow
 def test_the_engine_is_loaded_by_its_own_module_and_writes_nothing_else_to_the_output(tmp_path: Path) -> None:
     """Lance warns when it overwrites a table that does not exist yet."""
     code = (

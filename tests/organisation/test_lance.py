@@ -385,6 +385,7 @@ def test_damage_is_harmless_or_reported_and_a_rebuild_repairs_it(what: str, how:
         assert len(find_ids(index, "crash")) == 50
 
 
+@pytest.mark.slow
 def test_searches_and_writes_of_several_threads_do_not_conflict(index: LanceCandidates) -> None:
     index.upsert([thread(1, 1, "crash")])
     failures: list[BaseException] = []

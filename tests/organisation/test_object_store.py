@@ -58,6 +58,7 @@ def test_several_writers_can_create_the_first_table_at_once(monkeypatch: pytest.
         assert sorted(find_ids(indexes[0], "crash")) == [(1, 1), (1, 2), (1, 3), (1, 4), (1, 99)]
 
 
+@pytest.mark.slow
 def test_a_search_during_a_rebuild_sees_either_the_old_or_the_new_index(monkeypatch: pytest.MonkeyPatch) -> None:
     with object_store(monkeypatch, "rebuild") as (_, uri), open_candidates(uri, "17") as index:
         index.rebuild([thread(1, number, "crash generation0") for number in range(1, 40)])

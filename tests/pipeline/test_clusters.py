@@ -68,7 +68,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert 2 not in memory.open().cluster_links()
 
 
-@pytest.mark.parametrize("count", [3, BATCH_SIZE + 2])
+@pytest.mark.parametrize("count", [3, pytest.param(BATCH_SIZE + 2, marks=pytest.mark.slow)])
 def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, count: int) -> None:
     """The clock is checked before each thread, even among those whose records are read together."""
     memory = memory_in(tmp_path)

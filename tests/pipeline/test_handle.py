@@ -34,7 +34,7 @@ def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
     assert stages == [*before, ("say", "pending", 0), ("reply", "pending", 1)]
 
 
-@pytest.mark.parametrize("step", ["look", "push", "say", *SLOW_STEPS])
+@pytest.mark.parametrize("step", ["push", *SLOW_STEPS])
 def test_comments_stay_correct_when_two_runs_overlap(sample: SampleRepository, step: str) -> None:
     """While one run learns that 1 lost its decision, another learns that 2 was reopened; one comment shows both."""
     github = sample.github

@@ -31,8 +31,8 @@ HEADING = "**Elsewhere in this organisation**"
 BOTH = Settings(organisation=OrganisationSettings(results=2))
 
 
-SLOW_STEPS = [pytest.param(step, marks=pytest.mark.slow) for step in ("remember", "plan", "reply")]
-"""Quick runs let two runs overlap at three steps only, where the most depends on it."""
+SLOW_STEPS = [pytest.param(step, marks=pytest.mark.slow) for step in ("look", "remember", "plan", "say", "reply")]
+"""Quick runs let two runs overlap only before the push, where the most depends on it."""
 
 
 def make_match(number: int, title: str, repository: int = 7) -> OrganisationMatch:
@@ -271,7 +271,7 @@ RESTRICTED = {
 }
 
 
-@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("is_edited", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", RESTRICTED)
 def test_an_invisible_match_is_removed_in_every_mode_and_nothing_else_is_written(
     repo: RepositoryWithSearch, mode: str, is_edited: bool
@@ -539,7 +539,7 @@ def test_a_run_that_dies_leaves_removals_to_the_next(repo: RepositoryWithSearch,
     assert repo.pending_work() == ()
 
 
-@pytest.mark.parametrize("step", ["look", "push", "say", *SLOW_STEPS])
+@pytest.mark.parametrize("step", ["push", *SLOW_STEPS])
 def test_the_comment_stays_correct_when_two_runs_overlap(repo: RepositoryWithSearch, step: str) -> None:
     number = repo.open_issue("As in #1.")
     visible = repo.others.visible = (COOKIE,)

@@ -97,6 +97,7 @@ def stable_data(ended: ProgramResult) -> Any:
     return {key: value for key, value in data.items() if key not in TIMINGS} if isinstance(data, dict) else data
 
 
+@pytest.mark.slow
 def test_every_entry_point_accepts_every_way_to_name_an_issue(
     store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

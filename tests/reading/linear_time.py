@@ -8,8 +8,8 @@ from time import process_time
 
 from bot.reading.markdown import read as read_markdown
 
-LENGTHS = (4_096, 32_768)
-FLOOR = 0.03
+LENGTHS = (2_048, 16_384)
+FLOOR = 0.015
 """Seconds for the longer text below which a measurement means nothing."""
 
 TRIES = 4

@@ -168,6 +168,7 @@ def test_a_refuted_fix_loses_its_release() -> None:
     assert apply_merge_state(planned, False) == apply_merge_state(planned, True) == planned
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("archive", "least"),

@@ -454,6 +454,7 @@ def test_a_resync_switches_the_index_on_and_off(
     assert titles(index, sdk) == [QUESTION]
 
 
+@pytest.mark.slow
 def test_the_operator_rebuilds_the_index_by_command(
     index: HarnessIndex,
     harness: ServerHarness,

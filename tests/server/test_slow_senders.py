@@ -119,6 +119,7 @@ def test_more_connections_than_slots_keep_nobody_out(port: int, opening: bytes, 
     assert [answer.status for answer in answers] == [202] * 3
 
 
+@pytest.mark.slow
 def test_an_evicted_sender_is_told_to_retry_later(port: int) -> None:
     async def scenario() -> tuple[Answer, Answer]:
         async with open_connections(port, 3) as connections:

@@ -93,6 +93,7 @@ def test_the_page_of_a_new_server_says_that_there_is_nothing_yet() -> None:
     assert "What it did so far" not in page
 
 
+@pytest.mark.slow
 def test_paging_shows_every_delivery_once() -> None:
     inbox = hostile_inbox()
     shown: list[str] = []

@@ -63,6 +63,7 @@ def test_an_endless_line_is_refused_with_the_number_of_the_line(tmp_path: Path, 
     assert "history.jsonl.gz, line 3: over 16 MB without the end of a thread" in result.err
 
 
+@pytest.mark.slow
 def test_there_may_be_megabytes_of_blank_lines_between_threads(tmp_path: Path) -> None:
     path = write_archive(tmp_path, *(part for number in range(1, 5) for part in (line(number), b"\n" * 15 * MB)))
     assert ids(path) == [1, 2, 3, 4]

@@ -93,6 +93,7 @@ def test_no_combination_of_fragments_is_harmful(markdown: str) -> None:
     assert_harmless(body(markdown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "*", "`", "<div>", "- ", "@a ", "#1 ", "\ud800", "&"])
 def test_a_text_of_the_maximum_length_is_shown(unit: str) -> None:
     assert body((unit * 65536)[:65536])
