@@ -18,8 +18,8 @@ from bot.server.model import RepositoryKey
 from bot.server.organisation_search import CheckedSearch
 from bot.server.scope import RepositoryScope
 from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
-from tests.organisation_worlds import CLOSED_AT, CREATED_AT, INSTALLATION, World
 from tests.server.queues import FileInbox
+from tests.server.test_organisation_worlds import CLOSED_AT, CREATED_AT, INSTALLATION, World
 
 SHOWN = OrganisationKey(2, 11)
 ASKED = Thread(11, Kind.ISSUE, "Which store?", "", "octocat", CREATED_AT, CREATED_AT)
