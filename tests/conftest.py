@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000
 """Bytes; the tests keep less than half of that at a time."""
+KEPT_SECONDS = 86_400
+"""So long the files of failed tests are kept."""
 
 
 def use_memory_for_files() -> None:
@@ -33,6 +36,9 @@ def use_memory_for_files() -> None:
         return
     place = os.statvfs(MEMORY)
     if place.f_bavail * place.f_frsize > MEMORY_NEEDED and not place.f_flag & os.ST_NOEXEC:
+        for folder in MEMORY.glob("precedent-tests-*"):  # of runs that failed or were killed
+            if time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
         os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="precedent-tests-", dir=MEMORY)
 
 

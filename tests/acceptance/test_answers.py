@@ -88,7 +88,7 @@ LEARNED = SMALL if THOROUGH else ("ietf_mls-protocol",)
 """Archives whose memory learns before it answers."""
 
 
-@pytest.mark.parametrize("name", share(SMALL, 2))
+@pytest.mark.parametrize("name", share(SMALL, 3))
 def test_threads_of_a_small_archive_are_answered_without_harm(
     name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +105,7 @@ def test_threads_of_a_small_archive_are_answered_without_harm(
     assert tally.spoke or name in SCATTERED
 
 
+@pytest.mark.night
 def test_a_large_archive_is_imported_completely(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

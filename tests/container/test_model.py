@@ -7,7 +7,7 @@ import pytest
 
 from tests.container.engine import IMAGE_VARIABLE, Engine
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, pytest.mark.night]
 
 SENTENCES = ("The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium.")
 EXPECTED_COSINES = (0.666, 0.105, 0.141)

@@ -86,6 +86,7 @@ def test_the_examples_of_the_command_line_print_the_output_shown(shell: Path, pa
         assert differences(expected, run(command, shell)) == [], command
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",

@@ -66,6 +66,7 @@ def test_the_two_commands_of_the_readme_are_those_that_every_change_must_pass() 
 
 
 @MAKE
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_demo_runs_in_a_fresh_clone(tmp_path: Path) -> None:
     """Uses the packages installed here; CI installs those of the lock files each time, as `make` does."""

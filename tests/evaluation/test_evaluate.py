@@ -387,6 +387,7 @@ def check_real_future(real: Sequence[Thread], shared: Path, cuts: Sequence[int],
 
 
 @pytest.mark.shared
+@pytest.mark.night
 @pytest.mark.slow
 def test_real_queries_are_answered_without_knowing_the_future(real: list[Thread], shared: Path) -> None:
     check_real_future(real, shared, (0, 14, 29) if THOROUGH else (14,), learns=False)

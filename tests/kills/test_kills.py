@@ -36,7 +36,8 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Baseline]:
             ((PUSH, ARRIVES, False), "in a push", []),
             ((COMMENT, ANSWERED, True), "after the comment", []),
         ),
-        2,
+        3,
+        first=1,
     ),
 )
 def test_a_killed_run_leaves_one_comment_and_a_complete_memory(

@@ -70,6 +70,7 @@ def hostile_thread(number: int) -> dict[str, object]:
     }  # fmt: skip
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_hostile_threads_are_imported_and_their_outcomes_found_in_seconds(tmp_path: Path) -> None:
     archive, store = tmp_path / "hostile.jsonl.gz", tmp_path / "store"

@@ -78,6 +78,7 @@ def test_the_whole_corpus_changes_nothing_but_words(name: str) -> None:
     assert escapes_of(name, [*DEFINITIONS, *share(CORPUS, first=turn_of(name))]) == {}
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PLACES)
 def test_the_longest_run_of_anything_changes_nothing_but_words(name: str) -> None:
