@@ -44,6 +44,7 @@ def file_issue(stage: Stage, title: str, body: str, number: int) -> str:
 
 
 @pytest.mark.shared
+@pytest.mark.night
 @pytest.mark.slow
 def test_checking_a_draft_shows_the_comment_that_the_action_will_write(
     shared: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

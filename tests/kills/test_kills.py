@@ -36,7 +36,7 @@ def baseline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Baseline]:
             ((PUSH, ARRIVES, False), "in a push", []),
             ((COMMENT, ANSWERED, True), "after the comment", []),
         ),
-        3,
+        5,
         first=1,
     ),
 )

@@ -266,7 +266,9 @@ OTHER_REQUESTS = 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("resource", "limit", "step"), [(CORE, 400, 1), (GRAPHQL, 13, 2)])
+@pytest.mark.parametrize(
+    ("resource", "limit", "step"), [(CORE, 400, 1), pytest.param(GRAPHQL, 13, 2, marks=pytest.mark.night)]
+)
 def test_history_leaves_a_reserve_and_urgent_work_continues(
     harness: ServerHarness, resource: str, limit: int, step: int
 ) -> None:

@@ -469,4 +469,4 @@ def test_nothing_leaks_in_some_random_organisations() -> None:
 
 @pytest.mark.slow
 def test_nothing_leaks_in_many_random_organisations() -> None:
-    explore(examples(1_000))
+    explore(examples(500))
