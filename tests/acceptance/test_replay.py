@@ -19,6 +19,7 @@ THREADS_AT_MOST = int(os.environ.get("REPLAY_THREADS", "10000" if IS_WHOLE else 
 
 
 @pytest.mark.shared
+@pytest.mark.night
 @pytest.mark.slow
 def test_replaying_an_archive_gives_the_same_memory_as_importing_it(
     shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

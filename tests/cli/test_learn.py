@@ -34,6 +34,7 @@ def open_memory(folder: Path) -> Memory:
     return Memory(FolderStore(folder)).open()
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> None:
     file = archive(tmp_path / "history.jsonl", THREADS)
@@ -52,6 +53,7 @@ def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> N
     assert open_memory(tmp_path / "store").vectors(thread) == action_memory.vectors(thread) != {}
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
@@ -62,6 +64,7 @@ def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, cal
     assert (result.code, result.err.count("no vectors of the model")) == (0, 0)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
@@ -85,6 +88,7 @@ def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call:
     assert not open_memory(store).index.encoder.learned.has_words
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_an_import_learns_again_once_a_third_more_threads_were_added(tmp_path: Path, call: Run) -> None:
     store = tmp_path / "store"

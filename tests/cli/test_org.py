@@ -449,7 +449,10 @@ def test_two_updates_at_once_do_the_work_once(indexed: Organisation, call: Run) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["index/**/*", "threads-1.json", "repositories.json"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["index/**/*", *(pytest.param(each, marks=pytest.mark.night) for each in ("threads-1.json", "repositories.json"))],
+)
 def test_the_next_update_completes_one_that_was_killed(indexed: Organisation, call: Run, pattern: str) -> None:
     """Killed once it wrote a matching file: the index, the record of one repository, or the list."""
     indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}", "x " * 500) for n in range(600)))

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from tests.fuzz import inputs
 from tests.fuzz.properties import within_limit
 
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+"""Some inputs are as long as GitHub accepts."""
+
 TEXTS = inputs.texts(lambda: ["some words", ""], ("{x}",))
 THREAD = {"title": "Lost", "comments": [{"id": 1, "body": "x"}]}
 

@@ -10,7 +10,7 @@ from bot.reading import html, markdown
 from bot.reading.html import TextRun
 from bot.reading.markdown import MAX_CELLS, MAX_CHARS, first_paragraph, paragraphs, read, sentences
 from tests.examples import examples
-from tests.reading.linear_time import assert_linear_time
+from tests.reading.linear_time import assert_linear_time, too_slow
 
 REPORT = """\
 ### Steps to reproduce
@@ -200,14 +200,19 @@ UNITS = [
     "**a ", "<a ",
     "a<!--", "a<![CDATA[", "<a b='", "&#", "|-|-\n", "|a\n|-\n", " - a\n", "</b>\n\n", "http://a ", "www.)",
     "~~a", "[[a]",
-    "<code>", "<pre>", "<blockquote>", f"{SHORT_ROWS}\n", "<br>", "\\\n",
+    "<code>", "<pre>", "<blockquote>", "<br>", "\\\n",
     "```\n", "``a` ", "*a**a", ". ", "e.g. ", "#1 ", "a\n", "\t",
 ]  # fmt: skip
 
 
 @pytest.mark.slow
 def test_repeated_markup_is_read_in_linear_time() -> None:
-    assert_linear_time(lambda text: [sentences(paragraph) for paragraph in read(f"x {text}").prose], *UNITS)
+    def read_sentences(text: str) -> None:
+        for paragraph in read(f"x {text}").prose:
+            sentences(paragraph)
+
+    assert_linear_time(read_sentences, *UNITS)
+    assert not too_slow(read_sentences, lambda length: (f"{SHORT_ROWS}\n" * 99)[:length], (8_192, 65_536))
 
 
 def test_brackets_that_are_never_closed_are_text() -> None:

@@ -20,6 +20,7 @@ def test_nothing_is_lost_or_done_twice_when_processes_are_killed(tmp_path: Path,
     assert campaign(tmp_path, seed=5, kills=KILLS, on_postgres=on_postgres, standin=False) == []
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("on_postgres", share(DATABASES, 2, 1), ids=lambda on: "postgres" if on else "sqlite")
 def test_the_queue_alone_loses_nothing_when_processes_are_killed(tmp_path: Path, on_postgres: bool) -> None:

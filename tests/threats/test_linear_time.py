@@ -161,6 +161,6 @@ def text_of(piece: str, length: int) -> str:
 @pytest.mark.parametrize("name", READERS)
 def test_no_reader_takes_more_than_linear_time(name: str, lengths: str) -> None:
     is_short = lengths == "as long as GitHub accepts"
-    pieces = share([*(PIECES if is_short else PIECES[::6]), *NESTED], 16, [*READERS].index(name))
+    pieces = share([*(PIECES if is_short else PIECES[::6]), *NESTED], 32, [*READERS].index(name))
     slow = {piece: too_slow(READERS[name], partial(text_of, piece), LENGTHS[lengths], FLOOR) for piece in pieces}
     assert {piece: measurement for piece, measurement in slow.items() if measurement} == {}
