@@ -114,6 +114,14 @@ def wrong_records(repo: Repository, memory: Memory) -> Iterator[str]:
         yield from (f"(2) {difference}" for difference in differences(stored.get(issue.number), issue))
 
 
+def superfluous_records(repo: Repository, memory: Memory) -> Iterator[str]:
+    """(2) With the default settings, and where nothing was removed, every remembered number is an issue."""
+    issues = {issue.number for issue in repo.issues.values() if issue.pull is None}
+    for record in memory.state.every_record():
+        if isinstance(record, Thread) and isinstance(record.id, int) and record.id not in issues:
+            yield f"(2) the record of {record.id} is too much"
+
+
 def missed_changes(repo: Repository, memory: Memory) -> Iterator[str]:
     """(4) Memory holds every change from before the cursor, apart from issues whose answer is pending."""
     cursor = memory.state.manifest.cursor

@@ -10,7 +10,14 @@ from bot.errors import StoreError
 from bot.pipeline.run_context import POSTING_WINDOW
 from tests.acceptance.bare_repository import Bare
 from tests.acceptance.stage import BOT
-from tests.invariants import broken_objects, duplicate_comments, key_of_comment, memory_faults, wrong_records
+from tests.invariants import (
+    broken_objects,
+    duplicate_comments,
+    key_of_comment,
+    memory_faults,
+    superfluous_records,
+    wrong_records,
+)
 from tests.kills.kill_stage import NUMBER, KillStage
 
 
@@ -68,3 +75,4 @@ def all_faults(stage: KillStage, reply_to: int | None) -> Iterator[str]:
     yield from misplaced_comments(stage, reply_to)
     yield from branch_faults(stage)
     yield from wrong_records(stage.github.repo, stage.memory())
+    yield from superfluous_records(stage.github.repo, stage.memory())
