@@ -27,7 +27,7 @@ from bot.comment.outcome_text import (
     why,
 )
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
-from bot.domain.card import number_of
+from bot.domain.change_state import number_of
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
 from bot.reading.markdown import OMISSION_MARK, first_paragraph
 

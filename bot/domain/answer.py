@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bot.domain.card import Passage, number_of
+from bot.domain.card import Passage
+from bot.domain.change_state import number_of
 from bot.domain.changes import FixInfo, OpenPull, StandingComment
 from bot.domain.changes import OrganisationKey as OrganisationKey  # noqa: PLC0414 - a noun of answers, kept by memory
 from bot.domain.kinds import Kind

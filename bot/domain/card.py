@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
+from bot.domain.change_state import ChangeState, NamedChange, named_change, revise_ending
 from bot.domain.kinds import Kind, OutcomeKind
 
 MIN_QUERY_SHARE = 0.5
@@ -46,6 +47,11 @@ class Ending(NamedTuple):
     at: datetime | None = None
     comment_id: int | None = None
     claimed: str = ""
+
+    @property
+    def change(self) -> NamedChange | None:
+        """The change that it names as the fix."""
+        return named_change(self.fix, self.claimed)
 
 
 class Card(NamedTuple):
@@ -236,10 +242,10 @@ def _card(fields: Mapping[str, Any]) -> Card:
     )
 
 
-def apply_merge_state(card: Card, is_merged: bool | None) -> Card:
-    """The card, given whether the change that its ending names was merged (None: not known)."""
+def with_change_state(card: Card, change: ChangeState) -> Card:
+    """The card, given what is known about the change that its ending names."""
     ending = card.ending
-    revised = revise_ending(ending.kind, ending.fix, ending.claimed, is_merged)
+    revised = revise_ending(ending.kind, ending.fix, ending.claimed, change)
     if revised is None:
         return card
     kind, fix, claimed = revised
@@ -321,32 +327,6 @@ def _original_of(fields: Mapping[str, Any]) -> CardId | None:
         with suppress(ValueError):
             return _key(value)
     return None
-
-
-_MAX_REF_CHARS = 12
-"""Maximum number of characters of a thread's number with its ``#``."""
-
-
-def revise_ending(kind: str, fix: str, claimed: str, is_merged: bool | None) -> tuple[str, str, str] | None:
-    """The kind, fix and claim of an ending, given whether its change was merged; None if that changes nothing."""
-    if is_merged and claimed and kind == OutcomeKind.UNKNOWN:
-        return OutcomeKind.FIXED, claimed, ""
-    if is_merged is False and fix and kind == OutcomeKind.FIXED:
-        return OutcomeKind.UNKNOWN, "", fix
-    return None
-
-
-def number_of(ref: str | None) -> int | None:
-    """The number in ``#57``; None for a commit or a change of another repository."""
-    is_number = ref is not None and ref[:1] == "#" and ref[1:].isdecimal() and len(ref) <= _MAX_REF_CHARS
-    return int(ref[1:]) if ref and is_number else None
-
-
-def is_change(kind: Kind, state: str, merged_at: object) -> bool | None:
-    """Whether a thread is a merged pull request; None for a page or session."""
-    if kind.traits.is_change:
-        return state == "closed" and bool(merged_at)
-    return False if kind.is_on_github else None
 
 
 class Worktree(NamedTuple):

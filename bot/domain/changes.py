@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from bot.domain.change_state import NamedChange
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Record, ThreadId, Tombstone
 
@@ -183,9 +184,11 @@ class FixInfo:
     """The change that ended thread ``id``, according to the forge: the files it touches and the first release with it.
 
     ``ref`` is the outcome's ``fix`` or ``claimed``; ``commit`` is its SHA, None until it is merged; ``files`` holds at
-    most five paths. ``release`` is a tag, last looked for at ``looked_at``. Without a release, ``unreleased`` says that
-    none had the fix then; if it is False, that is unknown. ``refuted`` means that the forge knows of no such fix: it is
-    an issue, or not merged, or neither on the main line nor in a release.
+    most five paths. ``closed_by`` is the change that closed the thread according to the forge or to its own text, ""
+    if none did; of a claim it is the change that all other fields describe. ``release`` is a tag, last looked for at
+    ``looked_at``. Without a release, ``unreleased`` says that none had the fix then; if it is False, that is unknown.
+    ``refuted`` means that the forge knows of no such fix: it is an issue, or not merged, or neither on the main line
+    nor in a release.
     """
 
     id: ThreadId
@@ -199,6 +202,17 @@ class FixInfo:
     released_at: datetime | None = None
     unreleased: bool = False
     refuted: bool = False
+    closed_by: str = ""
+
+    @property
+    def change(self) -> str:
+        """The change that it describes: ``#57`` or a SHA."""
+        return self.closed_by or self.ref
+
+    @property
+    def named(self) -> NamedChange:
+        """What was looked up, once it is known to be the fix."""
+        return NamedChange(self.ref)
 
 
 TRACKED_NUMBER_LIMIT = 1 << 22

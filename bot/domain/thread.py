@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Self
 from urllib.parse import urlsplit
 
+from bot.domain.change_state import NamedChange, named_change
 from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
@@ -56,8 +57,9 @@ class Message:
 class TimelineEvent:
     """An event on a thread other than a comment: closed, reopened, referenced, …
 
-    ``commit`` is a full or short SHA; ``source`` is the thread that referred to this one, ``source_kind`` its kind.
-    ``comment`` is the id of the comment that was marked as the answer.
+    ``commit`` is a full or short SHA; ``source`` is the thread that referred to this one, ``source_kind`` its kind. If
+    that is a pull request, ``merged_at`` is known once it is merged, and ``closes``: its own text says that it closes
+    this thread. ``comment`` is the id of the comment that was marked as the answer.
     """
 
     name: str
@@ -67,6 +69,8 @@ class TimelineEvent:
     source: ThreadId | None = None
     source_kind: Kind | None = None
     comment: int | None = None
+    merged_at: datetime | None = None
+    closes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +213,8 @@ class Outcome:
 
     ``comment`` is the index of the comment that states the ending, ``quote`` one or two of its sentences (a stranger's
     raw Markdown). ``fix`` refers to the fix (``#12`` or a commit SHA); ``release`` is the first version with it
-    according to the thread. ``claimed`` refers to a change that only a stranger calls the fix, or that merely looks
-    like it: the kind stays unknown until that change is known to be merged. ``confidence`` is in 0..1.
+    according to the thread. ``claimed`` refers to a change that only a stranger calls the fix, or that refers to the
+    thread: the kind stays unknown until that change is known to have closed it. ``confidence`` is in 0..1.
     """
 
     kind: OutcomeKind = OutcomeKind.UNKNOWN
@@ -226,6 +230,11 @@ class Outcome:
     duplicate_of: ThreadId | None = None
     evidence: tuple[str, ...] = ()
     confidence: float = 0.0
+
+    @property
+    def change(self) -> NamedChange | None:
+        """The change that it names as the fix."""
+        return named_change(self.fix, self.claimed)
 
 
 @dataclass(frozen=True, slots=True)

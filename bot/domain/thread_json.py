@@ -160,6 +160,8 @@ def _event_fields(event: TimelineEvent) -> dict[str, object]:
             "source": event.source,
             "source_kind": event.source_kind.value if event.source_kind else None,
             "comment": event.comment,
+            "merged_at": stamp(event.merged_at),
+            "closes": event.closes,
         }
     )
 
@@ -209,6 +211,8 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
                 source=parse_key(source) if source is not None else None,
                 source_kind=_GITHUB_KINDS.get(kind),
                 comment=parse_number(event.get("comment")),
+                merged_at=time_or_none(event.get("merged_at")),
+                closes=event.get("closes") is True,
             )
         )
     return events

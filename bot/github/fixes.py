@@ -9,13 +9,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from bot.domain.change_state import NamedChange
 from bot.domain.changes import FixInfo
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, Gone, Invalid, RateLimited, RequestSkipped, Unauthorised, Unreachable
+from bot.github.errors import (
+    ForgeError,
+    Gone,
+    Invalid,
+    NotPermitted,
+    RateLimited,
+    RequestSkipped,
+    Unauthorised,
+    Unreachable,
+)
+from bot.github.graphql_queries import CLOSING_PULL_QUERY, closing_pull
 from bot.github.threads import object_in, objects_in
 from bot.github.transport import PER_PAGE
+from bot.reading.references import closed_by_text
 from bot.reading.versions import Version, read_version
 
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z", re.ASCII)
@@ -141,12 +153,14 @@ class _NoReadsLeft(Exception):
     """The limit of reads for one fix, or for the run, is reached."""
 
 
-def due_fixes(refs: Mapping[ThreadId, str], known: Mapping[ThreadId, FixInfo], now: datetime) -> dict[ThreadId, str]:
-    """Return the fixes (``#57`` or a SHA) to look up now, in the same order.
+def due_fixes(
+    named: Mapping[ThreadId, NamedChange], known: Mapping[ThreadId, FixInfo], now: datetime
+) -> dict[ThreadId, NamedChange]:
+    """Return the changes to look up now, in the same order.
 
     Fixes with a known release and unreleased ones that were looked up within a day are left out.
     """
-    return {key: ref for key, ref in refs.items() if _is_due(known.get(key), ref, now)}
+    return {key: change for key, change in named.items() if _is_due(known.get(key), change.ref, now)}
 
 
 def _is_due(known: FixInfo | None, ref: str, now: datetime) -> bool:
@@ -168,7 +182,8 @@ class FixFinder:
 
     def __init__(self, api: GitHubClient, repo: str) -> None:
         self._api = api
-        self._home, self._name = f"/repos/{repo}", repo.rpartition("/")[2].lower()
+        self._repo, self._home, self._name = repo, f"/repos/{repo}", repo.rpartition("/")[2].lower()
+        self._may_query = True
         self._releases: list[dict[str, Any]] = []
         self._pages, self._are_all_listed = 0, False
         self._tags: list[Release] | None = None
@@ -180,18 +195,20 @@ class FixFinder:
     def allow(self, more: int) -> None:
         self._max_reads += more
 
-    def find(self, key: ThreadId, ref: str, known: FixInfo | None, now: datetime) -> FixInfo | None:
-        """Look up the fix ``ref`` (``#57`` or a SHA) of a thread. Returns None if nothing was learned.
+    def find(self, key: ThreadId, named: NamedChange, known: FixInfo | None, now: datetime) -> FixInfo | None:
+        """Look up the change that a thread names as its fix. Returns None if nothing was learned.
 
         A reference that is no pull request or commit of this repository gives an empty FixInfo, refuted if GitHub says
-        so. For a ``known`` fix, only what may have changed is read again. Without an answer the fix waits for an hour.
+        so. So does a claim that neither GitHub nor the text of the merged change confirms. For a ``known`` fix, only
+        what may have changed is read again. Without an answer the fix waits for an hour.
         """
         self.fault = None
+        ref = named.ref
         if self._is_over:
             return None
         try:
             is_known = known and known.ref == ref and known.commit and not known.refuted
-            fix = known if known and is_known else self._read_change(key, ref, now)
+            fix = known if known and is_known else self._read_change(key, named, now)
         except (_NoReadsLeft, RequestSkipped):
             return None
         except Unreachable as error:
@@ -227,25 +244,57 @@ class FixFinder:
 
     # -- the change --------------------------------------------------------------------------------------------------
 
-    def _read_change(self, key: ThreadId, ref: str, now: datetime) -> FixInfo:
-        pull = _PULL.match(ref)
+    def _read_change(self, key: ThreadId, named: NamedChange, now: datetime) -> FixInfo:
+        fix, pull = FixInfo(key, named.ref, now), _PULL.match(named.ref)
+        if pull and named.is_claim and isinstance(key, int) and self._may_query:
+            try:
+                return self._ask_what_closed(replace(fix, is_pull=True), key, int(pull[1]))
+            except (Gone, Invalid, NotPermitted) as error:  # a discussion, or an old server, or a weak token
+                self._may_query = isinstance(error, Gone)
         if pull:
-            return self._read_pull(FixInfo(key, ref, now, is_pull=True), pull[1])
-        if not _COMMIT.match(ref):
-            return FixInfo(key, ref, now)
-        change = object_in(self._get(f"/commits/{ref}", {"per_page": PER_PAGE}))
-        dated = object_in(object_in(change.get("commit")).get("committer"))
-        sha, files = sha_in(change.get("sha")), files_of(change.get("files"))
-        is_aside = sha is not None and not self._contains("HEAD", sha)
-        return FixInfo(key, ref, now, commit=sha, merged_at=time_in(dated.get("date")), files=files, refuted=is_aside)
+            return self._read_pull(replace(fix, is_pull=True), pull[1], named)
+        return self._read_commit(fix, named) if _COMMIT.match(named.ref) else fix
 
-    def _read_pull(self, fix: FixInfo, number: str) -> FixInfo:
+    def _read_commit(self, fix: FixInfo, named: NamedChange) -> FixInfo:
+        change = object_in(self._get(f"/commits/{fix.ref}", {"per_page": PER_PAGE}))
+        details, sha = object_in(change.get("commit")), sha_in(change.get("sha"))
+        closes = sha is not None and fix.id in closed_by_text(str(details.get("message") or ""), self._repo)
+        if named.is_claim and not closes:
+            return fix
+        merged_at, files = time_in(object_in(details.get("committer")).get("date")), files_of(change.get("files"))
+        is_aside = sha is not None and not self._contains("HEAD", sha)
+        closed_by = fix.ref if closes else ""
+        return replace(fix, commit=sha, merged_at=merged_at, files=files, refuted=is_aside, closed_by=closed_by)
+
+    def _read_pull(self, fix: FixInfo, number: str, named: NamedChange) -> FixInfo:
         pull = object_in(self._get(f"/pulls/{number}", {}))
         merged_at, commit = time_in(pull.get("merged_at")), sha_in(pull.get("merge_commit_sha"))
         if merged_at is None or commit is None:
             return replace(fix, refuted="merged_at" in pull and merged_at is None)
+        closes = fix.id in closed_by_text(_text_of(pull), self._repo)
+        if named.is_claim and not closes:
+            return fix
         files = files_of(self._get(f"/pulls/{number}/files", {"per_page": PER_PAGE}))
-        return replace(fix, commit=commit, merged_at=merged_at, files=files)
+        return replace(fix, commit=commit, merged_at=merged_at, files=files, closed_by=fix.ref if closes else "")
+
+    def _ask_what_closed(self, fix: FixInfo, key: int, number: int) -> FixInfo:
+        """The change that closed an issue according to GitHub, else the claimed one if its text says so."""
+        owner, _, name = self._repo.partition("/")
+        variables = {"owner": owner, "name": name, "issue": key, "pull": number}
+        self._count_read()
+        answer = self._api.query(CLOSING_PULL_QUERY, variables, "pull-requests: read").get("repository")
+        repository = object_in(answer)
+        issue, claimed = object_in(repository.get("issue")), object_in(repository.get("issueOrPullRequest"))
+        pull: Mapping[str, Any] | None = closing_pull(issue, self._repo) if issue else None
+        if pull is None and claimed.get("mergedAt") and key in closed_by_text(_text_of(claimed), self._repo):
+            pull = claimed
+        merged_at = time_in(pull.get("mergedAt")) if pull else None
+        commit = sha_in(object_in(pull.get("mergeCommit")).get("oid")) if pull else None
+        if pull is None or merged_at is None or commit is None:
+            return replace(fix, refuted=claimed.get("__typename") == "Issue")
+        paths = [{"filename": file.get("path")} for file in objects_in(object_in(pull.get("files")).get("nodes"))]
+        closed_by = f"#{int(pull['number'])}"
+        return replace(fix, commit=commit, merged_at=merged_at, files=files_of(paths), closed_by=closed_by)
 
     # -- the release -------------------------------------------------------------------------------------------------
 
@@ -328,10 +377,18 @@ class FixFinder:
         return []
 
     def _get(self, path: str, query: Mapping[str, Any]) -> Any:
+        self._count_read()
+        return self._api.get(f"{self._home}{path}", query)
+
+    def _count_read(self) -> None:
         if self.reads >= self._max_reads:
             raise _NoReadsLeft
         self.reads += 1
-        return self._api.get(f"{self._home}{path}", query)
+
+
+def _text_of(pull: Mapping[str, Any]) -> str:
+    """The title and the description of a pull request."""
+    return f"{pull.get('title') or ''}\n\n{pull.get('body') or ''}"
 
 
 def _unread_fix(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:

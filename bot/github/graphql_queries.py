@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from bot.domain.thread_json import parse_time
@@ -11,7 +11,7 @@ from bot.domain.thread_json import parse_time
 Json = Mapping[str, Any]
 
 _LINKED_PULLS = """
-        closedByPullRequestsReferences(first: 3, includeClosedPrs: true) {
+        closedByPullRequestsReferences(first: 5, includeClosedPrs: true, orderByState: true) {
           nodes { number mergedAt repository { nameWithOwner } }
         }"""
 
@@ -98,8 +98,31 @@ query Glimpse($owner: String!, $name: String!, $since: DateTime) {
 """
 """How much there is to read, at the cost of one point."""
 
-_MAX_MERGE_DELAY = timedelta(hours=1)
-"""How long after a manual close the linked pull request may be merged."""
+CLOSING_PULL_QUERY = """
+query ClosingPull($owner: String!, $name: String!, $issue: Int!, $pull: Int!) {
+  repository(owner: $owner, name: $name) {
+    issue(number: $issue) {
+      state stateReason(enableDuplicate: true) createdAt
+      closedByPullRequestsReferences(first: 5, includeClosedPrs: true, orderByState: true) { nodes { ...Pull } }
+      timelineItems(last: 20, itemTypes: [CLOSED_EVENT, REOPENED_EVENT]) {
+        nodes {
+          __typename
+          ... on ClosedEvent { createdAt closer { __typename ... on PullRequest { ...Pull } } }
+          ... on ReopenedEvent { createdAt }
+        }
+      }
+    }
+    issueOrPullRequest(number: $pull) { __typename ... on PullRequest { ...Pull } }
+  }
+}
+fragment Pull on PullRequest {
+  number title body mergedAt
+  mergeCommit { oid }
+  repository { nameWithOwner }
+  files(first: 100) { nodes { path } }
+}
+"""
+"""What closed an issue according to GitHub, and one more pull request."""
 
 _REACTION_NAMES = {
     "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "HOORAY": "hooray",
@@ -135,15 +158,14 @@ def issue_json(node: Json, repo: str) -> tuple[dict[str, Any], list[dict[str, An
         "repository_url": home,
     }
     comments = [comment_json(comment) for comment in node["comments"]["nodes"] if comment]
-    events = [event for item in node["timelineItems"]["nodes"] if item for event in _events(item, home)]
-    return issue, comments, with_linked_pull(node, events, repo)
+    return issue, comments, with_linked_pull(node, events_of(node, repo), repo)
 
 
 def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict[str, Any]]:
     """Return ``events`` of an issue with its linked, merged pull request as the source of the last close.
 
-    Only if the close names no source: a person closed what a pull request had fixed. Pull requests merged before the
-    issue was reopened, or more than an hour after the close, are left out.
+    Only if that close names no source, as a person closed the issue, and as completed. The pull request was merged
+    before, but after an earlier close was undone.
     """
     result = [dict(event) for event in events]
     closings = [event for event in result if event["event"] == "closed"]
@@ -153,27 +175,44 @@ def with_linked_pull(node: Json, events: Sequence[Json], repo: str) -> list[dict
     closed_at = parse_time(last["created_at"])
     reopened = [parse_time(event["created_at"]) for event in result if event["event"] == "reopened"]
     since = max((at for at in reopened if at <= closed_at), default=parse_time(node["createdAt"]))
-    candidates = [(at, n) for n, at in _merged_pulls(node, repo) if since <= at <= closed_at + _MAX_MERGE_DELAY]
-    if candidates and not last.get("commit_id") and not last.get("source"):
-        last["source"] = _source({"number": max(candidates)[1], "__typename": "PullRequest"}, f"/repos/{repo}")
+    merged = [
+        (at, pull)
+        for pull in linked_pulls(node, repo)
+        if pull.get("mergedAt") and since <= (at := parse_time(pull["mergedAt"])) <= closed_at
+    ]
+    if merged and not last.get("commit_id") and not last.get("source"):
+        pull = max(merged, key=itemgetter(0))[1]
+        last["source"] = _source({**pull, "__typename": "PullRequest"}, f"/repos/{repo}")
     return result
 
 
-def _merged_pulls(node: Json, repo: str) -> list[tuple[int, datetime]]:
-    """Number and time of the merged pull requests that are linked to the issue or say that they close it."""
+def events_of(node: Json, repo: str) -> list[dict[str, Any]]:
+    """The events of an issue in the shape of a REST timeline."""
+    return [event for item in node["timelineItems"]["nodes"] if item for event in _events(item, f"/repos/{repo}")]
+
+
+def closing_pull(node: Json, repo: str) -> Json | None:
+    """The merged pull request that closed an issue, from the answer to `CLOSING_PULL_QUERY`; None if none did."""
+    closings = [event for event in with_linked_pull(node, events_of(node, repo), repo) if event["event"] == "closed"]
+    number = closings[-1]["source"]["issue"]["number"] if closings and closings[-1].get("source") else None
+    closers = (item.get("closer") or {} for item in node["timelineItems"]["nodes"] if item)
+    found = (pull for pull in (*closers, *linked_pulls(node, repo)) if number and pull.get("number") == number)
+    return next(found, None) if node["state"] == "CLOSED" else None
+
+
+def linked_pulls(node: Json, repo: str) -> list[Json]:
+    """The pull requests of this repository that are linked to an issue."""
     linked = (node.get("closedByPullRequestsReferences") or {}).get("nodes") or ()
-    pulls = [pull for pull in linked if pull and _is_home(pull, repo)]
-    items = [item for item in node["timelineItems"]["nodes"] if item and item.get("willCloseTarget")]
-    pulls += [item.get("source") or {} for item in items if not item.get("isCrossRepository")]
-    return [(pull["number"], parse_time(pull["mergedAt"])) for pull in pulls if pull.get("mergedAt")]
+    return [pull for pull in linked if pull and _is_home(pull, repo)]
 
 
 def _is_home(pull: Json, repo: str) -> bool:
     return str((pull.get("repository") or {}).get("nameWithOwner")).lower() == repo.lower()
 
 
-def _source(thread: Json, home: str) -> dict[str, Any]:
-    pull: dict[str, Any] = {"pull_request": thread} if thread.get("__typename") == "PullRequest" else {}
+def _source(thread: Json, home: str, *, closes: bool = False) -> dict[str, Any]:
+    is_pull = thread.get("__typename") == "PullRequest"
+    pull: dict[str, Any] = {"pull_request": {"merged_at": thread.get("mergedAt")}, "closes": closes} if is_pull else {}
     return {"issue": {"number": thread["number"], "repository_url": home, **pull}}
 
 
@@ -201,7 +240,7 @@ def _events(node: Json, home: str) -> Iterator[dict[str, Any]]:
     closed_by = closer if _is_home(closer, home.removeprefix("/repos/")) else {}
     source = node.get("source") or node.get("canonical") or closed_by
     if source.get("number") and not node.get("isCrossRepository"):
-        event["source"] = _source(source, home)
+        event["source"] = _source(source, home, closes=node.get("willCloseTarget") is True)
     yield event
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.domain.thread import Message, Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
+from bot.reading.references import closed_by_text
 
 Json = Mapping[str, Any]
 
@@ -121,7 +122,7 @@ def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()
             "labels": [label if isinstance(label, str) else label.get("name") for label in issue.get("labels") or ()],
             "reactions": _reactions(issue),
             "comments": [message_fields(comment) for comment in comments],
-            "events": [event for item in events if (event := _event(item, issue.get("repository_url")))],
+            "events": [event for item in events if (event := _event(item, issue))],
         }
     )
 
@@ -159,7 +160,7 @@ def _reactions(item: Json, names: Sequence[str] = REACTIONS) -> dict[str, int]:
     return {name: counts[name] for name in names if isinstance(counts.get(name), int)}
 
 
-def _event(item: Json, home: str | None) -> dict[str, object] | None:
+def _event(item: Json, issue: Json) -> dict[str, object] | None:
     name = item.get("event")
     if name not in KEPT_EVENTS or not item.get("created_at"):
         return None
@@ -169,7 +170,12 @@ def _event(item: Json, home: str | None) -> dict[str, object] | None:
         "actor": (item.get("actor") or {}).get("login"),
         "commit": item.get("commit_id"),
     }
-    source = (item.get("source") or {}).get("issue") or {}
+    source, home = (item.get("source") or {}).get("issue") or {}, issue.get("repository_url")
     if source.get("number") and source.get("repository_url", home) == home:
         event |= {"source": source["number"], "source_kind": "pull" if source.get("pull_request") else "issue"}
+    if event.get("source_kind") == "pull" and name == "cross-referenced":
+        repo = "/".join(str(home).split("/")[-2:])
+        text = f"{source.get('title') or ''}\n\n{source.get('body') or ''}"
+        event["merged_at"] = object_in(source["pull_request"]).get("merged_at")
+        event["closes"] = source.get("closes") or issue["number"] in closed_by_text(text, repo)
     return event

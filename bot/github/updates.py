@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.domain.thread_json import parse_time
+from bot.domain.thread_json import parse_time, stamp
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited
 from bot.github.threads import OwnComment, OwnCommentRule, archive_message, split_own, thread_of
@@ -265,7 +265,13 @@ def _stored_events(stored: Record | None) -> list[Json]:
             "created_at": event.at.isoformat(),
             "actor": {"login": event.actor},
             "commit_id": event.commit,
-            "source": {"issue": {"number": event.source, "pull_request": event.source_kind == "pull"}},
+            "source": {
+                "issue": {
+                    "number": event.source,
+                    "pull_request": {"merged_at": stamp(event.merged_at)} if event.source_kind == "pull" else None,
+                    "closes": event.closes,
+                }
+            },
         }
         for event in stored.events
     ]

@@ -19,13 +19,12 @@ from bot.domain.card import (
     CardId,
     CardLink,
     MessageHit,
-    apply_merge_state,
     card_of,
-    is_change,
     key_of,
     name_of,
-    number_of,
+    with_change_state,
 )
+from bot.domain.change_state import change_state, is_change, number_of
 from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
@@ -143,10 +142,11 @@ class LocalCache:
             self._rows("SELECT source, target, kind FROM links WHERE target IN ({})", names),
         )
         links = [CardLink(key_of(source), key_of(target), kind) for source, target, kind in dict.fromkeys(rows)]
-        changes = self._changes(link.target for link in links if link.kind == "fix")
-        is_no_fix = [link.kind == "fix" and changes.get(link.target) is False for link in links]
+        threads = self._threads(link.target for link in links if link.kind == "fix")
+        merged = {key: is_change(thread.kind, thread.state, thread.merged_at) for key, thread in threads.items()}
         return [
-            link._replace(kind="reference") if no_fix else link for link, no_fix in zip(links, is_no_fix, strict=True)
+            link._replace(kind="reference") if link.kind == "fix" and merged.get(link.target) is False else link
+            for link in links
         ]
 
     def recently_decided(self, limit: int) -> list[Card]:
@@ -184,17 +184,20 @@ class LocalCache:
         return {name_of(card.id): card for card in self._parse_cards(line for (line,) in rows)}
 
     def _parse_cards(self, lines: Iterable[str]) -> list[Card]:
-        """The cards of these digests, without fixes that are known not to be merged."""
+        """The cards of these digests, given what the cache knows about the changes that they name."""
         cards = [card for line in lines if (card := card_of(line))]
-        fixes = [number_of(card.ending.fix or card.ending.claimed) for card in cards]
-        changes = self._changes(filter(None, fixes))
-        return [apply_merge_state(card, changes.get(fix or 0)) for card, fix in zip(cards, fixes, strict=True)]
+        named = [(card, change) for card in cards if (change := card.ending.change)]
+        threads = self._threads(number for _, change in named if (number := number_of(change.ref)))
+        states = {
+            card.id: change_state(card.id, change, thread, thread.closes, None)
+            for card, change in named
+            if (thread := threads.get(number_of(change.ref) or 0))
+        }
+        return [with_change_state(card, states[card.id]) if card.id in states else card for card in cards]
 
-    def _changes(self, numbers: Iterable[CardId]) -> dict[CardId, bool]:
+    def _threads(self, numbers: Iterable[CardId]) -> dict[CardId, Card]:
         rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
-        cards = [card for (line,) in rows if (card := card_of(line))]
-        merged_by_id = {card.id: is_change(card.kind, card.state, card.merged_at) for card in cards}
-        return {key: merged for key, merged in merged_by_id.items() if merged is not None}
+        return {card.id: card for (line,) in rows if (card := card_of(line))}
 
     def _rows(self, sql: str, values: Sequence[object], *before: object) -> Iterator[tuple[Any, ...]]:
         """The rows for any of these values; the parameters ``before`` precede them in the query."""

@@ -14,7 +14,8 @@ from operator import ge
 from pathlib import Path
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardId, apply_merge_state, card_of, name_of
+from bot.domain.card import Card, CardId, card_of, name_of, with_change_state
+from bot.domain.change_state import change_state
 from bot.domain.changes import FixInfo
 from bot.domain.digest import IndexEntry
 from bot.errors import StoreError, UserError
@@ -298,15 +299,16 @@ def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixe
         database.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", _links(card_of(digest) or card))
 
 
-def _fix_facts(fix: FixInfo) -> tuple[str, str, bool]:
-    return fix.ref, fix.release or "", fix.refuted
+def _fix_facts(fix: FixInfo) -> tuple[str, str, str, bool]:
+    return fix.ref, fix.closed_by, fix.release or "", fix.refuted
 
 
 def _with_fix(line: str, card: Card, fix: FixInfo | None) -> str:
     """The digest, updated with what was looked up about its fix."""
-    if fix is None or fix.ref != (card.ending.fix or card.ending.claimed):
+    named = card.ending.change
+    if fix is None or named is None or fix.ref != named.ref:
         return line
-    ending = apply_merge_state(card, not fix.refuted).ending
+    ending = with_change_state(card, change_state(card.id, named, None, (), fix)).ending
     release = ending.release or (fix.release or "" if ending.fix else "")
     outcome = {"kind": ending.kind, "fix": ending.fix, "claimed": ending.claimed, "release": release}
     fields = json.loads(line)

@@ -240,6 +240,7 @@ def parse_fix(line: Line) -> FixInfo:
         released_at=time_or_none(line.get("released_at")),
         unreleased=line.get("unreleased") is True,
         refuted=line.get("refuted") is True,
+        closed_by=clean(line.get("closed_by"))[:MAX_NAME],
     )
 
 

@@ -27,7 +27,7 @@ from bot.pipeline.outbox import (
 )
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext, RunState, is_being_posted
 from bot.questions.comment import comment_on
-from bot.recall.answer import fix_refs, recall, with_endings
+from bot.recall.answer import named_changes, recall, with_endings
 from bot.recall.mentions import referenced_numbers
 from bot.recall.open_pulls import with_pulls
 
@@ -176,12 +176,12 @@ def _shows_disallowed(base: CommentPlan, allowed: Iterable[OrganisationMatch] = 
 def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
     """What memory knows, with the fixes. Each is looked up once; with ``looks_again`` also later, for its release."""
     context = recall(thread, run.memory, run.settings, run.address, kept=kept)
-    refs = fix_refs(context)
-    stored_fixes = run.memory.fixes(refs)
-    due = due_fixes(refs, stored_fixes, run.now)
+    named = named_changes(context)
+    stored_fixes = run.memory.fixes(named)
+    due = due_fixes(named, stored_fixes, run.now)
     if not looks_again:
-        due = {key: ref for key, ref in due.items() if key not in stored_fixes or stored_fixes[key].ref != ref}
-    lookups = [run.fixes.find(key, ref, stored_fixes.get(key), run.now) for key, ref in due.items()]
+        due = {key: each for key, each in due.items() if key not in stored_fixes or stored_fixes[key].ref != each.ref}
+    lookups = [run.fixes.find(key, each, stored_fixes.get(key), run.now) for key, each in due.items()]
     fixes = tuple(fix for fix in lookups if fix)
     if not fixes:
         return context

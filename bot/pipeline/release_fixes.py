@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from bot.domain.card import Card, revise_ending
+from bot.domain.card import Card, with_change_state
+from bot.domain.change_state import change_state
 from bot.domain.changes import Changes, FixInfo
-from bot.domain.thread import Kind, OutcomeKind, Thread, ThreadId
+from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
 from bot.github.fixes import Release, main_releases
 from bot.pipeline.run_context import RunContext
+from bot.reading.endings.outcome import FIX_WITNESSES, outcome
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of
 from bot.reading.versions import Version, read_version
@@ -47,8 +49,7 @@ class ReleasedFix:
 
 @dataclass(slots=True)
 class ReleasedFixes:
-    """The threads that new releases fix, newest first, and their closed ``duplicates``. ``is_all``: no fix is left to
-    look up."""
+    """The threads that new releases fix, and their closed ``duplicates``. ``is_all``: no fix is left to look up."""
 
     fixes: list[ReleasedFix] = field(default_factory=list)
     duplicates: dict[ThreadId, list[ThreadId]] = field(default_factory=dict)
@@ -77,10 +78,15 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
     released = ReleasedFixes(is_all=_look_up(sorted(due, key=_closed_at, reverse=True), fixes, run))
-    for card in sorted(cards.values(), key=_closed_at, reverse=True):
-        fix = fixes.get(card.id)
-        if fix and fix.ref == _fix_ref(card) and fix.release and fix.release in new and not fix.refuted:
-            released.fixes.append(ReleasedFix(card.id, fix.ref, fix.release, known=fix))
+    likely = {
+        card.id: fix
+        for card in cards.values()
+        if (fix := fixes.get(card.id)) and fix.release in new and _is_fixed_by(card, fix)
+    }
+    for key, thread in run.memory.records(likely).items():
+        fix = likely[key]
+        if isinstance(thread, Thread) and (fix.closed_by or _is_witnessed(thread, run)):
+            released.fixes.append(ReleasedFix(key, fix.change, fix.release or "", known=fix))
     released.fixes += _find_stated(cards, new, since, run)
     released.duplicates = _duplicates(cards, {fix.id for fix in released.fixes})
     return released
@@ -100,9 +106,9 @@ def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
 
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:
     """Whether to look up the fix of a closed thread, as a newer release may contain it."""
-    if not (ref := _fix_ref(card)):
+    if card.ending.change is None or card.ending.kind not in (OutcomeKind.FIXED, OutcomeKind.UNKNOWN):
         return False
-    if fix is None or fix.ref != ref:
+    if fix is None or fix.ref != card.ending.change.ref:
         return _closed_at(card) > since
     if fix.release:
         version = read_version(fix.release)
@@ -118,7 +124,8 @@ def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: RunContex
     run.fixes.allow(EXTRA_READS)
     is_all = True
     for card in due:
-        fix = run.fixes.find(card.id, _fix_ref(card), fixes.get(card.id), run.now)
+        assert card.ending.change  # see `_is_due`
+        fix = run.fixes.find(card.id, card.ending.change, fixes.get(card.id), run.now)
         if run.fixes.fault:
             if is_all:
                 run.report_fault(run.fixes.fault)
@@ -134,11 +141,22 @@ def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: RunContex
     return is_all
 
 
-def _fix_ref(card: Card) -> str:
-    """The change that fixed the thread, assuming that it was merged; "" if none is named."""
-    ending = revise_ending(card.ending.kind, card.ending.fix, card.ending.claimed, is_merged=True)
-    kind, fix, _ = ending or (card.ending.kind, card.ending.fix, "")
-    return fix if kind == OutcomeKind.FIXED else ""
+def _is_fixed_by(card: Card, fix: FixInfo) -> bool:
+    named = card.ending.change
+    if named is None or named.ref != fix.ref:
+        return False
+    ending = with_change_state(card, change_state(card.id, named, None, (), fix)).ending
+    return ending.kind == OutcomeKind.FIXED and bool(ending.fix)
+
+
+def _is_witnessed(thread: Thread, run: RunContext) -> bool:
+    """Whether GitHub or a merged change says that the change closed the thread; or else a maintainer, or whoever closed
+    somebody else's thread, and it was closed as completed."""
+    ending = outcome(thread, run.address.repo)
+    if not FIX_WITNESSES.isdisjoint(ending.evidence):
+        return True
+    is_closer = ending.author == thread.closed_by != thread.author
+    return thread.state_reason in (None, "completed") and (ending.role in MAINTAINER_ROLES or is_closer)
 
 
 def _find_stated(
@@ -146,14 +164,18 @@ def _find_stated(
 ) -> list[ReleasedFix]:
     """The threads closed by hand for which a maintainer named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}
-    by_hand = [card for card in cards.values() if not _fix_ref(card) and card.ending.kind != OutcomeKind.DUPLICATE]
+    by_hand = [
+        card
+        for card in cards.values()
+        if not card.ending.fix and card.ending.kind not in (OutcomeKind.DUPLICATE, OutcomeKind.NOT_PLANNED)
+    ]
     likely = [
         card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named_versions(card))
     ]
     fixes = []
     for key, thread in run.memory.records(likely).items():
         stated = stated_release(thread, run.address.repo) if isinstance(thread, Thread) else None
-        if stated and stated.is_trusted and stated.version in tags:
+        if stated and stated.is_trusted and stated.version in tags and thread.state_reason in (None, "completed"):
             tag = tags[stated.version]
             fixes.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
     return fixes

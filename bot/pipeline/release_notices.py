@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from bot.comment.marker import notice_mark
 from bot.comment.outcome_text import ReleaseFacts
-from bot.domain.card import number_of
+from bot.domain.change_state import number_of
 from bot.domain.changes import NOTICES_OFF, Changes, ReleaseNotice, is_off
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
@@ -92,6 +94,21 @@ def _mark_started(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePl
     return [replace(plan, notice=replace(plan.notice, trying_since=since)) if plan.text else plan for plan in plans]
 
 
+_Outstanding = tuple[Thread, ReleaseNotice, ReleasedFix]
+
+
+def _shared_out(outstanding: Iterable[_Outstanding]) -> list[_Outstanding]:
+    """The notices in the order in which they are posted: the first of each reporter, then the second, and so on, the
+    oldest report first. So no account takes all that a day allows."""
+    counts: Counter[str] = Counter()
+    ranked = []
+    for item in sorted(outstanding, key=lambda item: (item[0].created_at, str(item[0].id))):
+        reporter = item[0].author.casefold()
+        ranked.append((counts[reporter], item))
+        counts[reporter] += 1
+    return [item for _, item in sorted(ranked, key=itemgetter(0))]
+
+
 @dataclass(slots=True)
 class _Planning:
     """Plans the notices of one run: about the ``new`` releases (by tag), for threads that were closed ``since``.
@@ -108,7 +125,7 @@ class _Planning:
     def plans(self) -> list[NoticePlan]:
         plans: list[NoticePlan] = []
         more = failed = 0
-        for thread, notice, fix in self._outstanding():
+        for thread, notice, fix in _shared_out(self._outstanding()):
             is_new = notice.trying_since is None
             if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
                 self.is_all = False
@@ -135,7 +152,7 @@ class _Planning:
         promised = self.run.memory.state.manifest.promised_within_day(self.run.now)
         return promised + more < max(1, self.run.settings.comment.daily_limit // DAILY_LIMIT_DIVISOR)
 
-    def _outstanding(self) -> Iterator[tuple[Thread, ReleaseNotice, ReleasedFix]]:
+    def _outstanding(self) -> Iterator[_Outstanding]:
         """The notices still to be posted, on threads that may get one."""
         run = self.run
         released = find_released(self.new, self.since, run)

@@ -181,12 +181,12 @@ def look_for_releases(event: Event, run: RunContext) -> None:
     due = (
         unreleased
         if event.name == "release"
-        else due_fixes({key: fix.ref for key, fix in unreleased.items()}, unreleased, run.now)
+        else due_fixes({key: fix.named for key, fix in unreleased.items()}, unreleased, run.now)
     )
     shown = [unreleased[key] for key, linked in run.memory.state.thread_comments(due).items() if linked.shown_in]
     oldest = sorted(shown, key=lambda fix: fix.looked_at)[:MAX_RELEASES]
     for previous in oldest:
-        fix = run.fixes.find(previous.id, previous.ref, previous, run.now)
+        fix = run.fixes.find(previous.id, previous.named, previous, run.now)
         if fix and not run.fixes.fault:  # one for which GitHub failed stays due, for a notice too
             run.memory.stage(Changes(fixes=(fix,)))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bot.domain.card import Card, Passage, Ruling, number_of
+from bot.domain.card import Card, Passage, Ruling
+from bot.domain.change_state import number_of
 from bot.domain.kinds import Kind
 
 _COMMENT_ANCHOR = re.compile(r"#(?:issue|discussion)comment-\d{1,20}", re.ASCII)

@@ -13,7 +13,8 @@ from typing import NamedTuple, TypeVar
 
 from bot.comment.catalogue import count
 from bot.domain.answer import Context, Match
-from bot.domain.card import Card, CardId, Passage, apply_merge_state, is_change, number_of
+from bot.domain.card import Card, CardId, Passage, with_change_state
+from bot.domain.change_state import change_state, number_of
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.kinds import Kind, OutcomeKind
@@ -198,10 +199,7 @@ class DigestSource:
         """The source with endings corrected by the state of the changes, and without the words of people who are never
         quoted."""
         hidden_people = frozenset(login.casefold() for login in self.settings.ignore.people)
-        cards = {
-            key: _hide_words_of(apply_merge_state(card, self._is_merged(card)), hidden_people)
-            for key, card in self.cards.items()
-        }
+        cards = {key: _hide_words_of(self._with_change_state(card), hidden_people) for key, card in self.cards.items()}
         return replace(
             self, cards=cards, library=RedactedLibrary(self.library, hidden_people) if hidden_people else self.library
         )
@@ -217,14 +215,13 @@ class DigestSource:
         shown = [member for member in cluster.members if member.id in self.cards]
         return sorted(shown, key=lambda member: (-member.at.timestamp(), str(member.id)))
 
-    def _is_merged(self, card: Card) -> bool | None:
-        ref = card.ending.fix or card.ending.claimed
-        change = self.cards.get(number_of(ref) or 0)
-        fix = self.fixes.get(card.id)
-        is_merged = is_change(change.kind, change.state, change.merged_at) if change else None
-        if not is_merged and fix and fix.ref == ref and (fix.commit or fix.refuted):
-            return not fix.refuted
-        return is_merged
+    def _with_change_state(self, card: Card) -> Card:
+        named = card.ending.change
+        if named is None:
+            return card
+        pull = self.cards.get(number_of(named.ref) or 0)
+        closes = pull.closes if pull else ()
+        return with_change_state(card, change_state(card.id, named, pull, closes, self.fixes.get(card.id)))
 
 
 def maintainer_report(source: DigestSource, tick: Callable[[int], None] = lambda _: None) -> MaintainerReport:
@@ -342,10 +339,10 @@ def _fixed_not_released(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
     cluster_of = {member.id: cluster for cluster in source.clusters for member in cluster.members}
     for fix in _newest(waiting, lambda fix: fix.merged_at or fix.looked_at):
         card = source.cards.get(fix.id)
-        if card is None or card.kind is not Kind.ISSUE or card.state != "closed":
+        if card is None or card.kind is not Kind.ISSUE or card.ending.kind != OutcomeKind.FIXED:
             continue
         merged = f", merged on {fix.merged_at:%Y-%m-%d}" if fix.merged_at else ""
-        ref = fix.ref if fix.ref.startswith("#") else fix.ref[:10]
+        ref = fix.change if fix.change.startswith("#") else fix.change[:10]
         cluster = cluster_of.get(fix.id)
         facts = (
             f"fixed by {ref}{merged}",

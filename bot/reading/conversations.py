@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol
 
-from bot.domain.card import number_of
+from bot.domain.change_state import number_of
 from bot.domain.thread import Kind, Message, Thread, ThreadId
 from bot.reading.endings.outcome import CLOSING_PULL, outcome
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from math import log1p
 
@@ -22,7 +23,7 @@ from bot.reading.analyzer import (
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph
-from bot.reading.references import find_references, merge_references
+from bot.reading.references import closed_by_text, find_references, merge_references
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
@@ -181,10 +182,17 @@ def _shorten(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _references(thread: Thread, texts: Iterable[str], repo: str | None) -> tuple[Reference, ...]:
-    """The references of the thread in order, each once, with its strongest action."""
+    """The references of the thread in order, each once, with its strongest action.
+
+    Only its title and opening text can say what it closes.
+    """
     number = thread.id if isinstance(thread.id, int) else None
+    closes = closed_by_text(f"{thread.title}\n\n{thread.body}", repo)
     references = chain.from_iterable(find_references(text, repo=repo, number=number) for text in texts)
-    return tuple(merge_references(references)[:_MAX_REFERENCES])
+    return tuple(
+        replace(one, action=None) if one.action == "closes" and not one.owner and one.number not in closes else one
+        for one in merge_references(references)[:_MAX_REFERENCES]
+    )
 
 
 def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from bot.domain.hosts import GITHUB_HOSTS
 from bot.domain.thread import Reference
 from bot.reading.html import TextRun, split_urls
-from bot.reading.markdown import read
+from bot.reading.markdown import read, statements
 
 MAX_NUMBER = 2**31 - 1
 """GitHub's numbers are 32-bit: a larger one is not the number of an issue."""
@@ -31,6 +31,16 @@ _ACTION = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _NEGATION = re.compile(r"(?:\bno[tn]?|n['’]t|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
+_CLOSING_DOUBT = re.compile(
+    r"(?:\b(?:not|never|cannot|no longer|without|would|could|may|might|should|partial(?:ly)?|partly|half|almost"
+    r"|mostly|attempts?|attempting|tr(?:y|ies|ied|ying)|helps?|towards?|if|unless|before|until|once|when|instead of"
+    r"|rather than|reverts?|reverted|reverting|need(?:s|ed)?|pretends?|fail(?:s|ed)?|how|part of|step)\b|n['’]t\b)"
+    r"[^.;:!?\n]{0,50}\Z|\b(?:that|which|who|previously|already|earlier|originally|was|were|been)\s{1,4}\Z"
+    r"|[\"“”„‟«»‘’'`＂]\Z",
+    re.IGNORECASE,
+)
+"""Before a closing keyword: a denial, a doubt, another change, or the beginning of a quotation. GitHub closes the issue
+all the same, which its own events tell."""
 _TAIL_CHARS = 60
 _ACTION_STRENGTH = {None: 0, "closes": 1, "duplicate": 2}
 
@@ -169,6 +179,31 @@ def _action(tail: str, text: str, start: int) -> str | None:
     match = _ACTION.search(before)
     if not match:
         return None
-    if match["closes"]:
-        return "closes"
-    return None if _NEGATION.search(before, 0, match.start()) else "duplicate"
+    action, denial = ("closes", _CLOSING_DOUBT) if match["closes"] else ("duplicate", _NEGATION)
+    return None if denial.search(before, 0, match.start()) else action
+
+
+_FIRST_LINE_OF_OTHERS = re.compile(
+    r"\W{0,4}(?:[\w()/!-]{1,40}: ?)?(?:revert\b(?!\W{1,4}revert\b)|bump\b|(?:prepare )?release v?\d|version packages"
+    r"|(?:update|upgrade)s? (?:dependency |dependencies |module )?\S{1,80} (?:from \S{1,40} )?to v?\d)",
+    re.IGNORECASE,
+)
+"""A revert, a new version of a dependency, a release: their texts quote what other changes closed."""
+
+
+def closed_by_text(text: str, repo: str | None = None) -> frozenset[int]:
+    """The issues of ``repo`` (``owner/name``) that a change closes according to its own text, with one of GitHub's
+    keywords: https://docs.github.com/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
+
+    ``text`` is the message of a commit, or the title and the description of a pull request. What is quoted, denied or
+    doubted does not count, nor does the text of a revert, of a new version of a dependency, or of a release.
+    """
+    if not _MAY_REFER.search(text) or _FIRST_LINE_OF_OTHERS.match(text):
+        return frozenset()
+    code = [" ".join(span.split()) for span in read(text).inline_code if _MAY_REFER.search(span)]
+    numbers = set[int]()
+    for sentence in statements(text):
+        without_code = reduce(lambda words, span: words.replace(span, "`"), code, sentence)
+        found = find_title_references(without_code, repo=repo)
+        numbers |= {each.number for each in found if each.action == "closes" and not (each.owner or each.kind)}
+    return frozenset(numbers)

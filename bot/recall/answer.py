@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak, open_issues
-from bot.domain.card import is_change, number_of, revise_ending
+from bot.domain.change_state import ChangeState, NamedChange, change_state, number_of, revise_ending
 from bot.domain.changes import FixInfo, wrong_matches_for
-from bot.domain.thread import Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
+from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
+from bot.reading.references import closed_by_text
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.library import Library, RedactedLibrary, threads
 from bot.recall.mentions import find_mentions, mentioned_elsewhere, referenced_numbers
@@ -118,34 +119,34 @@ def decide(context: Context) -> Answer:
 AnyHit = TypeVar("AnyHit", Mention, Match)
 
 MERGED_CONFIDENCE = 0.9
-"""Confidence in an ending whose change is known to be merged."""
+"""Confidence in an ending whose change is known to have closed the thread."""
 
 
-def fix_refs(context: Context) -> dict[ThreadId, str]:
-    """The fixes (``#57`` or a SHA), claimed ones too, of the threads shown in full, mentioned threads first."""
+def named_changes(context: Context) -> dict[ThreadId, NamedChange]:
+    """The changes that the threads shown in full name as their fixes, mentioned threads first."""
     hits: tuple[Mention | Match, ...] = (*context.mentioned, *context.seen_before)
-    refs = {hit.id: _fix_ref(hit) for hit in hits}
-    return {key: ref for key, ref in refs.items() if ref}
+    return {hit.id: change for hit in hits if (change := _named_change(hit))}
 
 
 def with_fixes(context: Context, library: Library, before: datetime | None) -> Context:
     """The context with the known fixes, as they were known at ``before`` (None: now).
 
-    An issue or an unmerged pull request is not a fix, and a thread said to be fixed by one loses that ending.
+    An issue or an unmerged pull request is not a fix, and a thread said to be fixed by one loses that ending. Nor is a
+    change that only refers to the thread.
     """
-    refs = fix_refs(context)
-    fixes = library.fixes(refs) if refs else {}
-    current = {key: fix for key, fix in fixes.items() if fix.ref == refs[key]}
+    named = named_changes(context)
+    fixes = library.fixes(named) if named else {}
+    current = {key: fix for key, fix in fixes.items() if fix.ref == named[key].ref}
     merged_fixes = {key: fix for key, stored_fix in current.items() if (fix := as_of(stored_fix, before))}
-    merged = merge_states(library, map(fix_number, _outcomes_in(context)), before)
+    pulls = _changes_in(library, _outcomes_in(context), before)
 
     def settle(hit: AnyHit) -> AnyHit:
-        outcome = apply_merge_state(hit.outcome, _is_merged(hit.outcome, current.get(hit.id), merged, before))
+        outcome = _settle(hit.id, hit.outcome, pulls, current.get(hit.id), before)
         earlier = hit.earlier
         if earlier:
-            earlier_outcome = apply_merge_state(earlier.outcome, merged.get(fix_number(earlier.outcome) or 0))
-            earlier = replace(earlier, outcome=earlier_outcome)
-        return replace(hit, outcome=outcome, earlier=earlier, fix=merged_fixes.get(hit.id))
+            earlier = replace(earlier, outcome=_settle(hit.id, earlier.outcome, pulls, None, before))
+        is_fix = outcome.fix or (isinstance(hit, Mention) and hit.merged_at)
+        return replace(hit, outcome=outcome, earlier=earlier, fix=merged_fixes.get(hit.id) if is_fix else None)
 
     return replace(
         context,
@@ -159,27 +160,43 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
 def known_endings(endings: Mapping[ThreadId, Outcome], library: Library) -> dict[ThreadId, Outcome]:
     """How these threads ended, given what memory knows about the changes that they name."""
     fixes = library.fixes(endings)
-    merged = merge_states(library, map(fix_number, endings.values()))
-    return {
-        key: apply_merge_state(ending, _is_merged(ending, fixes.get(key), merged, None))
-        for key, ending in endings.items()
-    }
+    pulls = _changes_in(library, endings.values(), None)
+    return {key: _settle(key, ending, pulls, fixes.get(key), None) for key, ending in endings.items()}
 
 
-def merge_states(library: Library, numbers: Iterable[int | None], before: datetime | None = None) -> dict[int, bool]:
-    """For each of these numbers that memory knows: whether it was a merged change at ``before`` (None: now)."""
-    known_numbers = [number for number in dict.fromkeys(numbers) if number]
-    entries = library.entries(known_numbers) if known_numbers else {}
+class _KnownChange(NamedTuple):
+    """A thread that an ending names as a change, and the threads that its text says it closes."""
+
+    kind: Kind
+    state: str
+    merged_at: datetime | None = None
+    closes: frozenset[int] = frozenset()
+
+
+def _changes_in(library: Library, outcomes: Iterable[Outcome], before: datetime | None) -> dict[int, _KnownChange]:
+    """The threads by number that these outcomes name as changes, as memory knew them at ``before`` (None: now)."""
+    changes = (outcome.change for outcome in outcomes)
+    numbers = dict.fromkeys(number for change in changes if change and (number := number_of(change.ref)))
+    entries = library.entries(numbers) if numbers else {}
     pulls = [key for key, entry in entries.items() if entry.kind.traits.is_change]
-    pull_threads = threads(library, pulls, before) if pulls else {}
-    states = {key: is_change(entry.kind, entry.state, None) for key, entry in entries.items() if key not in pulls}
-    states |= {key: is_change(pull.kind, pull.state, pull.merged_at) for key, pull in pull_threads.items()}
-    return {key: is_merged for key, is_merged in states.items() if isinstance(key, int) and is_merged is not None}
+    known: dict[ThreadId, _KnownChange] = {
+        key: _KnownChange(entry.kind, entry.state) for key, entry in entries.items() if key not in pulls
+    }
+    for key, pull in (threads(library, pulls, before) if pulls else {}).items():
+        known[key] = _KnownChange(pull.kind, pull.state, pull.merged_at, closed_by_text(f"{pull.title}\n\n{pull.body}"))
+    return {key: change for key, change in known.items() if isinstance(key, int)}
 
 
-def fix_number(outcome: Outcome) -> int | None:
-    """The number of the outcome's fix or claimed fix."""
-    return number_of(outcome.fix or outcome.claimed)
+def _settle(
+    key: ThreadId, outcome: Outcome, changes: Mapping[int, _KnownChange], fix: FixInfo | None, before: datetime | None
+) -> Outcome:
+    """The outcome of thread ``key``, given what is known about the change that it names."""
+    named = outcome.change
+    if named is None:
+        return outcome
+    change = changes.get(number_of(named.ref) or 0)
+    known_fix = fix and ((as_of(fix, before) or replace(fix, refuted=True)) if fix.commit or fix.refuted else None)
+    return with_change_state(outcome, change_state(key, named, change, change.closes if change else (), known_fix))
 
 
 def _outcomes_in(context: Context) -> Iterator[Outcome]:
@@ -190,30 +207,17 @@ def _outcomes_in(context: Context) -> Iterator[Outcome]:
             yield hit.earlier.outcome
 
 
-def _is_merged(
-    outcome: Outcome, fix: FixInfo | None, merged: Mapping[int, bool], before: datetime | None
-) -> bool | None:
-    """Whether the fix that an outcome names was merged at ``before``; None if unknown.
+def with_change_state(outcome: Outcome, change: ChangeState) -> Outcome:
+    """The outcome, given what is known about the change that it names.
 
-    Both the thread in memory and the forge's answer may be older than the merge.
+    An unmerged fix becomes a claim, and the quote stays; a claim becomes the fix if that closed the thread.
     """
-    is_merged = merged.get(fix_number(outcome) or 0)
-    if not is_merged and fix and fix.ref == (outcome.fix or outcome.claimed) and (fix.commit or fix.refuted):
-        return as_of(fix, before) is not None
-    return is_merged
-
-
-def apply_merge_state(outcome: Outcome, is_merged: bool | None) -> Outcome:
-    """The outcome, given whether its ``fix`` or ``claimed`` fix was merged (None: unknown).
-
-    An unmerged fix becomes a claim, and the quote stays; a merged claim becomes the fix.
-    """
-    revised = revise_ending(outcome.kind, outcome.fix or "", outcome.claimed or "", is_merged)
+    revised = revise_ending(outcome.kind, outcome.fix or "", outcome.claimed or "", change)
     if revised is None:
         return outcome
     kind, fix, claimed = OutcomeKind(revised[0]), revised[1] or None, revised[2] or None
     noun = "pull request" if number_of(fix or claimed) else "commit"
-    evidence = (*outcome.evidence, f"the {noun} was merged" if fix else f"names no {noun} that was merged")
+    evidence = (*outcome.evidence, f"the {noun} closed it" if fix else f"names no {noun} that was merged")
     release = outcome.release if fix else None
     confidence = MERGED_CONFIDENCE if fix else 0.0
     return replace(
@@ -235,9 +239,9 @@ def as_of(fix: FixInfo, before: datetime | None) -> FixInfo | None:
     return fix
 
 
-def _fix_ref(hit: Mention | Match) -> str:
+def _named_change(hit: Mention | Match) -> NamedChange | None:
     is_merged = isinstance(hit, Mention) and hit.merged_at  # a merged pull request is its own fix
-    return f"#{hit.id}" if is_merged else hit.outcome.fix or hit.outcome.claimed or ""
+    return NamedChange(f"#{hit.id}") if is_merged else hit.outcome.change
 
 
 def _compare_version(match: Match, version: str) -> Match:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, mark, quoted_in, shown_in
-from bot.domain.card import number_of
+from bot.domain.change_state import number_of
 from bot.domain.changes import StandingComment
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone
 

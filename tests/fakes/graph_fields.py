@@ -135,6 +135,20 @@ def find_issue(repo: Repository, call: Call, arguments: Arguments) -> Issue:
     return issue
 
 
+def find_issue_or_pull(repo: Repository, call: Call, arguments: Arguments) -> Issue:
+    number = arguments["number"]
+    thread = repo.issues.get(number)
+    if thread is None:
+        raise refuse("NOT_FOUND", f"Could not resolve to an issue or pull request with the number of {number}.")
+    check_permission(call, "pull_requests:read" if thread.pull else "issues:read")
+    return thread
+
+
+def merge_commit(pull: Issue, call: Call, arguments: Arguments) -> Commit | None:
+    assert pull.pull
+    return pull.repo.commits.get(pull.pull.merge_commit or "")
+
+
 def list_comments(issue: Issue, call: Call, arguments: Arguments) -> dict[str, Any]:
     return connect("comments", KeyedList.sort(issue.comments, lambda comment: f"{comment.id:012d}"), arguments)
 

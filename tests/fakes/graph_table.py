@@ -65,6 +65,7 @@ put("Mutation", addDiscussionComment=discussions.add_comment, updateDiscussionCo
 put("Mutation", deleteDiscussionComment=discussions.delete_comment)
 put("Repository", databaseId="id", nameWithOwner="full_name", isPrivate="private", visibility=upper("visibility"))
 put("Repository", hasIssuesEnabled="has_issues", issues=fields.list_issues, issue=fields.find_issue)
+put("Repository", issueOrPullRequest=fields.find_issue_or_pull)
 put("Repository", hasDiscussionsEnabled="has_discussions")
 put("Repository", discussions=discussions.list_discussions, discussion=discussions.find_discussion)
 
@@ -74,6 +75,7 @@ put("Issue", body=shape(lambda issue, call: issue.body or ""), state=upper("stat
 put("Issue", comments=fields.list_comments, timelineItems=fields.list_timeline)
 put("Issue", closedByPullRequestsReferences=fields.list_closing_pulls)
 put("PullRequest", state=shape(pull_state), mergedAt="pull.merged_at", isDraft="pull.draft", files=fields.list_files)
+put("PullRequest", body=shape(lambda pull, call: pull.body or ""), mergeCommit=fields.merge_commit)
 put("PullRequestChangedFile", path="path")
 
 TEXTS = "Issue IssueComment Discussion DiscussionComment"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.domain.change_state import NamedChange
 from bot.domain.changes import FixInfo
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
@@ -49,10 +50,16 @@ def merge_pull(github: FakeGitHub, at: str = day(3), files: tuple[str, ...] = ()
 
 
 def look_up(finder: FixFinder, ref: str, known: FixInfo | None = None, now: datetime = NOW) -> FixInfo:
-    fix_info = finder.find(1, ref, known, now)
+    fix_info = finder.find(1, NamedChange(ref), known, now)
     assert fix_info is not None
     assert (fix_info.id, fix_info.ref) == (1, ref)
     return fix_info
+
+
+def due(refs: Mapping[int, str], known: Mapping[int, FixInfo], now: datetime) -> dict[int, str]:
+    """The references that are due, in the words of a thread."""
+    named = {key: NamedChange(ref) for key, ref in refs.items()}
+    return {key: change.ref for key, change in due_fixes(named, known, now).items()}  # type: ignore[arg-type, misc]
 
 
 # The change
@@ -74,9 +81,7 @@ def test_an_unmerged_pull_request_is_not_a_fix(github: FakeGitHub, finder: FixFi
     github.close(number, "hubot")
     unmerged = look_up(finder, f"#{number}")
     assert unmerged == FixInfo(1, f"#{number}", NOW, is_pull=True, refuted=True)
-    assert due_fixes({1: unmerged.ref}, {1: unmerged}, NOW + RECHECK_INTERVAL) == {1: unmerged.ref}, (
-        "it may be merged yet"
-    )
+    assert due({1: unmerged.ref}, {1: unmerged}, NOW + RECHECK_INTERVAL) == {1: unmerged.ref}, "it may be merged yet"
 
 
 def test_an_issue_or_a_missing_reference_is_not_a_fix(github: FakeGitHub, finder: FixFinder) -> None:
@@ -165,7 +170,7 @@ def test_drafts_are_skipped_and_prereleases_give_way_to_a_full_release(github: F
     assert early.release == "v2.3.0-rc.1"
     github.add_release("v2.3.0", at=day(6))
     later = NOW + RECHECK_INTERVAL
-    assert due_fixes({1: ref}, {1: early}, later)
+    assert due({1: ref}, {1: early}, later)
     assert look_up(new_finder(github), ref, early, later).release == "v2.3.0"
 
 
@@ -174,8 +179,8 @@ def test_an_unreleased_fix_is_looked_up_again_after_a_day(github: FakeGitHub, fi
     github.add_release("v2.2.0", at=day(2))
     known = look_up(finder, ref)
     assert (known.release, known.commit is not None, known.unreleased) == (None, True, True)
-    assert not due_fixes({1: ref}, {1: known}, NOW + RECHECK_INTERVAL - timedelta(minutes=1))
-    assert due_fixes({1: ref}, {1: known}, NOW + RECHECK_INTERVAL)
+    assert not due({1: ref}, {1: known}, NOW + RECHECK_INTERVAL - timedelta(minutes=1))
+    assert due({1: ref}, {1: known}, NOW + RECHECK_INTERVAL)
     github.add_release("v2.3.0", at="2026-06-02T00:00:00Z")
     github.mark()
     later = look_up(new_finder(github), ref, known, NOW + RECHECK_INTERVAL)
@@ -278,7 +283,7 @@ def test_one_run_costs_a_bounded_number_of_reads(github: FakeGitHub, finder: Fix
     refs = [merge_pull(github) for _ in range(9)]
     github.add_release("v1.0.0", at=day(5))
     github.mark()
-    results = [finder.find(1, ref, None, NOW) for ref in refs]
+    results = [finder.find(1, NamedChange(ref), None, NOW) for ref in refs]
     assert github.reads == finder.reads == MAX_READS
     assert [fix.release for fix in results[:4] if fix] == ["v1.0.0"] * 4
     assert results[4:] == [None] * 5
@@ -290,7 +295,7 @@ def test_a_fix_that_had_no_reads_left_for_its_release_is_due_again(github: FakeG
     finder.reads = MAX_READS - 2
     fix_info = look_up(finder, ref)
     assert (fix_info.commit is not None, fix_info.release, fix_info.looked_at) == (True, None, NEVER)
-    assert due_fixes({1: ref}, {1: fix_info}, NOW)
+    assert due({1: ref}, {1: fix_info}, NOW)
 
 
 def test_a_known_fix_is_not_looked_up_again() -> None:
@@ -299,10 +304,10 @@ def test_a_known_fix_is_not_looked_up_again() -> None:
     unmerged = FixInfo(3, "#7", NOW, is_pull=True)
     known = {fix.id: fix for fix in (released, not_found, unmerged)}
     refs: dict[int | str, str] = {1: "#5", 2: "#6", 3: "#7"}
-    assert due_fixes(refs, known, NOW + timedelta(hours=1)) == {}
-    assert due_fixes(refs, known, NOW + RECHECK_INTERVAL) == {3: "#7"}
-    assert due_fixes(refs, known, NOW + NO_FIX_INTERVAL) == {2: "#6", 3: "#7"}
-    assert due_fixes({1: "#8", 9: "#1"}, known, NOW) == {1: "#8", 9: "#1"}
+    assert due(refs, known, NOW + timedelta(hours=1)) == {}
+    assert due(refs, known, NOW + RECHECK_INTERVAL) == {3: "#7"}
+    assert due(refs, known, NOW + NO_FIX_INTERVAL) == {2: "#6", 3: "#7"}
+    assert due({1: "#8", 9: "#1"}, known, NOW) == {1: "#8", 9: "#1"}
 
 
 # Faults
@@ -313,8 +318,8 @@ def test_a_rate_limit_or_refused_token_ends_the_lookups(github: FakeGitHub, find
     ref = merge_pull(github)
     github.faults.add("GET */pulls/*", kind, 1, seconds=60)
     github.mark()
-    assert finder.find(1, ref, None, NOW) is None
-    assert finder.find(1, ref, None, NOW) is None
+    assert finder.find(1, NamedChange(ref), None, NOW) is None
+    assert finder.find(1, NamedChange(ref), None, NOW) is None
     assert github.reads == 1
 
 
@@ -356,12 +361,12 @@ def test_a_failed_lookup_is_repeated_after_an_hour(github: FakeGitHub, client: G
     flaky.down = down
     fix_info = look_up(FixFinder(flaky, REPOSITORY), ref)
     assert (fix_info.release, fix_info.unreleased) == (None, False)
-    due = NOW + RETRY_INTERVAL
-    assert due_fixes({1: ref}, {1: fix_info}, due - timedelta(seconds=1)) == {}
-    assert due_fixes({1: ref}, {1: fix_info}, due) == {1: ref}
-    retried = look_up(FixFinder(flaky, REPOSITORY), ref, fix_info, due)
+    due_at = NOW + RETRY_INTERVAL
+    assert due({1: ref}, {1: fix_info}, due_at - timedelta(seconds=1)) == {}
+    assert due({1: ref}, {1: fix_info}, due_at) == {1: ref}
+    retried = look_up(FixFinder(flaky, REPOSITORY), ref, fix_info, due_at)
     assert later_fix(retried, fix_info) == retried
-    assert due_fixes({1: ref}, {1: retried}, due) == {}
+    assert due({1: ref}, {1: retried}, due_at) == {}
 
 
 def test_failing_comparisons_end_no_run_and_are_not_repeated_in_the_next_one(
@@ -376,12 +381,12 @@ def test_failing_comparisons_end_no_run_and_are_not_repeated_in_the_next_one(
     }
     github.faults.add("GET */compare/*", "5xx", None)
     finder = FixFinder(client, REPOSITORY)
-    results = [finder.find(key, ref, known[key], NOW) for key, ref in refs.items()]
+    results = [finder.find(key, NamedChange(ref), known[key], NOW) for key, ref in refs.items()]
     assert client.create_comment(issue, "Seen before").text == "Seen before"
     assert count_compares(github) == 4 + 3 * 4
     assert results[3] is None, "it was not asked for"
     known |= {fix.id: fix for fix in results if fix}
-    assert due_fixes(dict(refs), known, NOW) == {6: refs[6]}
+    assert due(dict(refs), known, NOW) == {6: refs[6]}
 
 
 def test_an_unreleased_verdict_is_withdrawn_once_releases_are_ambiguous(github: FakeGitHub, finder: FixFinder) -> None:

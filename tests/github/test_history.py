@@ -162,8 +162,8 @@ def test_an_issue_closed_by_a_pull_request_names_it(github: FakeGitHub, own: Own
     ("merged", "reason", "is_named"),
     [
         ("2026-01-02T00:00:00Z", "completed", True),
-        ("2026-01-04T00:30:00Z", "completed", True),
-        ("2026-01-04T02:00:00Z", "completed", False),
+        ("2026-01-04T00:00:00Z", "completed", True),
+        ("2026-01-04T00:30:00Z", "completed", False),
         ("2026-01-02T00:00:00Z", "not_planned", False),
         ("2026-01-02T00:00:00Z", "duplicate", False),
     ],

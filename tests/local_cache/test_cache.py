@@ -123,11 +123,14 @@ def test_an_ending_names_no_fix_that_turned_out_to_be_none(tmp_path: Path) -> No
     for unmerged in (issue(9), pull, replace(pull, state="closed", closed_at=at(3))):
         assert endings_and_links(unmerged) == [("unknown", "reference"), ("unknown", "reference")]
     merged = replace(pull, state="closed", closed_at=at(4), updated_at=at(4), merged_at=at(4))
-    assert endings_and_links(merged)[0] == ("fixed", "fix")
-    assert endings_and_links()[1][0] == "fixed"
+    assert endings_and_links(merged) == [("fixed", "fix"), ("unknown", "reference")], "it does not say that it closes 8"
+    store = tmp_path / "a store with a change that closes both"
+    assert endings_and_links(replace(merged, body="Fixes #7 and fixes #8."))[1][0] == "fixed"
     store = tmp_path / "another store"
     assert endings_and_links(fix=FixInfo(7, "#9", at(9), refuted=True))[0] == ("unknown", "reference")
-    assert endings_and_links(fix=FixInfo(8, "#9", at(9), is_pull=True, commit="a" * 40, merged_at=at(3)))[1] == (
+    assert endings_and_links(
+        fix=FixInfo(8, "#9", at(9), is_pull=True, commit="a" * 40, merged_at=at(3), closed_by="#9")
+    )[1] == (
         "fixed",
         "fix",
     )

@@ -95,7 +95,7 @@ def test_a_change_that_only_mentions_the_thread_is_no_fix_if_the_words_say_other
 
 def test_words_that_take_back_a_fix_outweigh_a_commit_near_the_closing() -> None:
     assert kind_of("Fixed by 4f2a91c, then reverted.", COMMITTED) == "unknown"
-    assert kind_of("See the commit.", COMMITTED) == "fixed"
+    assert kind_of("See the commit.", COMMITTED) == "unknown", "a mention is no evidence"
 
 
 def test_a_version_of_another_product_is_not_the_release_that_has_the_fix() -> None:

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import endings
+from bot.domain.change_state import ChangeState
 from bot.domain.thread import Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.reading.endings.outcome import outcome
 from bot.reading.endings.phrases import fold_for_stems, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import statements
-from bot.recall.answer import apply_merge_state
+from bot.recall.answer import with_change_state
 from tests.reading.linear_time import assert_linear_time
 
 CLOSED = datetime(2024, 5, 3, 12, 0, tzinfo=UTC)
@@ -342,31 +343,94 @@ def test_a_thread_closed_by_a_merge_is_fixed() -> None:
         assert outcome(closed(closed_by=f"not-{login}")) == Outcome(), login
 
 
-def test_events_around_the_closing_name_the_fix() -> None:
+PULL = TimelineEvent("cross-referenced", CLOSED - timedelta(days=20), source=57, source_kind=Kind.PULL)
+CLOSING_PULL = replace(PULL, closes=True, merged_at=CLOSED - timedelta(days=10))
+
+
+def test_the_change_that_closed_the_thread_is_the_fix() -> None:
     cases = [
         (TimelineEvent("closed", CLOSED, "monalisa", commit=SHA), SHA, "closing commit"),
         (TimelineEvent("closed", CLOSED, source=57, source_kind=Kind.PULL), "#57", "closing pull request"),
-        (TimelineEvent("referenced", CLOSED - timedelta(hours=3), commit=SHA), SHA, "commit shortly before closing"),
-    ]
+        (CLOSING_PULL, "#57", "a merged pull request that says that it closes it"),
+        (replace(CLOSING_PULL, merged_at=CLOSED + timedelta(days=1)), "#57",
+         "a merged pull request that says that it closes it"),
+    ]  # fmt: skip
     for event, fix, evidence in cases:
         result = outcome(closed(events=(event,)))
-        assert (result.kind, result.fix, result.evidence, result.comment) == (
-            OutcomeKind.FIXED,
-            fix,
-            (evidence,),
-            None,
-        ), event
+        found = (result.kind, result.fix, result.evidence, result.comment)
+        assert found == (OutcomeKind.FIXED, fix, (evidence,), None), event
 
 
-def test_a_pull_request_that_only_refers_to_the_thread_is_its_fix_once_merged() -> None:
-    event = TimelineEvent("cross-referenced", CLOSED - timedelta(days=2), source=57, source_kind=Kind.PULL)
-    result = outcome(closed(events=(event,)))
-    assert (result.kind, result.fix, result.claimed) == (OutcomeKind.UNKNOWN, None, "#57")
-    assert apply_merge_state(result, None) == result
-    assert (apply_merge_state(result, True).kind, apply_merge_state(result, True).fix) == (OutcomeKind.FIXED, "#57")
-    merged = outcome(closed(events=(event,), closed_by="bors"))
-    assert (merged.kind, merged.fix) == (OutcomeKind.FIXED, "#57")
-    assert outcome(closed(events=(event,), state_reason="not_planned")).kind is OutcomeKind.NOT_PLANNED
+def test_a_change_that_only_refers_to_the_thread_is_a_claim_however_near_to_the_closing() -> None:
+    for lead in (timedelta(0), timedelta(minutes=1), timedelta(days=400)):
+        for event, change in (
+            (replace(PULL, at=CLOSED - lead, merged_at=CLOSED - lead), "#57"),
+            (replace(PULL, at=CLOSED - lead, closes=True), "#57"),
+            (TimelineEvent("referenced", CLOSED - lead, commit=SHA), SHA),
+        ):
+            result = outcome(closed(events=(event,)))
+            assert (result.kind, result.fix, result.claimed) == (OutcomeKind.UNKNOWN, None, change), event
+            assert with_change_state(result, ChangeState()) == with_change_state(result, ChangeState(True)) == result
+            proven = with_change_state(result, ChangeState(True, "#60"))
+            assert (proven.kind, proven.fix, proven.claimed) == (OutcomeKind.FIXED, "#60", None)
+            assert outcome(closed(message("Works for me."), events=(event,))).kind is OutcomeKind.UNKNOWN
+
+
+def test_of_several_claims_the_likeliest_is_looked_up() -> None:
+    others = [
+        TimelineEvent("referenced", CLOSED, commit=SHA),
+        replace(PULL, source=58, at=CLOSED),
+        replace(PULL, source=59, merged_at=CLOSED),
+        replace(PULL, source=60, closes=True),
+    ]
+    found = [outcome(closed(events=tuple(others[:count]))).claimed for count in range(1, 5)]
+    assert found == [SHA, "#58", "#59", "#60"]
+
+
+def test_a_merge_before_the_issue_was_reopened_fixed_nothing() -> None:
+    reopened = TimelineEvent("reopened", CLOSED - timedelta(days=5))
+    merged = replace(CLOSING_PULL, at=CLOSED - timedelta(days=4))
+    assert outcome(closed(events=(CLOSING_PULL, reopened))).kind is OutcomeKind.UNKNOWN
+    assert outcome(closed(events=(reopened, merged))).kind is OutcomeKind.UNKNOWN
+    again = replace(merged, merged_at=CLOSED - timedelta(days=1))
+    assert outcome(closed(events=(reopened, again))).kind is OutcomeKind.FIXED
+
+
+def test_not_planned_and_duplicate_outweigh_every_fix_that_github_does_not_name() -> None:
+    named = TimelineEvent("closed", CLOSED, "monalisa", commit=SHA)
+    for reason, kind in (("not_planned", OutcomeKind.NOT_PLANNED), ("duplicate", OutcomeKind.DUPLICATE)):
+        for comments, events in (
+            ((message("Fixed by #57."),), ()),
+            ((message("Fixed in 2.3.0."),), (CLOSING_PULL,)),
+            ((), (PULL, CLOSING_PULL)),
+            ((), (TimelineEvent("referenced", CLOSED, commit=SHA),)),
+        ):
+            result = outcome(closed(*comments, events=events, state_reason=reason))
+            assert (result.kind, result.fix, result.claimed, result.release) == (kind, None, None, None), comments
+        assert outcome(closed(events=(named,), state_reason=reason)).kind is OutcomeKind.FIXED
+
+
+def test_words_that_deny_a_fix_outweigh_what_the_change_says() -> None:
+    for text in ("Not fixed by #57 as it seems.", "This isn’t fixed by #57.", "Fixed by #57, then reverted in #6."):
+        result = outcome(closed(message(text), events=(CLOSING_PULL,)))
+        assert (result.kind, result.fix, result.claimed) == (OutcomeKind.UNKNOWN, None, None), text
+
+
+def test_a_program_that_closes_may_call_the_thread_a_duplicate_or_inactive() -> None:
+    def by_program(text: str, gap: timedelta = timedelta(0), **fields: object) -> Outcome:
+        said = replace(message(text, gap, "stale[bot]", "NONE"), is_bot=True)
+        return outcome(closed(said, **{"closed_by": "stale[bot]", **fields}))
+
+    inactive = "This issue was closed because it has been inactive for 14 days since being marked as stale."
+    for reason in (None, "completed", "not_planned"):
+        assert by_program(inactive, state_reason=reason).kind is OutcomeKind.STALE
+    warning = "Marked as stale, as there was no recent activity. It will be closed if no further activity occurs."
+    assert by_program(warning, timedelta(days=7)).kind is OutcomeKind.STALE
+    assert by_program(warning, timedelta(days=7), closed_by="monalisa").kind is OutcomeKind.UNKNOWN
+    original = by_program("Duplicate of #12.")
+    assert (original.kind, original.duplicate_of, original.quote) == (OutcomeKind.DUPLICATE, 12, "")
+    for text in ("Possible duplicate of #12.", "Fixed by #57.", "Released in 2.3.0.", "Closing as won't fix.", "Bye."):
+        assert by_program(text).kind is OutcomeKind.UNKNOWN, text
 
 
 def test_a_strangers_claim_of_a_fix_is_quoted_and_has_to_be_proven() -> None:
@@ -388,9 +452,8 @@ def test_a_strangers_claim_of_a_fix_is_quoted_and_has_to_be_proven() -> None:
     assert outcome(closed(claim, back)).claimed is None
 
 
-def test_events_far_from_the_closing_or_of_another_kind_name_no_fix() -> None:
+def test_other_events_name_no_fix() -> None:
     cases = [
-        TimelineEvent("referenced", CLOSED - timedelta(days=30), commit=SHA),
         TimelineEvent("referenced", CLOSED + timedelta(days=30), commit=SHA),
         TimelineEvent("cross-referenced", CLOSED - timedelta(days=2), source=57, source_kind=Kind.ISSUE),
         TimelineEvent("closed", CLOSED, "monalisa"),

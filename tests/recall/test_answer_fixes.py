@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from bot.domain.answer import Context, EarlierClosing, Match, Mention
+from bot.domain.change_state import ChangeState, number_of
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import Kind, Outcome, OutcomeKind, Thread, Tombstone
 from bot.domain.thread_json import thread_from_archive
 from bot.memory.memory import Memory
 from bot.reading.endings.outcome import outcome
-from bot.recall.answer import apply_merge_state, as_of, fix_number, fix_refs, known_endings, with_fixes, with_version
+from bot.recall.answer import as_of, known_endings, named_changes, with_change_state, with_fixes, with_version
 from tests.examples import share
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, thread
@@ -21,6 +22,10 @@ from tests.recall.samples import at, closed, thread
 FIXED = Outcome(OutcomeKind.FIXED, fix="#57")
 FIX = FixInfo(1, "#57", at(40), is_pull=True, commit="a" * 40, merged_at=at(10), files=("a.py",), release="v2.3.0",
           released_at=at(20))  # fmt: skip
+
+
+def fix_number(outcome: Outcome) -> int | None:
+    return number_of(outcome.change.ref) if outcome.change else None
 
 
 def match(outcome: Outcome = FIXED, fix: FixInfo | None = None, key: int = 1) -> Match:
@@ -47,11 +52,12 @@ def test_fixes_of_threads_shown_in_full_are_looked_up_mentions_first() -> None:
         seen_before=(match(), match(Outcome(), key=2)),
         open_now=(match(key=7),),
     )
-    assert list(fix_refs(context).items()) == [(3, "abc1234"), (5, "#5"), (1, "#57")]
+    named = [(key, change.ref) for key, change in named_changes(context).items()]
+    assert named == [(3, "abc1234"), (5, "#5"), (1, "#57")]
 
 
 def test_a_pull_request_that_was_not_merged_has_no_fix() -> None:
-    assert fix_refs(Context(mentioned=(Mention(5, kind=Kind.PULL, state="closed"),))) == {}
+    assert named_changes(Context(mentioned=(Mention(5, kind=Kind.PULL, state="closed"),))) == {}
 
 
 # What is shown
@@ -99,22 +105,33 @@ CLAIM = Outcome(claimed="#57", quote="Fixed by #57.", role="NONE")
 ISSUE, OPEN_PULL = thread(57), thread(57, kind=Kind.PULL)
 UNMERGED = closed(57, kind=Kind.PULL)
 MERGED = closed(57, kind=Kind.PULL, merged_at=at(57.5))
+CLOSING = replace(MERGED, body="Fixes #1.")
 
 
 @pytest.mark.parametrize(
-    ("record", "is_merged"),
-    [(ISSUE, False), (closed(57), False), (OPEN_PULL, False), (UNMERGED, False), (MERGED, True)],
+    ("record", "is_merged", "is_closing"),
+    [
+        (ISSUE, False, False),
+        (closed(57), False, False),
+        (OPEN_PULL, False, False),
+        (UNMERGED, False, False),
+        (replace(UNMERGED, body="Fixes #1."), False, False),
+        (MERGED, True, False),
+        (replace(MERGED, body="Part of #1."), True, False),
+        (CLOSING, True, True),
+    ],
 )
-def test_memory_knows_offline_whether_the_named_change_was_merged(
-    remember: Remember, record: Thread, *, is_merged: bool
+def test_memory_knows_offline_whether_the_named_change_was_merged_and_closed_the_thread(
+    remember: Remember, record: Thread, *, is_merged: bool, is_closing: bool
 ) -> None:
     library = remember(closed(1), record)
     stated, claimed = (
         known_endings({1: ending}, library)[1] for ending in (replace(FIXED, quote="Fixed by #57."), CLAIM)
     )
-    assert {stated.kind, claimed.kind} == {OutcomeKind.FIXED if is_merged else OutcomeKind.UNKNOWN}
+    kinds = {True: OutcomeKind.FIXED, False: OutcomeKind.UNKNOWN}
+    assert (stated.kind, claimed.kind) == (kinds[is_merged], kinds[is_closing])
     assert (stated.fix or stated.claimed, claimed.fix or claimed.claimed) == ("#57", "#57")
-    assert (stated.fix is not None, claimed.fix is not None) == (is_merged, is_merged)
+    assert (stated.fix is not None, claimed.fix is not None) == (is_merged, is_closing)
     assert {stated.quote, claimed.quote} == {"Fixed by #57."}, "the quotation stays"
 
 
@@ -129,9 +146,12 @@ def test_the_words_decide_what_memory_does_not_know(remember: Remember) -> None:
 def test_the_answer_of_the_forge_overrides_what_memory_holds(remember: Remember) -> None:
     library = remember(closed(1), closed(2), closed(3), OPEN_PULL)
     refuted, other = FixInfo(2, "#57", at(40), refuted=True), replace(FIX, id=3, ref="#58")
-    library.stage(Changes(fixes=(FIX, refuted, other)))
+    library.stage(Changes(fixes=(replace(FIX, closed_by="#60"), refuted, other)))
     endings = known_endings({1: CLAIM, 2: FIXED, 3: FIXED}, library)
     assert [endings[key].kind.value for key in (1, 2, 3)] == ["fixed", "unknown", "unknown"]
+    assert endings[1].fix == "#60", "GitHub names another one than the claimed one"
+    library.stage(Changes(fixes=(replace(FIX, looked_at=at(41)),)))
+    assert known_endings({1: CLAIM}, library)[1].kind is OutcomeKind.UNKNOWN, "merged, but it closed nothing"
     refuted_commit = FixInfo(1, "0d0e0ed0", at(40), commit="0d0e0ed0", refuted=True)
     library.stage(Changes(fixes=(refuted_commit,)))
     assert known_endings({1: Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")}, library)[1].kind is OutcomeKind.UNKNOWN
@@ -150,7 +170,7 @@ def test_every_part_of_an_answer_shows_only_proven_fixes(remember: Remember) -> 
     hits = (*shown.mentioned, *shown.also_mentioned, *shown.seen_before, *shown.open_now)
     assert {hit.outcome.kind for hit in hits} == {OutcomeKind.UNKNOWN}
     assert {hit.earlier.outcome.kind for hit in hits if hit.earlier} == {OutcomeKind.UNKNOWN}
-    assert fix_refs(shown)[1] == "#57", "it is still looked up where there is a network"
+    assert named_changes(shown)[1].ref == "#57", "it is still looked up where there is a network"
 
 
 def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
@@ -161,11 +181,11 @@ def test_nothing_was_fixed_before_it_was_merged(remember: Remember) -> None:
 
 
 def test_a_refuted_fix_loses_its_release() -> None:
-    refuted = apply_merge_state(replace(FIXED, release="2.3"), False)
+    refuted = with_change_state(replace(FIXED, release="2.3"), ChangeState(False))
     assert (refuted.kind, refuted.release, refuted.confidence) == (OutcomeKind.UNKNOWN, None, 0.0)
-    assert apply_merge_state(FIXED, True) == apply_merge_state(FIXED, None) == FIXED
+    assert with_change_state(FIXED, ChangeState(True)) == with_change_state(FIXED, ChangeState()) == FIXED
     planned = Outcome(OutcomeKind.NOT_PLANNED)
-    assert apply_merge_state(planned, False) == apply_merge_state(planned, True) == planned
+    assert with_change_state(planned, ChangeState(False)) == with_change_state(planned, ChangeState(True)) == planned
 
 
 @pytest.mark.slow
@@ -189,7 +209,8 @@ def test_no_issue_and_no_unmerged_pull_request_fixed_anything_in_real_histories(
         threads = {each.id: each for each in map(thread_from_archive, map(json.loads, lines))}
     endings = {key: outcome(each) for key, each in threads.items() if each.is_closed}
     naming = {key: each for key, each in endings.items() if fix_number(each) is not None}
-    library = remember(*(threads[key] for key in {*naming, *map(fix_number, naming.values())} if key in threads))
+    named = {*naming, *map(fix_number, naming.values())}
+    library = remember(*(threads[key] for key in named if key in threads))
     known = known_endings(naming, library)
     fixed = {key: threads.get(fix_number(each) or 0) for key, each in known.items() if each.kind is OutcomeKind.FIXED}
     assert [(key, each.id) for key, each in fixed.items() if each and not each.merged_at] == []

@@ -9,7 +9,8 @@ from bot.cli.arguments import memory_options
 from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_notes
 from bot.comment.clean_text import clean, one_line
 from bot.domain.answer import EarlierClosing
-from bot.domain.card import is_change, number_of
+from bot.domain.card import CardId
+from bot.domain.change_state import change_state, number_of
 from bot.domain.thread import OutcomeKind, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
@@ -29,7 +30,7 @@ from bot.questions.views import (
     session_facts,
     session_rows,
 )
-from bot.recall.answer import apply_merge_state
+from bot.recall.answer import with_change_state
 from bot.recall.mentions import earlier_ending
 
 UNLIMITED_CHARS = 100_000_000
@@ -79,7 +80,7 @@ def _format_lines(
     facts += [", ".join(map(one_line, card.labels))] if card.labels else []
     yield " · ".join(facts)
     if earlier := earlier_ending(answer.thread, memory.repo or None):
-        yield _reopened_line(earlier, memory)
+        yield _reopened_line(card.id, earlier, memory)
     if url := url_of(card, memory.home):
         yield url
     for ruling in card.decisions:
@@ -106,10 +107,11 @@ def _format_lines(
         yield f"\n{excerpt.omitted} of {len(excerpt.messages) + excerpt.omitted} messages are left out: --full has all."
 
 
-def _reopened_line(earlier: EarlierClosing, memory: LocalMemory) -> str:
-    number = number_of(earlier.outcome.fix or earlier.outcome.claimed)
-    named = memory.local_cache.cards([number]).get(number) if number else None
-    ended = apply_merge_state(earlier.outcome, is_change(named.kind, named.state, named.merged_at) if named else None)
+def _reopened_line(key: CardId, earlier: EarlierClosing, memory: LocalMemory) -> str:
+    named, ended = earlier.outcome.change, earlier.outcome
+    if named and (number := number_of(named.ref)):
+        pull = memory.local_cache.cards([number]).get(number)
+        ended = with_change_state(ended, change_state(key, named, pull, pull.closes if pull else (), None))
     outcome_text = (
         ""
         if ended.kind is OutcomeKind.UNKNOWN

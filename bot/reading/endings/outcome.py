@@ -21,12 +21,13 @@ CLOSING_WINDOW = timedelta(minutes=2)
 MISTAKE_WINDOW = timedelta(minutes=10)
 """A thread closed, reopened and closed again within this time was reopened by mistake."""
 
-CLOSING_PULL = "closing pull request"
-"""The evidence for a pull request that GitHub itself names as closing the thread."""
+CLOSING_PULL, CLOSING_COMMIT, CLOSING_MERGE = "closing pull request", "closing commit", "closed by a merge"
+"""The evidence for a change that closed the thread according to GitHub: named, or merged by a program."""
 
-_MAX_COMMIT_LEAD = timedelta(days=3)
-_MAX_COMMIT_LAG = timedelta(hours=1)
-_MAX_PULL_LEAD = timedelta(days=7)
+_MERGED_PULL = "a merged pull request that says that it closes it"
+FIX_WITNESSES = frozenset({CLOSING_PULL, CLOSING_COMMIT, _MERGED_PULL})
+"""The evidence for a fix that no person has to state."""
+
 _DUPLICATE_WINDOW = timedelta(days=1)
 
 # Measured on labelled threads: the ending is the last comment before closing in 89 %, and three quarters of these
@@ -44,11 +45,11 @@ _MIN_COMPLAINERS = 2
 _LANGUAGE_SAMPLE_CHARS = 4_000
 """Characters of a comment from which its language is detected."""
 
-_SURE_CONFIDENCE = 0.7
-"""Events of at least this confidence name a fix whatever people wrote; below it they are a guess."""
-
 _CLAIM_CONFIDENCE = 0.5
-"""Confidence of a stranger's claim: lower than that of any event."""
+"""Confidence of a claim: lower than that of any event that ends a thread."""
+
+_BOT_CONFIDENCE = 0.85
+"""Confidence of what a program says as it closes a thread."""
 
 # How often the last comment was the ending in those threads, rounded down, by its distance from the closing.
 _IMMEDIATE_CONFIDENCE = 0.9
@@ -90,8 +91,17 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
         return Outcome()
     if marked := _marked_answer(thread):
         return marked
-    ending, stated = _Reader(thread, closing, repo, book or phrase_book()).ending()
-    judgement = _with_pull_evidence(_combine(stated, _trust_events(_judge_events(thread, closing), ending)), thread)
+    reader = _Reader(thread, closing, repo, book or phrase_book())
+    ending, stated = reader.ending()
+    recorded = (
+        _closing_change(closing)
+        or _marked_duplicate(thread, closing)
+        or reader.judge_bots()
+        or _not_planned(thread)
+        or _fixing_change(thread, closing)
+        or _claim(thread, closing)
+    )
+    judgement = _with_pull_evidence(_combine(stated, recorded), thread)
     judgement = _unless_reopened(judgement, thread, closing)
     quoted = _quoted_outcome(ending, stated, judgement) if ending else Outcome(at=closing.at if judgement else None)
     if judgement is None:
@@ -128,46 +138,75 @@ def _marked_answer(thread: Thread) -> Outcome | None:
 # Events
 
 
-def _judge_events(thread: Thread, closing: Closing) -> Judgement | None:
+def _closing_change(closing: Closing) -> Judgement | None:
+    """The change that closed the thread according to GitHub."""
+    event = closing.event
+    if event and event.commit:
+        return Judgement(OutcomeKind.FIXED, (CLOSING_COMMIT,), 0.95, fix=event.commit)
+    if event and event.source is not None and event.source_kind is Kind.PULL:
+        return Judgement(OutcomeKind.FIXED, (CLOSING_PULL,), 0.95, fix=f"#{event.source}")
+    return None
+
+
+def _marked_duplicate(thread: Thread, closing: Closing) -> Judgement | None:
     until = closing.at + _DUPLICATE_WINDOW
     marked = [event for event in thread.events if event.name.endswith("marked_as_duplicate") and event.at <= until]
     if marked and marked[-1].name == "marked_as_duplicate":
         return Judgement(OutcomeKind.DUPLICATE, ("marked as duplicate",), 0.95, duplicate_of=marked[-1].source)
     if thread.state_reason == "duplicate":
         return Judgement(OutcomeKind.DUPLICATE, ("closed as duplicate",), 0.95)
-    fix = _find_fix(thread, closing)
-    if thread.state_reason == "not_planned" and not (fix and fix.kind is OutcomeKind.FIXED):
-        return Judgement(OutcomeKind.NOT_PLANNED, ("closed as not planned",), 0.6)
-    return fix
+    return None
 
 
-def _find_fix(thread: Thread, closing: Closing) -> Judgement | None:
-    event = closing.event
-    if event and event.commit:
-        return Judgement(OutcomeKind.FIXED, ("closing commit",), 0.95, fix=event.commit)
-    if event and event.source is not None and event.source_kind is Kind.PULL:
-        return Judgement(OutcomeKind.FIXED, (CLOSING_PULL,), 0.95, fix=f"#{event.source}")
-    recent = [event for event in thread.events if closing.since is None or event.at > closing.since]
-    is_merge_bot = bool(closing.by and MERGE_BOT.match(closing.by))
-    commits = [event.commit for event in recent if event.name == "referenced" and _is_around(event, closing)]
-    if commits and commits[-1]:
-        confidence = 0.9 if is_merge_bot else 0.75
-        return Judgement(OutcomeKind.FIXED, ("commit shortly before closing",), confidence, fix=commits[-1])
-    pulls = {event.source for event in recent if event.source_kind is Kind.PULL and _is_before(event, closing)}
-    if len(pulls) == 1:
-        evidence, pull = ("pull request shortly before closing",), f"#{pulls.pop()}"
-        if is_merge_bot:
-            return Judgement(OutcomeKind.FIXED, evidence, 0.9, fix=pull)
-        return Judgement(OutcomeKind.UNKNOWN, evidence, 0.6, claimed=pull)
-    return Judgement(OutcomeKind.FIXED, ("closed by a merge",), 0.85) if is_merge_bot else None
+def _not_planned(thread: Thread) -> Judgement | None:
+    is_declined = thread.state_reason == "not_planned"
+    return Judgement(OutcomeKind.NOT_PLANNED, ("closed as not planned",), 0.6) if is_declined else None
 
 
-def _is_around(event: TimelineEvent, closing: Closing) -> bool:
-    return closing.at - _MAX_COMMIT_LEAD <= event.at <= closing.at + _MAX_COMMIT_LAG
+def _fixing_change(thread: Thread, closing: Closing) -> Judgement | None:
+    """The last merged pull request that says that it closes the thread; or some change, if a program merged it."""
+    merged = [
+        event
+        for event in _references(thread, closing)
+        if event.closes and event.merged_at and not (closing.since and event.merged_at < closing.since)
+    ]
+    if merged:
+        fix = f"#{max(merged, key=_merge_time).source}"
+        return Judgement(OutcomeKind.FIXED, (_MERGED_PULL,), 0.9, fix=fix)
+    if closing.by and closing.by != thread.author and MERGE_BOT.match(closing.by):
+        return Judgement(OutcomeKind.FIXED, (CLOSING_MERGE,), 0.85)
+    return None
 
 
-def _is_before(event: TimelineEvent, closing: Closing) -> bool:
-    return event.name == "cross-referenced" and closing.at - _MAX_PULL_LEAD <= event.at <= closing.at
+def _claim(thread: Thread, closing: Closing) -> Judgement | None:
+    """The change that most likely closed the thread, if any. A mere mention is no evidence: it has to be looked up."""
+    references = [event for event in _references(thread, closing) if event.at <= closing.at]
+    pulls = [event for event in references if event.source is not None]
+    if pulls:
+        likeliest = max(pulls, key=lambda event: (event.closes, event.merged_at is not None, event.at))
+        return Judgement(
+            OutcomeKind.UNKNOWN, ("a pull request refers to it",), _CLAIM_CONFIDENCE, claimed=f"#{likeliest.source}"
+        )
+    if references:
+        return Judgement(
+            OutcomeKind.UNKNOWN, ("a commit refers to it",), _CLAIM_CONFIDENCE, claimed=references[-1].commit
+        )
+    return None
+
+
+def _references(thread: Thread, closing: Closing) -> list[TimelineEvent]:
+    """The references by pull requests and commits since the thread was last reopened."""
+    recent = (event for event in thread.events if closing.since is None or event.at > closing.since)
+    return [
+        event
+        for event in recent
+        if (event.name == "cross-referenced" and event.source_kind is Kind.PULL)
+        or (event.name == "referenced" and event.commit)
+    ]
+
+
+def _merge_time(event: TimelineEvent) -> datetime:
+    return event.merged_at or event.at
 
 
 # Comments
@@ -270,6 +309,27 @@ class _Reader:
             yield _Ending(
                 index, message, _sentences_of(message.text, gap), gap, by_closer, only_housekeeping, is_outside
             )
+
+    def judge_bots(self) -> Judgement | None:
+        """What a program said when it closed the thread: which one it duplicates, or that nobody answers any more."""
+        for message in reversed(self.thread.comments):
+            is_late = message.created_at > self.closing.at + CLOSING_WINDOW
+            if is_late or (self.closing.since and message.created_at < self.closing.since):
+                continue
+            is_close = self.closing.at - message.created_at <= CLOSING_WINDOW
+            if not message.is_bot:
+                if is_close:
+                    continue
+                return None
+            if not (is_close or message.author == self.closing.by):
+                return None
+            context = SentenceContext(own=self.thread.id, title=self.thread.title, repo=self.repo, near=True)
+            for name in ("duplicate_of", "inactive") if is_close else ("inactive",):
+                for sentence in statements(message.text):
+                    judgement = None if is_question(sentence) else judge(self.book.rules[name], sentence, context)
+                    if judgement and judgement.kind.is_known:
+                        return replace(judgement, confidence=_BOT_CONFIDENCE)
+        return None
 
     def _context(self, ending: _Ending) -> SentenceContext:
         return SentenceContext(
@@ -386,32 +446,36 @@ def _reaction_bonus(message: Message) -> float:
 # Events and comments together
 
 
-def _trust_events(recorded: Judgement | None, ending: _Ending | None) -> Judgement | None:
-    """The judgement from events, unless they only make a fix probable and the closing words say how it ended."""
-    if (
-        recorded is None
-        or recorded.confidence >= _SURE_CONFIDENCE
-        or not (recorded.kind is OutcomeKind.FIXED or recorded.claimed)
-    ):
-        return recorded
-    return None if ending and ending.gap <= _IMMEDIATE_GAP and not ending.only_agrees else recorded
-
-
 def _combine(stated: Judgement | None, recorded: Judgement | None) -> Judgement | None:
-    """The surer of words and events, merged where they agree. Words that deny a fix deny nothing else."""
+    """The surer of words and events, merged where they agree.
+
+    Words that deny a fix outweigh every event but GitHub's own word, and deny nothing else. No words make a fix of what
+    people closed as not planned or as a duplicate.
+    """
     if stated is None or recorded is None:
         return stated or recorded
-    if stated.kind is OutcomeKind.UNKNOWN and recorded.kind is not OutcomeKind.FIXED and not recorded.claimed:
-        return recorded
+    if not stated.kind.is_known:
+        if stated.evidence == NO_FIX.evidence:
+            is_denied = not recorded.kind.is_known or (recorded.kind is OutcomeKind.FIXED and not _is_certain(recorded))
+            return stated if is_denied else recorded
+        return recorded if recorded.kind.is_known else replace(stated, claimed=stated.claimed or recorded.claimed)
     if stated.kind is recorded.kind:
         return replace(
             stated,
-            fix=stated.fix or recorded.fix,
+            fix=recorded.fix if recorded.fix and _is_certain(recorded) else stated.fix or recorded.fix,
             duplicate_of=stated.duplicate_of if stated.duplicate_of is not None else recorded.duplicate_of,
             confidence=max(stated.confidence, recorded.confidence),
             evidence=(*recorded.evidence, *stated.evidence),
         )
-    return stated if stated.confidence >= recorded.confidence else recorded
+    if not recorded.kind.is_known:
+        return stated
+    is_surer = stated.confidence >= recorded.confidence and stated.kind is not OutcomeKind.FIXED
+    return stated if is_surer else recorded
+
+
+def _is_certain(recorded: Judgement) -> bool:
+    """Whether GitHub itself says that a change closed the thread."""
+    return bool({CLOSING_PULL, CLOSING_COMMIT, CLOSING_MERGE}.intersection(recorded.evidence))
 
 
 def _with_pull_evidence(judgement: Judgement | None, thread: Thread) -> Judgement | None:

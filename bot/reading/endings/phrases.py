@@ -91,6 +91,7 @@ class Rule:
     only: tuple[str, ...] = ()
     unless: tuple[Doubt, ...] = ()
     denied_by: tuple[Doubt, ...] = ()
+    by_program: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ class PhraseBook:
 
     @cached_property
     def endings(self) -> tuple[Rule, ...]:
-        """The rules that state an ending."""
-        return tuple(rule for rule in self.rules.values() if rule.kind)
+        """The rules that state an ending in the words of people."""
+        return tuple(rule for rule in self.rules.values() if rule.kind and not rule.by_program)
 
     def without(self, left_out: frozenset[str]) -> PhraseBook:
         """A copy without some patterns of the rules, for measurements."""
