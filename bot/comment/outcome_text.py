@@ -15,6 +15,7 @@ from bot.domain.answer import Match, Mention
 from bot.domain.changes import FixInfo, OpenPull
 from bot.domain.thread import Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
+from bot.reading.lookalikes import without_quotation_marks
 
 MAX_FILES = 3
 MAX_CHANGED_FILES = 5
@@ -297,10 +298,12 @@ class CommentPhrases:
     def quote(self, text: str) -> str:
         """A stranger's text on one line in quotation marks, "" for "".
 
-        Quotation marks in it become single ones, so that no text can end its own quotation and forge a speaker.
+        Whatever looks like a quotation mark becomes a single one, so that no text can end its own quotation and forge a
+        speaker.
         """
         marks = PLACEHOLDER.sub("", self.words.texts["quote"]).split()
-        shown = prose(text.translate(dict.fromkeys(map(ord, "".join(marks)), "'")), QUOTE_CHARS)
+        inner = without_quotation_marks(text).translate(dict.fromkeys(map(ord, "".join(marks)), "'"))
+        shown = prose(inner, QUOTE_CHARS)
         return self.words.say("quote", text=shown) if shown else ""
 
     def attribution(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:

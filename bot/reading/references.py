@@ -10,6 +10,7 @@ from functools import lru_cache, reduce
 from bot.domain.hosts import GITHUB_HOSTS
 from bot.domain.thread import Reference
 from bot.reading.html import TextRun, split_urls
+from bot.reading.lookalikes import plain, without_quotation_marks
 from bot.reading.markdown import read, statements
 
 MAX_NUMBER = 2**31 - 1
@@ -30,13 +31,13 @@ _ACTION = re.compile(
     r"\s{0,8}:?\s{0,8}\Z",
     re.IGNORECASE | re.ASCII,
 )
-_NEGATION = re.compile(r"(?:\bno[tn]?|n['’]t|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
+_NEGATION = re.compile(r"(?:\bno[tn]?|n't|\bnever)(?:\s(?:a|an|the|exact|exactly|really))?\s\Z", re.IGNORECASE)
 _CLOSING_DOUBT = re.compile(
     r"(?:\b(?:not|never|cannot|no longer|without|would|could|may|might|should|partial(?:ly)?|partly|half|almost"
     r"|mostly|attempts?|attempting|tr(?:y|ies|ied|ying)|helps?|towards?|if|unless|before|until|once|when|instead of"
-    r"|rather than|reverts?|reverted|reverting|need(?:s|ed)?|pretends?|fail(?:s|ed)?|how|part of|step)\b|n['’]t\b)"
+    r"|rather than|reverts?|reverted|reverting|need(?:s|ed)?|pretends?|fail(?:s|ed)?|how|part of|step)\b|n't\b)"
     r"[^.;:!?\n]{0,50}\Z|\b(?:that|which|who|previously|already|earlier|originally|was|were|been)\s{1,4}\Z"
-    r"|[\"“”„‟«»‘’'`＂]\Z",
+    r"|[\"'`]\Z",
     re.IGNORECASE,
 )
 """Before a closing keyword: a denial, a doubt, another change, or the beginning of a quotation. GitHub closes the issue
@@ -175,7 +176,7 @@ def _bare_reference(digits: str) -> Reference | None:
 
 
 def _action(tail: str, text: str, start: int) -> str | None:
-    before = (tail + text[max(0, start - _TAIL_CHARS) : start])[-_TAIL_CHARS:]
+    before = without_quotation_marks(plain((tail + text[max(0, start - _TAIL_CHARS) : start])[-_TAIL_CHARS:]))
     match = _ACTION.search(before)
     if not match:
         return None

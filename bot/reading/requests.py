@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bot.domain.hosts import GITHUB_HOSTS
+from bot.reading.lookalikes import plain
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
 from bot.reading.references import find_references
 
@@ -81,7 +82,7 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHU
     A command must start a line, outside code, quotes, hidden comments and emphasis. ``repo`` and ``hosts`` define how
     issues of this repository may be written.
     """
-    if _COMMAND_PREFIX not in text.lower():
+    if _COMMAND_PREFIX not in plain(text).lower():
         return ()
     distinct: dict[Command, Command] = {}
     for line in _command_lines(text):
@@ -92,10 +93,10 @@ def commands(text: str, *, repo: str | None = None, hosts: Sequence[str] = GITHU
 
 def without_commands(text: str) -> str:
     """The text without the words after ``/precedent`` in its command lines. Line numbers do not change."""
-    if _COMMAND_PREFIX not in text.lower():
+    if _COMMAND_PREFIX not in plain(text).lower():
         return text
     rows = readable(text).split("\n")
-    for part in paragraphs("\n".join(rows)):
+    for part in paragraphs(plain("\n".join(rows))):
         for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
             if typed := _TYPED_COMMAND.match(line):
                 rows[index] = typed[1]
@@ -103,7 +104,7 @@ def without_commands(text: str) -> str:
 
 
 def _command_lines(text: str) -> Iterator[str]:
-    for part in paragraphs(readable(text)):
+    for part in paragraphs(plain(readable(text))):
         yield from _paragraph_commands(part)
 
 
@@ -250,7 +251,7 @@ def recall_question(
     phrase must begin a sentence or clause outside quotes and code, and extend to the end of the sentence. Questions
     that are rhetorical, somebody else's, or answered at once do not count; nor do those that end like a statement.
     """
-    patterns, text = _patterns(tuple(phrases)), text.replace(ZERO_WIDTH_SPACE, "")
+    patterns, text = _patterns(tuple(phrases)), plain(text.replace(ZERO_WIDTH_SPACE, ""))
     spans = {span: _Words.of(span).text for span in read(text).inline_code if " " in span}
     code = [span for span, words in spans.items() if any(pattern.match(words) for pattern in patterns)]
     sentences = [sentence[:MAX_SENTENCE_CHARS].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
@@ -299,7 +300,7 @@ def _plain_words(token: str) -> list[str]:
     """A typed word in lower case, without punctuation around it and without ``not``; nothing for account names."""
     if token.startswith(("@", *_QUOTES)) and not token.strip(_PUNCTUATION).startswith("#"):
         token = "" if token.startswith("@") else f"\0{token}"  # a quotation begins no question
-    word = token.strip(_PUNCTUATION).casefold().replace("’", "'")
+    word = token.strip(_PUNCTUATION).casefold()
     for end, full in _CONTRACTIONS:
         word = word.removesuffix(end) + full if word.endswith(end) else word
     return [part for part in _BARE_CONTRACTIONS.get(word, word).split() if part != "not"]

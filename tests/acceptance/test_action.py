@@ -579,6 +579,7 @@ QUESTIONS = (
 )
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_a_question_that_refers_to_an_issue_gets_one_comment(stage: Stage, text: str) -> None:
     number = open_issue(stage, text)
@@ -601,6 +602,7 @@ def test_an_empty_repository_gets_no_report_and_no_mention_of_one(empty_stage: S
     assert not (empty_stage.folder / ".precedent/backtest.html").exists()
 
 
+@pytest.mark.night
 def test_too_many_changes_for_one_run_are_read_in_bulk_as_history(fast_stage: Stage) -> None:
     stage = fast_stage
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")

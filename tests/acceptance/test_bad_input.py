@@ -97,6 +97,7 @@ def test_an_issue_without_body_and_author_is_answered(scenario: Scenario) -> Non
     assert scenario.is_answered(number)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("mark", ["[", "*", ">", "<", "#1 "])
 def test_a_body_that_repeats_one_mark_65536_times_is_answered(scenario: Scenario, mark: str) -> None:
     number = scenario.open_issue(("As in #1.\n\n" + mark * 65_536)[:65_536])
@@ -262,6 +263,7 @@ def test_a_missing_settings_file_that_the_workflow_names_is_reported(scenario: S
 # -- what can happen to the branch ---------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("damage", ["cut", "poisoned", "strange file", "no manifest", "bad manifest", "bad record"])
 def test_a_damaged_branch_is_repaired_and_the_event_answered(scenario: Scenario, damage: str) -> None:
     scenario.act("schedule")

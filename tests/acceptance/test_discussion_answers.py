@@ -70,6 +70,7 @@ def answer_record(stage: Stage, number: int) -> AnswerRecord:
     return stage.memory().state.answers([number])[number]
 
 
+@pytest.mark.slow
 def test_a_new_discussion_is_answered_once_with_the_outcome_of_a_similar_issue(answering: Stage) -> None:
     number = ask(answering)
     (text,) = our_comments(answering, number)

@@ -131,6 +131,7 @@ def test_a_discussion_that_is_not_in_memory_is_looked_up_once(answered: Stage) -
     assert graph_requests(answered) == 0
 
 
+@pytest.mark.slow
 def test_a_marked_answer_and_its_edit_are_remembered_and_a_comment_that_shows_it_is_updated(unmarked: Stage) -> None:
     assert not read_thread(unmarked, NUMBER).is_closed
     unmarked.github.mark_answer(NUMBER, answer_id(unmarked), "hubot")
@@ -206,6 +207,7 @@ def test_discussions_are_not_requested_from_a_repository_that_has_none(stage: St
     assert progress(stage) is None
 
 
+@pytest.mark.slow
 def test_discussions_are_not_answered_by_default(answered: Stage) -> None:
     number = answered.github.discuss("monalisa", *SIMILAR_ISSUE)
     comment = answered.github.say(number, "monalisa", "/precedent search cookie")

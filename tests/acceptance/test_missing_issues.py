@@ -167,6 +167,7 @@ def test_a_dry_run_reports_what_is_gone_and_removes_nothing(stage: Stage) -> Non
     assert (stage.github.writes, stage.git.pushes) == (0, pushes)
 
 
+@pytest.mark.night
 def test_one_run_makes_a_limited_number_of_lookups_and_the_next_runs_the_rest(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -257,6 +257,7 @@ def test_every_row_of_the_table_has_a_procedure() -> None:
     assert list(readme_rows()) == list(PROCEDURES)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("goal", PROCEDURES)
 def test_each_way_to_switch_it_off_works_as_the_readme_says(newcomer: Newcomer, goal: str) -> None:
     enable_comments(newcomer)

@@ -48,6 +48,7 @@ def test_after_a_rebuild_new_issues_without_an_answer_get_one(stage: Stage) -> N
     assert len(stage.comments(2)) == 1
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("task", ["rebuild", "catch-up"])
 def test_a_command_whose_run_was_dropped_is_answered_even_if_it_was_read_as_history(stage: Stage, task: str) -> None:
     assert stage.act("schedule") == 0

@@ -39,6 +39,7 @@ def test_a_limit_ends_a_rebuild_cleanly_and_a_scheduled_run_continues_it(stage: 
     assert memory.state.manifest.read_whole == datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
+@pytest.mark.night
 def test_issues_deleted_while_a_rebuild_was_cut_short_become_tombstones(stage: Stage) -> None:
     assert rebuild(stage) == 0
     stage.github.clock.advance(3600)
@@ -89,6 +90,7 @@ def test_a_server_without_graphql_is_read_issue_by_issue(stage: Stage) -> None:
     assert second.is_closed
 
 
+@pytest.mark.night
 def test_reading_issue_by_issue_leaves_requests_for_the_events_of_the_hour(stage: Stage) -> None:
     for number in range(1, 60):
         stage.github.comment(number, "hubot", "Me too")
@@ -132,6 +134,7 @@ def cut_short(stage: Stage) -> None:
     stage.github.clock.advance(3600)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("fault", "code"), [("secondary403", 0), ("primary403", 0), ("429", 0), ("401", 1), ("secondary403 at a read", 0)]
 )

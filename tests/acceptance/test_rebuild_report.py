@@ -77,6 +77,7 @@ def test_an_outage_during_a_rebuild_says_whether_what_was_read_is_kept(
     assert stage.memory().state.manifest.threads == (0 if dry else PER_PAGE)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("kind", "code"), [("drop", 1), ("primary403", 0)])
 def test_a_rebuild_that_could_not_begin_is_done_by_a_scheduled_run(stage: Stage, kind: str, code: int) -> None:
     assert rebuild(stage) == 0
@@ -166,6 +167,7 @@ def test_a_dry_run_that_reaches_a_limit_keeps_nothing(stage: Stage) -> None:
 # After damage
 
 
+@pytest.mark.night
 def test_damage_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
     stage.github.delete_issue(7)

@@ -50,6 +50,7 @@ def test_the_first_line_of_a_draft_is_its_title() -> None:
     assert [text for text, title, body in cases if split_draft(text) != (title, body)] == []
 
 
+@pytest.mark.slow
 def test_a_draft_is_answered_as_an_issue_would_be(store: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     set_stdin(DRAFT, monkeypatch)
     short = call("check", "--store", store)
@@ -133,6 +134,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_commands_and_control_characters_in_a_draft_have_no_effect(
     store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +148,7 @@ def test_commands_and_control_characters_in_a_draft_have_no_effect(
     assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_draft_takes_linear_time_and_is_read_only_as_far_as_github_would_accept_it(store: Path, call: Run) -> None:
     def check(text: str) -> ProgramResult:

@@ -95,6 +95,7 @@ ANSWERING = "discussions:\n  answer: true\n"
 EVENTS = "discussion:\n  discussion_comment:\n"
 
 
+@pytest.mark.slow
 def test_the_doctor_says_how_discussions_are_handled(repository: ExaminedRepository) -> None:
     unread = "switched on, 2 in all; memory has not read them all yet; Precedent"
     cases = [
@@ -186,6 +187,7 @@ FAULTS: dict[str, Fault] = {
 }
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_with_its_remedy(healthy: ExaminedRepository, fault: str) -> None:
@@ -214,6 +216,7 @@ def assert_command_exists(command: str) -> None:
         assert help_of.stdout.startswith(f"usage: git {arguments[0]}")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fields", "maker"),
@@ -234,6 +237,7 @@ def test_an_index_of_another_version_is_a_note_because_the_next_event_rebuilds_i
     assert finding.level == "ok"
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_complete_index_in_parts_is_ok(healthy: ExaminedRepository) -> None:
     healthy.remember_in_parts(*threads(12))
@@ -404,6 +408,7 @@ def test_a_refused_token_is_reported_but_never_shown(healthy: ExaminedRepository
     assert "canary" not in str(findings)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_an_unreachable_server_is_not_the_users_mistake(repository: ExaminedRepository) -> None:
     repository.git.stop()
@@ -415,6 +420,7 @@ def test_an_unreachable_server_is_not_the_users_mistake(repository: ExaminedRepo
     assert not re.search(r"run again|next run", str(findings))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_offline_makes_no_api_requests(healthy: ExaminedRepository) -> None:
     healthy.github.mark()

@@ -121,12 +121,14 @@ def test_a_thread_that_is_not_older_than_the_query_does_not_count(tmp_path: Path
     assert (data["ranks"], data["mrr"], data["candidates_recall"]) == ({"60": None}, 0, 0)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_folds_fit_weights_to_the_other_queries(files: tuple[str | Path, ...], call: Run) -> None:
     data = call("eval", *files, "--limit", "12", "--folds", "3", "--json").data
     assert (data["n"], data["ranking"]) == (12, "3 folds")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_eval_shows_the_difference_from_an_earlier_result(
     files: tuple[str | Path, ...], tmp_path: Path, call: Run
@@ -182,6 +184,7 @@ def test_an_invalid_archive_is_reported(files: tuple[str | Path, ...], tmp_path:
     assert f"{broken}, line 2: not a thread" in result.err
 
 
+@pytest.mark.slow
 def test_an_invalid_earlier_result_is_reported(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
     contents = [None, "{", "[1]", "{}", '{"ranks": []}', '{"ranks": {}}', '{"ranks": {"6": "first"}}', "[" * 100_000]
     for content in contents:
@@ -196,6 +199,7 @@ def test_an_invalid_earlier_result_is_reported(files: tuple[str | Path, ...], tm
 # Backtest
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_backtest_prints_its_figures_as_json_and_as_text(store: Path, call: Run) -> None:
     result = call("backtest", "--store", store, "--last", "30", "--repo", "octo-org/hello-world", "--json")
@@ -220,6 +224,7 @@ def test_backtest_writes_nothing_but_the_report(store: Path, tmp_path: Path, cal
     assert THREADS[-1].title in page
 
 
+@pytest.mark.slow
 def test_an_unwritable_report_exits_with_1(store: Path, tmp_path: Path, call: Run) -> None:
     result = call("backtest", "--store", store, "--last", "1", "--html", tmp_path / "none" / "report.html")
     assert (result.code, result.out) == (1, "")
@@ -233,6 +238,7 @@ def read_weights(store: Path) -> Any:
     return parse(json.loads((store / RANKING_PATH).read_text(encoding="utf-8")))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_share_sets_the_cut_that_the_next_backtest_uses(store: Path, call: Run) -> None:
     result = call("calibrate", "--store", store, "--share", "0.3", "--json")
@@ -246,6 +252,7 @@ def test_a_share_sets_the_cut_that_the_next_backtest_uses(store: Path, call: Run
     assert data["evidence"]["cut"] == result.data["reason"]
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_next_answer_uses_the_cut(store: Path, call: Run) -> None:
     def count_comments() -> int:
@@ -261,6 +268,7 @@ def test_the_next_answer_uses_the_cut(store: Path, call: Run) -> None:
     assert count_comments() >= 3
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, call: Run) -> None:
     memory = open_memory(store)
@@ -291,6 +299,7 @@ def test_with_too_few_issues_the_shipped_cut_stays(store: Path, call: Run) -> No
     assert not (store / RANKING_PATH).exists()
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> None:
     result = call("calibrate", "--store", store, "--precision", "1", "--json")

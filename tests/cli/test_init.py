@@ -271,6 +271,7 @@ def test_outside_a_checkout_one_line_says_what_is_wrong(checkout: Path, tmp_path
 # -- hostile checkouts ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_is_written_through_a_link(checkout: Path, tmp_path: Path, call: Run) -> None:
     links = (".github", ".github/workflows", WORKFLOW_PATH, CONFIG_PATH)
     for number, (name, folder) in enumerate(itertools.product(links, (tmp_path, checkout, None))):

@@ -103,6 +103,7 @@ def test_linters_accept_every_workflow_of_init(tmp_path: Path) -> None:
 NAMES = st.text(st.characters(exclude_characters=" ~^:?*[\\\x7f", exclude_categories=("Cc", "Cs")), min_size=1)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None)
 @given(

@@ -135,6 +135,7 @@ def test_references_to_a_configured_tracker_are_found() -> None:
     ]
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_any_bytes_on_stdin_give_a_list_of_references() -> None:
     for text in ["", "\n", b"\xff\xfe\x00 #4", "#" * 65_536]:

@@ -72,6 +72,7 @@ def count_changes(call: Run, *words: str | Path) -> dict[str, int]:
     return {row["repository"]: row["changed"] for row in result.data["repositories"]}
 
 
+@pytest.mark.slow
 def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(shared_folder: Path, call: Run) -> None:
     result = call("search", "token", "refresh", "proxy", "--org", shared_folder, "--json")
     (row,) = [row for row in result.data if row["repository"] == "octo-org/sdk"]
@@ -85,6 +86,7 @@ def test_a_problem_that_another_repository_solved_is_found_with_its_outcome(shar
     assert line.endswith("\tToken refresh loops behind a proxy\n")
 
 
+@pytest.mark.slow
 def test_an_update_reads_only_what_changed_and_removes_what_is_gone(indexed: Organisation, call: Run) -> None:
     assert count_changes(call, "update") == {"octo-org/sdk": 0, "octo-org/app": 0}
     indexed.remember("octo-org/sdk", issue(15, "Zebrafinch colours are wrong"))
@@ -173,6 +175,7 @@ def test_newly_ignored_people_are_removed_from_the_index_with_their_words(
     assert (cites(call, "upgrade"), cites(call, "login")) == ([], ["octo-org/app#7"])
 
 
+@pytest.mark.slow
 def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organisation, call: Run) -> None:
     organisation.remember("octo-org/hush", issue(1, "Zebrafinch"))
     top = organisation.checkout("octo-org/sdk", "branch: precedent\n")
@@ -439,6 +442,7 @@ def start_command(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_two_updates_at_once_do_the_work_once(indexed: Organisation, call: Run) -> None:
     indexed.remember("octo-org/sdk", *(issue(100 + n, f"Zebrafinch {n}") for n in range(40)))
@@ -448,6 +452,7 @@ def test_two_updates_at_once_do_the_work_once(indexed: Organisation, call: Run) 
     assert len(cites(call, "zebrafinch", "--limit", "100")) == 40
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern",

@@ -227,6 +227,7 @@ def test_unknown_fields_are_empty_but_never_missing() -> None:
 TEXT = st.text(max_size=100).map(lambda text: 50 * text)
 
 
+@pytest.mark.slow
 @given(TEXT, st.lists(TEXT, max_size=50), st.none() | st.integers(1, 2**53))
 def test_a_row_keeps_its_shape_and_size_whatever_a_stranger_wrote(
     text: str, texts: list[str], comment: int | None

@@ -233,6 +233,7 @@ def test_a_repository_can_be_searched_by_its_name_from_anywhere(
     assert call(*arguments, "--memory-branch", "nowhere").code == 2
 
 
+@pytest.mark.slow
 def test_a_note_about_an_outdated_memory_is_one_line_on_stderr(github_clone: Path, tmp_path: Path, call: Run) -> None:
     before = call("search", "cookie", "--json")
     (tmp_path / "github").rename(tmp_path / "gone")
@@ -391,6 +392,7 @@ def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, mon
     assert inside[1] == pytest.approx(1.5 * inside[2])
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_an_unpushed_commit_on_the_main_branch_counts(github_clone: Path, call: Run) -> None:
     assert call("what", "--json").data["related"] == []

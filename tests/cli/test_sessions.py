@@ -343,6 +343,7 @@ def by_mapping(home: Path, top: Path) -> str:
 SESSION_LINKERS = [by_branch, by_branch_of_a_rollout, by_first_prompt, by_address, by_pull_request, by_mapping]
 
 
+@pytest.mark.slow
 def test_a_session_that_worked_on_an_issue_is_listed_by_the_command_line_and_the_tools(
     home: Path, checkout: Path, store: Path, call: Run
 ) -> None:

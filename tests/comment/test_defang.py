@@ -3,6 +3,7 @@
 import re
 from itertools import product
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -266,6 +267,7 @@ def test_no_address_ends_its_own_link(tail: str) -> None:
     assert findings.tags == ["p", "p/a"]
 
 
+@pytest.mark.slow
 def test_hostile_text_is_defanged_in_linear_time() -> None:
     units = [*"[*`_<@$\\&\u0301\u200d", "#1", "a" * 7 + " ", ":a", "~~~\n", "```\n"]
     for shown in (inline, prose, block, code_span):

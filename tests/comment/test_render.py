@@ -241,6 +241,7 @@ def one_turn(text: str) -> tuple[CondensedTurn, ...]:
     return (turn("octocat", day(1, 1), text),)
 
 
+@pytest.mark.slow
 def test_bytes_count_as_well_as_characters() -> None:
     wide = Context(
         seen_before=tuple(
@@ -298,6 +299,7 @@ def contexts(draw: st.DrawFn) -> Context:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(contexts())
 def test_whatever_people_write_the_comment_fits_and_is_harmless_and_repeatable(context: Context) -> None:

@@ -131,6 +131,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 def test_an_unusable_template_is_replaced_by_the_shipped_one_and_one_line_says_so() -> None:
     for name, template in HOSTILE.items():
         text, problem = render({"context.md.j2": template})
@@ -272,6 +273,7 @@ def test_text_reaches_a_template_as_it_is_shown_never_raw() -> None:
     assert "<img" not in MarkdownIt("commonmark").render(text)
 
 
+@pytest.mark.slow
 def test_a_comment_from_a_long_override_is_shrunk_like_the_shipped_one() -> None:
     text, problem = render({"context.md.j2": BASE + "{% block footer %}" + "f" * 20_000 + "{% endblock %}"}, LONG)
     assert problem is None

@@ -310,6 +310,7 @@ def test_the_bytes_of_a_record_do_not_depend_on_the_order_of_its_fields(line: di
     assert encode_record(thread_from_archive(dict(shuffled))) == encode_record(thread_from_archive(line))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(300))
 @given(LINES, st.data())
 def test_odd_values_give_a_clean_thread_or_a_plain_refusal(line: dict[str, Any], data: st.DataObject) -> None:

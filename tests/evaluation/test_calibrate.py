@@ -196,6 +196,7 @@ def test_rescoring_with_another_cut_equals_a_replay_with_it() -> None:
             assert changed.replayed.rank == other.replayed.rank, cut
 
 
+@pytest.mark.slow
 def test_rescored_confidences_equal_those_of_a_replay() -> None:
     """Only for hits that both have: each keeps the surest, and these may differ."""
     first, past, links = history()

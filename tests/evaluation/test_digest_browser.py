@@ -81,6 +81,7 @@ def test_dark_is_dark(open_digest: Open, reports: dict[str, MaintainerReport]) -
     assert open_digest(reports["usual"], "light").run(script) == "rgb(246, 246, 243)"
 
 
+@pytest.mark.night
 def test_a_count_leads_to_its_section(open_digest: Open, reports: dict[str, MaintainerReport]) -> None:
     tab = open_digest(reports["usual"], "phone")
     tab.run("document.querySelector('a[href=\"#duplicates_of_closed\"]').click()")

@@ -52,6 +52,7 @@ def hostile(text: str) -> MaintainerReport:
     return MaintainerReport(f"octo-org/{text}", SINCE, NOW, 4, sections, (text,))
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_the_same_each_time(sample: MaintainerReport) -> None:
     for digest in (sample, EMPTY):
         html = render_digest(digest, HOME)
@@ -91,6 +92,7 @@ def test_only_our_own_style_is_allowed(sample: MaintainerReport) -> None:
     }
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_text() -> None:
     tame = Page(render_digest(hostile("tame"), "")).tags
     for text in filter(None, HOSTILE):

@@ -244,6 +244,7 @@ def threads_of(timelines: Sequence[ThreadTimeline]) -> list[Thread]:
     return [life.thread() for life in timelines]
 
 
+@pytest.mark.slow
 def test_events_after_a_query_do_not_change_its_answer() -> None:
     for key in [40, 57, 72]:
         timelines = generated(80, random.Random(key))
@@ -283,6 +284,7 @@ def test_a_duplicate_mark_taken_back_after_the_query_still_counts() -> None:
     assert first.rank == 1
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_repositorys_own_ranking_does_not_know_the_future() -> None:
     """Many of the 330 threads are marked: their marks train later queries, never earlier ones."""

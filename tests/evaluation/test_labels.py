@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -219,6 +220,7 @@ def test_related_threads_are_older_and_the_two_kinds_do_not_overlap(drawn: list[
             assert labels.relations(thread(int(other))).duplicates <= relations.duplicates | {key}
 
 
+@pytest.mark.slow
 def test_labels_of_a_history_do_not_depend_on_later_events() -> None:
     for seed in range(6):
         timelines = generated(60, random.Random(seed))

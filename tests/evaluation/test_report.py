@@ -111,6 +111,7 @@ def test_only_our_own_style_and_script_are_allowed() -> None:
     assert not [tag for tag, attributes in page.tags if "style" in attributes]
 
 
+@pytest.mark.slow
 def test_text_by_strangers_stays_text() -> None:
     expected = [tag for tag, _ in Page(render_report(hostile("harmless"))).tags]
     for text in HOSTILE:

@@ -178,6 +178,7 @@ def test_a_thousand_threads_are_searched_within_a_second(open_report: Any) -> No
     assert milliseconds < 1000
 
 
+@pytest.mark.night
 def test_without_scripts_every_entry_is_visible_and_no_control_is(browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_report(generated(30)), encoding="utf-8")

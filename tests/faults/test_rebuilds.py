@@ -11,6 +11,7 @@ from tests.faults.rebuilds import FULL, ROWS, Row, play
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_rebuild_has_the_outcome_of_the_table(row: Row, empty_stage: Stage) -> None:
     stage = with_issues(empty_stage, FULL)

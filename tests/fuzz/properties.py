@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bot.reading.markdown import read
+from tests.examples import THOROUGH
 
 LIMIT = 1.0
 """Seconds of processor time for one input; other work on the machine does not count."""
@@ -70,9 +71,10 @@ def within_limit(test: Test, allowed: tuple[type[Exception], ...] = (), limit: f
 
 
 def fuzz(inputs: st.SearchStrategy[Any], *allowed: type[Exception]) -> Callable[[Test], Test]:
-    """Tries the test with many ``inputs`` as its last argument: five times as many as other tests have examples."""
+    """Tries the test with many ``inputs`` as its last argument: twice as many as other tests have examples, and five
+    times as many in a thorough run."""
     own_settings = settings(
-        max_examples=5 * settings.default.max_examples,
+        max_examples=(5 if THOROUGH else 2) * settings.default.max_examples,
         deadline=None,
         phases=set(Phase) - {Phase.explain},
         print_blob=True,

@@ -280,6 +280,7 @@ def test_all_changes_of_one_second_are_read_even_if_they_exceed_a_page(
     assert len(threads(make_history(github, own))) == 350
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_more_than_a_hundred_pages_are_read_by_following_the_link_cursor(own: OwnCommentRule) -> None:
     """GitHub accepts no page number above 100; so much can change in one second when a label is renamed.

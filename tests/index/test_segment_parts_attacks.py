@@ -169,6 +169,7 @@ def sections(core: Core) -> dict[str, str]:
     }
 
 
+@pytest.mark.night
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["numbers", "book", "codes", "entries", "list", "notes"])
 def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, tmp_path: Path, kind: str) -> None:

@@ -137,6 +137,7 @@ def records(folder: Path) -> list[dict[str, object]]:
     return parsed
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("place", hostile_index.PLACES)
 def test_a_poisoned_index_runs_code_in_plain_whoosh_and_is_refused_here(
     place: str, tmp_path: Path, canary: Path
@@ -181,6 +182,7 @@ def test_links_in_place_of_the_files_or_the_folder_are_refused(honest: Path, tmp
         open_index(honest)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("place", hostile_index.PLACES)
 def test_parts_of_a_poisoned_index_inside_an_honest_one_run_nothing(
     place: str, honest: Path, tmp_path: Path, canary: Path
@@ -309,6 +311,7 @@ def test_records_of_another_shape_are_refused(honest: Path, content: bytes) -> N
         open_index(honest)
 
 
+@pytest.mark.night
 def test_a_bomb_is_not_unpacked(honest: Path) -> None:
     bomb = zlib.compress(bytes(200 << 20), 9)
     for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "trained.col", "trm"):
@@ -342,6 +345,7 @@ ODD_ENTRIES = [
 ]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("position", "value"), ODD_ENTRIES)
 def test_entries_of_another_shape_with_absurd_counts_or_odd_lists_are_refused(
     honest: Path, position: int, value: object
@@ -376,6 +380,7 @@ WRONG_COLUMNS = [
 ]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(("name", "data"), WRONG_COLUMNS)
 def test_columns_of_another_size_are_refused(honest: Path, name: str, data: bytes | None) -> None:
     with_column(honest, name, data)

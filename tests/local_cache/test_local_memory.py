@@ -152,6 +152,7 @@ def test_a_fetch_reports_its_progress(checkout: Path) -> None:
     assert labels == ["Fetching the memory", "Reading the memory"]
 
 
+@pytest.mark.slow
 def test_the_branch_is_fetched_again_only_after_a_minute(checkout: Path, remote: Path) -> None:
     with open_memory(MemoryOptions(checkout)):
         pass

@@ -38,6 +38,7 @@ def local_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lo
         yield opened
 
 
+@pytest.mark.slow
 def test_messages_are_those_of_the_records(local_memory: LocalMemory) -> None:
     threads = [record for record in (*THREADS, NAMED) if isinstance(record, Thread)]
     messages = LocalMessages(local_memory)([*(record.id for record in threads), GONE.id, 12_345])
@@ -46,6 +47,7 @@ def test_messages_are_those_of_the_records(local_memory: LocalMemory) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_damaged_record_and_a_link_are_left_out_and_fields_of_the_wrong_type_are_missing(
     local_memory: LocalMemory, tmp_path: Path
 ) -> None:

@@ -639,6 +639,7 @@ def test_damage_in_the_memory_is_noted(tmp_path: Path) -> None:
 # -- the end -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "code"),
@@ -795,6 +796,7 @@ def test_ages_are_given_in_the_largest_unit() -> None:
 # -- the documentation ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
     page = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(TOOLS_BY_NAME)

@@ -408,6 +408,7 @@ def test_a_clone_folder_that_cannot_be_made_is_reported(hosted: HostedRepository
         BranchStore(hosted.url, "precedent", hosted.token, keep=Path("/proc/none"))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_concurrent_processes_lose_nothing(tmp_path: Path) -> None:
     processes, turns = (8, 5) if THOROUGH else (4, 4)

@@ -131,6 +131,7 @@ def test_a_thread_is_forgotten_even_if_another_run_writes_meanwhile(stored: Stor
     assert stored.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", ["branch"], indirect=True)
 def test_forgetting_again_squashes_the_history_again(stored: StoredMemory) -> None:
     remember(stored.memory(), leaky())
@@ -159,6 +160,7 @@ def open_kept(hosted: HostedRepository, folder: Path) -> BranchStore:
     return BranchStore(hosted.url, "precedent", hosted.token, keep=folder)
 
 
+@pytest.mark.slow
 def test_forgetting_removes_kept_clones_here_and_on_other_machines(hosted: HostedRepository, tmp_path: Path) -> None:
     for machine in (tmp_path / "one", tmp_path / "other"):
         with open_kept(hosted, machine) as store:

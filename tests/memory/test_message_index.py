@@ -185,6 +185,7 @@ texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 versions = st.tuples(st.integers(1, 4), st.lists(texts, max_size=3), st.sampled_from(["talk", "talk", "gone"]))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(runs=st.lists(st.lists(versions, min_size=1, max_size=3), min_size=1, max_size=4), most_behind=st.integers(0, 3))
 def test_searches_find_exactly_the_messages_of_the_records(

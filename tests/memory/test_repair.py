@@ -102,6 +102,7 @@ def is_intact(remote: Path) -> bool:
         return memory.state.manifest.threads == 3 and not memory.notes
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "kind"),

@@ -100,6 +100,7 @@ def test_an_issue_vouched_for_by_nobody_but_its_unknown_author_is_not_shown_else
     assert gone == {5: True, 6: False, 7: False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["word " * 50_000, " ".join(f"w{n}" for n in range(20_000))])
 def test_a_long_text_is_bounded(store_records: StoreRecords, body: str) -> None:
     document = next(all_threads(store_records(replace(FIXED, body=body)), SOURCE))

@@ -137,6 +137,7 @@ HOSTILE = ["' OR 1=1 --", '"quoted phrase"', "+must", "-not", "AND", "OR", "a*",
 HOSTILE += ["\ud800", "\0", "a\u2028b", "é", "E", "%", "x" * 300]
 
 
+@pytest.mark.slow
 def test_terms_and_ids_are_never_read_as_a_query(index: LanceCandidates) -> None:
     index.upsert([thread(9, 1, "secret"), thread(1, 1, "plain AND é")])
     for term in HOSTILE:

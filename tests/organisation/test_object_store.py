@@ -122,6 +122,7 @@ def test_a_store_that_is_down_is_reported_and_works_again_afterwards(monkeypatch
         assert find_ids(index, "crash") == [(1, 1)]
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_writers_that_are_killed_lose_nothing_and_write_nothing_twice(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -86,6 +86,7 @@ def test_a_memory_learns_again_when_it_has_grown(tmp_path: Path) -> None:
     assert due(SIZE) == (False, False)
 
 
+@pytest.mark.slow
 def test_pages_do_not_cause_repeated_learning(tmp_path: Path) -> None:
     pages = (
         replace(HISTORY[0], id=f"docs:{n}.md", title=f"Page {n}", kind=Kind.PAGE, comments=()) for n in range(SIZE)
@@ -119,6 +120,7 @@ def test_a_learned_model_is_stored_with_its_provenance(learned_folder: Path) -> 
     assert memory.notes == []
 
 
+@pytest.mark.slow
 def test_threads_are_compared_by_vectors_after_learning(learned_folder: Path) -> None:
     memory = open_memory(learned_folder)
     assert set(memory.vectors(LATER)) == {"trained", "trained_title"}
@@ -154,6 +156,7 @@ def test_learning_twice_makes_the_same_vectors(copy: Path) -> None:
     assert (copy / WORDS_PATH).read_bytes() == words
 
 
+@pytest.mark.slow
 def test_few_threads_train_no_vectors_and_are_compared_by_words(tmp_path: Path) -> None:
     memory = remember(tmp_path, HISTORY[:20])
     learn_from(memory)

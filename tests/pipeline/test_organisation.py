@@ -363,6 +363,7 @@ def test_the_renewal_of_a_skipped_thread_is_still_owed(repo: RepositoryWithSearc
     assert ("cookie" in repo.texts(number)[0], repo.shown_others(number)) == (False, (PROXY.key,))
 
 
+@pytest.mark.slow
 def test_a_match_named_by_an_event_is_removed_even_if_too_many_renewals_are_owed(repo: RepositoryWithSearch) -> None:
     number = repo.open_issue()
     memory = repo.sample.memory().open()

@@ -708,6 +708,7 @@ def test_a_command_that_changes_nothing_gets_only_a_reaction(sample: SampleRepos
     assert [len(sample.replies(comment.id)) for comment in sample.github.comments_by("monalisa")] == [0, 1, 0, 1, 0]
 
 
+@pytest.mark.slow
 def test_toggling_off_and_on_gets_a_few_replies_and_still_takes_effect(sample: SampleRepository) -> None:
     comments = [sample.say(f"/precedent {name}") for name in ("off", "on") * 4]
     assert [len(sample.replies(comment)) for comment in comments] == [1] * MAX_CONFIRMED + [0] * (8 - MAX_CONFIRMED)

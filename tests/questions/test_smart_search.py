@@ -215,6 +215,7 @@ CHECKOUTS = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(CARDS, CHECKOUTS, st.lists(WORDS, max_size=2), st.integers(0, 6))
 def test_hits_are_limited_distinct_and_sorted_and_have_reasons(

@@ -205,6 +205,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_repeated_markup_is_read_in_linear_time() -> None:
     def read_sentences(text: str) -> None:

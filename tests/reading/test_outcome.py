@@ -524,6 +524,7 @@ def test_any_thread_gives_a_bounded_outcome(texts: list[str], seconds: int) -> N
     assert result.comment is not None or not result.quote
 
 
+@pytest.mark.slow
 def test_hostile_comments_are_read_in_linear_time() -> None:
     phrases = ["fixed by ", "this is ", "not a ", "has been ", "closing ", "still ", "thanks for ", "never wontfix "]
     phrases += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,6 +126,7 @@ def test_an_excerpt_is_made_of_whole_sentences() -> None:
 HOSTILE = ["[", "*", ">", "#", "`", "- ", "# \n", "---\n", "a\n=\n", "<![CDATA[", "---\na:\n", "\0\ud800", "\u202e# \n"]
 
 
+@pytest.mark.slow
 def test_hostile_pages_are_read_in_linear_time_with_bounded_results() -> None:
     def read(text: str) -> None:
         parts = sections(text)

@@ -12,7 +12,7 @@ from bot.domain.thread import Message, OutcomeKind, Thread
 from bot.reading.endings.decisions import DecisionAuthority, authority_of, may_decide
 from bot.reading.endings.engine import SentenceContext, judge, matches
 from bot.reading.endings.outcome import outcome
-from bot.reading.endings.phrases import PHRASES_FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
+from bot.reading.endings.phrases import FOREIGN, PHRASES_FILE, PhraseSet, Rule, fold_for_stems, phrase_book, read_book
 from bot.reading.endings.stems import stems
 from tests.examples import examples
 from tests.reading.regex_samples import generate_matches
@@ -73,14 +73,16 @@ def test_a_sentence_under_no_is_matched_by_no_phrase_of_its_set() -> None:
 def is_taken_back(name: str, rules: Mapping[str, Rule], text: str) -> bool:
     """Whether a rule that uses doubts of this name believes the text without them, and not with those of ``rules``."""
     using = [
-        rule for rule, table in TOML["rule"].items() if name in table.get("unless", []) + table.get("denied_by", [])
+        rule
+        for rule, table in TOML["rule"].items()
+        if name in (FOREIGN, *(each for key in ("unless", "denied_by", "doubted_by") for each in table.get(key, ())))
     ]
     return any(
         any(matches(replace(BOOK.rules[rule], unless=(), denied_by=()), text, context))
         and not any(matches(replace(BOOK.rules[rule], unless=doubted, denied_by=()), text, context))
         for rule in using
         for context in CONTEXTS
-        for doubted in [rules[rule].unless + rules[rule].denied_by]
+        for doubted in [rules[rule].unless + rules[rule].denied_by + rules[rule].doubted_by]
     )
 
 

@@ -193,6 +193,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_hostile_text_takes_linear_time() -> None:
     assert_linear_time(lambda text: find_references(f"{text} #1", repo="a/a", autolinks=["A-"]), *UNITS)
     assert_linear_time(lambda text: find_title_references(f"{text} #1", repo="a/a"), *UNITS)

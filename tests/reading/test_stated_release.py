@@ -281,6 +281,7 @@ def test_addresses_of_this_repository_or_beside_the_version_do_no_harm() -> None
 # Time
 
 
+@pytest.mark.slow
 def test_hostile_text_takes_linear_time() -> None:
     statements = ["`fixed in 1.2.3`. ", "Not fixed in 1.2.3. ", "released 1.2.3, ", "> fixed in 1.2.3\n\n"]
     statements += ["Fixed in [1.2.3](https://x.example/1.2.3). ", "<a href=x>1.2.3", "will be in 1.2.3 "]

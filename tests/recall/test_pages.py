@@ -61,6 +61,7 @@ def test_a_question_that_no_page_covers_finds_none(memory: Memory) -> None:
     assert search_pages(thread(76, silent["title"], silent["body"]), memory) == ()
 
 
+@pytest.mark.slow
 def test_most_of_the_samples_issues_get_the_page_that_is_about_them(remember: Remember) -> None:
     issues = list(read_archive(SAMPLE / "history.jsonl"))
     memory = remember(*sample_pages(), *issues)
@@ -113,6 +114,7 @@ IN_OTHER_SCRIPTS = {
 CODES = ["E_SESSION_EXPIRED", "ERR_TOKEN_LOST", "ECONNREFUSED", "TS2345", "E1042", "ORA-00942", "0x80070005"]
 
 
+@pytest.mark.slow
 def test_an_error_code_finds_its_page_from_a_question_in_another_script(remember: Remember) -> None:
     text = "# Error codes\n\n## Signing in\n\nThe server answers {} when the cookie has another path. Set it.\n"
     heading = "# Failures\n\n## `{}`\n\nThe cookie has another path than the server.\n"

@@ -1,5 +1,7 @@
 """Why a thread was found, in words that a reader can check."""
 
+import pytest
+
 from bot.domain.thread import Thread
 from bot.reading.analyzer import terms
 from bot.recall.reasons import SharedSignals, opening, reasons, shared_signals, surface_forms
@@ -171,6 +173,7 @@ WITH_EVERY_REASON = (
 )
 
 
+@pytest.mark.slow
 def test_hostile_text_gives_no_more_than_three_reasons() -> None:
     texts = ["[" * 65_536, "\x00\ud800" * 100, "a" * 65_536, "`" * 65_536, "\u202eabc" * 1000, WITH_EVERY_REASON * 1000]
     for text in texts:

@@ -39,6 +39,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("has_vectors", [False, True], ids=["words", "vectors"])

@@ -265,6 +265,7 @@ OTHER_REQUESTS = 10
 """Requests that the run of an event needs besides history, and a few to spare."""
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("resource", "limit", "step"), [(CORE, 400, 1), pytest.param(GRAPHQL, 13, 2, marks=pytest.mark.night)]

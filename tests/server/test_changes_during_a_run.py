@@ -84,6 +84,7 @@ def check_return(cut: Scene) -> None:
     assert len(cut.comments) == 1
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("way", ["uninstall", "remove"])
 def test_an_app_that_is_removed_posts_nothing_more_and_its_data_is_deleted(tmp_path: Path, way: str) -> None:
     def change(cut: Scene) -> None:
@@ -106,6 +107,7 @@ def test_an_app_that_is_removed_posts_nothing_more_and_its_data_is_deleted(tmp_p
     assert comment_counts == sorted(comment_counts)
 
 
+@pytest.mark.night
 def test_a_suspended_app_posts_nothing_until_it_is_unsuspended(tmp_path: Path) -> None:
     for cut in interrupted_scenes(
         tmp_path, lambda cut: cut.harness.github.tenants.suspend(cut.repository.installation)
@@ -119,6 +121,7 @@ def test_a_suspended_app_posts_nothing_until_it_is_unsuspended(tmp_path: Path) -
         check_return(cut)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("private", [True, False])
 def test_a_renamed_repository_is_answered_once_and_its_namesake_never(tmp_path: Path, *, private: bool) -> None:
     """No event tells of the new name, and somebody else takes the old one at once."""
@@ -138,6 +141,7 @@ def test_a_renamed_repository_is_answered_once_and_its_namesake_never(tmp_path: 
         assert cut.harness.env.register.repository(cut.repository).name in ("octo-org/renamed", APP)
 
 
+@pytest.mark.night
 def test_a_transferred_repository_is_answered_once_in_its_new_account(tmp_path: Path) -> None:
     def change(cut: Scene) -> None:
         cut.harness.transfer(cut.ours, "octocat", cut.harness.github.tenants.install("octocat"))

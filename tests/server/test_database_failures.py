@@ -163,6 +163,7 @@ def check_all_done(stage: ServerStage, statuses: dict[int, int]) -> None:
     assert stage.github.violations == []
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_a_server_reports_a_postgresql_outage_and_loses_no_delivery(tmp_path: Path) -> None:
@@ -214,6 +215,7 @@ def resize(folder: Path, free: int) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size}", folder], check=True)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_server_with_a_full_disk_refuses_deliveries_until_there_is_room(tmp_path: Path) -> None:
     statuses = dict[int, int]()

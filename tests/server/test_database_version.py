@@ -35,6 +35,7 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgres_url"))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_processes_that_start_together_create_the_tables_once(empty_url: str) -> None:
     command = [sys.executable, "-c", MAKE_TABLES, empty_url]

@@ -96,6 +96,7 @@ def test_a_run_that_waits_for_the_stop_goes_back_to_the_queue(stage: ServerStage
         assert take_lease(inbox, issue_deliveries(stage)[0].repository), "another one goes on at once"
 
 
+@pytest.mark.night
 def test_a_hanging_run_is_abandoned_and_started_again_later(stage: ServerStage) -> None:
     start_run(stage, 300)
     assert stage.stop() == 0
@@ -111,6 +112,7 @@ def test_a_hanging_run_is_abandoned_and_started_again_later(stage: ServerStage) 
     assert row.begun >= 1, "alone, or with what the resync has added"
 
 
+@pytest.mark.night
 def test_a_killed_worker_is_replaced_and_its_work_continues(stage: ServerStage) -> None:
     first = start_run(stage, 120)
     os.kill(first, signal.SIGKILL)
@@ -132,6 +134,7 @@ def test_workers_finish_their_run_and_end_when_the_server_is_killed(stage: Serve
     assert issues_in_runs(stage, "end") == [[120]]
 
 
+@pytest.mark.night
 @pytest.mark.postgres
 def test_a_separate_worker_handles_what_the_server_received(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, STANDIN, postgres_url)
@@ -155,6 +158,7 @@ def test_a_separate_worker_handles_what_the_server_received(tmp_path: Path, post
         stage.close()
 
 
+@pytest.mark.night
 def test_a_server_without_workers_stores_its_deliveries(stage: ServerStage) -> None:
     stage.start(workers=0)
     deliver_issue(stage, 1)

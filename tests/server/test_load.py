@@ -39,6 +39,7 @@ def test_a_burst_is_handled_in_order_without_loss(tmp_path: Path) -> None:
     assert findings == Findings(rows=600, runs=findings.runs)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_burst_into_one_repository_becomes_few_runs(tmp_path: Path) -> None:
     sent, findings = burst_of(tmp_path, 200, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bot.server.model import DAY, MINUTE, Grant, RepositoryKey
 from bot.server.resync import NewestChanges, Resync
 from tests.fakes.github import FakeGitHub
@@ -48,6 +50,7 @@ def quiet_repositories(env: AppEnvironment) -> list[RepositoryKey]:
     return repositories
 
 
+@pytest.mark.slow
 def test_a_quiet_resync_costs_nothing_while_its_token_stays_the_same(env: AppEnvironment) -> None:
     repositories = quiet_repositories(env)
     resync_task, requests_before = resync(env), len(statuses(env.github))

@@ -103,6 +103,7 @@ def deny_git(harness: ServerHarness, name: str) -> Callable[[], None]:
     return allow_again
 
 
+@pytest.mark.slow
 def test_old_and_new_threads_of_a_repository_are_found(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_thread_that_becomes_private_leaves_the_comment(organisation: Organisa
     assert TITLE not in organisation.text(organisation.ask())
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("mode", ["summary", "off", "observed", "invalid"])
 def test_a_thread_that_becomes_private_leaves_the_comment_in_every_mode(organisation: Organisation, mode: str) -> None:
     number, harness = organisation.ask(), organisation.harness

@@ -463,10 +463,12 @@ def explore(worlds: int) -> None:
     check_world()
 
 
+@pytest.mark.slow
 def test_nothing_leaks_in_some_random_organisations() -> None:
     explore(examples(25))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_nothing_leaks_in_many_random_organisations() -> None:
     explore(examples(500))

@@ -137,6 +137,7 @@ def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
     assert stage.github.violations == []
 
 
+@pytest.mark.night
 def test_a_worker_has_at_most_three_connections(tmp_path: Path, postgres_url: str) -> None:
     stage = ServerStage(tmp_path, "bot", postgres_url)
     try:

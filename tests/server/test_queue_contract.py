@@ -55,6 +55,7 @@ def test_concurrent_runs_are_limited(queue: Queue) -> None:
     assert most <= 2
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("is_released", [True, False])
 def test_another_worker_does_what_a_killed_process_had_begun(queue: Queue, is_released: bool) -> None:
     queue.inbox.put([arrival("a"), arrival("b", number=2)])

@@ -202,6 +202,7 @@ def test_after_two_pushes_the_next_run_waits_as_the_limit_demands(time: Time, pe
     assert limiter.earliest([BEGAN, BEGAN]) == BEGAN + wait
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(("most", "waits"), [(9, True), (2, False)])
 def test_no_minute_has_more_than_six_pushes_and_two_in_a_run_that_began_on_time_do_not_wait(

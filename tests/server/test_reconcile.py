@@ -370,6 +370,7 @@ def test_the_server_finishes_a_rebuild_that_the_action_began(harness: ServerHarn
     assert len(harness.env.rows(harness.repository(project))) <= 5
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_other_repositories_are_handled_between_parts_of_a_long_history(harness: ServerHarness) -> None:
     # A part is one answer of GitHub, with fifty issues.

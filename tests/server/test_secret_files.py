@@ -292,6 +292,7 @@ def test_the_webhook_secret_is_rotated_without_a_restart_or_a_refused_delivery(s
     assert [word for word in (FIRST, SECOND, THIRD) if word in stage.log_text()] == []
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_new_private_key_reaches_running_workers(stage: RotationStage) -> None:
     stage.start()

@@ -80,6 +80,7 @@ def test_no_text_of_people_and_no_secret_is_stored_logged_or_shown(stage: Server
     assert REPOSITORY not in pages["/metrics"].decode()
 
 
+@pytest.mark.night
 def test_a_refused_delivery_leaves_no_text_behind(stage: ServerStage) -> None:
     stage.start(workers=0)
     stage.github.hooks.secret = "of somebody who only guesses"
@@ -90,6 +91,7 @@ def test_a_refused_delivery_leaves_no_text_behind(stage: ServerStage) -> None:
     assert stage.rows() == []
 
 
+@pytest.mark.night
 def test_the_data_folder_is_closed_to_other_users(stage: ServerStage) -> None:
     stage.start(workers=0)
     assert stage.data.stat().st_mode & 0o077 == 0

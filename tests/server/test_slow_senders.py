@@ -132,6 +132,7 @@ def test_an_evicted_sender_is_told_to_retry_later(port: int) -> None:
     assert third.status == 202
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_memory_stays_bounded_whatever_is_sent(tmp_path: Path) -> None:
     """Of 400 MB of incomplete bodies only 64 MB are kept, plus up to 256 KB per connection from one read."""

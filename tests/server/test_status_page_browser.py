@@ -121,6 +121,7 @@ def test_buttons_are_large_enough_for_a_thumb(open_page: Any) -> None:
     assert min(heights) >= 32
 
 
+@pytest.mark.night
 def test_links_are_large_enough_for_a_thumb(open_page: Any) -> None:
     tab = open_page("day", "phone")
     heights = tab.run("[...document.querySelectorAll('.filters a')].map(one => one.getBoundingClientRect().height)")

@@ -153,6 +153,7 @@ def test_a_refused_delivery_is_logged_with_its_guid_and_makes_no_trace(
     assert collector.spans == []
 
 
+@pytest.mark.night
 def test_a_run_for_several_deliveries_has_a_link_to_each(stage: ServerStage, collector: Collector) -> None:
     stage.start(workers=0)
     numbers = [open_issue(stage, f"Which database, {index}") for index in range(3)]
@@ -175,6 +176,7 @@ def test_a_run_for_several_deliveries_has_a_link_to_each(stage: ServerStage, col
     assert line["trace"] == run.trace
 
 
+@pytest.mark.night
 def test_no_text_name_or_secret_is_in_a_trace(
     stage: ServerStage, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +200,7 @@ def test_no_text_name_or_secret_is_in_a_trace(
     assert KEY not in stage.log_text()
 
 
+@pytest.mark.night
 def test_a_collector_that_is_down_delays_nothing(
     stage: ServerStage, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +218,7 @@ def test_a_collector_that_is_down_delays_nothing(
     assert KEY not in stage.log_text()
 
 
+@pytest.mark.night
 def test_a_missing_library_is_logged_in_one_line_and_the_server_runs(
     stage: ServerStage, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -216,6 +216,7 @@ def test_a_large_delivery_is_accepted(port: int) -> None:
     assert deliver(port, body, x_hub_signature_256=signature(b"")).status == 403
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_status_is_public_and_without_the_database_deliveries_get_503_and_the_server_is_not_ready(
     tmp_path: Path,

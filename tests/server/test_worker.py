@@ -139,6 +139,7 @@ def test_a_worker_whose_run_threads_died_does_not_touch_its_file(bench: WorkerBe
     assert not is_touched(tmp_path / "alive")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_a_worker_removes_the_file_of_an_earlier_process(tmp_path: Path) -> None:
     file, stage = tmp_path / "alive", ServerStage(tmp_path)

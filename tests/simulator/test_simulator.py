@@ -31,6 +31,7 @@ def test_a_random_history_breaks_no_invariant(scene: Scene, seed: int) -> None:
     assert play_twice(scene, seed).broken == ()
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", share(SCENARIOS, 4, 1))
 def test_the_next_run_recovers_from_a_crash_at_any_point(scene: Scene, scenario: str) -> None:
@@ -45,6 +46,7 @@ def test_the_squash_scenario_really_squashes_the_branch(scene: Scene) -> None:
     assert is_squashed(scene)
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", share(BUGS), ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: Bug) -> None:

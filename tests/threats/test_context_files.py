@@ -96,6 +96,7 @@ def test_no_text_can_end_its_own_quotation() -> None:
         assert CANARY not in outside_fences(as_markdown(context)), opening
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_no_text_of_the_corpus_adds_an_element_or_heading() -> None:
     def headings(text: str) -> list[str]:

@@ -117,6 +117,7 @@ def test_a_folder_that_is_too_large_is_refused_without_reading_it(hosted: Hosted
         open_store(hosted).open()
 
 
+@pytest.mark.night
 def test_large_folders_are_not_held_in_memory_at_once(hosted: HostedRepository) -> None:
     """Each has the largest allowed size and packs well; all of them together would exceed the memory."""
     git(hosted.repository, "config", "pack.window", "0")  # or the server spends minutes looking for similarities
@@ -129,6 +130,7 @@ def test_large_folders_are_not_held_in_memory_at_once(hosted: HostedRepository) 
     assert output.startswith("TreeTooLarge there are more than 400,000 files")
 
 
+@pytest.mark.night
 def test_folders_ten_thousand_deep_are_refused_or_cut(hosted: HostedRepository) -> None:
     oid, mode = blob(hosted.repository, b"{}"), FILE
     for _ in range(10_000):
@@ -142,6 +144,7 @@ def test_folders_ten_thousand_deep_are_refused_or_cut(hosted: HostedRepository) 
 # -- files that unpack ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("path", ["manifest.json", "records/0000/1.json", "answers/0000.json"])
 def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: HostedRepository, path: str) -> None:
     bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
@@ -150,6 +153,7 @@ def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: HostedReposito
     assert output == f"UnreadableFile {path} on the branch has more than {MAX_FILE_BYTES:,} bytes; remove it there\n"
 
 
+@pytest.mark.night
 def test_a_huge_index_is_not_written_to_the_disk(hosted: HostedRepository, tmp_path: Path) -> None:
     large, small = zeros(hosted.repository, LARGE), zeros(hosted.repository, 90_000_000)
     index = tree(hosted.repository, [(FILE, "a.seg", large), *((FILE, f"b{at}.seg", small) for at in range(9))])

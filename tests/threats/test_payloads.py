@@ -148,6 +148,7 @@ CALLS: tuple[Callable[[GitHubClient], object], ...] = (
 )
 
 
+@pytest.mark.night
 def test_api_answers_of_bombs_are_parsed_or_end_with_a_one_line_error() -> None:
     sample = random.Random(11).sample([*bombs(seeds.issue())], 60)
     for answer in (*sample, *(b"[" + each + b"]" for each in sample[:20]), *DEEP, *BROKEN):

@@ -28,6 +28,7 @@ def is_quadratic(phrase: Phrase, prefix: str, run: str) -> bool:
     return bool(too_slow(phrase.apply, lambda length: (prefix + run * length)[:length] + "\0x", (3_000, 12_000)))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_no_phrase_takes_more_than_linear_time(table: str) -> None:

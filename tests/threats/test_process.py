@@ -96,6 +96,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield Story(scene)
 
 
+@pytest.mark.night
 def test_the_story_exercises_the_bot(story: Story) -> None:
     assert len(story.comments) >= 3
     assert story.scene.comments(story.number) == []  # forgotten at the end of the day

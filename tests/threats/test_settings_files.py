@@ -101,6 +101,7 @@ print(json.dumps([time.process_time() - began, told]))
 """
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_takes_more_than_a_second_and_256_megabytes(name: str, tmp_path: Path) -> None:

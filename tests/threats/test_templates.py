@@ -117,6 +117,7 @@ def test_no_statement_loads_another_file_or_calls_anything() -> None:
     assert [statement for statement in STATEMENTS if not refusal_of(statement)] == []
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "around", ["{{ ... }}", "{% if ... %}x{% endif %}", "{% for a in ... %}x{% endfor %}", "{% set a = ... %}"]
@@ -147,6 +148,7 @@ print(json.dumps([took, grown * 1024, text.startswith("<!-- precedent:v1"), prob
 """
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("name", share(GREEDY, 3))
 def test_no_template_takes_two_seconds_or_much_memory(name: str) -> None:

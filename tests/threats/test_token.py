@@ -71,6 +71,7 @@ def test_the_search_finds_every_spelling_of_the_token() -> None:
         assert leaks(LONG, {"log": b"x" + form + b"y"})
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", share(CASES, 2))
 def test_no_token_leaks_when_the_environment_is_wrong(scene: Scene, name: str) -> None:
     environment, payload = CASES[name]
@@ -86,6 +87,7 @@ def test_no_token_leaks_when_the_api_fails(scene: Scene, kind: str) -> None:
     run_on_new_issue(scene)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("kind", ["401", "5xx", "drop", "read only", "absent", "hook"])
 def test_no_token_leaks_when_git_fails(scene: Scene, kind: str) -> None:
     match kind:
@@ -103,6 +105,7 @@ def test_no_token_leaks_when_git_fails(scene: Scene, kind: str) -> None:
     assert run_on_new_issue(scene).code != 0
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("answer", share(ANSWERS, 2, 0))
 def test_no_token_leaks_when_the_api_repeats_it(scene: Scene, answer: str) -> None:
     with EchoServer(answer) as echo:
@@ -111,6 +114,7 @@ def test_no_token_leaks_when_the_api_repeats_it(scene: Scene, answer: str) -> No
         assert any(LONG in sent for _, _, sent in echo.requests)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("answer", share(ANSWERS, 2, 1))
 def test_no_token_leaks_when_the_git_server_repeats_it(scene: Scene, answer: str) -> None:
     with EchoServer(answer) as echo:
@@ -136,6 +140,7 @@ DEBUGGING = {
 }
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_token_leaks_with_all_debugging_switched_on(scene: Scene, tmp_path: Path, fails: bool) -> None:
     scene.environment = DEBUGGING | {

@@ -87,12 +87,14 @@ FRAGMENTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.one_of(FRAGMENTS, st.text(max_size=8)), max_size=12).map("".join))
 def test_no_combination_of_fragments_is_harmful(markdown: str) -> None:
     assert_harmless(body(markdown))
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "*", "`", "<div>", "- ", "@a ", "#1 ", "\ud800", "&"])
 def test_a_text_of_the_maximum_length_is_shown(unit: str) -> None:
@@ -122,6 +124,7 @@ def test_the_extensions_of_github_are_on() -> None:
     assert "disabled" in inspector.named("input")[0]
 
 
+@pytest.mark.slow
 def test_the_page_names_who_wrote_what() -> None:
     posts = [
         Post("sample-reporter", "It broke.", WHEN),

@@ -10,6 +10,7 @@ from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
 from bot.reading.endings.phrases import Doubt, PhraseSet, Rule, fold_for_stems, phrase_book
+from bot.reading.lookalikes import plain
 
 _MAX_OCCURRENCES = 4
 """Maximum occurrences of a phrase that are judged in a sentence: the words around each are searched again."""
@@ -18,6 +19,9 @@ _CLAUSE_BREAK = re.compile(
     r"[,;:()\u2013\u2014]|\b(?:but|so|because|since|and|as(?! (?:if|though)\b))\b", re.IGNORECASE
 )
 _REPO_PREFIX = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
+_SENTENCE_CLOSERS = " )*_.!~'\"\u201d\u300d\u300f"
+_QUESTION_ENDS = ("?", "吗", "嗎", "呢", "么", "麼", "ですか", "ますか", "でしょうか", "のか", "까", "나요", "가요")
+"""The last is what asks in Chinese, Japanese and Korean, also without a question mark."""
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
 _COMMIT_URL = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 
@@ -57,6 +61,9 @@ class SentenceContext:
     at_closing: bool = False
     near: bool = False
 
+
+CLAIM_CONFIDENCE = 0.5
+"""Confidence of a claim: lower than that of any event that ends a thread."""
 
 _NO_CONTEXT = SentenceContext()
 
@@ -129,12 +136,15 @@ class PhraseMatch:
         match = products.regex.search(self.onward)
         name = next(filter(None, match.groups()), "").casefold() if match else ""
         repo = (self.context.repo or "").rpartition("/")[2].casefold()
+        is_unknown = not repo and match is not None and match.lastgroup == "repo"
         is_ours = name in ("this", "it", "ours") or (bool(repo) and (name.startswith(repo) or repo.startswith(name)))
+        is_ours = is_ours or is_unknown
         return bool(name) and not is_ours
 
 
 def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -> Iterator[PhraseMatch]:
     """The phrases of ``rule`` in a sentence that no words around them take back."""
+    sentence = plain(sentence)
     if not all(getattr(context, condition) for condition in rule.only) or not rule.phrases.may_be_in(
         fold_for_stems(sentence)
     ):
@@ -152,23 +162,34 @@ def says(rule: Rule, sentence: str) -> bool:
 
 def takes_fix_back(sentence: str) -> bool:
     """Whether a sentence takes back a claimed fix."""
-    return not sentence.endswith("?") and says(phrase_book().rules["undone"], sentence)
+    return not is_question(sentence) and says(phrase_book().rules["undone"], sentence)
 
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, and so states nothing."""
-    return sentence.rstrip(" )*_").endswith("?")
+    return plain(sentence).rstrip(_SENTENCE_CLOSERS).endswith(_QUESTION_ENDS)
 
 
 def judge(rule: Rule, sentence: str, context: SentenceContext) -> Judgement | None:
-    """Judges a sentence by one rule: `NO_FIX` if it takes back the fix it seems to name."""
-    denied = None
+    """Judges a sentence by one rule: `NO_FIX` if it takes back the fix it seems to name, a claim if it is unsure."""
+    weaker = None
     for match in matches(rule, sentence, context):
         named = _judgement(rule, match)
-        if named and not match.is_taken_back_by(rule.denied_by):
+        if named and match.is_taken_back_by(rule.denied_by):
+            weaker = NO_FIX
+        elif named and match.is_taken_back_by(rule.doubted_by):
+            weaker = weaker or as_claim(named, "said with a doubt")
+        elif named:
             return named
-        denied = NO_FIX if named else denied
-    return denied
+    return weaker
+
+
+def as_claim(fixed: Judgement, evidence: str) -> Judgement:
+    """A fix that still needs proof: it is quoted, and the change that it names may be looked up."""
+    return Judgement(
+        OutcomeKind.UNKNOWN, (evidence,), CLAIM_CONFIDENCE, claimed=fixed.fix, sentence=fixed.sentence,
+        explicit=fixed.explicit,
+    )  # fmt: skip
 
 
 def find_original(sentence: str, own: ThreadId, repo: str | None = None) -> ThreadId | None:

@@ -10,7 +10,17 @@ from itertools import islice
 from bot.domain.thread import KNOWN_ROLES, Kind, Message, Outcome, OutcomeKind, Thread, TimelineEvent
 from bot.domain.thread_json import ANSWERED
 from bot.reading.analyzer import is_english, tokens
-from bot.reading.endings.engine import NO_FIX, Judgement, SentenceContext, is_question, judge, says, takes_fix_back
+from bot.reading.endings.engine import (
+    CLAIM_CONFIDENCE,
+    NO_FIX,
+    Judgement,
+    SentenceContext,
+    as_claim,
+    is_question,
+    judge,
+    says,
+    takes_fix_back,
+)
 from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS, quote_of
 from bot.reading.markdown import read, sentences, statements
@@ -44,9 +54,6 @@ _MAX_STEPS_BACK = 4
 _MIN_COMPLAINERS = 2
 _LANGUAGE_SAMPLE_CHARS = 4_000
 """Characters of a comment from which its language is detected."""
-
-_CLAIM_CONFIDENCE = 0.5
-"""Confidence of a claim: lower than that of any event that ends a thread."""
 
 _BOT_CONFIDENCE = 0.85
 """Confidence of what a program says as it closes a thread."""
@@ -185,11 +192,11 @@ def _claim(thread: Thread, closing: Closing) -> Judgement | None:
     if pulls:
         likeliest = max(pulls, key=lambda event: (event.closes, event.merged_at is not None, event.at))
         return Judgement(
-            OutcomeKind.UNKNOWN, ("a pull request refers to it",), _CLAIM_CONFIDENCE, claimed=f"#{likeliest.source}"
+            OutcomeKind.UNKNOWN, ("a pull request refers to it",), CLAIM_CONFIDENCE, claimed=f"#{likeliest.source}"
         )
     if references:
         return Judgement(
-            OutcomeKind.UNKNOWN, ("a commit refers to it",), _CLAIM_CONFIDENCE, claimed=references[-1].commit
+            OutcomeKind.UNKNOWN, ("a commit refers to it",), CLAIM_CONFIDENCE, claimed=references[-1].commit
         )
     return None
 
@@ -326,7 +333,8 @@ class _Reader:
             context = SentenceContext(own=self.thread.id, title=self.thread.title, repo=self.repo, near=True)
             for name in ("duplicate_of", "inactive") if is_close else ("inactive",):
                 for sentence in statements(message.text):
-                    judgement = None if is_question(sentence) else judge(self.book.rules[name], sentence, context)
+                    is_unsure = is_question(sentence) or has_phrase("tentative", sentence)
+                    judgement = None if is_unsure else judge(self.book.rules[name], sentence, context)
                     if judgement and judgement.kind.is_known:
                         return replace(judgement, confidence=_BOT_CONFIDENCE)
         return None
@@ -346,7 +354,7 @@ class _Reader:
         if ending.message.author != self.thread.author or ending.gap > _NEAR_GAP:
             return False
         if any(
-            sentence.endswith("?") or has_phrase("contrast", sentence) or has_phrase("intent", sentence)
+            is_question(sentence) or has_phrase("contrast", sentence) or has_phrase("intent", sentence)
             for sentence in ending.sentences
         ):
             return False
@@ -376,11 +384,12 @@ class _Reader:
                     continue
                 if judgement.kind is OutcomeKind.FIXED:
                     undone = _last_undone(assertions) if undone is None else undone
-                    if index in denied or index < undone or _is_own_setup(judgement, assertions.get(index + 1, "")):
+                    if index < undone or _is_own_setup(judgement, assertions.get(index + 1, "")):
                         judgement = NO_FIX
+                    judgement = denied.get(index, judgement)
                 rated = replace(judgement, sentence=index, confidence=_confidence(judgement, ending))
                 if judgement.kind is OutcomeKind.FIXED and ending.is_outside:
-                    return _as_claim(rated)
+                    return as_claim(rated, "said to be fixed by a stranger to the project")
                 if judgement.kind is not OutcomeKind.UNKNOWN:
                     return self._with_release(rated, assertions.values(), context)
                 denied.setdefault(index, rated)
@@ -421,12 +430,6 @@ def _last_undone(assertions: Mapping[int, str]) -> int:
 def _is_own_setup(fixed: Judgement, after: str) -> bool:
     """Whether the next sentence attributes a fix without a named change to the writer's own setup."""
     return not (fixed.fix or fixed.release) and has_phrase("excuse", after)
-
-
-def _as_claim(fixed: Judgement) -> Judgement:
-    """A stranger's claim of a fix: it is quoted, and the change it names may be looked up."""
-    evidence = ("said to be fixed by a stranger to the project",)
-    return Judgement(OutcomeKind.UNKNOWN, evidence, _CLAIM_CONFIDENCE, claimed=fixed.fix, sentence=fixed.sentence)
 
 
 def _confidence(judgement: Judgement, ending: _Ending) -> float:
@@ -540,6 +543,6 @@ def is_reopened_in_words(thread: Thread, closed_at: datetime) -> bool:
         remarks = statements(message.text)
         if any(has_phrase("retraction", sentence) for sentence in remarks):
             complaining = set() if message.by_maintainer else complaining - {message.author}
-        elif any(not sentence.endswith("?") and says(phrase_book().rules["still"], sentence) for sentence in remarks):
+        elif any(not is_question(sentence) and says(phrase_book().rules["still"], sentence) for sentence in remarks):
             complaining.add(message.author)
     return thread.author in complaining or len(complaining) >= _MIN_COMPLAINERS

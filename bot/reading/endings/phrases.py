@@ -12,6 +12,7 @@ from typing import Any
 
 from bot.domain.thread import OutcomeKind
 from bot.reading.endings.stems import DIGIT, stems
+from bot.reading.lookalikes import plain
 
 PHRASES_FILE = Path(__file__).with_name("phrases.toml")
 MERGE_BOT = re.compile(r"(?:bors|homu|mergify|merge-?queue|github-merge-queue)(?:\[bot\]|-?bot)?\Z", re.IGNORECASE)
@@ -22,6 +23,8 @@ _LINE_START = re.compile(r"(?:\A|\n) *")
 _WORD_START, _WORD_END = re.compile(r"\A(?=[A-Za-z0-9])"), re.compile(r"(?<=[A-Za-z0-9])(?<!\\.)\Z")
 _NON_CONDITION_KEYS = frozenset({"takes_back", "ignoring", "earlier", "undone_in", "other_product"})
 _DIGIT = re.compile(r"\d")
+FOREIGN = "foreign"
+"""The name of the doubts in other languages, which hold for every rule."""
 
 
 def fold_for_stems(text: str) -> str:
@@ -38,8 +41,9 @@ class PhraseSet:
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """Compiled on first use: compiling all sets would take longer than a run takes until its first request."""
-        # An empty alternation would match everywhere.
-        return re.compile("|".join(self.patterns) or r"(?!)", re.IGNORECASE)
+        # An empty alternation would match everywhere. Words may be glued to Chinese characters.
+        pattern = "|".join(self.patterns) or r"(?!)"
+        return re.compile(pattern, re.IGNORECASE | re.ASCII if pattern.isascii() else re.IGNORECASE)
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
@@ -91,6 +95,7 @@ class Rule:
     only: tuple[str, ...] = ()
     unless: tuple[Doubt, ...] = ()
     denied_by: tuple[Doubt, ...] = ()
+    doubted_by: tuple[Doubt, ...] = ()
     by_program: bool = False
 
 
@@ -123,7 +128,7 @@ def phrase_book() -> PhraseBook:
 
 def has_phrase(name: str, text: str) -> bool:
     """Whether a phrase of the set with this name is in the text."""
-    return phrase_book().sets[name].is_in(text)
+    return phrase_book().sets[name].is_in(plain(text))
 
 
 def read_book(toml: Mapping[str, Any]) -> PhraseBook:
@@ -138,8 +143,9 @@ def read_book(toml: Mapping[str, Any]) -> PhraseBook:
 
     def rule(name: str, kind: str = "", names: str = "", phrases: Sequence[str] = (), **fields: Any) -> Rule:
         patterns = tuple(pattern for each in phrases or (name,) for pattern in sets[each].patterns)
-        for key in ("unless", "denied_by"):
+        for key in ("unless", "denied_by", "doubted_by"):
             fields[key] = tuple(doubt for each in fields.get(key, ()) for doubt in doubts[each])
+        fields["unless"] += doubts[FOREIGN]
         named = PhraseSet((_expand(words[names], words),)) if names else None
         return Rule(PhraseSet(patterns), OutcomeKind(kind) if kind else None, names=names, named=named, **fields)
 

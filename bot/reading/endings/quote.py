@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bot.reading.endings.engine import is_question
 from bot.reading.endings.phrases import has_phrase
 
 MAX_QUOTE_CHARS = 300
@@ -93,7 +94,7 @@ def _has_words(sentence: str, least: int) -> bool:
 def _is_aside(sentence: str) -> bool:
     """Whether a sentence asks, thanks, introduces what follows, invites, or only closes."""
     if (
-        sentence.rstrip(" )*_.!").endswith("?")
+        is_question(sentence)
         or sentence.endswith(_UNFINISHED_ENDS)
         or has_phrase("courtesy", sentence)
     ):
