@@ -74,7 +74,7 @@ def organisation_threads(
         records = [redact(record) if redact else record for record in batch]
         threads = [record for record in records if isinstance(record, Thread)]
         endings = {thread.id: read_digest(thread, repo=source.name).outcome for thread in threads}
-        proven, fixes = known_endings(endings, library), library.fixes(endings)
+        proven, fixes = known_endings(endings, library, source.name), library.fixes(endings)
         for record in records:
             if isinstance(record, Thread):
                 ending = with_release(proven[record.id], fixes.get(record.id))

@@ -207,7 +207,8 @@ def _is_question(thread: Thread, service: QuestionService) -> bool:
 
 
 def _context_of(mentions: Iterable[Mention], service: QuestionService) -> Context:
-    return with_fixes(Context(mentioned=tuple(mentions), searched=service.library.issues), service.library, None)
+    context = Context(mentioned=tuple(mentions), searched=service.library.issues)
+    return with_fixes(context, service.library, None, service.place.repo)
 
 
 def _weights(words: str, library: Library) -> Mapping[str, float]:

@@ -76,7 +76,7 @@ def with_endings(
     context: Context, thread: Thread, library: Library, address: RepositoryAddress, before: datetime | None = None
 ) -> Context:
     """The context with the known fixes, and with how the thread's version compares to their releases."""
-    return with_version(with_fixes(context, library, before), reported_version(thread, address.repo))
+    return with_version(with_fixes(context, library, before, address.repo), reported_version(thread, address.repo))
 
 
 def _find_similar(
@@ -128,7 +128,7 @@ def named_changes(context: Context) -> dict[ThreadId, NamedChange]:
     return {hit.id: change for hit in hits if (change := _named_change(hit))}
 
 
-def with_fixes(context: Context, library: Library, before: datetime | None) -> Context:
+def with_fixes(context: Context, library: Library, before: datetime | None, repo: str | None = None) -> Context:
     """The context with the known fixes, as they were known at ``before`` (None: now).
 
     An issue or an unmerged pull request is not a fix, and a thread said to be fixed by one loses that ending. Nor is a
@@ -138,7 +138,7 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
     fixes = library.fixes(named) if named else {}
     current = {key: fix for key, fix in fixes.items() if fix.ref == named[key].ref}
     merged_fixes = {key: fix for key, stored_fix in current.items() if (fix := as_of(stored_fix, before))}
-    pulls = _changes_in(library, _outcomes_in(context), before)
+    pulls = _changes_in(library, _outcomes_in(context), before, repo)
 
     def settle(hit: AnyHit) -> AnyHit:
         outcome = _settle(hit.id, hit.outcome, pulls, current.get(hit.id), before)
@@ -157,10 +157,12 @@ def with_fixes(context: Context, library: Library, before: datetime | None) -> C
     )
 
 
-def known_endings(endings: Mapping[ThreadId, Outcome], library: Library) -> dict[ThreadId, Outcome]:
+def known_endings(
+    endings: Mapping[ThreadId, Outcome], library: Library, repo: str | None = None
+) -> dict[ThreadId, Outcome]:
     """How these threads ended, given what memory knows about the changes that they name."""
     fixes = library.fixes(endings)
-    pulls = _changes_in(library, endings.values(), None)
+    pulls = _changes_in(library, endings.values(), None, repo)
     return {key: _settle(key, ending, pulls, fixes.get(key), None) for key, ending in endings.items()}
 
 
@@ -173,7 +175,9 @@ class _KnownChange(NamedTuple):
     closes: frozenset[int] = frozenset()
 
 
-def _changes_in(library: Library, outcomes: Iterable[Outcome], before: datetime | None) -> dict[int, _KnownChange]:
+def _changes_in(
+    library: Library, outcomes: Iterable[Outcome], before: datetime | None, repo: str | None
+) -> dict[int, _KnownChange]:
     """The threads by number that these outcomes name as changes, as memory knew them at ``before`` (None: now)."""
     changes = (outcome.change for outcome in outcomes)
     numbers = dict.fromkeys(number for change in changes if change and (number := number_of(change.ref)))
@@ -183,7 +187,9 @@ def _changes_in(library: Library, outcomes: Iterable[Outcome], before: datetime 
         key: _KnownChange(entry.kind, entry.state) for key, entry in entries.items() if key not in pulls
     }
     for key, pull in (threads(library, pulls, before) if pulls else {}).items():
-        known[key] = _KnownChange(pull.kind, pull.state, pull.merged_at, closed_by_text(f"{pull.title}\n\n{pull.body}"))
+        known[key] = _KnownChange(
+            pull.kind, pull.state, pull.merged_at, closed_by_text(f"{pull.title}\n\n{pull.body}", repo)
+        )
     return {key: change for key, change in known.items() if isinstance(key, int)}
 
 

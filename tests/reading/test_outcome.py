@@ -47,7 +47,6 @@ KINDS = [
     ("This was fixed in 8b3a56dd0bd2.", OutcomeKind.FIXED),
     ("Closing, as #57 has been merged.", OutcomeKind.FIXED),
     ("Done.", OutcomeKind.FIXED),
-    ("I believe this is fixed now. Please reopen otherwise.", OutcomeKind.FIXED),
     ("Duplicate of #12.", OutcomeKind.DUPLICATE),
     ("This appears to be a dupe of #12.", OutcomeKind.DUPLICATE),
     ("Probably a duplicate of #12, closing.", OutcomeKind.DUPLICATE),
@@ -60,8 +59,7 @@ KINDS = [
     ("This is expected behavior.", OutcomeKind.ANSWERED),
     ("As a workaround, clear the cookie.", OutcomeKind.WORKAROUND),
     ("#57 fixed this.", OutcomeKind.FIXED),
-    ("Should be fixed by #57 (and partly by #58).", OutcomeKind.FIXED),
-    ("This should be fixed now, if not please reopen.", OutcomeKind.FIXED),
+    ("This is fixed now, if not please reopen.", OutcomeKind.FIXED),
     ("The fix has been merged.", OutcomeKind.FIXED),
     ("I've added a section on cookies.", OutcomeKind.FIXED),
     ("Works for me now.", OutcomeKind.FIXED),
@@ -123,8 +121,61 @@ def test_doubt_quotes_and_code_name_no_kind() -> None:
         "I changed the title.",
         "I added a note to #12.",
         "This is still in scope.",
+        "I believe this is fixed now. Please reopen otherwise.",
+        "Should be fixed by #57 (and partly by #58).",
+        "This should be fixed now, if not please reopen.",
+        "Likely fixed by #57.",
+        "Fixed by #57, I think.",
+        "Hopefully fixed in 2.3.0.",
+        "This isn’t fixed by #57.",
+        "It can’t be a duplicate of #12.",
+        "Is this fixed by #57？",
+        "Fixed by #57 了吗？",
+        "Fixed by #57 了吗",
+        "并没有 fixed by #57",
+        "如果合并了就 fixed by #57",
+        "Nicht fixed in #57",
+        "não é duplicate of #12",
+        "これは duplicate of #12 ではありません",
+        "아직 fixed by #57 아닙니다",
+        "Ещё не fixed by #57",
+        "This symbol is not exported anymore.",
+        "Closing due to the age and the changes that have been merged since.",
+        "The Chinese document is out of date. We suggest that you use the English one.",
+        "Please move into this issue for more discussion: #12",
     ]
     assert [text for text in texts if outcome(closed(message(text))).kind is not OutcomeKind.UNKNOWN] == []
+
+
+def test_words_beside_another_language_are_heard() -> None:
+    for text in (
+        "已经fixed by #57",
+        "Fixed by ＃57。",
+        "fixed by #57，谢谢",
+        "これは fixed by #57 です",
+        "уже fixed by #57",
+    ):
+        assert outcome(closed(message(text))).fix == "#57", text
+    assert outcome(closed(message("duplicate of #12，关闭"))).duplicate_of == 12
+
+
+def test_a_doubted_fix_is_a_claim_that_the_change_may_confirm() -> None:
+    for text in ("I think this was fixed by #57.", "Should be fixed by #57.", "Likely fixed by #57."):
+        result = outcome(closed(message(text)))
+        assert (result.kind, result.claimed, result.quote) == (OutcomeKind.UNKNOWN, "#57", text)
+
+
+def test_the_reporters_confirmation_leaves_the_ending_to_the_maintainers_words() -> None:
+    words = "Root cause: the body was parsed too early. Fixed in 2.4.3 by verifying the raw body."
+    for confirmation in (
+        "Confirmed, thanks!",
+        "I can confirm that 2.4.3 works.",
+        "Thanks, that fixed it.",
+        "Confirmed.",
+    ):
+        thread = closed(message(words, timedelta(hours=20)), message(confirmation, author="octocat", role="NONE"))
+        result = outcome(replace(thread, closed_by="octocat"), "octocat/hello")
+        assert (result.kind, result.release, result.comment) == (OutcomeKind.FIXED, "2.4.3", 0), confirmation
 
 
 def test_the_outcome_names_the_fix_and_the_original() -> None:

@@ -152,7 +152,7 @@ def test_the_answer_of_the_forge_overrides_what_memory_holds(remember: Remember)
     assert endings[1].fix == "#60", "GitHub names another one than the claimed one"
     library.stage(Changes(fixes=(replace(FIX, looked_at=at(41)),)))
     assert known_endings({1: CLAIM}, library)[1].kind is OutcomeKind.UNKNOWN, "merged, but it closed nothing"
-    refuted_commit = FixInfo(1, "0d0e0ed0", at(40), commit="0d0e0ed0", refuted=True)
+    refuted_commit = FixInfo(1, "0d0e0ed0", at(42), commit="0d0e0ed0", refuted=True)
     library.stage(Changes(fixes=(refuted_commit,)))
     assert known_endings({1: Outcome(OutcomeKind.FIXED, fix="0d0e0ed0")}, library)[1].kind is OutcomeKind.UNKNOWN
 

@@ -36,7 +36,7 @@ def run_outcomes(args: argparse.Namespace) -> object:
             threads = _sample(threads, args.sample, args.seed)
         with progress("Reading endings", len(threads)) as tick:
             own_outcomes = {thread.id: _read_outcome(thread, repo, tick) for thread in threads}
-        endings = known_endings(own_outcomes, memory)
+        endings = known_endings(own_outcomes, memory, repo)
     pairs = [(thread, endings[thread.id]) for thread in threads]
     result: object = table(COLUMNS, _lines(pairs), header=args.header)
     if args.json:

@@ -192,6 +192,11 @@ def as_claim(fixed: Judgement, evidence: str) -> Judgement:
     )  # fmt: skip
 
 
+def is_vague(stated: Judgement) -> bool:
+    """Whether words claim a fix without naming the change."""
+    return not stated.kind.is_known and stated.claimed is None and stated.evidence != NO_FIX.evidence
+
+
 def find_original(sentence: str, own: ThreadId, repo: str | None = None) -> ThreadId | None:
     """The thread that a sentence of thread ``own`` calls the original, whenever it was written."""
     if is_question(sentence):

@@ -17,12 +17,14 @@ from bot.reading.endings.engine import (
     SentenceContext,
     as_claim,
     is_question,
+    is_vague,
     judge,
     says,
     takes_fix_back,
 )
+from bot.reading.endings.linked_versions import foreign_versions, strip_v
 from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
-from bot.reading.endings.quote import MAX_QUOTE_CHARS, quote_of
+from bot.reading.endings.quote import MAX_QUOTE_CHARS, in_latin_script, quote_of
 from bot.reading.markdown import read, sentences, statements
 
 CLOSING_WINDOW = timedelta(minutes=2)
@@ -278,10 +280,10 @@ class _Reader:
         last = next(endings, None)
         if last is None:
             return None, None
-        stated = self._judge(last)
-        if stated:
-            return last, stated
+        stated = own_words = self._judge(last)
         agrees, thanked = last.only_agrees, self._is_thanks(last)
+        if stated and not (is_vague(stated) and (agrees or thanked)):
+            return last, stated
         for ending in endings if agrees or thanked else ():
             is_answer = thanked and self._may_answer(ending)
             if not (is_answer or agrees) or ending.gap - last.gap > _MAX_ENDING_GAP:
@@ -293,7 +295,7 @@ class _Reader:
                 return ending, stated
             if not ending.only_agrees:
                 break
-        return (last, None) if last.is_shown else (None, None)
+        return (last, own_words) if own_words or last.is_shown else (None, None)
 
     def _endings(self) -> Iterator[_Ending]:
         """People's comments before the closing, latest first; the closer may comment shortly after it."""
@@ -387,6 +389,8 @@ class _Reader:
                     if index < undone or _is_own_setup(judgement, assertions.get(index + 1, "")):
                         judgement = NO_FIX
                     judgement = denied.get(index, judgement)
+                    if judgement.release and self._is_elsewhere(judgement.release, ending):
+                        judgement = NO_FIX
                 rated = replace(judgement, sentence=index, confidence=_confidence(judgement, ending))
                 if judgement.kind is OutcomeKind.FIXED and ending.is_outside:
                     return as_claim(rated, "said to be fixed by a stranger to the project")
@@ -394,6 +398,9 @@ class _Reader:
                     return self._with_release(rated, assertions.values(), context)
                 denied.setdefault(index, rated)
         return next(iter(denied.values()), None)
+
+    def _is_elsewhere(self, release: str, ending: _Ending) -> bool:
+        return strip_v(release) in foreign_versions(ending.message.text, self.repo) if self.repo else False
 
     def _with_release(self, judgement: Judgement, assertions: Iterable[str], context: SentenceContext) -> Judgement:
         """Adds the version that the comment names, anywhere, as having the fix."""
@@ -516,8 +523,10 @@ def _quote(ending: _Ending, stated: Judgement | None) -> str:
     if stated:
         return quote_of(ending.sentences, stated.sentence)
     # Plain statements can be told from small talk only in English.
-    words = list(tokens(" ".join(ending.sentences)[:_LANGUAGE_SAMPLE_CHARS]))
-    is_late = ending.gap > _IMMEDIATE_GAP and is_english(words, ascii_only=all(map(str.isascii, words)))
+    sample = " ".join(ending.sentences)[:_LANGUAGE_SAMPLE_CHARS]
+    words = list(tokens(sample))
+    is_late = ending.gap > _IMMEDIATE_GAP and in_latin_script(sample)
+    is_late = is_late and is_english(words, ascii_only=all(map(str.isascii, words)))
     return quote_of(ending.sentences, None, is_late=is_late)
 
 

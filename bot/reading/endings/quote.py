@@ -87,25 +87,26 @@ def _score(sentence: str) -> int:
 
 
 def _has_words(sentence: str, least: int) -> bool:
-    """Whether a sentence has at least this many words; without spaces, three characters count as a word."""
-    return len(sentence.split()) >= least or (not sentence.isascii() and len(sentence) >= 3 * least)
+    """Whether a sentence has at least this many words; without spaces, two characters count as a word."""
+    return len(sentence.split()) >= least or (not sentence.isascii() and len(sentence) >= 2 * least)
 
 
 def _is_aside(sentence: str) -> bool:
     """Whether a sentence asks, thanks, introduces what follows, invites, or only closes."""
-    if (
-        is_question(sentence)
-        or sentence.endswith(_UNFINISHED_ENDS)
-        or has_phrase("courtesy", sentence)
-    ):
+    if is_question(sentence) or sentence.endswith(_UNFINISHED_ENDS) or has_phrase("courtesy", sentence):
         return True
     if has_phrase("aside", sentence) and not has_phrase("named", sentence):
         return True
     if has_phrase("invitation_alone", sentence) or has_phrase("housekeeping", sentence):
         return True
-    if has_phrase("reason_given", sentence) or has_phrase("conclusion", sentence):
+    if has_phrase("reason_given", sentence) or has_phrase("conclusion", sentence) or not in_latin_script(sentence):
         return False
     return has_phrase("closing_talk", sentence) or has_phrase("assent", sentence)
+
+
+def in_latin_script(text: str) -> bool:
+    """Whether most of a text is in the letters of English: only there are the phrases for small talk known."""
+    return text.isascii() or 3 * sum(map(str.isascii, text)) >= 2 * len(text)
 
 
 def _with_neighbour(sentences: tuple[str, ...], scores: list[int], at: int, *, is_remedy: bool) -> str:

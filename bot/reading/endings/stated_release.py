@@ -10,11 +10,12 @@ from functools import cached_property
 
 from bot.domain.thread import Message, Thread
 from bot.reading.endings.engine import SentenceContext, is_question, matches, takes_fix_back
+from bot.reading.endings.linked_versions import VERSION, is_foreign
 from bot.reading.endings.outcome import CLOSING_WINDOW, Closing, closing_of, is_reopened_in_words
 from bot.reading.endings.phrases import Rule, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS
 from bot.reading.markdown import read, statements
-from bot.reading.versions import PRERELEASE_PATTERN, Version, read_version
+from bot.reading.versions import Version, read_version
 
 _NEAR_GAP = timedelta(days=1)
 """How long before the closing the release may be named. Afterwards there is no limit."""
@@ -23,11 +24,8 @@ _PEOPLE_RULES = ("stated_in", "just_out", "planned_in")
 _PROGRAM_RULES = ("release_bot",)
 
 _MAY_NAME_VERSION = re.compile(r"\d\.\d", re.ASCII)
-_VERSION = re.compile(rf"(?>v?\d{{1,4}}(?:\.\d{{1,5}}){{1,3}}{PRERELEASE_PATTERN}?)(?![\w-])", re.ASCII | re.IGNORECASE)
 _RELEASE_BOT = "semantic-release-bot"
 """A program with an ordinary account. Anybody may register a similar name, so only this one counts."""
-
-_URL = re.compile(r"(?:https?://|//|www\.)[^/?#\s]*/?(?P<path>[^?#\s]*)", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +116,9 @@ class _Comment:
         assert rule.named
         for match in matches(rule, sentence, self.context):
             version = rule.named.regex.search(match.words)
-            written = _VERSION.match(sentence, len(match.before) + version.start()) if version else None
-            if written and match.words not in self._code and not self._is_foreign(written):
+            written = VERSION.match(sentence, len(match.before) + version.start()) if version else None
+            is_ours = written and not is_foreign(written, self.message.text, self.context.repo)
+            if written and is_ours and match.words not in self._code:
                 return written[0]
         return ""
 
@@ -127,30 +126,7 @@ class _Comment:
     def _is_trusted(self) -> bool:
         return self.message.by_maintainer or _is_program(self.message)
 
-    def _is_foreign(self, written: re.Match[str]) -> bool:
-        """Whether the version is part of an address or a link text that belongs to another repository."""
-        word = written.string[: written.start()].rpartition(" ")[2]
-        address = _URL.search(word)
-        return _strip_v(written[0]) in self._foreign_versions or bool(
-            address and not self._is_own_address(word[address.start() :])
-        )
-
-    @cached_property
-    def _foreign_versions(self) -> frozenset[str]:
-        """The versions in the texts of links that lead outside this repository."""
-        foreign = (words for words, target in read(self.message.text).links if not self._is_own_address(target))
-        return frozenset(_strip_v(match[0]) for words in foreign for match in _VERSION.finditer(words))
-
-    def _is_own_address(self, target: str) -> bool:
-        address = _URL.match(target)
-        own_path = f"{self.context.repo}/".casefold()
-        return not address or (self.context.repo is not None and f"{address['path']}/".casefold().startswith(own_path))
-
     @cached_property
     def _code(self) -> str:
         """The code spans: their words are a program's. A span around the version alone is just formatting."""
         return "\n".join(" ".join(span.split()) for span in read(self.message.text).inline_code)
-
-
-def _strip_v(version: str) -> str:
-    return version.lstrip("vV")
