@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import cache
 
+from bot.reading.lookalikes import without_quotation_marks
+
 ELLIPSIS = "…"
 
 _SPACES = re.compile(r"\s+")
@@ -58,6 +60,11 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """Clean text on one line, white space collapsed."""
     return _SPACES.sub(" ", clean(text)).strip()
+
+
+def quoted(text: str) -> str:
+    """The text on one line in quotation marks, which it cannot end itself."""
+    return f"“{without_quotation_marks(one_line(text))}”"
 
 
 def account(name: str) -> str:

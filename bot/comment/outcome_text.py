@@ -184,7 +184,11 @@ def _change(hit: Hit, phrases: CommentPhrases) -> str:
 
     A change of another repository is shown as code, in which GitHub sees no reference.
     """
-    ref = (hit.fix.change if hit.fix else hit.outcome.fix) or ""
+    return change_link((hit.fix.change if hit.fix else hit.outcome.fix) or "", hit, phrases)
+
+
+def change_link(ref: str, hit: Hit, phrases: CommentPhrases) -> str:
+    """A change (``#57`` or a SHA) that ended the hit, linked; "" for no change."""
     if number := _NUMBER.fullmatch(ref):
         is_pull = hit.fix.is_pull if hit.fix else any("pull" in words for words in hit.outcome.evidence)
         thread, kind = int(number[1]), Kind.PULL if is_pull else Kind.ISSUE

@@ -15,6 +15,7 @@ from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
 from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
 from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.roles import role_word
 from bot.domain.thread import Decision, Kind, Outcome, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, HistoryFormat, ShownConversation, Turn
 from bot.reading.markdown import statements
@@ -349,8 +350,9 @@ def _fix_xml(fix: FixInfo | None) -> str:
 
 def _decision_xml(decision: Decision) -> str:
     attributes = attributes_of(
-        author=decision.author, role=decision.role, at=_stamp(decision.at), superseded_by=decision.superseded_by
-    )
+        author=decision.author, role=decision.role, at=_stamp(decision.at), superseded_by=decision.superseded_by,
+        proposal=_yes(decision.is_proposal), done_in=decision.done_in,
+    )  # fmt: skip
     return f"<decision{attributes}>{escape(visible(decision.text))}</decision>\n"
 
 
@@ -367,8 +369,11 @@ def _pull_xml(pull: OpenPull) -> str:
     return f"<pull{attributes}>\n{element('title', pull.title)}{files}</pull>\n"
 
 
-def decision_label(superseded_by: str) -> str:
-    return f"decision, superseded by {safe_word(superseded_by)}" if superseded_by else "decision"
+def decision_label(author: str, role: str, day: str, superseded_by: str, *, is_proposal: bool = False) -> str:
+    """``decision (hubot, maintainer, 2025-05-03)``"""
+    who = ", ".join(filter(None, (safe_word(author), role_word(role), day)))
+    later = f", superseded by {safe_word(superseded_by)}" if superseded_by else ""
+    return f"{'proposal, done since' if is_proposal else 'decision'} ({who}){later}"
 
 
 def element(name: str, text: str) -> str:
@@ -450,7 +455,15 @@ def _quoted_texts(hit: Mention | Match) -> str:
     parts += [fence_text("files that the fix touched", "\n".join(hit.fix.files))] if hit.fix else []
     if isinstance(hit, Mention):
         parts += [fence_text("summary", hit.summary)]
-        parts += [fence_text(decision_label(decision.superseded_by), decision.text) for decision in hit.decisions]
+        parts += [
+            fence_text(
+                decision_label(
+                    each.author, each.role, f"{each.at:%Y-%m-%d}", each.superseded_by, is_proposal=each.is_proposal
+                ),
+                each.text,
+            )
+            for each in hit.decisions
+        ]
     else:
         parts += [fence_text("why it was found", "\n".join(hit.why))]
     return "".join([*parts, fence_text("files", "\n".join(hit.files)), *map(_turn_markdown, hit.conversation)])

@@ -17,6 +17,7 @@ from bot.comment.outcome_text import (
     NAME_CHARS,
     CommentPhrases,
     Hit,
+    change_link,
     ending,
     ending_quote,
     first_release,
@@ -179,11 +180,21 @@ def _decision(decision: Decision, mention: Mention, phrases: CommentPhrases) -> 
         phrases.attribution(decision.author, decision.role, decision.at, address),
     )
     if not (decision.superseded_by and quote):
-        return f"{quote}{attribution}"
+        return f"{quote}{attribution}{_proposal_note(decision, mention, phrases)}"
     return (
         f"~~{quote}~~{attribution}, "
         f"{phrases.words.say('superseded', later=_superseder(decision.superseded_by, mention, phrases))}"
     )
+
+
+def _proposal_note(decision: Decision, mention: Mention, phrases: CommentPhrases) -> str:
+    """That a maintainer's words were a proposal, and which change did it."""
+    if not decision.is_proposal:
+        return ""
+    known = (mention.outcome.fix, mention.fix.change if mention.fix else None)
+    change = change_link(decision.done_in, mention, phrases) if decision.done_in in known else ""
+    words = phrases.words
+    return f", {words.say('proposed_done_in', change=change)}" if change else f", {words.texts['proposed_done']}"
 
 
 def _superseder(ref: str, mention: Mention, phrases: CommentPhrases) -> str:

@@ -24,7 +24,7 @@ CardId = int | str
 class Ruling(NamedTuple):
     """A sentence that states a decision; ``comment_id`` is GitHub's, None for the opening text.
 
-    ``superseded_by`` is as in `bot.domain.thread.Decision`.
+    ``superseded_by``, ``is_proposal`` and ``done_in`` are as in `bot.domain.thread.Decision`.
     """
 
     text: str
@@ -33,6 +33,8 @@ class Ruling(NamedTuple):
     at: datetime | None
     comment_id: int | None = None
     superseded_by: str = ""
+    is_proposal: bool = False
+    done_in: str = ""
 
 
 class Ending(NamedTuple):
@@ -293,7 +295,8 @@ def _ruling(value: Any) -> Ruling | None:
         return None
     author, role = _text(value.get("author")), _text(value.get("role"))
     comment, later = _number(value.get("comment_id")) or None, _text(value.get("superseded_by"))
-    return Ruling(_text(value["text"]), author, role, _time(value.get("at")), comment, later)
+    is_proposal, done_in = value.get("is_proposal") is True, _text(value.get("done_in"))
+    return Ruling(_text(value["text"]), author, role, _time(value.get("at")), comment, later, is_proposal, done_in)
 
 
 def _reference(value: Any) -> int | None:

@@ -79,7 +79,8 @@ class Thread:
 
     ``role`` is the author's ``author_association``: ``NONE`` is a value too, and "" means that it is not known.
     Only pull requests have ``draft`` and ``merged_at``. A discussion counts as closed once an answer is marked, even if
-    it may go on.
+    it may go on. ``deciders`` are accounts whose statements count like a maintainer's, by the settings; ``assignees``
+    matter only in a history without roles.
     """
 
     id: ThreadId
@@ -102,6 +103,8 @@ class Thread:
     reactions: tuple[tuple[str, int], ...] = ()
     comments: tuple[Message, ...] = ()
     events: tuple[TimelineEvent, ...] = ()
+    deciders: tuple[str, ...] = ()
+    assignees: tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:
@@ -196,6 +199,8 @@ class Decision:
 
     ``superseded_by`` refers to what replaced it: a thread (``#51``), or the comment that takes it back
     (``#issuecomment-123``, or its thread if the comment has no id). It is "" for a decision that still holds.
+    ``is_proposal``: a maintainer proposed it, and the thread was closed as completed; ``done_in`` is the change that
+    did it (``#17`` or a SHA), "" if that is not known.
     """
 
     text: str
@@ -205,6 +210,8 @@ class Decision:
     comment: int | None = None
     comment_id: int | None = None
     superseded_by: str = ""
+    is_proposal: bool = False
+    done_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)

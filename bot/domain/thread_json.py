@@ -85,6 +85,8 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         reactions=_reactions(fields),
         comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
+        deciders=_logins(fields, "deciders"),
+        assignees=_logins(fields, "assignees"),
     )
     return limit_size(thread)
 
@@ -131,6 +133,8 @@ def archive_fields(thread: Thread) -> dict[str, object]:
         "reactions": dict(thread.reactions),
         "comments": [_message_fields(comment) for comment in thread.comments],
         "events": [_event_fields(event) for event in thread.events],
+        "deciders": list(thread.deciders),
+        "assignees": list(thread.assignees),
     }
     return without_defaults(fields)
 
@@ -238,6 +242,12 @@ def _reactions(fields: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 def _labels(fields: Mapping[str, Any]) -> tuple[str, ...]:
     names = (label["name"] if isinstance(label, Mapping) else label for label in _list(fields, "labels"))
     return tuple(name for name in map(_name, names) if name)[:MAX_LABELS]
+
+
+def _logins(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Logins, or accounts of the REST API."""
+    logins = (each.get("login") if isinstance(each, Mapping) else each for each in _list(fields, name))
+    return tuple(login for login in map(_name, logins) if login)[:MAX_LABELS]
 
 
 def _name(value: object) -> str:

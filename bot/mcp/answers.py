@@ -387,7 +387,9 @@ def _ending_text(row: Row) -> str:
 def _decision_line(decision: Row) -> str:
     who = one_line(" ".join(filter(None, (decision["author"], decision["role"].lower(), decision["at"][:10]))))
     later = f", superseded by {_short_line(decision['superseded_by'])}" if decision["superseded_by"] else ""
-    return f"decided ({who}){later}: {quote(decision['text'])}"
+    done_in = f" in {_short_line(decision['done_in'])}" if decision["done_in"] else ""
+    verb = f"proposed, and done{done_in}" if decision["is_proposal"] else "decided"
+    return f"{verb} ({who}){later}: {quote(decision['text'])}"
 
 
 def _passage_lines(passage: Row) -> Iterator[str]:

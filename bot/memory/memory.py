@@ -66,6 +66,8 @@ class Memory:
         self._store, self._repo, self._sizes = store, repo, sizes
         self._patience, self._sleep = patience, sleep
         self.embedder = CachingEmbedder(embedder) if embedder else None
+        self.deciders: frozenset[str] = frozenset()
+        """Accounts, in lower case, whose statements in threads staged from now on count like a maintainer's."""
         self.threads_behind = MAX_THREADS_BEHIND
         """Threads that the index of messages may be behind on; `open` passes it on."""
         self.notes = Notes()
@@ -199,6 +201,8 @@ class Memory:
         Returns the records that replaced stored ones. If the branch was set back, this run's reading progress does not
         count until memory is opened again.
         """
+        if self.deciders:
+            changes = replace(changes, records=tuple(map(self._with_deciders, changes.records)))
         if self._went_back:
             changes = replace(changes, cursor=None, reading=None, read_whole=None, discussions=None)
         self._staged.append(changes)
@@ -210,6 +214,12 @@ class Memory:
         if any(map(is_forgotten, records)):
             self.index.drop_encoder()
         return records
+
+    def _with_deciders(self, record: Record) -> Record:
+        if not isinstance(record, Thread):
+            return record
+        present = dict.fromkeys((record.author, *(comment.author for comment in record.comments)))
+        return replace(record, deciders=tuple(login for login in present if login.casefold() in self.deciders))
 
     def install_model(self, update: ModelUpdate) -> None:
         """Stage a learned model. The index must be rebuilt afterwards."""

@@ -132,7 +132,9 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
 
 def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, store: Store) -> Memory:
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
-    return Memory(store, embedder=loaded.embedder, repo=site.repository)
+    memory = Memory(store, embedder=loaded.embedder, repo=site.repository)
+    memory.deciders = frozenset(map(str.casefold, loaded.settings.decisions.accounts))
+    return memory
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.cluster import Cluster, ClusterMember
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import KNOWN_ROLES, Message, RepositoryAddress, Thread
-from bot.questions.views import citation, ending
+from bot.questions.views import citation, decision_note, ending
 from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
@@ -358,7 +358,8 @@ def _decided_since(source: DigestSource, _: Tick) -> Iterator[DigestItem]:
         (card, ruling) for card in on_github for ruling in card.decisions if ruling.at and source.is_recent(ruling.at)
     ]
     for card, ruling in _newest(decisions, lambda pair: pair[1].at or source.request.since):
-        later = (f"superseded by {ruling.superseded_by}",) if ruling.superseded_by else ()
+        note = decision_note(card, ruling)
+        later = (note,) if note else ()
         quote = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
         yield DigestItem(card, ruling.at or source.request.since, later, quote=quote)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.comment.catalogue import count, day
-from bot.comment.clean_text import one_line
+from bot.comment.clean_text import quoted
 from bot.domain.card import Card
 from bot.questions.addresses import url_of
 from bot.questions.digest import DigestItem, DigestSection, MaintainerReport
@@ -75,8 +75,8 @@ def _item(item: DigestItem, home: str) -> Item:
     issues = [citation(issue.card.id) for issue in item.evidence]
     more = f" and {item.left:,} more" if item.left else ""
     evidence = (f"{', '.join(issues)}{more}",) if issues else ()
-    quoted = f"{quote_source(item)}: “{one_line(item.quote.text)}”" if item.quote else ""
-    return Item(item.card, url_of(item.card, home), why=(*item.facts, *evidence), decision=quoted)
+    quote = f"{quote_source(item)}: {quoted(item.quote.text)}" if item.quote else ""
+    return Item(item.card, url_of(item.card, home), why=(*item.facts, *evidence), decision=quote)
 
 
 def _section_row(section: DigestSection, home: str) -> Row:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.comment.clean_text import one_line
+from bot.comment.clean_text import one_line, quoted
 from bot.domain.card import Card, CardId, MessageHit, Passage, Ruling, SessionHit, SessionOutline, SessionPassage
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import PARTICIPANT, role_word
@@ -62,8 +62,27 @@ def _short_fix(fix: str) -> str:
 
 def gist(card: Card) -> str:
     """One sentence from the thread: its newest decision in force, else how it ended, else the first answer."""
-    standing = [ruling.text for ruling in card.decisions if not ruling.superseded_by]
-    return one_line(standing[-1] if standing else card.ending.quote or card.summary)
+    standing = [ruling for ruling in card.decisions if not ruling.superseded_by]
+    return decision_line(card, standing[-1]) if standing else one_line(card.ending.quote or card.summary)
+
+
+def decision_line(card: Card, ruling: Ruling, home: str = "") -> str:
+    """A decision with who said it, in what role and when, and what became of it, on one line.
+
+    ``hubot (maintainer), 2025-05-03: “We decided …”``
+    """
+    passage = Passage(card.id, ruling.author, ruling.role, ruling.at, ruling.text, ruling.comment_id, card.kind)
+    return "; ".join(filter(None, (quote_line(passage), decision_note(card, ruling, home))))
+
+
+def decision_note(card: Card, ruling: Ruling, home: str = "") -> str:
+    """What became of a decision: ``superseded by #51``, or of a proposal: ``proposed, and done in #17``."""
+    if later := superseding_url(card, ruling, home):
+        return f"superseded by {one_line(later)}"
+    if not ruling.is_proposal:
+        return ""
+    is_known = ruling.done_in and ruling.done_in == card.ending.fix
+    return f"proposed, and done in {_short_fix(one_line(ruling.done_in))}" if is_known else "proposed, and done"
 
 
 def match_reasons(matched_terms: Sequence[str], query: str) -> list[str]:
@@ -89,7 +108,7 @@ def quote_line(passage: Passage | None) -> str:
     """Who said what; "" for None."""
     if passage is None:
         return ""
-    return f"{attribution(passage)}: “{one_line(passage.text)}”" if passage.text else attribution(passage)
+    return f"{attribution(passage)}: {quoted(passage.text)}" if passage.text else attribution(passage)
 
 
 def quote_rows(passage: Passage | None, home: str) -> list[Row]:
@@ -165,6 +184,8 @@ DECISION_FIELDS = (
     Field("role", TEXT),
     Field("at", TIME, lambda ruling, _: row_stamp(ruling.at)),
     Field("superseded_by", describe("the address of what supersedes it, empty if nothing does", TEXT)),
+    Field("is_proposal", describe("a maintainer's proposal in a thread that was then closed as completed", FLAG)),
+    Field("done_in", describe("the change that did what was proposed: #N or a commit, empty if unknown", TEXT)),
 )
 OUTCOME_FIELDS = (
     Field(
@@ -407,9 +428,7 @@ def _passage_line(card: Card, message: MessageHit | None, passage: Passage | Non
 
 
 def decision_item(thread: RankedThread, home: str) -> Item:
-    ruling = thread.card.decisions[0]
-    url = superseding_url(thread.card, ruling, home)
-    return ranked_item(thread, home)._replace(decision=f"superseded by {url}: {ruling.text}" if url else ruling.text)
+    return ranked_item(thread, home)._replace(decision=decision_line(thread.card, thread.card.decisions[0], home))
 
 
 def hit_items(hits: ThreadHits, words: str, home: str) -> list[ItemSection]:

@@ -234,6 +234,13 @@ class OrganisationSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionSettings:
+    accounts: tuple[str, ...] = setting(
+        (), "Accounts, such as agents and bots, whose decisions count like a maintainer's.", **_LOGIN_RULE
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DiscussionSettings:
     answer: bool = setting(False, "Answer new discussions too; needs the permission discussions: write.")
 
@@ -268,6 +275,7 @@ class Settings:
     clusters: ClusterSettings = _section(
         ClusterSettings, "Corrections to the clusters of issues that report one thing."
     )
+    decisions: DecisionSettings = _section(DecisionSettings, "Who decides, besides maintainers.")
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
     discussions: DiscussionSettings = _section(DiscussionSettings, "Discussions, which are remembered in any case.")

@@ -193,7 +193,8 @@ def test_a_superseded_decision_links_to_what_replaced_it() -> None:
 def test_a_terminal_quotes_no_superseded_decision() -> None:
     superseded = Ruling("We chose A.", "octocat", "OWNER", NOW, 98, "#51")
     current = Ruling("We chose B.", "octocat", "OWNER", NOW, 99)
-    assert gist(card(decisions=(current, superseded))) == "We chose B."
+    line = f"octocat (maintainer), {NOW:%Y-%m-%d}: “We chose B.”"
+    assert gist(card(decisions=(current, superseded))) == line
     assert gist(card(decisions=(superseded,), ending=Ending(quote="Closing."))) == "Closing."
 
 

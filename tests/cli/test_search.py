@@ -312,7 +312,8 @@ def test_what_shows_related_threads_and_decisions_for_the_branch(store: Path, ch
     lines = [line.split("\t") for line in call("what", "--store", store).out.splitlines()]
     assert {line[0] for line in lines} >= {"related", "decision", "recent"}
     decision_line = next(line for line in lines if line[0] == "decision")
-    assert (decision_line[1], decision_line[-1][:34]) == ("48", "We chose to expire the old cookie ")
+    assert decision_line[1] == "48"
+    assert decision_line[-1].startswith("octocat (maintainer), 2026-04-14: “We chose to expire the old cookie ")
 
 
 def test_context_branch_gives_the_same_data_as_what(store: Path, checkout: Path, call: Run) -> None:
@@ -416,7 +417,7 @@ def test_a_thread_is_shown_with_its_outcome_decisions_and_links(store: Path, cal
         "closed, fixed by #50 in v2.3.0 · opened 2026-04-13 by sample-user-2 · closed 2026-05-14 · bug, auth",
     ]
     for expected in (
-        "decided: We chose to expire",
+        "decided: octocat (maintainer), 2026-04-14: “We chose to expire",
         "ended: Fixed by #50",
         "files: /app/",
         "linked: #50 ",
@@ -468,7 +469,8 @@ def test_a_superseded_decision_is_shown_with_what_replaced_it(tmp_path: Path, ca
     (tmp_path / "one.jsonl").write_text(json.dumps(fields | {"state": "open", "comments": comments}) + "\n")
     call("import", tmp_path / "one.jsonl", "--store", tmp_path / "store")
     text = call("show", "7", "--store", tmp_path / "store").out
-    assert "\ndecided, superseded by #issuecomment-12: We decided to use Redis. (hubot, member)\n" in text
+    decided = "hubot (maintainer), 2026-03-01: “We decided to use Redis.”; superseded by #issuecomment-12"
+    assert f"\ndecided: {decided}\n" in text
     (decision,) = call("show", "7", "--store", tmp_path / "store", "--json").data["decisions"]
     assert decision["superseded_by"] == "#issuecomment-12"
 
@@ -542,7 +544,7 @@ def test_a_terminal_shows_the_words_the_outcome_and_one_sentence(store: Path, tm
     lines = [line.rstrip() for line in strip_codes(output).strip().split("\n")]
     assert re.fullmatch(r"#48  Login loop after the upgrade to 2\.2 +\d+\.\d\d", lines[0])
     assert lines[1].split(" · ")[::2] == ["    closed, fixed by #50 in v2.3.0", "/app/linkbarn/auth/cookie.py"]
-    assert lines[2].startswith("    We chose to expire the old cookie")
+    assert lines[2].startswith("    octocat (maintainer), 2026-04-14: “We chose to expire the old cookie")
     assert len(lines) == 3
 
 
@@ -592,7 +594,7 @@ def test_the_passage_that_matched_is_shown_instead_of_the_decision(
         "    closed · 1970-01-01 · a/b.py · monalisa",
         "    hubot (MEMBER), 2026-05-03: the cookie is read twice",
     ]
-    assert printed_lines(item._replace(passage=""), 80)[2] == "    We chose A."
+    assert printed_lines(item._replace(passage=""), 80)[2] == "    octocat (maintainer): “We chose A.”"
 
 
 def test_wide_characters_fit_too(printed_lines: Callable[[Item, int], list[str]]) -> None:

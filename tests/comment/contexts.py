@@ -180,6 +180,13 @@ SUPERSEDED = replace(
         DECIDED[1],
     ),
 )
+PROPOSED = replace(
+    MENTION,
+    decisions=tuple(
+        replace(DECIDED[0], text=f"We should use {what} for sessions.", is_proposal=True, done_in=done_in)
+        for what, done_in in (("PostgreSQL", MENTION.outcome.fix or ""), ("a table", "#4711"))
+    ),
+)
 
 SHA = "975AC55B0f6e5d0c9b9b0d2d2f8f2f0a6a1f0e11"
 DUPLICATE = closed_match(quoted_outcome(OutcomeKind.DUPLICATE, "", duplicate_of=12))
@@ -188,6 +195,7 @@ NAMED = Mention("ABC-12", "Use PostgreSQL", "closed", "completed", closed_at=day
 
 ON_GITHUB = {
     "superseded": Context(mentioned=(SUPERSEDED,)),
+    "proposed": Context(mentioned=(PROPOSED,)),
     "discussion": Context(
         mentioned=(
             DISCUSSION,

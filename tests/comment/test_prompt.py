@@ -50,11 +50,12 @@ def test_a_superseded_decision_names_what_supersedes_it() -> None:
     decisions = ET.fromstring(as_xml(context)).findall("mentioned/thread/decision")
     assert [each.get("superseded-by") for each in decisions] == ["#issuecomment-77", "#51", None]
     headings = [line for line in as_markdown(context).splitlines() if "decision" in line]
-    assert [line.rpartition("decision")[2] for line in headings] == [
+    assert [line.rpartition(")")[2] for line in headings] == [
         ", superseded by #issuecomment-77:",
         ", superseded by #51:",
         ":",
     ]
+    assert {line.rpartition("decision (")[2].partition(",")[0] for line in headings} <= {"hubot", "monalisa"}
 
 
 def test_the_ending_comes_with_its_author_and_its_fix() -> None:

@@ -27,7 +27,7 @@ def test_a_notice_names_the_release_the_original_and_the_upgrade_note() -> None:
         f"<!-- precedent:v1 id=action notice={notice_mark('#57')} -->\n\n"
         f"This was closed as a duplicate of [issue 12]({home}/issues/12), which is fixed."
         f" Released in the pre-release [v2.3.0-rc.1]({home}/releases/tag/v2.3.0-rc.1).\n\n"
-        'Upgrade note: “Run 'migrate' first.”\n\n'
+        "Upgrade note: “Run 'migrate' first.”\n\n"
         "<sub>Precedent, a bot, wrote this. To silence it here, comment `/precedent off`</sub>\n"
     )
 

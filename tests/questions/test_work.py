@@ -95,11 +95,13 @@ def test_the_newest_decision_of_a_thread_is_shown_with_its_age() -> None:
 
 def test_a_valid_decision_is_shown_before_a_newer_superseded_one() -> None:
     valid, superseded = ruling("Old.", 9), ruling("New.", 1)._replace(superseded_by="#51")
-    for rulings, expected in (((valid, superseded), "Old."), ((superseded,), "superseded by #51: New.")):
+    for rulings, expected in (((valid, superseded), "“Old.”"), ((superseded,), "“New.”; superseded by #51")):
         related = find_related(
             FilesRequest(("a.py",), NOW), InMemoryCards([card(1, files=("a.py",), decisions=rulings)])
         )
-        assert [decision_item(item, "").decision for item in related.decisions] == [expected]
+        (line,) = (decision_item(item, "").decision for item in related.decisions)
+        assert line.partition(": ")[2] == expected
+        assert line.startswith("octocat (maintainer), 20"), "who, in what role, and when"
 
 
 def test_threads_about_files_are_listed_with_the_most_files_first() -> None:

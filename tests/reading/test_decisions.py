@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.decisions import recall
-from bot.domain.thread import Message, Thread
+from bot.domain.thread import Kind, Message, Thread
+from bot.reading.digest import digest
 from bot.reading.endings.decisions import decisions
 from tests.reading.linear_time import assert_linear_time
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
+CLOSED = OPENED + timedelta(days=1)
 PIECES = ["we", "i", "they", "decided", "agreed", "to", "on", "if", "not", "closing", "as", "won't", "fix", "use", "it"]
 PIECES += [".", "?", ",", ":", ";", "-", "\n", ">", "`", "Decision:", "consensus is that"]
 
@@ -179,24 +181,106 @@ def test_a_decision_label_may_have_markup() -> None:
 # Who decides, and where
 
 
-def test_anybody_may_report_what_a_group_decided() -> None:
-    assert [
-        role
-        for role in ["NONE", "CONTRIBUTOR", "OWNER"]
-        if decision_texts(thread("x", message("We decided to use PostgreSQL.", role=role)))
-        != ["We decided to use PostgreSQL."]
-    ] == []
+STATEMENTS = [
+    "We decided to delete PostgreSQL.",
+    "We won't support Redis.",
+    "We go with PostgreSQL.",
+    "The consensus is that the cookie stays.",
+    "Resolution: keep the cookie.",
+    "wontfix",
+    "Let's go with option B.",
+    "We'll use Redis for the cache.",
+    "I've decided to drop the cookie.",
+    "It was agreed in the meeting that the cookie stays.",
+]
 
 
-def test_only_contributors_and_members_speak_for_the_project() -> None:
-    expected = {
-        "NONE": False,
-        "CONTRIBUTOR": True,
-        "MEMBER": True,
-    }
-    assert {
-        role: bool(decisions(thread("x", message("We won't support Redis.", role=role)))) for role in expected
-    } == expected
+@pytest.mark.parametrize("role", ["NONE", "FIRST_TIME_CONTRIBUTOR", "CONTRIBUTOR", "MANNEQUIN"])
+def test_what_a_bystander_says_is_no_decision(role: str) -> None:
+    for text in STATEMENTS:
+        for issue in (
+            thread(text, role=role),
+            thread("x", message(text, role=role)),
+            thread("x", message(text, role=role), message("Closing.", "monalisa", "MEMBER"), closed_by="monalisa"),
+            thread("x", message(text, "octocat", role), closed_by="octocat"),
+        ):
+            assert decisions(issue) == (), text
+
+
+def test_what_maintainers_say_is_a_decision_whatever_others_said_later() -> None:
+    words = "We decided to use PostgreSQL."
+    for role in ("OWNER", "MEMBER", "COLLABORATOR"):
+        issue = thread("x", message(words, "monalisa", role), message("We decided to delete PostgreSQL.", hours=9))
+        assert decision_texts(issue) == [words]
+    for text in ("Did we decide to use PostgreSQL?", "If we decided to use PostgreSQL, it would be slow."):
+        assert decisions(thread("x", message(text, "monalisa", "OWNER"))) == ()
+
+
+def test_the_author_of_a_merged_change_speaks_for_it() -> None:
+    words = "We decided to use PostgreSQL."
+    pull = replace(thread(words, message("We won't support Redis.", "octocat")), kind=Kind.PULL)
+    assert decisions(pull) == ()
+    merged = replace(pull, state="closed", closed_at=CLOSED, closed_by="monalisa", merged_at=CLOSED)
+    assert decision_texts(merged) == [words, "We won't support Redis."]
+    assert decisions(replace(merged, comments=(message(words),), body="x")) == ()
+
+
+def test_the_author_of_an_issue_decides_if_a_maintainer_agreed_and_closed_it_as_completed() -> None:
+    words = "We decided to use PostgreSQL."
+    agreed = message("Sounds good, go ahead.", "monalisa", "MEMBER", 5)
+    issue = thread(words, agreed, closed_by="monalisa")
+    assert decision_texts(issue) == [words]
+    for other in (
+        thread(words, closed_by="monalisa"),
+        thread(words, replace(agreed, role="NONE"), closed_by="monalisa"),
+        thread(words, replace(agreed, text="Does that sound good?"), closed_by="monalisa"),
+        thread(words, agreed, closed_by="octocat"),
+        replace(issue, state_reason="not_planned"),
+        thread("x", message(words), agreed, closed_by="monalisa"),
+    ):
+        assert decisions(other) == ()
+
+
+def test_without_roles_whoever_closed_the_thread_or_was_assigned_decides() -> None:
+    words = "We decided to use PostgreSQL."
+    said = message(words, "monalisa", "")
+    assert decisions(thread("x", said)) == decisions(thread("x", said, closed_by="hubot")) == ()
+    assert decision_texts(thread("x", said, closed_by="monalisa")) == [words]
+    assert decision_texts(replace(thread("x", said), assignees=("monalisa",))) == [words]
+
+
+def test_accounts_named_in_the_settings_decide_even_bots() -> None:
+    words = "We decided to use PostgreSQL."
+    agent = replace(message(words, "agent[bot]"), is_bot=True)
+    assert decisions(thread("x", agent)) == ()
+    assert decision_texts(replace(thread("x", agent), deciders=("agent[bot]",))) == [words]
+
+
+def test_in_a_session_both_the_person_and_the_agent_decide() -> None:
+    person, agent = message("We decided to use PostgreSQL."), message("Decision: no Redis", "assistant", hours=2)
+    session = replace(thread("x", person, replace(agent, is_bot=True)), kind=Kind.SESSION)
+    assert [(each.author, each.text) for each in decisions(session)] == [
+        ("hubot", "We decided to use PostgreSQL."),
+        ("assistant", "Decision: no Redis"),
+    ]
+
+
+def test_a_maintainers_proposal_counts_once_the_thread_is_closed_as_completed() -> None:
+    words = "We should use PostgreSQL for the session store."
+    proposed = message(words, "monalisa", "MEMBER")
+    issue = thread("x", proposed, message("Done in #17.", "monalisa", "MEMBER", 5), closed_by="monalisa")
+    (decision,) = digest(issue).decisions
+    assert (decision.text, decision.is_proposal, decision.done_in) == (words, True, "#17")
+    for other in (
+        thread("x", proposed),
+        replace(issue, state_reason="not_planned"),
+        thread("x", replace(proposed, role="NONE"), closed_by="hubot"),
+        thread("x", replace(proposed, text="Should we use PostgreSQL for the session store?"), closed_by="monalisa"),
+        thread("x", replace(proposed, text="We should not use PostgreSQL for that."), closed_by="monalisa"),
+    ):
+        assert [each for each in decisions(other) if each.is_proposal] == []
+    decided = thread("x", proposed, message("We decided to use files.", "monalisa", "MEMBER"), closed_by="monalisa")
+    assert decision_texts(decided) == ["We decided to use files."], "a decision needs no proposal beside it"
 
 
 def test_the_choice_of_one_person_counts_only_from_a_maintainer() -> None:
@@ -216,11 +300,9 @@ def test_whoever_closes_somebody_elses_thread_may_decide_in_any_role() -> None:
     assert decision_texts(issue) == ["We'll use Redis for the cache."]
 
 
-def test_the_author_of_a_thread_may_only_report_decisions() -> None:
-    assert decisions(thread("We won't support Redis.")) == ()
-    (decision,) = decisions(thread("We decided to use PostgreSQL."))
+def test_an_opening_text_may_only_report_decisions() -> None:
+    (decision,) = decisions(thread("We decided to use PostgreSQL.", role="OWNER"))
     assert (decision.author, decision.comment, decision.comment_id) == ("octocat", None, None)
-    assert decisions(thread("We won't support Redis.", role="CONTRIBUTOR")) == ()
     assert decision_texts(thread("We won't support Redis.", role="OWNER")) == ["We won't support Redis."]
     assert decisions(thread("Let's go with Redis.", role="OWNER")) == ()
 
@@ -255,10 +337,10 @@ def test_titles_and_bots_state_no_decision() -> None:
 
 def test_maintainers_and_later_decisions_are_kept_in_order_of_time() -> None:
     comments = [
-        message("We decided to wait.", hours=1),
+        message("We decided to wait.", "monalisa", "MEMBER", hours=1),
         message("We decided to use Redis.", "monalisa", "MEMBER", 2),
-        message("We decided to go home.", hours=3),
-        message("We decided to use files.", hours=4),
+        message("We decided to go home.", "monalisa", "MEMBER", hours=3),
+        message("We decided to use files.", "monalisa", "MEMBER", hours=4),
     ]
     assert decision_texts(thread("x", *comments)) == [
         "We decided to use Redis.",
@@ -279,10 +361,10 @@ def test_a_repeated_decision_is_kept_once_where_it_was_first_stated() -> None:
 
 
 def test_a_long_sentence_is_cut_and_an_endless_one_is_no_decision() -> None:
-    (decision,) = decisions(thread("We decided to use " + "very " * 60 + "old files."))
+    (decision,) = decisions(thread("We decided to use " + "very " * 60 + "old files.", role="OWNER"))
     assert len(decision.text) == 240
     assert decision.text.endswith("…")
-    assert decisions(thread("We decided to use " + "very " * 200 + "old files.")) == ()
+    assert decisions(thread("We decided to use " + "very " * 200 + "old files.", role="OWNER")) == ()
 
 
 # Any text
@@ -306,4 +388,4 @@ def test_hostile_threads_are_read_in_linear_time() -> None:
 def test_most_labelled_decisions_are_found(shared: Path) -> None:
     found, total = recall(shared)
     assert total == 20
-    assert found / total >= 0.7
+    assert found / total >= 0.5, "a third of them was said by people who do not decide there"

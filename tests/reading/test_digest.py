@@ -217,7 +217,7 @@ def test_a_long_thread_gives_a_small_digest() -> None:
         f"error: cannot open n{i}x in src/part_{i}/file_{i}.rs on {i}.{i}.1, see #{i + 100}. We decided on part{i}."
         for i in range(300)
     )
-    result = digest(thread(text, *(message(text, hours=hours) for hours in range(5))))
+    result = digest(thread(text, *(message(text, role="OWNER", hours=hours) for hours in range(5))))
     assert len(json.dumps(asdict(result), default=str)) < 5_000
     assert len(result.decisions) == 3
 

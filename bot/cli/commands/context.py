@@ -95,10 +95,15 @@ def _paragraph(row: Row) -> str:
     facts = [f"state: {row['state']}", f"changed: {row['updated_at'][:10]}"]
     facts += [f"{name}: {safe_word(str(value))}" for name, value in _ending(row).items() if value not in (None, "")]
     words = [fence_text("why", "; ".join(row["why"])), fence_text("title", row["title"])]
-    words += [fence_text(decision_label(each["superseded_by"]), each["text"]) for each in row["decisions"]]
+    words += [fence_text(_decision_label(each), each["text"]) for each in row["decisions"]]
     words += [fence_text("outcome", row["outcome"]["quote"]), fence_text("summary", row["summary"])]
     listed = "".join(f"- {fact}\n" for fact in facts)
     return f"\n### {safe_word(row['cite'])}\n\n{listed}{''.join(words)}"
+
+
+def _decision_label(row: Row) -> str:
+    day, later = row["at"][:10], row["superseded_by"]
+    return decision_label(row["author"], row["role"], day, later, is_proposal=row["is_proposal"])
 
 
 def _session_paragraph(row: Row) -> str:

@@ -17,12 +17,13 @@ from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue
 from bot.local_cache.threads import card_named, thread_named
-from bot.questions.addresses import superseding_url, url_of
+from bot.questions.addresses import url_of
 from bot.questions.requests import MAX_NAME, ThreadRequest, parse_issue
 from bot.questions.thread import ThreadAnswer, author_label, indent, read_thread
 from bot.questions.views import (
     Row,
     citation,
+    decision_line,
     ending,
     full_row,
     linked_rows,
@@ -84,9 +85,7 @@ def _format_lines(
     if url := url_of(card, memory.home):
         yield url
     for ruling in card.decisions:
-        later = one_line(superseding_url(card, ruling, memory.home))
-        decided = f"decided, superseded by {later}" if later else "decided"
-        yield f"{decided}: {one_line(ruling.text)} ({author_label(ruling.author, ruling.role)})"
+        yield f"decided: {decision_line(card, ruling, memory.home)}"
     if card.ending.quote:
         yield f"ended: {one_line(card.ending.quote)} ({author_label(card.ending.author, card.ending.role)})"
     if card.files:

@@ -8,9 +8,9 @@ from datetime import timedelta
 from enum import IntEnum
 from itertools import takewhile
 
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Message, Thread
-from bot.reading.endings.engine import says
-from bot.reading.endings.phrases import fold_for_stems, phrase_book
+from bot.domain.thread import Decision, Message, Thread
+from bot.reading.endings.engine import is_question, says
+from bot.reading.endings.phrases import fold_for_stems, has_phrase, phrase_book
 from bot.reading.endings.supersession import Takeback, takebacks
 from bot.reading.markdown import statements
 
@@ -21,11 +21,11 @@ class DecisionAuthority(IntEnum):
     RULING = 1
     """A reason or a ruling: only from the person who closes the thread, in the few words that end it."""
     MAINTAINER = 2
-    """What one person chooses or plans: from people with write access, and the person who closes the thread."""
+    """What one person chooses or plans: from people who decide here."""
     SPEAKER = 3
-    """A statement on behalf of the project: from people who contributed to it."""
+    """A statement on behalf of the project: from them, and from authors whose change or request was accepted."""
     GROUP = 4
-    """A group's decision: anybody may report it."""
+    """A group's decision, likewise."""
 
 
 def may_decide(text: str, needed: DecisionAuthority) -> bool:
@@ -59,8 +59,6 @@ _ENDING_AFTER = timedelta(minutes=2)
 _ENDING_BEFORE = timedelta(days=1)
 """How far from the closing a comment may be to count as ending the thread."""
 
-_SPEAKER_ROLES = MAINTAINER_ROLES | {"CONTRIBUTOR"}
-
 
 @dataclass(frozen=True, slots=True)
 class _RatedDecision:
@@ -78,10 +76,12 @@ def decisions(thread: Thread) -> tuple[Decision, ...]:
     """
     ending = _closing_comments(thread)
     opening = Message(thread.author, thread.role, thread.created_at, thread.body, is_bot=thread.is_bot)
-    messages = ((index, message) for index, message in enumerate((opening, *thread.comments), -1) if not message.is_bot)
+    messages = [(index, message) for index, message in enumerate((opening, *thread.comments), -1)]
     all_found = [
         candidate for index, message in messages for candidate in _find_decisions(thread, message, index, ending)
     ]
+    if not all_found and thread.state_reason in (None, "completed") and thread.closed_at:
+        all_found = [proposal for index, message in messages for proposal in _find_proposals(thread, message, index)]
     distinct: dict[str, _RatedDecision] = {}
     for candidate in _with_takebacks(thread, all_found):
         first = distinct.setdefault(candidate.decision.text, candidate)
@@ -114,7 +114,7 @@ def _with_takebacks(thread: Thread, candidates: list[_RatedDecision]) -> list[_R
     retractions = [
         (index, takeback)
         for index, message in enumerate(thread.comments)
-        if not message.is_bot and _rank(thread, message)
+        if _rank(thread, message)
         for takeback in takebacks(message.text, thread.id, decides=index in deciding)
     ]
     for index, takeback in retractions[-_MAX_RETRACTIONS:]:
@@ -150,15 +150,56 @@ def _closing_comments(thread: Thread) -> frozenset[int]:
 
 
 def _rank(thread: Thread, message: Message) -> int:
-    """2 for people who may decide, 1 for people who may speak for the project, 0 for everybody else."""
+    """2 for people who may decide here, 1 for authors whose change or request a maintainer accepted, 0 for others.
+
+    A sentence of somebody else is no decision, whatever it says.
+    """
+    if message.author in thread.deciders or thread.kind.traits.is_local:
+        return 2
+    if message.is_bot:
+        return 0
     if message.by_maintainer or (message.author == thread.closed_by and message.author != thread.author):
         return 2
-    return int(message.role in _SPEAKER_ROLES)
+    if not message.role:  # a history without roles
+        return 2 if message.author in (thread.closed_by, *thread.assignees) else 0
+    return int(message.author == thread.author and (bool(thread.merged_at) or _is_accepted(thread, message)))
+
+
+def _is_accepted(thread: Thread, message: Message) -> bool:
+    """Whether a maintainer agreed after the author's message, and another person closed the issue as completed."""
+    closed_at = thread.closed_at
+    if closed_at is None or thread.state_reason not in (None, "completed") or thread.closed_by in (None, thread.author):
+        return False
+    replies = (each for each in thread.comments if each.by_maintainer and not each.is_bot)
+    return any(
+        has_phrase("agreement", sentence) and not is_question(sentence)
+        for reply in replies
+        if message.created_at < reply.created_at <= closed_at + _ENDING_AFTER
+        for sentence in statements(reply.text)
+    )
+
+
+def _find_proposals(thread: Thread, message: Message, index: int) -> Iterator[_RatedDecision]:
+    """What a maintainer proposed in a thread that was then closed as completed."""
+    closed_at = thread.closed_at
+    if _rank(thread, message) < 2 or closed_at is None or message.created_at > closed_at:
+        return
+    for sentence in statements(message.text):
+        if len(sentence) <= _MAX_SENTENCE_CHARS and says(phrase_book().rules["proposal"], sentence):
+            decision = replace(_decision(sentence, message, None if index < 0 else index), is_proposal=True)
+            yield _RatedDecision(decision, DecisionAuthority.MAINTAINER, 2, is_ending=False)
+
+
+def _decision(sentence: str, message: Message, position: int | None) -> Decision:
+    text = sentence if len(sentence) <= _MAX_DECISION_CHARS else sentence[: _MAX_DECISION_CHARS - 1] + "…"
+    return Decision(text, message.author, message.role, message.created_at, position, message.id)
 
 
 def _find_decisions(thread: Thread, message: Message, index: int, ending: frozenset[int]) -> Iterator[_RatedDecision]:
     """The decisions in the comment at ``index``, or in the opening text for -1."""
     rank = _rank(thread, message)
+    if not rank:
+        return
     position = None if index < 0 else index
     needed = _required_authority(rank, position, is_ending=position in ending)
     if not may_decide(message.text, needed):
@@ -169,15 +210,13 @@ def _find_decisions(thread: Thread, message: Message, index: int, ending: frozen
     for sentence in sentences:
         authority = authority_of(sentence, needed) if len(sentence) <= _MAX_SENTENCE_CHARS else None
         if authority is not None:
-            text = sentence if len(sentence) <= _MAX_DECISION_CHARS else sentence[: _MAX_DECISION_CHARS - 1] + "…"
-            decision = Decision(text, message.author, message.role, message.created_at, position, message.id)
-            yield _RatedDecision(decision, authority, rank, position in ending)
+            yield _RatedDecision(_decision(sentence, message, position), authority, rank, position in ending)
 
 
 def _required_authority(rank: int, position: int | None, *, is_ending: bool) -> DecisionAuthority:
     """The lowest level that counts here. Whoever opens a thread wants something, and may only report decisions."""
     if position is None:
         return DecisionAuthority.SPEAKER if rank == 2 else DecisionAuthority.GROUP
-    if is_ending and rank:
+    if is_ending and rank == 2:
         return DecisionAuthority.RULING
-    return (DecisionAuthority.GROUP, DecisionAuthority.SPEAKER, DecisionAuthority.MAINTAINER)[rank]
+    return DecisionAuthority.MAINTAINER if rank == 2 else DecisionAuthority.SPEAKER

@@ -472,7 +472,7 @@ def _combine(stated: Judgement | None, recorded: Judgement | None) -> Judgement 
     if stated.kind is recorded.kind:
         return replace(
             stated,
-            fix=recorded.fix if recorded.fix and _is_certain(recorded) else stated.fix or recorded.fix,
+            fix=stated.fix or recorded.fix,
             duplicate_of=stated.duplicate_of if stated.duplicate_of is not None else recorded.duplicate_of,
             confidence=max(stated.confidence, recorded.confidence),
             evidence=(*recorded.evidence, *stated.evidence),
