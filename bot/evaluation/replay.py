@@ -26,6 +26,7 @@ from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Query, SearchOptions
 from bot.memory.model_store import Embedder, LearnedModel, embed
 from bot.ranking.weights import RankingModels, shipped
+from bot.reading.pages import RELEASES, source_of
 
 if TYPE_CHECKING:
     from bot.ranking.word_vectors import WordVectors
@@ -105,6 +106,9 @@ class PastLibrary:
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return {}  # fixes and requests of today were not known then
+
+    def releases(self) -> frozenset[str]:
+        return frozenset(str(key).partition(":")[2] for key in self._threads if source_of(key) == RELEASES)
 
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return {}

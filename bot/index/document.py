@@ -13,6 +13,7 @@ from bot.index.protocol import IndexDocument
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import outcome as read_outcome
+from bot.reading.requests import without_requests
 
 
 def document_of(
@@ -48,7 +49,10 @@ def message_documents(thread: Thread) -> Iterator[IndexDocument]:
     Their ids are strings (`message_id`). Nothing depends on who vouches for a message, so none is unvouched.
     """
     messages = [(thread.author, thread.role, thread.created_at, thread.body)]
-    messages += [(comment.author, comment.role, comment.created_at, comment.text) for comment in thread.comments]
+    messages += [
+        (comment.author, comment.role, comment.created_at, without_requests(comment.text))
+        for comment in thread.comments
+    ]
     for position, (author, role, at, text) in enumerate(messages):
         key = message_id(thread.id, position)
         entry = IndexEntry(key, thread.kind, "", author, thread.state, at, at, role=role)

@@ -33,6 +33,7 @@ from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
+from bot.reading.pages import RELEASES, source_of
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
@@ -174,6 +175,11 @@ class Memory:
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.index.encoder.vectors(thread)
+
+    def releases(self) -> frozenset[str]:
+        """See `bot.recall.library.Library.releases`."""
+        keys = (str(key) for key in self.state.page_ids() if source_of(key) == RELEASES)
+        return frozenset(key.partition(":")[2] for key in keys)
 
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return self.state.fixes(ids)

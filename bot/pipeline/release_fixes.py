@@ -174,8 +174,9 @@ def _find_stated(
     ]
     fixes = []
     for key, thread in run.memory.records(likely).items():
-        stated = stated_release(thread, run.address.repo) if isinstance(thread, Thread) else None
-        if stated and stated.is_trusted and stated.version in tags and thread.state_reason in (None, "completed"):
+        is_completed = isinstance(thread, Thread) and thread.state_reason in (None, "completed")
+        stated = stated_release(thread, run.address.repo) if is_completed and isinstance(thread, Thread) else None
+        if stated and stated.is_trusted and stated.version in tags:
             tag = tags[stated.version]
             fixes.append(ReleasedFix(key, tag, tag, stated_at=stated.at))
     return fixes

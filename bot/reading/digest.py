@@ -24,6 +24,7 @@ from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph
 from bot.reading.references import closed_by_text, find_references, merge_references
+from bot.reading.requests import without_requests
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
 from bot.reading.word_lists import COMMON_WORDS, ENGLISH_HOMOGRAPHS
 
@@ -96,7 +97,8 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
 
 def _summary(thread: Thread, opening: str) -> str:
     """The first informative reply by another person, maintainers first; otherwise the thread's first paragraph."""
-    replies = [c for c in thread.comments if not c.is_bot and c.author != thread.author and c.text.strip()]
+    others = (comment for comment in thread.comments if not comment.is_bot and comment.author != thread.author)
+    replies = [replace(other, text=text) for other in others if (text := without_requests(other.text).strip())]
     replies.sort(key=lambda reply: not reply.by_maintainer)
     candidates = (_own_words(reply.text)[:MAX_SUMMARY_CHARS].strip() for reply in replies)
     summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY_CHARS].strip()

@@ -11,6 +11,7 @@ from bot.domain.hosts import GITHUB_HOSTS
 from bot.reading.lookalikes import plain
 from bot.reading.markdown import Paragraph, paragraphs, read, readable, statements
 from bot.reading.references import find_references
+from bot.settings.schema import RECALL_PHRASES
 
 COMMAND_NAMES = (
     "search",
@@ -43,6 +44,19 @@ _TYPED_COMMAND = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNOREC
 _COMMAND_LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 ZERO_WIDTH_SPACE = "\u200b"
 """Our comments insert it into numbers and names so that GitHub does not link them. Copied text contains it too."""
+
+_OWN_MARKER = "<!-- precedent:"
+_MAX_QUESTION_CHARS = 300
+"""A longer comment says something besides its question."""
+
+_MAY_ASK = re.compile(
+    r"\b(?:decid|decision|discuss|agree|cho[os]|pick|select|settl|conclu|remember|recall|remind|rationale|reason"
+    r"|outcome|brought|verdict|talk|conversation|search|summari[sz]|list|show|find|forg[eo]t|c[ao]me up|prior|earlier"
+    r"|previous|past|reject|drop|prefer|abandon|switch|go |went|end up|spoke|raised|proposed|reported|suggested|said"
+    r"|say|history|move)",
+    re.IGNORECASE,
+)
+"""One of these words is in every question that the default phrases match."""
 
 _BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
 
@@ -101,6 +115,23 @@ def without_commands(text: str) -> str:
             if typed := _TYPED_COMMAND.match(line):
                 rows[index] = typed[1]
     return "\n".join(rows)
+
+
+def without_requests(text: str) -> str:
+    """What a comment says to people: without its command lines; "" for a question to the bot, and for its own words.
+
+    Nobody's words to the bot are a summary, a quotation or a search hit.
+    """
+    if text.lstrip("\ufeff \t\r\n").startswith(_OWN_MARKER):
+        return ""
+    if _COMMAND_PREFIX in plain(text).lower():
+        rows = readable(text).split("\n")
+        for part in paragraphs(plain("\n".join(rows))):
+            for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
+                rows[index] = "" if _TYPED_COMMAND.match(line) else rows[index]
+        text = "\n".join(rows).strip()
+    may_ask = len(text) <= _MAX_QUESTION_CHARS and _MAY_ASK.search(text)
+    return "" if may_ask and recall_question(text, RECALL_PHRASES) else text
 
 
 def _command_lines(text: str) -> Iterator[str]:

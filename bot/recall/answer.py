@@ -12,7 +12,7 @@ from bot.domain.change_state import ChangeState, NamedChange, change_state, numb
 from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
 from bot.reading.references import closed_by_text
-from bot.reading.versions import compare_versions, reported_version
+from bot.reading.versions import compare_versions, read_version, reported_version
 from bot.recall.library import Library, RedactedLibrary, threads
 from bot.recall.mentions import find_mentions, mentioned_elsewhere, referenced_numbers
 from bot.recall.open_pulls import remembered_pulls, with_pulls
@@ -141,11 +141,11 @@ def with_fixes(context: Context, library: Library, before: datetime | None, repo
     pulls = _changes_in(library, _outcomes_in(context), before, repo)
 
     def settle(hit: AnyHit) -> AnyHit:
-        outcome = _settle(hit.id, hit.outcome, pulls, current.get(hit.id), before)
+        outcome = _settle(hit.id, hit.outcome, pulls, current.get(hit.id), library, before)
         earlier = hit.earlier
         if earlier:
-            earlier = replace(earlier, outcome=_settle(hit.id, earlier.outcome, pulls, None, before))
-        is_fix = outcome.fix or (isinstance(hit, Mention) and hit.merged_at)
+            earlier = replace(earlier, outcome=_settle(hit.id, earlier.outcome, pulls, None, library, before))
+        is_fix = bool(outcome.fix) or _is_merged_change(hit)
         return replace(hit, outcome=outcome, earlier=earlier, fix=merged_fixes.get(hit.id) if is_fix else None)
 
     return replace(
@@ -163,7 +163,7 @@ def known_endings(
     """How these threads ended, given what memory knows about the changes that they name."""
     fixes = library.fixes(endings)
     pulls = _changes_in(library, endings.values(), None, repo)
-    return {key: _settle(key, ending, pulls, fixes.get(key), None) for key, ending in endings.items()}
+    return {key: _settle(key, ending, pulls, fixes.get(key), library) for key, ending in endings.items()}
 
 
 class _KnownChange(NamedTuple):
@@ -194,15 +194,31 @@ def _changes_in(
 
 
 def _settle(
-    key: ThreadId, outcome: Outcome, changes: Mapping[int, _KnownChange], fix: FixInfo | None, before: datetime | None
+    key: ThreadId,
+    outcome: Outcome,
+    changes: Mapping[int, _KnownChange],
+    fix: FixInfo | None,
+    library: Library,
+    before: datetime | None = None,
 ) -> Outcome:
     """The outcome of thread ``key``, given what is known about the change that it names."""
     named = outcome.change
     if named is None:
-        return outcome
+        return _with_known_release(outcome, library)
     change = changes.get(number_of(named.ref) or 0)
-    known_fix = fix and ((as_of(fix, before) or replace(fix, refuted=True)) if fix.commit or fix.refuted else None)
-    return with_change_state(outcome, change_state(key, named, change, change.closes if change else (), known_fix))
+    if fix and (fix.commit or fix.refuted):
+        fix = as_of(fix, before) or replace(fix, refuted=True)  # it was not merged at that time
+    state = change_state(key, named, change, change.closes if change else (), fix)
+    return _with_known_release(with_change_state(outcome, state), library)
+
+
+def _with_known_release(outcome: Outcome, library: Library) -> Outcome:
+    """The outcome without the release that its thread names, if the repository has releases, but not this one."""
+    if not outcome.release:
+        return outcome
+    known = {version for tag in library.releases() if (version := read_version(tag))}
+    is_unknown = bool(known) and read_version(outcome.release) not in known
+    return replace(outcome, release=None) if is_unknown else outcome
 
 
 def _outcomes_in(context: Context) -> Iterator[Outcome]:
@@ -245,9 +261,13 @@ def as_of(fix: FixInfo, before: datetime | None) -> FixInfo | None:
     return fix
 
 
+def _is_merged_change(hit: Mention | Match) -> bool:
+    """Whether it is a merged pull request, which is its own fix."""
+    return isinstance(hit, Mention) and hit.merged_at is not None
+
+
 def _named_change(hit: Mention | Match) -> NamedChange | None:
-    is_merged = isinstance(hit, Mention) and hit.merged_at  # a merged pull request is its own fix
-    return NamedChange(f"#{hit.id}") if is_merged else hit.outcome.change
+    return NamedChange(f"#{hit.id}") if _is_merged_change(hit) else hit.outcome.change
 
 
 def _compare_version(match: Match, version: str) -> Match:

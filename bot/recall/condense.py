@@ -12,6 +12,7 @@ from bot.domain.answer import CondensedTurn
 from bot.domain.thread import Message, Thread
 from bot.reading.analyzer import terms
 from bot.reading.markdown import without_mail
+from bot.reading.requests import without_requests
 from bot.reading.signals import strip_boilerplate
 
 BODY_LIMIT = 500
@@ -67,6 +68,9 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
     If the newest comment alone exceeds the 60 %, its beginning fills them: that comment most often says how the thread
     ended.
     """
+    comments = [
+        replace(comment, text=text) for comment in thread.comments if (text := without_requests(comment.text).strip())
+    ]
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
     opening = CondensedTurn(thread.author, thread.role, thread.created_at, body)
     left = budget - opening.length
@@ -74,12 +78,12 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
         beginning = body[: max(0, left + len(body))]
         return (replace(opening, text=beginning, is_cut=len(beginning) < len(body)),) if beginning else ()
     share = floor(left * LATEST_SHARE)
-    turns = [turn_of(message) for message in thread.comments]
+    turns = [turn_of(message) for message in comments]
     if turns and sum(turn.length for turn in turns) > left and turns[-1].length > share >= MIN_CUT_CHARS:
         turns[-1] = _truncate(turns[-1], share)
     chosen = _latest(turns, share)
     left -= sum(turns[i].length for i in chosen)
-    chosen |= _nearest(thread.comments, turns, chosen, question, left)
+    chosen |= _nearest(comments, turns, chosen, question, left)
     return (opening, *(turns[i] for i in sorted(chosen)))
 
 

@@ -46,6 +46,10 @@ class Library(Protocol):
 
     def requests(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, tuple[Request, ...]]: ...
 
+    def releases(self) -> frozenset[str]:
+        """The tags of the repository's releases; none if it has none, or they were never read."""
+        ...
+
 
 class RedactedLibrary:
     """A library without the words of some people: it leaves out their comments and opening texts.
@@ -58,7 +62,7 @@ class RedactedLibrary:
         self._people = {login.casefold() for login in people}
         self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
         self.joint_frequency, self.vectors = library.joint_frequency, library.vectors
-        self.fixes, self.requests = library.fixes, library.requests
+        self.fixes, self.requests, self.releases = library.fixes, library.requests, library.releases
 
     @property
     def issues(self) -> int:

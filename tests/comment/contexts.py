@@ -182,9 +182,10 @@ SUPERSEDED = replace(
 )
 PROPOSED = replace(
     MENTION,
+    outcome=Outcome(OutcomeKind.FIXED, fix="#57"),
     decisions=tuple(
         replace(DECIDED[0], text=f"We should use {what} for sessions.", is_proposal=True, done_in=done_in)
-        for what, done_in in (("PostgreSQL", MENTION.outcome.fix or ""), ("a table", "#4711"))
+        for what, done_in in (("PostgreSQL", "#57"), ("a table", "#4711"))
     ),
 )
 

@@ -250,3 +250,13 @@ def test_without_a_release_there_is_nothing_to_compare() -> None:
     unreleased = replace(FIX, release=None, released_at=None)
     (shown,) = with_version(Context(seen_before=(match(fix=unreleased),)), "2.2.4").seen_before
     assert shown.asked_on == ""
+
+
+def test_a_release_counts_only_if_the_repository_has_it_or_has_none(remember: Remember) -> None:
+    words = replace(FIXED, fix=None, release="2.3.0")
+    page = replace(thread(9), id="releases:v2.3.0", kind=Kind.PAGE)
+    for records, release in (((), "2.3.0"), ((replace(page, id="releases:v2.2.0"),), None), ((page,), "2.3.0")):
+        library = remember(closed(1), *records)
+        assert known_endings({1: words}, library)[1].release == release
+        (hit,) = with_fixes(Context(seen_before=(match(words),)), library, None).seen_before
+        assert (hit.outcome.kind, hit.outcome.release) == (OutcomeKind.FIXED, release)

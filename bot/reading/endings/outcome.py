@@ -26,6 +26,7 @@ from bot.reading.endings.linked_versions import foreign_versions, strip_v
 from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS, in_latin_script, quote_of
 from bot.reading.markdown import read, sentences, statements
+from bot.reading.requests import without_requests
 
 CLOSING_WINDOW = timedelta(minutes=2)
 """A comment up to this long after a closing belongs to it: many people close first and explain afterwards."""
@@ -309,15 +310,14 @@ class _Reader:
                 continue
             if closing.since and message.created_at < closing.since:
                 return
-            if message.is_bot or _is_noise(message.text):
-                only_housekeeping = only_housekeeping or _is_housekeeping(message.text)
+            text = without_requests(message.text).strip()
+            if message.is_bot or not text or _is_noise(text):
+                only_housekeeping = only_housekeeping or _is_housekeeping(text)
                 continue
             gap = max(gap, timedelta(0))
             is_outside = bool(message.role) and message.role not in KNOWN_ROLES
             is_outside = is_outside and not (by_closer and message.author != self.thread.author)
-            yield _Ending(
-                index, message, _sentences_of(message.text, gap), gap, by_closer, only_housekeeping, is_outside
-            )
+            yield _Ending(index, message, _sentences_of(text, gap), gap, by_closer, only_housekeeping, is_outside)
 
     def judge_bots(self) -> Judgement | None:
         """What a program said when it closed the thread: which one it duplicates, or that nobody answers any more."""
