@@ -199,8 +199,8 @@ class Decision:
 
     ``superseded_by`` refers to what replaced it: a thread (``#51``), or the comment that takes it back
     (``#issuecomment-123``, or its thread if the comment has no id). It is "" for a decision that still holds.
-    ``is_proposal``: a maintainer proposed it, and the thread was closed as completed; ``done_in`` is the change that
-    did it (``#17`` or a SHA), "" if that is not known.
+    ``is_proposal``: a maintainer proposed it, and the thread was fixed, by the change
+    ``done_in`` (``#17`` or a SHA, "" if that is not known).
     """
 
     text: str

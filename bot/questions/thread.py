@@ -88,7 +88,8 @@ def _choose(thread: Thread, rows: Sequence[Row], chars: int) -> Iterator[tuple[i
 
 def _by_importance(thread: Thread, count: int) -> Iterator[int]:
     """The positions of the messages, the most informative first; the opening text is 0."""
-    positions = [outcome(thread).comment, *(decision.comment for decision in decisions(thread))]
+    ending = outcome(thread)
+    positions = [ending.comment, *(decision.comment for decision in decisions(thread, ending))]
     important = [position + 1 for position in positions if position is not None]
     yield from dict.fromkeys([0, *important, *range(count - 1, 0, -1)])
 

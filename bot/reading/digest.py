@@ -83,9 +83,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         summary=_summary(thread, opening),
         keywords=_keywords(texts),
         files=_gather(map(find_files, texts), _MAX_FILES),
-        decisions=tuple(
-            replace(one, done_in=ending.fix or "") if one.is_proposal else one for one in decisions(thread)
-        ),
+        decisions=decisions(thread, ending),
         errors=_gather((_shorten(find_errors(text)) for text in texts), _MAX_ERRORS),
         versions=_gather(map(find_versions, texts), _MAX_VERSIONS),
         outcome=ending,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import IntEnum
 from itertools import takewhile
 
-from bot.domain.thread import Decision, Message, Thread
+from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Thread
 from bot.reading.endings.engine import is_question, says
 from bot.reading.endings.phrases import fold_for_stems, has_phrase, phrase_book
 from bot.reading.endings.supersession import Takeback, takebacks
@@ -68,8 +68,11 @@ class _RatedDecision:
     is_ending: bool
 
 
-def decisions(thread: Thread) -> tuple[Decision, ...]:
+def decisions(thread: Thread, outcome: Outcome | None = None) -> tuple[Decision, ...]:
     """At most three sentences that state decisions, as written, in order of time.
+
+    If there are none, the last proposal of somebody who decides here counts if, by its ``outcome``, the thread was
+    fixed.
 
     If there are more, decisions still in force win over superseded ones, then decisions over rulings, then those of
     maintainers and closers, then those that end the thread, then those of a group, then later ones.
@@ -80,8 +83,10 @@ def decisions(thread: Thread) -> tuple[Decision, ...]:
     all_found = [
         candidate for index, message in messages for candidate in _find_decisions(thread, message, index, ending)
     ]
-    if not all_found and thread.state_reason in (None, "completed") and thread.closed_at:
-        all_found = [proposal for index, message in messages for proposal in _find_proposals(thread, message, index)]
+    if not all_found and _is_fixed(thread, outcome):
+        done_in = (outcome.fix if outcome else None) or ""
+        proposals = [each for index, message in messages for each in _find_proposals(thread, message, index)]
+        all_found = [replace(each, decision=replace(each.decision, done_in=done_in)) for each in proposals[-1:]]
     distinct: dict[str, _RatedDecision] = {}
     for candidate in _with_takebacks(thread, all_found):
         first = distinct.setdefault(candidate.decision.text, candidate)
@@ -177,6 +182,11 @@ def _is_accepted(thread: Thread, message: Message) -> bool:
         if message.created_at < reply.created_at <= closed_at + _ENDING_AFTER
         for sentence in statements(reply.text)
     )
+
+
+def _is_fixed(thread: Thread, outcome: Outcome | None) -> bool:
+    is_fix = outcome is not None and outcome.kind is OutcomeKind.FIXED
+    return is_fix and thread.state_reason in (None, "completed")
 
 
 def _find_proposals(thread: Thread, message: Message, index: int) -> Iterator[_RatedDecision]:
