@@ -72,6 +72,10 @@ class TimelineEvent:
     merged_at: datetime | None = None
     closes: bool = False
 
+    def as_of(self, moment: datetime) -> TimelineEvent:
+        """The event as it was known at ``moment``, when its source may not have been merged yet."""
+        return replace(self, merged_at=None) if self.merged_at and self.merged_at > moment else self
+
 
 @dataclass(frozen=True, slots=True)
 class Thread:
@@ -137,7 +141,7 @@ class Thread:
             merged_at=self.merged_at if is_last else None,
             reactions=(),
             comments=tuple(c.as_of(moment) for c in self.comments if c.created_at <= moment),
-            events=tuple(e for e in self.events if e.at <= moment),
+            events=tuple(e.as_of(moment) for e in self.events if e.at <= moment),
         )
 
     @property

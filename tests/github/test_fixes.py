@@ -103,6 +103,78 @@ def test_a_commit_outside_the_main_branch_and_all_releases_is_not_a_fix(github: 
     assert (shipped.release, shipped.refuted) == ("v1.0.1", False)
 
 
+# What closed an issue, if its thread only claims or refers to a change
+
+
+def claim(finder: FixFinder, key: int, ref: str) -> FixInfo:
+    fix_info = finder.find(key, NamedChange(ref, is_claim=True), None, NOW)
+    assert fix_info is not None
+    return fix_info
+
+
+def closed_issue(github: FakeGitHub, reason: str = "completed") -> int:
+    number = github.open_issue("hubot", "Crash", at=day(1))
+    github.close(number, "octocat", reason, at=day(9))
+    return int(number)
+
+
+def test_the_pull_request_that_closed_the_issue_is_found_in_one_read(github: FakeGitHub, finder: FixFinder) -> None:
+    number = github.open_issue("hubot", "Crash", at=day(1))
+    mentioned = github.add_pull("hubot", "Log more", f"Refs #{number}", at=day(2))
+    pull = github.add_pull("hubot", "Fix", files=["a.py", "tests/test_a.py"], at=day(2), closes=[number])
+    for each in (mentioned, pull):
+        github.merge_pull(each, "octocat", at=day(3))
+    github.mark()
+    fix_info = claim(finder, number, f"#{mentioned}")
+    assert (fix_info.ref, fix_info.closed_by, fix_info.change) == (f"#{mentioned}", f"#{pull}", f"#{pull}")
+    assert (fix_info.commit, fix_info.files) == (github.issue(pull).pull.merge_commit, ("a.py", "tests/test_a.py"))  # type: ignore[union-attr]
+    assert [call.path for call in github.requests if "pull" in call.path] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "merged", "reason", "is_linked", "is_fix"),
+    [
+        ("Fixes #{}", day(3), "completed", False, True),
+        ("Fixes #{}", None, "completed", False, False),
+        ("Refs #{}", day(3), "completed", False, False),
+        ("Refs #{}", day(3), "completed", True, True),
+        ("Refs #{}", day(3), "not_planned", True, False),
+        ("Refs #{}", day(12), "completed", True, False),
+    ],
+)
+def test_an_issue_closed_by_hand_was_fixed_by_a_change_that_is_linked_or_says_so(
+    github: FakeGitHub, finder: FixFinder, text: str, merged: str | None, reason: str, *, is_linked: bool, is_fix: bool
+) -> None:
+    number = closed_issue(github, reason)
+    pull = github.add_pull("hubot", "Keep sessions", text.format(number), at=day(2))
+    if merged:
+        github.merge_pull(pull, "octocat", at=merged)
+    if is_linked:
+        github.issue(pull).pull.closes.append(number)  # type: ignore[union-attr]
+    fix_info = claim(finder, number, f"#{pull}")
+    assert (fix_info.commit is not None, fix_info.closed_by, fix_info.refuted) == (is_fix, f"#{pull}" * is_fix, False)
+
+
+@pytest.mark.parametrize("text", ["Fixes #{}", "Refs #{}"])
+def test_without_graphql_the_text_of_the_change_decides(github: FakeGitHub, text: str) -> None:
+    number = closed_issue(github)
+    pull = github.add_pull("hubot", "Keep sessions", text.format(number), at=day(2))
+    github.merge_pull(pull, "octocat", at=day(3))
+    github.add_token("weak", BOT, {"issues": "write", "contents": "write"})
+    weak = FixFinder(GitHubClient(github.url, "weak", REPOSITORY), REPOSITORY)
+    assert claim(weak, number, f"#{pull}").closed_by == ""
+    sha = github.add_commit(f"Keep sessions\n\n{text.format(number)}", "octocat", at=day(3))
+    is_fix = text.startswith("Fixes")
+    for finder in (weak, new_finder(github)):
+        fix_info = claim(finder, number, sha)
+        assert (fix_info.commit, fix_info.closed_by) == ((sha, sha) if is_fix else (None, ""))
+
+
+def test_an_issue_that_is_claimed_as_the_fix_is_refuted(github: FakeGitHub, finder: FixFinder) -> None:
+    number, other = closed_issue(github), closed_issue(github)
+    assert claim(finder, number, f"#{other}").refuted
+
+
 def test_a_commit_is_found_with_its_files(github: FakeGitHub, finder: FixFinder) -> None:
     sha = github.add_commit("Fix it", "hubot", at=day(3), files=["a.py"])
     github.add_release("v1.0", at=day(4))

@@ -464,10 +464,10 @@ def _combine(stated: Judgement | None, recorded: Judgement | None) -> Judgement 
     """
     if stated is None or recorded is None:
         return stated or recorded
+    if stated.evidence == NO_FIX.evidence:
+        is_denied = not recorded.kind.is_known or (recorded.kind is OutcomeKind.FIXED and not _is_certain(recorded))
+        return stated if is_denied else recorded
     if not stated.kind.is_known:
-        if stated.evidence == NO_FIX.evidence:
-            is_denied = not recorded.kind.is_known or (recorded.kind is OutcomeKind.FIXED and not _is_certain(recorded))
-            return stated if is_denied else recorded
         return recorded if recorded.kind.is_known else replace(stated, claimed=stated.claimed or recorded.claimed)
     if stated.kind is recorded.kind:
         return replace(
