@@ -132,24 +132,25 @@ def test_the_pull_request_that_closed_the_issue_is_found_in_one_read(github: Fak
 
 
 @pytest.mark.parametrize(
-    ("text", "merged", "reason", "is_linked", "is_fix"),
+    ("text", "merged", "reason", "is_fix"),
     [
-        ("Fixes #{}", day(3), "completed", False, True),
-        ("Fixes #{}", None, "completed", False, False),
-        ("Refs #{}", day(3), "completed", False, False),
-        ("Refs #{}", day(3), "completed", True, True),
-        ("Refs #{}", day(3), "not_planned", True, False),
-        ("Refs #{}", day(12), "completed", True, False),
+        ("Fixes #{}", day(3), "completed", True),
+        ("Fixes #{}", None, "completed", False),
+        ("Refs #{}", day(3), "completed", False),
+        ("Linked to #{}", day(3), "completed", True),
+        ("Linked to #{}", day(3), "not_planned", False),
+        ("Linked to #{}", day(12), "completed", False),
     ],
 )
 def test_an_issue_closed_by_hand_was_fixed_by_a_change_that_is_linked_or_says_so(
-    github: FakeGitHub, finder: FixFinder, text: str, merged: str | None, reason: str, *, is_linked: bool, is_fix: bool
+    github: FakeGitHub, text: str, merged: str | None, reason: str, *, is_fix: bool
 ) -> None:
+    finder = new_finder(github)
     number = closed_issue(github, reason)
     pull = github.add_pull("hubot", "Keep sessions", text.format(number), at=day(2))
     if merged:
         github.merge_pull(pull, "octocat", at=merged)
-    if is_linked:
+    if text.startswith("Linked"):
         github.issue(pull).pull.closes.append(number)  # type: ignore[union-attr]
     fix_info = claim(finder, number, f"#{pull}")
     assert (fix_info.commit is not None, fix_info.closed_by, fix_info.refuted) == (is_fix, f"#{pull}" * is_fix, False)
