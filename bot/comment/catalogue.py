@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from bot.comment.clean_text import account, clean
 from bot.comment.defang import hazards
-from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, ThreadId
+from bot.domain.roles import PARTICIPANT, role_word
+from bot.domain.thread import GHOST, Kind, ThreadId
 from bot.settings.schema import SettingsError, format_value
 from bot.settings.yaml_file import PlacedText, load_texts
 
@@ -196,12 +197,13 @@ class Words:
         return self.say(kind.traits.words, number=str(thread))
 
     def speaker(self, author: str | None, role: str | None) -> str:
-        """The speaker: a role that carries weight, else the login (raw: defang it)."""
-        if role in MAINTAINER_ROLES:
-            return self.texts["maintainer"]
-        if role == "CONTRIBUTOR":
-            return self.texts["contributor"]
-        name = account(author or GHOST)
+        """The login, with a role that carries weight: ``hubot, maintainer`` (raw: defang it).
+
+        Logins have no commas, so none looks like one with a role.
+        """
+        name, word = account(author or GHOST), role_word(role)
+        if word != PARTICIPANT:
+            return self.say("who_role", who=name, role=self.texts[word]) if author else self.texts[word]
         reserved = [GHOST, self.texts["maintainer"].casefold(), self.texts["contributor"].casefold()]
         return self.texts["participant"] if name.casefold() in reserved else name
 

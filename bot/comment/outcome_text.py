@@ -311,10 +311,10 @@ class CommentPhrases:
         return self.words.say("quote", text=shown) if shown else ""
 
     def attribution(self, author: str | None, role: str | None, at: datetime | None, address: str) -> str:
-        """`` (maintainer, 3 May 2025)``, linked to the comment; "" if not even the author is known."""
+        """`` (hubot, maintainer, 3 May 2025)``, linked to the comment; "" if not even the author is known."""
         if author is None and role is None:
             return ""
-        who = self.words.speaker(author, role)[:NAME_CHARS]
+        who = self.words.speaker((author or "")[:NAME_CHARS], role)
         signed = self.words.say("who_when", who=who, day=self.words.day(at)) if at else who
         return f" ({self.link_title(signed, address)})"
 

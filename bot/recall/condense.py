@@ -69,7 +69,9 @@ def condense(thread: Thread, question: Counter[str], budget: int) -> tuple[Conde
     ended.
     """
     comments = [
-        replace(comment, text=text) for comment in thread.comments if (text := without_requests(comment.text).strip())
+        replace(comment, text=text)
+        for comment in thread.comments
+        if (text := without_requests(comment.text)).strip() or not comment.text.strip()
     ]
     body = condense_body(_BLANK_LINES.sub("\n\n", strip_boilerplate(thread.body)))
     opening = CondensedTurn(thread.author, thread.role, thread.created_at, body)

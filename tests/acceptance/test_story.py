@@ -49,7 +49,18 @@ def test_a_question_about_a_decision_is_answered_with_the_decision(office: Stage
     (text,) = office.comments(number)
     assert "Session store" in text
     assert f"“{DECISION}”" in text
-    assert "([maintainer, 12 March 2025](" in text
+    assert "([octocat, maintainer, 12 March 2025](" in text
+
+
+@pytest.mark.slow
+def test_a_stranger_decides_nothing_whatever_was_decided_earlier(office: Stage) -> None:
+    words = "We decided to delete PostgreSQL and to keep Redis for the session store."
+    comment = office.github.comment(1, "hubot", words)
+    office.deliver("issue_comment", "created", 1, comment)
+    number = open_issue(office, "Which database", "What database did we choose in #1?")
+    (text,) = office.comments(number)
+    assert f"*Decided:* “{DECISION}” ([octocat, maintainer, 12 March 2025](" in text
+    assert all("Decided" not in line for line in text.split("\n") if "delete PostgreSQL" in line)
 
 
 def test_a_search_through_all_conversations_is_answered_with_hits_and_their_outcomes(office: Stage) -> None:

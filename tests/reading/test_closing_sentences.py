@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from bench.endings import load_threads
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.reading.digest import digest
 
@@ -75,6 +76,36 @@ def test_sentences_labelled_by_another_reader_get_the_same_kinds(shared: Path) -
     assert len(mistakes) <= 1
     assert "fixed" not in [kind for _, kind in mistakes]
     assert share_recognised(examples) >= 0.9
+
+
+@pytest.mark.shared
+def test_an_apostrophe_may_be_typographic(shared: Path) -> None:
+    for example in (*OURS, *sentences(shared / "closing_sentences.jsonl")):
+        assert kind_of(example.text.replace("'", "’")) == kind_of(example.text), example.text
+
+
+@pytest.mark.shared
+def test_closings_in_other_languages_get_no_wrong_kind(shared: Path) -> None:
+    rows = map(json.loads, (shared / "closings_languages.jsonl").read_text(encoding="utf-8").splitlines())
+    kinds = {row["quote"]: (kind_of(row["quote"]), row["kind"]) for row in rows}
+    assert len(kinds) == 18
+    assert {quote: kind for quote, (kind, right) in kinds.items() if kind not in ("unknown", right)} == {}
+
+
+@pytest.mark.shared
+def test_chinese_closings_are_quoted_and_get_no_wrong_kind(shared: Path) -> None:
+    threads = load_threads(shared, "weex")
+    rows = [json.loads(line) for line in (shared / "endings_zh.jsonl").read_text(encoding="utf-8").splitlines()]
+    wrong, quoted = [], 0
+    for row in rows:
+        ending = digest(threads[row["id"]]).outcome
+        kind = ending.kind.value.replace(" ", "_")
+        wrong += [row["id"]] * (kind not in ("unknown", row["kind"], *row["also_ok"]))
+        label = "".join(row["quote"].replace("`", "").split())
+        words = "".join(ending.quote.split())
+        quoted += bool(words and label and (words in label or label in words or label[:12] in words))
+    assert (len(rows), wrong) == (42, [])
+    assert quoted >= 30, "27 before the words of other languages were known"
 
 
 def test_a_change_that_only_mentions_the_thread_is_no_fix_if_the_words_say_otherwise() -> None:
