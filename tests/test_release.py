@@ -147,6 +147,7 @@ def test_a_second_run_only_finishes_what_the_first_one_left_undone(
     assert after["refs/tags/v1"] == after["refs/tags/v1.2.3"]
 
 
+@pytest.mark.slow
 def test_a_tag_with_another_image_or_commit_is_never_replaced(
     remote: Path, runner: Path, tmp_path: Path, run: Run
 ) -> None:

@@ -81,6 +81,7 @@ def progress(stage: Stage) -> DiscussionProgress | None:
     return stage.memory().state.manifest.discussions
 
 
+@pytest.mark.slow
 def test_the_first_run_reads_the_history_of_discussions(unread: Stage) -> None:
     unread.deliver("schedule")
     thread = read_thread(unread, NUMBER)
@@ -158,6 +159,7 @@ def test_a_discussion_whose_answer_is_unmarked_is_open_until_it_is_closed(answer
     assert (thread.is_closed, thread.state_reason, answered.github.writes) == (True, "outdated", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["deleted", pytest.param("transferred", marks=pytest.mark.slow)])
 def test_a_removed_discussion_disappears_from_memory_and_from_our_comments(shown: Stage, how: str) -> None:
     moved_to = None

@@ -70,6 +70,7 @@ def open_memory(store: Path) -> Memory:
 # Eval
 
 
+@pytest.mark.slow
 def test_eval_prints_the_figures_for_known_duplicates_as_json(files: tuple[str | Path, ...], call: Run) -> None:
     result = call("eval", *files, "--json")
     assert (result.code, result.err, set(result.data)) == (0, "", EVAL_KEYS)
@@ -106,6 +107,7 @@ def test_a_limit_takes_queries_from_the_whole_file(files: tuple[str | Path, ...]
     assert list(call("eval", *files, "--limit", "5", "--json").data["ranks"]) == ["6", "16", "31", "41", "56"]
 
 
+@pytest.mark.slow
 def test_only_candidates_within_the_window_are_found(files: tuple[str | Path, ...], tmp_path: Path, call: Run) -> None:
     near = lines(tmp_path / "near.jsonl", {"id": 69, "relevant": [67]}, {"id": 70, "relevant": [40]})
     result = call("eval", *files[:2], "--queries", near, "--window-days", "10", "--json")
@@ -115,6 +117,7 @@ def test_only_candidates_within_the_window_are_found(files: tuple[str | Path, ..
     assert 1 <= ranks["69"] <= 10
 
 
+@pytest.mark.slow
 def test_a_thread_that_is_not_older_than_the_query_does_not_count(tmp_path: Path, call: Run) -> None:
     queries = lines(tmp_path / "q.jsonl", {"id": 60, "relevant": [61, 999]})
     data = call("eval", "--threads", archive(tmp_path / "t.jsonl"), "--queries", queries, "--json").data
@@ -290,6 +293,7 @@ def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, 
     assert memory.vectors(THREADS[-1])
 
 
+@pytest.mark.slow
 def test_with_too_few_issues_the_shipped_cut_stays(store: Path, call: Run) -> None:
     result = call("calibrate", "--store", store, "--last", "20")
     assert result.code == 0

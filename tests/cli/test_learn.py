@@ -77,6 +77,7 @@ def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> No
     assert open_memory(store).state.manifest.learned_from == len(THREADS)
 
 
+@pytest.mark.slow
 def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS[: MIN_LEARN_THREADS - 1]), tmp_path / "store"
     assert call("import", file, "--store", store).out.count("\n") == 1

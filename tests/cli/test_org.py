@@ -191,6 +191,7 @@ def test_a_checkout_is_added_by_its_path_with_its_settings(organisation: Organis
     assert len(call("org", "list", "--json").data["repositories"]) == 2
 
 
+@pytest.mark.slow
 def test_a_removed_repository_is_no_longer_found_and_its_number_is_not_reused(indexed: Organisation, call: Run) -> None:
     assert cites(call, "token") == ["octo-org/sdk#12"]
     assert call("org", "remove", "octo-org/sdk").code == 0
@@ -216,6 +217,7 @@ def test_a_full_list_refuses_more_repositories_and_loses_none(indexed: Organisat
     assert count_changes(call, "add", "octo-org/sdk") == {"octo-org/sdk": 0}
 
 
+@pytest.mark.slow
 def test_an_unreadable_repository_is_reported_and_the_rest_is_updated(indexed: Organisation, call: Run) -> None:
     indexed.remote("octo-org/sdk").rename(indexed.folder / "away")
     indexed.remember("octo-org/app", issue(8, "Zebrafinch colours are wrong"))
@@ -375,6 +377,7 @@ def put_on_branch(remote: Path, path: str, content: bytes) -> None:
     commit(remote, entries | {path: ("100644", content)})
 
 
+@pytest.mark.slow
 def test_names_and_titles_cannot_control_a_terminal(organisation: Organisation, call: Run) -> None:
     evil = "Zebrafinch \x1b[31m\u202e\r\n\tred"
     organisation.remember("octo-org/sdk", issue(30, evil))

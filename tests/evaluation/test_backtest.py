@@ -64,6 +64,7 @@ def test_the_newest_issues_by_people_are_chosen_oldest_first() -> None:
     assert [each.id for each in newest_issues(history, 99)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 def test_the_newest_issues_are_replayed_first_even_across_epochs() -> None:
     replays = replayed(generated_threads(70), 30)
     assert [result.replayed.id for result in replays] == list(range(70, 40, -1))
@@ -87,6 +88,7 @@ def test_a_replay_ends_when_its_time_is_up() -> None:
 # The hits.
 
 
+@pytest.mark.slow
 def test_candidates_and_hits_are_the_same_in_the_same_order() -> None:
     for result in replayed(generated_threads(70), 30):
         hits = result.replayed.hits
@@ -185,6 +187,7 @@ def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
 # What the shipped ranking must achieve.
 
 
+@pytest.mark.slow
 def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones() -> None:
     cases = [
         (LONG, False),

@@ -259,6 +259,7 @@ def test_events_after_a_query_do_not_change_its_answer() -> None:
             assert answer_of(other, query, trial) == expected, key
 
 
+@pytest.mark.slow
 def test_events_before_a_query_do_change_its_answer() -> None:
     """Otherwise the test above would prove nothing."""
     timelines = generated(80, random.Random(57))

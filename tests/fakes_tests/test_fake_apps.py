@@ -53,6 +53,7 @@ def test_the_tokens_of_an_installation_share_an_hourly_limit(github: FakeGitHub,
     assert [int(app.get("/app").headers["x-ratelimit-remaining"]) for _ in range(2)] == [4996, 4995]
 
 
+@pytest.mark.slow
 def test_a_token_for_one_repository_reaches_nothing_else(github: FakeGitHub, app: httpx.Client) -> None:
     number = github.tenants.install("octocat", [HELLO, OTHER])
     token = create_token(app, number, repository_ids=[github.repo.id])

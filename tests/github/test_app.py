@@ -190,6 +190,7 @@ def test_a_malformed_key_is_refused_before_any_request(key: str) -> None:
     assert "MIIE" not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.slow
 def test_installations_and_their_repositories_are_listed_to_the_last_page(forge: FakeGitHub, app: App) -> None:
     names = [f"octo-org/project-{number}" for number in range(103)]
     ids = [forge.add_project(name).repo.id for name in names]

@@ -222,6 +222,7 @@ def test_a_growing_index_keeps_little_in_whole_files_and_rewrites_little(tmp_pat
     assert written < 10 * sum(path.stat().st_size for path in (tmp_path / "parts").iterdir())
 
 
+@pytest.mark.slow
 def test_the_same_documents_give_the_same_parts_and_none_is_large(tmp_path: Path) -> None:
     for name in "ab":
         build_index(tmp_path / name, many_threads(500, vectors=True), sizes=SMALL)

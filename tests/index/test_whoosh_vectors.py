@@ -358,6 +358,7 @@ def changed_document(change: Change) -> IndexDocument:
     return IndexDocument(entry(key, key, duplicate_of=of, duplicate_at=at), title, body, vectors=vectors)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORY, words=WORDS)
 def test_any_history_of_updates_equals_one_build_of_its_result(

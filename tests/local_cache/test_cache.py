@@ -139,6 +139,7 @@ def test_an_ending_names_no_fix_that_turned_out_to_be_none(tmp_path: Path) -> No
 # Answers like those of the memory
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12), limit=st.integers(1, 80))
 def test_a_search_gives_the_same_threads_scores_and_order_as_the_index(

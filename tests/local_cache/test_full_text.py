@@ -358,6 +358,7 @@ def test_a_long_message_is_cut_to_the_part_with_the_words() -> None:
     assert shortened[0] == shortened[-1] == "…"
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.text(max_size=3_000),
@@ -422,6 +423,7 @@ def test_damage_that_only_a_search_notices_is_reported_and_repaired(log_folder: 
     assert log_folder.search("widget") == ["first widget"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_index_keeps_what_it_has(log_folder: LogFolder) -> None:
     write(log_folder.folder / "a.log", prompt("first widget"))
     log_folder.refresh()

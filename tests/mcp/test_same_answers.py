@@ -73,6 +73,7 @@ def answered_alike(command: ProgramResult, tool_answer: ToolAnswer) -> bool:
     return bool(hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "names_sources"), [*((kind, True) for kind in KINDS), ("all", False), ("session", False)]
 )

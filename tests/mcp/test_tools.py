@@ -699,6 +699,7 @@ def test_the_argument_parser_does_not_load_the_mcp_library() -> None:
     assert process.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_a_search_does_not_load_the_whole_memory(store: Path, tmp_path: Path) -> None:
     answer(ToolContext(MemoryOptions(tmp_path, store=store)), "search_memories", {"query": "cookie"})
     code = (

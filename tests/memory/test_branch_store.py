@@ -87,6 +87,7 @@ def test_a_push_sends_little_of_a_large_branch(hosted: HostedRepository) -> None
         assert hosted.server.bytes_in < 20_000
 
 
+@pytest.mark.slow
 def test_opening_after_another_write_fetches_only_what_is_new(hosted: HostedRepository) -> None:
     with open_store(hosted) as mine, open_store(hosted) as other:
         first = mine.write(
@@ -153,6 +154,7 @@ def test_a_branch_moved_meanwhile_raises_tip_moved_and_is_read_anew(hosted: Host
     assert contents(hosted) == {"b": b"2"} | ({} if is_deleted else {"z": b"other"})
 
 
+@pytest.mark.slow
 def test_a_reference_locked_by_another_push_raises_tip_moved(hosted: HostedRepository) -> None:
     with open_store(hosted) as store:
         snapshot = store.write(store.open(), {"a": b"1"}, "first")
@@ -372,6 +374,7 @@ def test_locks_left_by_a_killed_git_in_a_kept_clone_are_removed(hosted: HostedRe
     assert not any(path.exists() for path in leftovers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["objects", "packed away", "not a repository"])
 def test_a_damaged_kept_clone_is_replaced(hosted: HostedRepository, tmp_path: Path, harm: str) -> None:
     with BranchStore(hosted.url, "precedent", hosted.token, keep=tmp_path) as store:

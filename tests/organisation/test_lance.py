@@ -208,6 +208,7 @@ ERASE: dict[str, Callable[[LanceCandidates], object]] = {
 FILE_KINDS = {"added": LARGE_FILE_ROWS, "rebuilt": LARGE_FILE_ROWS, "rebuilt, large": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("erasure", "file_kind"), share(product(ERASE, FILE_KINDS)))
 def test_forgotten_text_is_purged_from_the_files(tmp_path: Path, erasure: str, file_kind: str) -> None:
     """This includes the words in the packed file of the index: it is as large as if they had never been there."""
@@ -410,6 +411,7 @@ def test_searches_and_writes_of_several_threads_do_not_conflict(index: LanceCand
 WORDS = st.text(st.characters(codec=None), max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(WORDS, max_size=8), WORDS, st.one_of(st.integers(1, 2**53 - 1), st.text(min_size=1, max_size=30)), WORDS

@@ -68,6 +68,7 @@ def test_each_thread_is_compared_once_until_it_changes(tmp_path: Path) -> None:
     assert 2 not in memory.open().cluster_links()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, pytest.param(BATCH_SIZE + 2, marks=pytest.mark.slow)])
 def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, count: int) -> None:
     """The clock is checked before each thread, even among those whose records are read together."""
@@ -170,6 +171,7 @@ def test_links_to_a_forgotten_thread_are_forgotten(tmp_path: Path) -> None:
     assert [link.to for link in memory.open().cluster_links()[2].links] == [3]
 
 
+@pytest.mark.slow
 def test_a_scheduled_run_finds_clusters_and_people_correct_them(sample: SampleRepository) -> None:
     """Duplicates marked on GitHub make a cluster; commands add another issue to it and remove one."""
     number = sample.github.open_issue("octocat", "No ink", "The printer is dry.")

@@ -384,6 +384,7 @@ def test_a_dry_run_removes_nothing(repo: RepositoryWithSearch) -> None:
     assert repo.texts(number) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checks_others", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_one_event_updates_all_its_comments_and_ten_others(repo: RepositoryWithSearch, checks_others: bool) -> None:
     numbers = [repo.open_issue(title=f"Qpo nml {name}") for name in "abcdefghijklmn"]

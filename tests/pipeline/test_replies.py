@@ -34,6 +34,7 @@ from bot.reading.requests import COMMAND_NAMES
 from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
 from tests.comment.detector import report
+from tests.examples import mostly_slow
 from tests.fakes.github import FakeGitHub
 
 REPO = "octocat/hello-world"
@@ -205,63 +206,71 @@ SEARCH = "/precedent search session store"
 
 @pytest.mark.parametrize(
     ("text", "by", "reply", "reaction", "request_name"),
-    [
-        (SEARCH, "stranger", DECISION, "rocket", "search"),
-        (SEARCH.upper(), "stranger", DECISION, "rocket", "search"),
-        (f"Please:\n{SEARCH}\nThank you", "stranger", DECISION, "rocket", "search"),
-        (
-            "/precedent search flux capacitor",
-            "stranger",
-            "“flux capacitor”.\n\nSearched: ",
-            "confused",
-            "search",
-        ),
-        ("/precedent context #1", "stranger", DECISION, "rocket", "context"),
-        ("/precedent context 1", "stranger", DECISION, "rocket", "context"),
-        ("/precedent context #99", "stranger", "no record of this issue", "confused", "context"),
-        ("/precedent help", "stranger", sentence_start("help"), "rocket", "help"),
-        ("/precedent", "stranger", sentence_start("unclear"), "confused", "help"),
-        ("/precedent make coffee", "stranger", sentence_start("unclear"), "confused", "help"),
-        ("/precedent wrong", "hubot", sentence_start("unclear"), "confused", "help"),
-        ("/precedent wrong #1", "monalisa", sentence_start("wrong_one"), "rocket", "wrong"),
-        ("/precedent wrong #1 and #2", "hubot", sentence_start("wrong_many"), "rocket", "wrong"),
-        ("/precedent same #1", "monalisa", sentence_start("same_one"), "rocket", "same"),
-        ("/precedent same #1 and #2", "hubot", sentence_start("same_many"), "rocket", "same"),
-        ("/precedent different 1 another door", "hubot", sentence_start("different_one"), "rocket", "different"),
-        ("/precedent original #1", "hubot", sentence_start("original"), "rocket", "original"),
-        ("/precedent original", "hubot", sentence_start("unclear"), "confused", "help"),
-        ("/precedent same #1", "stranger", sentence_start("refused"), "confused", "refused"),
-        ("/precedent off", "monalisa", sentence_start("off"), "rocket", "off"),
-        ("/precedent on", "hubot", "", "rocket", "on"),
-        ("/precedent refresh", "hubot", "", "rocket", "refresh"),
-        ("/precedent wrong #1", "stranger", sentence_start("refused"), "confused", "refused"),
-        ("/precedent off", "stranger", sentence_start("refused"), "confused", "refused"),
-        ("/precedent on", "stranger", sentence_start("refused"), "confused", "refused"),
-        ("/precedent refresh", "stranger", sentence_start("refused"), "confused", "refused"),
-        (f"{SEARCH}\n/precedent off", "stranger", sentence_start("others_left"), "rocket", "search"),
-        ("What did we decide about the session store?", "stranger", DECISION, "", "recall"),
-        ("Remember what we decided in #1?", "stranger", DECISION, "", "recall"),
-        ("Search all past conversations for mentions of printers", "stranger", "Printer prints nothing", "", "recall"),
-        ("What did we decide about the flux capacitor?", "stranger", "", "", "recall"),
-        ("What did we decide in #99?", "stranger", "", "", "recall"),
-        ("Didn't we discuss this before?", "stranger", "", "", "recall"),
-        (f"    {SEARCH}", "hubot", "", "", ""),
-        (f"```\n{SEARCH}\n```", "hubot", "", "", ""),
-        (f"`{SEARCH}`", "hubot", "", "", ""),
-        (f"> {SEARCH}", "hubot", "", "", ""),
-        (f"> as she said:\n{SEARCH}", "hubot", "", "", ""),
-        (f"<!--\n{SEARCH}\n-->", "hubot", "", "", ""),
-        (f"Try {SEARCH}", "hubot", "", "", ""),
-        (f"- {SEARCH}", "hubot", "", "", ""),
-        (f"\\{SEARCH}", "hubot", "", "", ""),
-        ("/precedents off", "hubot", "", "", ""),
-        ("> What did we decide about the session store?", "hubot", "", "", ""),
-        ("`what did we decide about the session store`", "hubot", "", "", ""),
-        ("I remember what we decided about the session store.", "hubot", "", "", ""),
-        (SEARCH, "dependabot[bot]", "", "", ""),
-        (SEARCH, None, DECISION, "rocket", "search"),
-        ("/precedent off", None, sentence_start("refused"), "confused", "refused"),
-    ],
+    mostly_slow(
+        [
+            (SEARCH, "stranger", DECISION, "rocket", "search"),
+            (SEARCH.upper(), "stranger", DECISION, "rocket", "search"),
+            (f"Please:\n{SEARCH}\nThank you", "stranger", DECISION, "rocket", "search"),
+            (
+                "/precedent search flux capacitor",
+                "stranger",
+                "“flux capacitor”.\n\nSearched: ",
+                "confused",
+                "search",
+            ),
+            ("/precedent context #1", "stranger", DECISION, "rocket", "context"),
+            ("/precedent context 1", "stranger", DECISION, "rocket", "context"),
+            ("/precedent context #99", "stranger", "no record of this issue", "confused", "context"),
+            ("/precedent help", "stranger", sentence_start("help"), "rocket", "help"),
+            ("/precedent", "stranger", sentence_start("unclear"), "confused", "help"),
+            ("/precedent make coffee", "stranger", sentence_start("unclear"), "confused", "help"),
+            ("/precedent wrong", "hubot", sentence_start("unclear"), "confused", "help"),
+            ("/precedent wrong #1", "monalisa", sentence_start("wrong_one"), "rocket", "wrong"),
+            ("/precedent wrong #1 and #2", "hubot", sentence_start("wrong_many"), "rocket", "wrong"),
+            ("/precedent same #1", "monalisa", sentence_start("same_one"), "rocket", "same"),
+            ("/precedent same #1 and #2", "hubot", sentence_start("same_many"), "rocket", "same"),
+            ("/precedent different 1 another door", "hubot", sentence_start("different_one"), "rocket", "different"),
+            ("/precedent original #1", "hubot", sentence_start("original"), "rocket", "original"),
+            ("/precedent original", "hubot", sentence_start("unclear"), "confused", "help"),
+            ("/precedent same #1", "stranger", sentence_start("refused"), "confused", "refused"),
+            ("/precedent off", "monalisa", sentence_start("off"), "rocket", "off"),
+            ("/precedent on", "hubot", "", "rocket", "on"),
+            ("/precedent refresh", "hubot", "", "rocket", "refresh"),
+            ("/precedent wrong #1", "stranger", sentence_start("refused"), "confused", "refused"),
+            ("/precedent off", "stranger", sentence_start("refused"), "confused", "refused"),
+            ("/precedent on", "stranger", sentence_start("refused"), "confused", "refused"),
+            ("/precedent refresh", "stranger", sentence_start("refused"), "confused", "refused"),
+            (f"{SEARCH}\n/precedent off", "stranger", sentence_start("others_left"), "rocket", "search"),
+            ("What did we decide about the session store?", "stranger", DECISION, "", "recall"),
+            ("Remember what we decided in #1?", "stranger", DECISION, "", "recall"),
+            (
+                "Search all past conversations for mentions of printers",
+                "stranger",
+                "Printer prints nothing",
+                "",
+                "recall",
+            ),
+            ("What did we decide about the flux capacitor?", "stranger", "", "", "recall"),
+            ("What did we decide in #99?", "stranger", "", "", "recall"),
+            ("Didn't we discuss this before?", "stranger", "", "", "recall"),
+            (f"    {SEARCH}", "hubot", "", "", ""),
+            (f"```\n{SEARCH}\n```", "hubot", "", "", ""),
+            (f"`{SEARCH}`", "hubot", "", "", ""),
+            (f"> {SEARCH}", "hubot", "", "", ""),
+            (f"> as she said:\n{SEARCH}", "hubot", "", "", ""),
+            (f"<!--\n{SEARCH}\n-->", "hubot", "", "", ""),
+            (f"Try {SEARCH}", "hubot", "", "", ""),
+            (f"- {SEARCH}", "hubot", "", "", ""),
+            (f"\\{SEARCH}", "hubot", "", "", ""),
+            ("/precedents off", "hubot", "", "", ""),
+            ("> What did we decide about the session store?", "hubot", "", "", ""),
+            ("`what did we decide about the session store`", "hubot", "", "", ""),
+            ("I remember what we decided about the session store.", "hubot", "", "", ""),
+            (SEARCH, "dependabot[bot]", "", "", ""),
+            (SEARCH, None, DECISION, "rocket", "search"),
+            ("/precedent off", None, sentence_start("refused"), "confused", "refused"),
+        ]
+    ),
 )
 def test_who_may_use_which_command_and_what_it_does(
     shared_sample: SampleRepository, text: str, by: str | None, reply: str, reaction: str, request_name: str
@@ -594,6 +603,7 @@ def test_a_stored_thread_does_not_contain_our_replies(sample: SampleRepository) 
 # -- limits and settings -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_searches_are_limited_per_account_and_hour_which_is_explained_once(sample: SampleRepository) -> None:
     set_commands(sample, searches_per_hour=2)
     reply_counts = [len(sample.replies(sample.say(SEARCH, "stranger"))) for _ in range(5)]
@@ -651,6 +661,7 @@ def test_help_shows_how_to_ask_a_question_if_it_would_be_understood(
     assert ("\n\nOr ask a question: `What did we decide about …?`\n" in text) is is_shown
 
 
+@pytest.mark.slow
 def test_the_summary_says_what_was_asked_and_why_it_was_not_done(sample: SampleRepository) -> None:
     set_commands(sample, searches_per_hour=1)
 

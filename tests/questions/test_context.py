@@ -234,6 +234,7 @@ def pasts(draw: st.DrawFn, words: st.SearchStrategy[str] = PLAIN | HOSTILE) -> R
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(pasts(), st.sampled_from(sorted(FORMATS)), st.integers(MIN_CHARS, 6_000))
 def test_no_history_is_longer_than_its_budget(recent: RecentConversations, name: str, chars: int) -> None:

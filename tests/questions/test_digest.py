@@ -404,6 +404,7 @@ def test_highlights_take_the_first_item_of_each_section_before_any_second_one(tm
     assert [item.card.id for _, item in only.highlights] == [60, 40]
 
 
+@pytest.mark.slow
 def test_a_section_is_bounded_and_says_how_many_are_left(tmp_path: Path) -> None:
     many = [replace(DECISION, id=key, title=f"Question {key}") for key in range(300, 325)]
     decided = section(tmp_path, DECIDED, *many)

@@ -159,6 +159,7 @@ def test_a_deletion_of_a_repository_that_exists_again_drops_nothing(env: AppEnvi
     assert (env.waiting(repository), env.removed_clones) == (["issues"], [])
 
 
+@pytest.mark.slow
 def test_a_transfer_that_was_undone_meanwhile_drops_nothing(env: AppEnvironment) -> None:
     giver = env.github.tenants.install("octocat", [HELLO])
     taker = env.github.tenants.install("octo-org")

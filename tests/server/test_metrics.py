@@ -182,6 +182,7 @@ def test_a_delivery_that_is_long_overdue_makes_the_queue_unready() -> None:
     assert (late.ok, "arrived 120 minutes ago" in late.line) == (False, True)
 
 
+@pytest.mark.slow
 def test_a_full_backlog_refuses_new_deliveries(tmp_path: Path) -> None:
     options = replace(OPTIONS, backlog=2, data=tmp_path)
     assert refusal_reason(empty_inbox(), options) == ""

@@ -60,6 +60,7 @@ def test_a_quiet_resync_costs_nothing_while_its_token_stays_the_same(env: AppEnv
     assert results == [(0, len(repositories) if status == 200 else 0) for status in expected]
 
 
+@pytest.mark.slow
 def test_a_resync_finds_a_change_after_an_unchanged_answer(env: AppEnvironment) -> None:
     repositories, resync_task = quiet_repositories(env), resync(env)
     assert [resync_later(env, resync_task)[0] for _ in range(2)] == [0, 0]
@@ -69,6 +70,7 @@ def test_a_resync_finds_a_change_after_an_unchanged_answer(env: AppEnvironment) 
     assert statuses(env.github)[-4:] == [304, 304, 200, 304]
 
 
+@pytest.mark.slow
 def test_github_answers_the_etag_of_another_token_in_full(env: AppEnvironment) -> None:
     repository = quiet_repositories(env)[0]
     newest = NewestChanges(env.github.url)
@@ -82,6 +84,7 @@ def test_github_answers_the_etag_of_another_token_in_full(env: AppEnvironment) -
     assert statuses(env.github)[-5:] == [200, 304, 200, 304, 200]
 
 
+@pytest.mark.slow
 def test_only_a_limited_number_of_etags_is_kept(env: AppEnvironment) -> None:
     repositories = quiet_repositories(env)
     newest = NewestChanges(env.github.url, 1)

@@ -121,6 +121,7 @@ def test_a_resync_skips_excluded_repositories_until_they_are_included(env: AppEn
     assert env.waiting(other) == ["catch-up"], "the list is asked for again, as the patterns changed"
 
 
+@pytest.mark.slow
 def test_an_excluded_repository_that_lags_behind_is_left_alone(env: AppEnvironment) -> None:
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     env.github.hooks.deliveries.clear()
@@ -133,6 +134,7 @@ def test_an_excluded_repository_that_lags_behind_is_left_alone(env: AppEnvironme
     assert env.waiting(repository) == ["catch-up"]
 
 
+@pytest.mark.slow
 def test_a_newly_excluded_repository_disappears_from_comments_elsewhere(env: AppEnvironment) -> None:
     number = env.github.tenants.install("octocat", [HELLO, OTHER])
     repository, other = (RepositoryKey(number, env.github.world.names[name]) for name in (HELLO, OTHER))

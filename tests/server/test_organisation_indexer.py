@@ -118,6 +118,7 @@ def test_old_and_new_threads_of_a_repository_are_found(
     assert index.notifications[-1] == (harness.repository(sdk), [number])
 
 
+@pytest.mark.slow
 def test_a_deleted_issue_is_no_longer_found(index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject) -> None:
     register, app, key = (
         OrganisationRegister(harness.env.inbox),
@@ -135,6 +136,7 @@ def test_a_deleted_issue_is_no_longer_found(index: HarnessIndex, harness: Server
     assert register.filter_shown(app, 5, [key]) == [], "no comment may keep it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["edited", pytest.param("deleted", marks=pytest.mark.slow)])
 def test_a_quotation_disappears_when_its_author_edits_or_deletes_it(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, action: str
@@ -165,6 +167,7 @@ def test_each_installation_has_its_own_index(index: HarnessIndex, harness: Serve
     assert {match.thread.repository for match in other.search("session", sdk, foreign)} == {foreign.repo.id}
 
 
+@pytest.mark.slow
 def test_a_deleted_or_excluded_repository_is_erased_from_the_index(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject
 ) -> None:
@@ -264,6 +267,7 @@ def test_an_index_that_is_down_is_logged_once_and_used_again_when_it_answers(
     assert titles(index, sdk) == [QUESTION]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", ["threads-*/**/*", pytest.param("**/*", marks=pytest.mark.slow)])
 def test_a_damaged_index_is_rebuilt_automatically(
     index: HarnessIndex, harness: ServerHarness, sdk: EventfulProject, damaged: str
@@ -308,6 +312,7 @@ def files_contain(index: HarnessIndex, words: str) -> bool:
     return any(words.encode() in file.read_bytes() for file in index.folder.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way", ["gone", *(pytest.param(way, marks=pytest.mark.slow) for way in ("deleted", "ignored"))]
 )

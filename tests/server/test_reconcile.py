@@ -96,6 +96,7 @@ def test_a_change_in_another_repository_is_handled_whatever_else_the_run_did(
     assert [(row.said, row.reason) for row in rows if row.event.name == "organisation"] == [("silent", NOTHING_DUE)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("granted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_discussion_is_stored_if_the_app_may_read_it(
     harness: ServerHarness, project: EventfulProject, granted: bool
@@ -126,6 +127,7 @@ def test_a_catch_up_reads_the_discussions_that_changed(harness: ServerHarness, p
         assert newer in Memory(store, repo=project.repo.full_name).open([newer]).state.records([newer])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["write", pytest.param("read", marks=pytest.mark.slow)])
 def test_a_discussion_is_answered_if_the_app_may_write_it(harness: ServerHarness, level: str) -> None:
     project = harness.project("octo-org/app", "PostgreSQL")
@@ -278,6 +280,7 @@ def test_a_stopping_server_gives_back_a_delivery_it_has_not_begun(
     assert len(harness.comments(project, number)) == 1
 
 
+@pytest.mark.slow
 def test_the_result_of_a_run_is_stored_once_the_database_is_back(flaky_harness: ServerHarness) -> None:
     harness = flaky_harness
     number = harness.ask(harness.github)

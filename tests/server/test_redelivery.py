@@ -68,6 +68,7 @@ def test_a_recent_delivery_is_not_redelivered_within_its_first_minute(
     assert run_resync(env, MINUTE).redelivered == 1
 
 
+@pytest.mark.slow
 def test_a_delivery_that_never_arrives_is_requested_three_times_and_then_reported(
     env: AppEnvironment, endpoint: DeliveryEndpoint
 ) -> None:

@@ -74,6 +74,7 @@ def test_an_uninstall_without_an_event_is_noticed(env: AppEnvironment) -> None:
     assert (env.register.repositories(), env.waiting(repository)) == ([], [])
 
 
+@pytest.mark.slow
 def test_an_installation_missing_from_the_list_is_not_assumed_to_be_gone(env: AppEnvironment) -> None:
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     run_resync(env)
@@ -170,6 +171,7 @@ def test_a_repository_whose_events_were_lost_is_caught_up_once(env: AppEnvironme
     assert run_resync(env, 15 * MINUTE).caught_up == 0
 
 
+@pytest.mark.slow
 def test_catch_up_is_repeated_only_while_the_cursor_advances(env: AppEnvironment) -> None:
     repository = RepositoryKey(env.github.tenants.install("octocat", [HELLO]), env.github.repo.id)
     env.github.hooks.deliveries.clear()

@@ -38,6 +38,7 @@ async def start_bodies(connections: list[Connection], length: int, sent: int) ->
     await asyncio.sleep(0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "peers"),
     [

@@ -196,6 +196,7 @@ def test_an_invalid_context_is_ignored(context: str, collector: Collector) -> No
     assert [span.trace for span in collector.spans_named("wait")] == [run.trace]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60) | st.from_regex(TRACEPARENT, fullmatch=True))
 def test_a_valid_context_has_55_characters_and_ids_other_than_zero(text: str) -> None:
     if TRACEPARENT.fullmatch(text):

@@ -110,6 +110,7 @@ def test_paging_shows_every_delivery_once() -> None:
     assert shown == [f"/deliveries/{row.seq}" for row in inbox.deliveries(limit=999)]
 
 
+@pytest.mark.slow
 def test_deliveries_can_be_filtered_by_state_and_repository() -> None:
     inbox = sample_inbox()
     for state, expected in (("dead", 1), ("waiting", 2), ("dropped", 0)):
@@ -147,6 +148,7 @@ def test_no_page_has_a_script_a_form_or_anything_from_elsewhere(make: object) ->
     assert all(link.startswith(("/", "#", "https://github.com/")) for link in links(page))
 
 
+@pytest.mark.slow
 def test_hostile_names_are_escaped() -> None:
     page = status(hostile_inbox())
     assert "<script" not in page

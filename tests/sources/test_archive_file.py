@@ -69,6 +69,7 @@ def test_there_may_be_megabytes_of_blank_lines_between_threads(tmp_path: Path) -
     assert ids(path) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_an_archive_may_have_any_size_and_a_thread_up_to_the_limit(tmp_path: Path, packed: bool) -> None:
     body_size = MAX_THREAD_BYTES - len(line(1, ""))

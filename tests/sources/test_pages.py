@@ -70,6 +70,7 @@ def test_an_empty_repository_without_a_wiki_is_no_error(project: Project) -> Non
     assert project.refresh() == Changes()
 
 
+@pytest.mark.slow
 def test_unchanged_sources_are_not_read_again(project: Project) -> None:
     project.write(project.docs, {"README.md": README, "docs/setup.md": SETUP})
     project.write(project.wiki, {"Home.md": "Hi"})
@@ -80,6 +81,7 @@ def test_unchanged_sources_are_not_read_again(project: Project) -> None:
     assert project.server.bytes_out < 2_000
 
 
+@pytest.mark.slow
 def test_one_changed_file_costs_one_record_and_one_fetched_file(project: Project) -> None:
     large = "".join(f"word{number} " for number in range(5_000))
     project.write(project.docs, {"README.md": README, "docs/large.md": large}, days=2)
@@ -156,6 +158,7 @@ def test_reading_everything_again_changes_nothing(project: Project) -> None:
     assert project.page("docs:docs/crlf.md").title == "A"
 
 
+@pytest.mark.slow
 def test_an_unreadable_source_keeps_its_stored_pages(project: Project) -> None:
     project.write(project.docs, {"README.md": README})
     project.write(project.wiki, {"Home.md": "Hi"})

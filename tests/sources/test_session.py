@@ -471,6 +471,7 @@ def test_a_file_that_was_replaced_by_a_link_or_pipe_is_not_read(tmp_path: Path) 
     assert isinstance(file, SessionFile)
 
 
+@pytest.mark.slow
 def test_any_number_of_tool_calls_without_text_is_one_message_with_few_files(tmp_path: Path) -> None:
     lines = []
     for number in range(400):

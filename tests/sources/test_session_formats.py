@@ -125,6 +125,7 @@ def test_branches_and_pull_requests_are_noted_once_each(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_marks_are_bounded(tmp_path: Path) -> None:
     lines = [CODING[2] | {"gitBranch": f"fix/{number}-x"} for number in range(5_000)]
     assert len(read_portion(session_file(write(tmp_path / "a.jsonl", *lines))).marks) == 200

@@ -31,7 +31,7 @@ from bot.recall.answer import recall
 from bot.settings.schema import Settings
 from tests.comment.contexts import GITHUB, NOW
 from tests.comment.detector import report, to_html
-from tests.examples import examples
+from tests.examples import examples, mostly_slow
 from tests.threats.published_places import comment
 
 THEN = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=40)
@@ -228,7 +228,7 @@ def speakers_shown_by_core(issue: Thread, context: Context) -> dict[str, Speaker
     }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS))
 def test_no_line_of_a_stranger_looks_like_a_message_of_a_maintainer(way: str, memory: Memory) -> None:
     issue = ISSUES[way]
     shown = speakers_shown_by_core(issue, recalled_context(issue, memory))
@@ -245,7 +245,7 @@ def test_no_line_of_a_stranger_looks_like_a_message_in_a_history(form: str) -> N
         assert speakers_in_history(issue, form) == [(name, False) for name, _ in actual_speakers(issue)], way
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_slow(WAYS))
 def test_no_interface_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
     way: str, store: Path, tools: ToolContext, capsys: pytest.CaptureFixture[str]
 ) -> None:

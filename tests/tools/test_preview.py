@@ -70,6 +70,7 @@ def assert_harmless(html: str) -> None:
         assert not colon or scheme in {"http", "https", "mailto"} or "/" in scheme or "#" in scheme, attributes
 
 
+@pytest.mark.slow
 def test_a_page_with_hostile_text_everywhere_loads_nothing() -> None:
     posts = [Post(text, text, WHEN, is_bot=bool(number % 2)) for number, text in enumerate(HOSTILE)]
     for title in HOSTILE:
