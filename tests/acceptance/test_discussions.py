@@ -102,7 +102,7 @@ def test_the_comment_on_a_new_issue_shows_the_marked_answer_of_a_similar_discuss
     address = f"{answered.git.url}/octo-org/hello-world/discussions/{NUMBER}"
     link = f"{address}#discussioncomment-{answer_id(answered)}"
     assert f"**Seen before**\n\n- [{QUESTION}]({address}) · discussion, **answered**, 4 September 2025\n" in text
-    assert f"“{ANSWER.replace('`', '')}” ([maintainer, 2 September 2025]({link}))" in text
+    assert f"“{ANSWER.replace('`', '')}” ([octocat, maintainer, 2 September 2025]({link}))" in text
     assert graph_requests(answered) == 0
     assert (answered.github.reads, answered.github.writes) == (1, 1)
 

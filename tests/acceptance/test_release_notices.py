@@ -91,6 +91,35 @@ def test_a_reporter_is_notified_once_with_a_link_and_the_upgrade_note(stage: Sta
     assert stage.memory().records([1])[1].comments == (), "memory does not take the notice for a comment"
 
 
+def test_the_oldest_report_comes_first_and_no_account_takes_all_that_a_day_allows(stage: Stage) -> None:
+    stage.configure(f"{NOTIFY}comment:\n  daily_limit: 4\n")
+    for author, title in (("hubot", "Icons are blurred"), ("hubot", "Wrong port"), ("monalisa", "Tables overflow")):
+        stage.github.clock.advance(60)
+        stage.github.open_issue(author, title, "")
+    for number in (1, 2, 3, 4):
+        merge_fix(stage, number)
+        run(stage, "issues", "closed", number)
+    publish_release(stage)
+    assert [len(notices(stage, number)) for number in (1, 2, 3, 4)] == [1, 0, 0, 1]
+    stage.github.clock.advance(DAY)
+    run(stage, "schedule")
+    assert [len(notices(stage, number)) for number in (1, 2, 3, 4)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("author", "is_told"), [("octocat", True), ("hubot", False)])
+def test_words_alone_need_a_maintainer_for_a_notice(stage: Stage, author: str, *, is_told: bool) -> None:
+    """A contributor's "Fixed by #2" is shown, but tells nobody; nor do a maintainer's words in a declined issue."""
+    declined = stage.github.open_issue("monalisa", "Logged out after each restart", "Every time.")
+    pull = stage.github.add_pull("hubot", "Keep sessions", "A new table.")
+    stage.github.merge_pull(pull, "octocat")
+    for number, speaker, reason in ((1, author, "completed"), (declined, "octocat", "not_planned")):
+        stage.github.comment(number, speaker, f"Fixed by #{pull}.")
+        stage.github.close(number, "octocat", reason)
+        run(stage, "issues", "closed", number)
+    publish_release(stage)
+    assert ([len(notices(stage, number)) for number in (1, declined)]) == [int(is_told), 0]
+
+
 def test_by_default_nobody_is_notified_but_our_own_comment_is_updated(stage: Stage) -> None:
     stage.configure("mode: comment\n")
     merge_fix(stage)

@@ -59,8 +59,21 @@ def test_a_stranger_decides_nothing_whatever_was_decided_earlier(office: Stage) 
     office.deliver("issue_comment", "created", 1, comment)
     number = open_issue(office, "Which database", "What database did we choose in #1?")
     (text,) = office.comments(number)
-    assert f"*Decided:* “{DECISION}” ([octocat, maintainer, 12 March 2025](" in text
+    assert f"“{DECISION}” ([octocat, maintainer, 12 March 2025](" in text
     assert all("Decided" not in line for line in text.split("\n") if "delete PostgreSQL" in line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accounts", ["[]", "[HUBOT]"])
+def test_an_account_of_the_settings_decides_like_a_maintainer(office: Stage, accounts: str) -> None:
+    office.configure(f"decisions:\n  accounts: {accounts}\n")
+    words = "We decided to keep thumbnails of the printouts for a week."
+    asked = open_issue(office, "Thumbnails", "How long are thumbnails of the printouts kept?")
+    comment = office.github.comment(asked, "hubot", words)
+    office.deliver("issue_comment", "created", asked, comment)
+    number = open_issue(office, "Printouts", f"What did we decide in #{asked}?")
+    text = "".join(office.comments(number))
+    assert (f"*Decided:* “{words}” ([hubot" in text) is (accounts != "[]")
 
 
 def test_a_search_through_all_conversations_is_answered_with_hits_and_their_outcomes(office: Stage) -> None:

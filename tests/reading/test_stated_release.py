@@ -305,4 +305,4 @@ def test_on_real_threads_the_stated_release_is_the_one_that_a_reader_found(share
     stated = [each for each in read_all(shared) if each.release]
     assert [each.thread.id for each in stated if not each.is_right] == []
     assert all(each.fits_the_dates for each in stated), RELEASED
-    assert len(stated) >= 8
+    assert len(stated) >= 7  # one more says only "I believe"

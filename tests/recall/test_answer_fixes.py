@@ -194,7 +194,7 @@ def test_a_refuted_fix_loses_its_release() -> None:
     ("archive", "least"),
     share(
         [
-            ("threads/bitcoin_gui", 15),
+            ("threads/bitcoin_gui", 14),
             ("threads/ietf_http2-spec", 10),
             ("threads/ietf_mls-protocol", 38),
             ("threads/ietf_qlog", 10),
