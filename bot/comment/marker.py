@@ -56,7 +56,7 @@ def read_seal(text: str) -> Fingerprint | None:
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
     facts = (mention.id, mention.title, mention.state, mention.draft, mention.merged_at, mention.outcome, mention.chain)
     passage = (mention.passage,) if mention.passage else ()  # seals of comments without one stay as they are
-    return (*facts, mention.decisions, mention.summary, mention.files, _fix_facts(mention.fix), *passage)
+    return (*facts, mention.decisions, mention.files, _fix_facts(mention.fix), *passage)
 
 
 def _match_facts(match: Match) -> tuple[object, ...]:

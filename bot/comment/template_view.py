@@ -30,7 +30,7 @@ from bot.comment.outcome_text import (
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.change_state import number_of
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, ThreadId
-from bot.reading.markdown import OMISSION_MARK, first_paragraph
+from bot.reading.markdown import OMISSION_MARK
 
 MAX_FOLDED_CHARS = 2_000
 """Most characters of a conversation's Markdown below "How it went"."""
@@ -52,7 +52,7 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
     phrases = CommentPhrases(links, now, _titles(context), words, {pull.about: pull for pull in context.pulls})
     return {
         "mentioned": [_mention(mention, phrases) for mention in context.mentioned],
-        "also_mentioned": [phrases.thread(m.id, m.kind) for m in context.also_mentioned],
+        "also_mentioned": [_in_brief(mention, phrases) for mention in context.also_mentioned],
         "elsewhere": _elsewhere(context.elsewhere, words),
         "seen_before": [_seen_before(match, phrases) for match in context.seen_before],
         "open_now": [_open_now(match, phrases) for match in context.open_now],
@@ -77,8 +77,6 @@ def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
 
 
 def _mention(mention: Mention, phrases: CommentPhrases) -> Item:
-    if mention.missing:
-        return _item(link=phrases.name(mention.id), facts=[phrases.words.texts["no_record"]])
     quote = ending_quote(mention, phrases)
     decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
     folded = [_decision(d, mention, phrases) for d in decisions[1:MAX_DECISIONS]]
@@ -92,11 +90,15 @@ def _mention(mention: Mention, phrases: CommentPhrases) -> Item:
         decisions=folded,
         quote=quote,
         passage=passage,
-        summary=""
-        if quote or decisions or passage
-        else phrases.quote(first_paragraph(mention.summary) or mention.summary),
         conversation=_conversation(mention.conversation, phrases, MAX_FOLDED_CHARS - sum(map(len, folded))),
     )
+
+
+def _in_brief(mention: Mention, phrases: CommentPhrases) -> str:
+    """The thread and how it ended, in a few words."""
+    name = phrases.name(mention.id) if mention.missing else phrases.thread(mention.id, mention.kind)
+    what = phrases.words.texts["no_record"] if mention.missing else ending(mention, phrases)
+    return phrases.words.say("in_brief", thread=name, what=what)
 
 
 def _seen_before(match: Match, phrases: CommentPhrases) -> Item:
@@ -161,7 +163,7 @@ def _files(hit: Hit, phrases: CommentPhrases) -> dict[str, str]:
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
     """One hit. Unknown values are empty strings, so that a template can use any key."""
     blank: Item = dict.fromkeys(
-        ("open_pull", "decision", "quote", "passage", "summary", "why", "changed", "files", "conversation"), ""
+        ("open_pull", "decision", "quote", "passage", "why", "changed", "files", "conversation"), ""
     )
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 

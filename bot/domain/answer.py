@@ -53,7 +53,8 @@ class Mention:
     """A resolved reference. ``chain`` holds the duplicates that led to ``id``, the referenced one first.
 
     ``missing`` says why nothing is known; the other fields are empty then. ``earlier`` is set for a reopened issue.
-    ``passage`` is what was said there about the words of a search.
+    ``is_known``: the person who referred to it had taken part in it; ``is_asked``: the text asks what was decided or
+    discussed. ``passage`` is what was said there about the words of a search.
     """
 
     id: ThreadId
@@ -75,6 +76,8 @@ class Mention:
     fix: FixInfo | None = None
     earlier: EarlierClosing | None = None
     passage: Passage | None = None
+    is_known: bool = False
+    is_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +236,7 @@ def _quoted_texts(hit: Hit, record: Record | None) -> Iterator[str]:
         return
     yield record.title
     times = set(_moments(hit))
-    if record.created_at in times or (isinstance(hit, Mention) and hit.summary):
+    if record.created_at in times:
         yield record.body
     yield from (comment.text for comment in record.comments if comment.created_at in times)
 

@@ -117,7 +117,7 @@ def _rank_candidates(
 def _write_comment(opened: Thread, library: PastLibrary, watch: ReplayOptions) -> tuple[str, int]:
     if watch.render is None:
         return "", 0
-    answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at))
+    answer = decide(recall(opened, library, watch.settings, watch.place, opened.created_at), watch.settings.references)
     if not isinstance(answer, Speak):
         return "", 0
     return watch.render(opened, answer.context), len(answer.context.mentioned)

@@ -64,7 +64,7 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     with memory_of(local_memory, embedder_of(settings, local_memory)) as memory:
         context = recall(thread, memory, settings, address)
         context = replace(context, searched=context.searched + 1)  # the Action counts the new issue too
-        proposal = comment_on(thread, context, renderer)
+        proposal = comment_on(thread, context, renderer, settings.references)
         for note in (proposal.problem, *memory.notes):
             if note not in local_memory.note:
                 local_memory.warn(note)

@@ -61,5 +61,6 @@ def _update_plan(plan: CommentPlan, pulls: Iterable[OpenPull], asked: Iterable[i
     context = with_pulls(replace(before, pulls=kept_pulls), visible_pulls(pulls, plan.thread, run), plan.thread)
     if context == before:
         return plan
-    text = seal(comment_on(plan.thread, context, run.renderer).text, fingerprint(context))
+    rendered = comment_on(plan.thread, context, run.renderer, run.settings.references)
+    text = seal(rendered.text, fingerprint(context))
     return replace(plan, answer=Speak(context), text=text)

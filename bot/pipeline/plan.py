@@ -147,7 +147,7 @@ def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
     others = _organisation_matches(base, context, run)
     context = replace(context, organisation=others[: run.settings.organisation.results])
     base = replace(base, is_false=is_false or _shows_disallowed(base, others))
-    rendered = comment_on(thread, context, run.renderer)
+    rendered = comment_on(thread, context, run.renderer, run.settings.references)
     if isinstance(rendered.answer, Silent):
         return replace(base, answer=rendered.answer)
     if rendered.problem:

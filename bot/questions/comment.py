@@ -11,6 +11,7 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
 from bot.questions.requests import DraftRequest
 from bot.recall.answer import decide
+from bot.settings.schema import ReferenceSettings
 
 _HEADING = re.compile(r"\A#{1,6}(?:[ \t]+|\Z)")
 
@@ -26,9 +27,9 @@ class ProposedComment(NamedTuple):
     problem: str = ""
 
 
-def comment_on(thread: Thread, context: Context, renderer: Renderer) -> ProposedComment:
+def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: ReferenceSettings) -> ProposedComment:
     """Decide whether the context is worth a comment on the thread, and write it."""
-    answer = decide(context)
+    answer = decide(context, settings)
     if isinstance(answer, Silent):
         return ProposedComment(answer)
     rendered = renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)

@@ -334,5 +334,5 @@ def _find_mentions(numbers: Iterable[ThreadId], words: str, chars: int, service:
         _QUERY_NAME,
         datetime.max.replace(tzinfo=UTC),
     )
-    mentions, _ = find_mentions(query_thread, service.place, service.quiet_library, None, (len(ids), chars))
-    return [mention for mention in mentions if mention.id not in service.skip]
+    mentions, missing = find_mentions(query_thread, service.place, service.quiet_library, None, (len(ids), chars))
+    return [mention for mention in (*mentions, *missing) if mention.id not in service.skip]

@@ -22,7 +22,7 @@ from bot.reading.analyzer import (
 )
 from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
-from bot.reading.markdown import first_paragraph
+from bot.reading.markdown import first_paragraph, statements
 from bot.reading.references import closed_by_text, find_references, merge_references
 from bot.reading.requests import without_requests
 from bot.reading.signals import find_errors, find_files, find_versions, strip_boilerplate, without_addresses
@@ -94,13 +94,30 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
 
 
 def _summary(thread: Thread, opening: str) -> str:
-    """The first informative reply by another person, maintainers first; otherwise the thread's first paragraph."""
+    """What the first informative reply by another person says, maintainers first; otherwise the first paragraph."""
     others = (comment for comment in thread.comments if not comment.is_bot and comment.author != thread.author)
     replies = [replace(other, text=text) for other in others if (text := without_requests(other.text).strip())]
     replies.sort(key=lambda reply: not reply.by_maintainer)
-    candidates = (_own_words(reply.text)[:MAX_SUMMARY_CHARS].strip() for reply in replies)
+    candidates = (_what_it_says(reply.text)[:MAX_SUMMARY_CHARS].strip() for reply in replies)
     summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY_CHARS].strip()
     return summary or (_own_words(replies[0].text)[:MAX_SUMMARY_CHARS].strip() if replies else "")
+
+
+_NO_STATEMENT = re.compile(
+    r"(?:cc|ping)\b|(?:(?:hi|hello|hey|many|ok|okay|oh|ah)[\s,!]{1,3})?(?:thanks?\b|thank you|thx\b|cheers\b)"
+    r"|(?:love|like) (?:it|this)\b|\+1|lgtm\b|.{0,400}[?\uff1f][\"')\]]{0,3}\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The beginning of a sentence that calls somebody or thanks, or a whole question."""
+
+_ADDRESSEES = re.compile(r"(?:@[\w-]{1,40}[,:]?\s*)+")
+
+
+def _what_it_says(text: str) -> str:
+    """The statements of a comment: no questions, no thanks, nothing said to one person, no bare link."""
+    says = (_ADDRESSEES.sub("", one) for one in statements(text))
+    says = (one for one in says if not _NO_STATEMENT.match(one))
+    return " ".join(one for one in says if without_addresses(one).strip())
 
 
 def _own_words(text: str) -> str:
@@ -215,4 +232,4 @@ def _texts(thread: Thread) -> set[tuple[int | None, str]]:
 def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
     state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
     shown = digest(thread, repo=repo)
-    return *state, thread.flips, shown.outcome, shown.decisions, shown.summary, shown.files, shown.duplicate_of
+    return *state, thread.flips, shown.outcome, shown.decisions, shown.files, shown.duplicate_of

@@ -323,22 +323,6 @@ def _is_alert(tokens: list[Token]) -> bool:
     return [token.type for token in tokens] == ["paragraph_open", "inline"] and bool(ALERT.match(tokens[1].content))
 
 
-_PASTED_LINE = re.compile(
-    r"[ \t]*>"  # a quotation
-    r"|[ \t*|\\/-]{0,20}[0-9a-f]{7,40}[ \t]"  # one line of a log of commits
-    r"|(?:.{0,80}[^\w])?(?:(?:auto |rollup )?merge(?: of)?)(?: pull request| pr| branch)?[ \t]#[0-9]"
-    r"|[ \t\[(]{0,4}[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
-    r"|[ \t\[(]{0,4}[0-9]{2}:[0-9]{2}:[0-9]{2}"
-    r"|[ \t\[(]{0,4}(?:trace|debug|info|notice|warn|warning|error|fatal|critical)\b[\])]?[ \t]*[:|]",
-    re.ASCII | re.IGNORECASE,
-)
-
-
-def without_pasted_lines(text: str) -> str:
-    """The text without pasted or quoted lines. Code stays."""
-    return "\n".join(line for line in text.split("\n") if not _PASTED_LINE.match(line))
-
-
 _STRIKETHROUGH = re.compile(r"~~[^~\n]{1,2000}~~")
 # Some people wrap lines by hand, others write one statement per line: a line that begins like a sentence is one.
 _STATEMENT_BREAK = re.compile(r"\n(?=[A-Z*#@`(\[\u00c0-\U0010ffff-])")

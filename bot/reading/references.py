@@ -1,4 +1,4 @@
-"""Finds the issues, pull requests and discussions that a text refers to, the way GitHub links them."""
+"""Finds the issues, pull requests and discussions that a text refers to: what GitHub links, where a person typed it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bot.domain.thread import Reference
 from bot.reading.html import TextRun, split_urls
 from bot.reading.lookalikes import plain, without_quotation_marks
 from bot.reading.markdown import read, statements
+from bot.reading.typed_numbers import is_typed, without_pasted_lines
 
 MAX_NUMBER = 2**31 - 1
 """GitHub's numbers are 32-bit: a larger one is not the number of an issue."""
@@ -24,7 +25,7 @@ _NUMBER_END = r"(?![A-Za-z0-9_])"
 _SLUG = re.compile(f"({_OWNER})/({_REPO})", re.ASCII)
 _MAY_REFER = re.compile(r"#[0-9&]|gh-|/issues/|/pull/|/discussions/|&(?:num|sol);", re.IGNORECASE)
 _NOT_KERNEL_BUILD = r"(?!(?:-\w{1,40})? {1,4}(?:SMP|PREEMPT)\b)"
-"""Must not follow a number: the build number printed by ``uname -a`` is no issue, although GitHub links it."""
+"""Must not follow a number: the build number printed by ``uname -a`` is no issue."""
 
 _ACTION = re.compile(
     r"(?<![A-Za-z0-9_/-])(?:(?P<closes>close[sd]?|fix(?:e[sd])?|resolve[sd]?)|(?P<duplicate>duplicate\s{1,8}of))"
@@ -58,11 +59,12 @@ def find_references(
 
     ``repo`` (``owner/name``) and ``number`` say where the text is from: references to that repository get no owner,
     and the issue itself is left out. ``autolinks`` are configured prefixes of other trackers (``JIRA-``); ``hosts`` are
-    the host names of GitHub. The references are well formed, but need not exist.
+    the host names of GitHub. The references are well formed, but need not exist. Ordinals (``step #2``) and what was
+    pasted are none.
     """
     if not _MAY_REFER.search(text) and not any(prefix in text for prefix in autolinks):
         return []
-    return _collect(read(text).runs, repo, number, _grammar(tuple(hosts), tuple(autolinks)))
+    return _collect(read(without_pasted_lines(text)).runs, repo, number, _grammar(tuple(hosts), tuple(autolinks)))
 
 
 def find_title_references(
@@ -119,10 +121,14 @@ def _scan(runs: Iterable[TextRun], grammar: _Grammar) -> Iterator[Reference]:
     tail = ""
     for kind, value in runs:
         if kind == "text":
+            previous: tuple[int, bool] | None = None
             for match in token.finditer(value):
                 if located := _from_hash(value, match) if match["hash"] else _from_word(match):
                     start, reference = located
-                    yield replace(reference, action=_action(tail, value, start))
+                    is_bare = start == match.start() and bool(match["hash"])
+                    previous = match.end(), not is_bare or is_typed(value, *match.span(), previous)
+                    if previous[1]:
+                        yield replace(reference, action=_action(tail, value, start))
             tail = (tail + value)[-_TAIL_CHARS:]
         else:
             url = address.match(value) if kind == "link" else None

@@ -14,11 +14,11 @@ from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thr
 from bot.reading.references import closed_by_text
 from bot.reading.versions import compare_versions, read_version, reported_version
 from bot.recall.library import Library, RedactedLibrary, threads
-from bot.recall.mentions import find_mentions, mentioned_elsewhere, referenced_numbers
+from bot.recall.mentions import brief, find_mentions, mentioned_elsewhere, referenced_numbers
 from bot.recall.open_pulls import remembered_pulls, with_pulls
 from bot.recall.pages import find_pages
 from bot.recall.similar import Limits, SimilarThreads, find_similar
-from bot.settings.schema import Settings
+from bot.settings.schema import ReferenceSettings, Settings
 
 NOTHING_RELATED = "nothing in memory is close enough"
 NOTHING_YET = "memory holds no older issue"
@@ -45,18 +45,18 @@ def recall(
     if settings.ignore.people:
         library = RedactedLibrary(library, settings.ignore.people)
     limits = settings.references
-    full, listed = find_mentions(thread, address, library, before, (limits.max, limits.chars))
+    full, others = find_mentions(thread, address, library, before, (limits.max, limits.chars))
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()), before)
-    full, listed = (tuple(m for m in part if m.id not in wrong) for part in (full, listed))
+    full, others = (tuple(m for m in part if m.id not in wrong) for part in (full, others))
     skip: list[ThreadId] = [*wrong, *referenced_numbers(thread, address)]
-    skip += [key for mention in (*full, *listed) for key in (mention.id, *mention.chain)]
+    skip += [key for mention in (*full, *others) for key in (mention.id, *mention.chain)]
     config = settings.troubleshooting
     caps = Limits(config.similarity_threshold, config.max_results, config.open_results, config.total_budget_chars, kept)
     similar = _find_similar(thread, library, caps, before, skip, address.repo) if config.enabled else SimilarThreads()
     is_shown = bool(similar.seen or similar.still_open)
     context = Context(
         full,
-        listed,
+        others,
         similar.seen,
         similar.still_open,
         pages=() if is_shown else find_pages(thread, library, settings.pages, address, before),
@@ -108,12 +108,30 @@ def _is_first(thread: Thread, library: Library) -> bool:
     return not any(entry.kind.traits.is_suggested for entry in library.entries(range(1, thread.id)).values())
 
 
-def decide(context: Context) -> Answer:
-    """Speak if there is anything useful to show; unknown references alone are not useful."""
-    resolved = any(not mention.missing for mention in context.mentioned)
-    if resolved or context.seen_before or context.open_now or context.pages or context.organisation:
+def decide(context: Context, settings: ReferenceSettings) -> Answer:
+    """Speak if there is anything useful to show; a mentioned issue that is no news stands there in brief."""
+    speak = settings.speak
+    told = tuple(mention for mention in context.mentioned if speak == "always" or is_news(mention))
+    known = tuple(brief(mention) for mention in context.mentioned if mention not in told)
+    context = replace(context, mentioned=told, also_mentioned=(*known, *context.also_mentioned))
+    is_reason = bool(told) and speak != "never"
+    if is_reason or context.seen_before or context.open_now or context.pages or context.organisation:
         return Speak(context)
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
+
+
+def is_news(mention: Mention) -> bool:
+    """Whether the thread has an ending or a decision and whoever mentions it took no part; or somebody asks for it."""
+    if mention.missing or mention.is_asked or mention.is_known:
+        return mention.is_asked and not mention.missing
+    ending = mention.earlier.outcome if mention.earlier else mention.outcome
+    is_stated = ending.kind in _STATED or (ending.kind is OutcomeKind.NOT_PLANNED and bool(ending.quote))
+    is_released = mention.merged_at is not None and mention.fix is not None and bool(mention.fix.release)
+    return is_stated or is_released or bool(mention.decisions or mention.chain)
+
+
+_STATED = frozenset({OutcomeKind.FIXED, OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND, OutcomeKind.DUPLICATE})
+"""Endings that say more than GitHub shows beside a link anyway."""
 
 
 AnyHit = TypeVar("AnyHit", Mention, Match)

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from bot.domain.answer import EarlierClosing, Mention
 from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import CLOSING_WINDOW, MISTAKE_WINDOW, outcome
-from bot.reading.markdown import without_pasted_lines
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import recall_question, without_commands
 from bot.recall.condense import condense
@@ -27,20 +27,31 @@ SHORT_SUMMARY_CHARS = 240
 
 NO_RECORD = "no record of this issue"
 
+_TAKING_PART = frozenset({"closed", "reopened", "merged", "assigned"})
+
+
+class _Written(NamedTuple):
+    """A reference, who wrote it, and when; ``asks``: the text asks for an earlier decision or discussion."""
+
+    reference: Reference
+    author: str
+    at: datetime
+    asks: bool = False
+
 
 def referenced_numbers(thread: Thread, address: RepositoryAddress) -> list[int]:
     """The numbers in this repository that the thread refers to, in order, each once, except its own."""
-    local = [r.number for r in _references(thread, address) if r.owner is None and r.number != thread.id]
-    return list(dict.fromkeys(local))
+    return list(_first_writings(thread, address))
 
 
-def _typed_numbers(thread: Thread, address: RepositoryAddress) -> list[int]:
-    """The numbers that people wrote themselves, outside quotations and pasted output."""
-    comments = tuple(replace(one, text=without_pasted_lines(one.text)) for one in thread.comments)
-    own = replace(
-        thread, title=without_pasted_lines(thread.title), body=without_pasted_lines(thread.body), comments=comments
-    )
-    return referenced_numbers(own, address)
+def _first_writings(thread: Thread, address: RepositoryAddress) -> dict[int, _Written]:
+    """Each number in this repository that the thread refers to, except its own, in order, as it was first written."""
+    first: dict[int, _Written] = {}
+    for written in _references(thread, address):
+        number = written.reference.number
+        if written.reference.owner is None and number != thread.id:
+            first.setdefault(number, written)
+    return first
 
 
 def mentioned_elsewhere(thread: Thread, address: RepositoryAddress) -> tuple[str, ...]:
@@ -49,26 +60,28 @@ def mentioned_elsewhere(thread: Thread, address: RepositoryAddress) -> tuple[str
     Only their names are shown: not everybody who can read this repository can read those.
     """
     names: dict[str, str] = {}
-    for reference in _references(thread, address):
+    for reference, *_ in _references(thread, address):
         if reference.owner is not None:
             name = f"{reference.owner}/{reference.repo}#{reference.number}"
             names.setdefault(name.lower(), name)
     return tuple(names.values())[:MAX_ELSEWHERE]
 
 
-def _references(thread: Thread, address: RepositoryAddress) -> list[Reference]:
+def _references(thread: Thread, address: RepositoryAddress) -> list[_Written]:
     """Everything on GitHub that the thread refers to in its title, its text and people's comments.
 
     References in a comment that asks the bot a question are left out, as the reply shows them.
     """
     number = thread.id if isinstance(thread.id, int) else None
-    found = find_title_references(thread.title, repo=address.repo, number=number, hosts=address.hosts)
-    found += _references_in(thread.body, address, number)
+    opening = find_title_references(thread.title, repo=address.repo, number=number, hosts=address.hosts)
+    opening += _references_in(thread.body, address, number)
+    asks = any(opening and recall_question(text, address.recall_phrases) for text in (thread.title, thread.body))
+    found = [_Written(reference, thread.author, thread.created_at, asks) for reference in opening]
     for comment in thread.comments:
         in_comment = [] if comment.is_bot else _references_in(comment.text, address, number)
         if in_comment and not (comment.updated_at is None and recall_question(comment.text, address.recall_phrases)):
-            found += in_comment
-    return [reference for reference in found if reference.kind is None]
+            found += [_Written(reference, comment.author, comment.created_at) for reference in in_comment]
+    return [written for written in found if written.reference.kind is None]
 
 
 def _references_in(text: str, address: RepositoryAddress, number: int | None) -> list[Reference]:
@@ -101,47 +114,41 @@ def canonical_chain(
 def find_mentions(
     thread: Thread, address: RepositoryAddress, library: Library, before: datetime | None, limits: tuple[int, int]
 ) -> tuple[tuple[Mention, ...], tuple[Mention, ...]]:
-    """The first references in full and the others by title. ``limits``: how many in full, characters for each.
+    """The first references in full and the others in brief. ``limits``: how many in full, characters for each.
 
-    Only the first ones are shown as missing, as the others were looked up in memory alone. A number that appears only
-    in pasted output is never shown as missing, as it may belong to another repository.
+    Issues without a record are among the others, and only if they are among the first: the rest was looked up in memory
+    alone.
     """
-    max_full, chars = limits
+    limit, chars = limits
     question = Counter(terms(f"{thread.title}\n{thread.body}"))
     full: dict[ThreadId, Mention] = {}
-    listed: dict[ThreadId, Mention] = {}
-    for position, number in enumerate(referenced_numbers(thread, address)[: max_full + MAX_LISTED]):
-        mention = _mention(number, library, before, question, chars, address.repo)
+    others: dict[ThreadId, Mention] = {}
+    for position, (number, written) in enumerate(_first_writings(thread, address).items()):
+        if position == limit + MAX_LISTED:
+            break
+        mention = _mention(written, library, before, question, chars, address.repo)
         is_later = isinstance(thread.id, int) and number > thread.id
-        if mention.id in (thread.id, *full, *listed):
+        if mention.id in (thread.id, *full, *others) or (mention.missing and (is_later or position >= limit)):
             continue
-        if mention.missing and (is_later or position >= max_full or number not in _typed_numbers(thread, address)):
-            continue
-        if mention.missing or sum(not m.missing for m in full.values()) < max_full:
-            full[mention.id] = mention
+        if mention.missing or len(full) == limit:
+            others[mention.id] = brief(mention)
         else:
-            listed[mention.id] = _title_only(mention)
-    return tuple(full.values()), tuple(listed.values())
+            full[mention.id] = mention
+    return tuple(full.values()), tuple(others.values())
 
 
-def _title_only(mention: Mention) -> Mention:
-    return Mention(
-        id=mention.id,
-        title=mention.title,
-        state=mention.state,
-        kind=mention.kind,
-        draft=mention.draft,
-        merged_at=mention.merged_at,
-        outcome=mention.outcome,
-        chain=mention.chain,
-    )
+def brief(mention: Mention) -> Mention:
+    """The mention without what was said in its thread."""
+    return replace(mention, summary="", decisions=(), files=(), conversation=(), earlier=None)
 
 
 def _mention(
-    number: ThreadId, library: Library, before: datetime | None, question: Counter[str], chars: int, repo: str | None
+    written: _Written, library: Library, before: datetime | None, question: Counter[str], chars: int, repo: str | None
 ) -> Mention:
+    number = written.reference.number
     chain = canonical_chain(number, library, before, repo)
-    thread = threads(library, chain[-1:], before).get(chain[-1])
+    on_the_way = threads(library, chain, before)
+    thread = on_the_way.get(chain[-1])
     if thread is None:
         return Mention(id=number, missing=NO_RECORD)
     digest = read_digest(thread, repo=repo)
@@ -164,7 +171,19 @@ def _mention(
         conversation=() if is_all else condense(thread, question, chars),
         chain=tuple(chain[:-1]),
         earlier=earlier_ending(thread, repo),
+        is_asked=written.asks,
+        is_known=any(took_part(written.author, each, written.at) for each in on_the_way.values()),
     )
+
+
+def took_part(login: str, thread: Thread, until: datetime) -> bool:
+    """Whether this person had opened, closed or commented on the thread by then."""
+    name = login.casefold()
+    acts = [(thread.author, thread.created_at)]
+    acts += [(comment.author, comment.created_at) for comment in thread.comments]
+    acts += [(event.actor, event.at) for event in thread.events if event.name in _TAKING_PART]
+    acts += [(thread.closed_by, thread.closed_at)] if thread.closed_by and thread.closed_at else []
+    return any(who.casefold() == name and at <= until for who, at in acts)
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:

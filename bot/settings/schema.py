@@ -13,6 +13,7 @@ Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
 Notify = Literal["edit", "comment", "off"]
+MentionsSpeak = Literal["useful", "always", "never"]
 MODES = get_args(Mode)
 
 MAX_ITEMS = 100
@@ -128,6 +129,12 @@ RECALL_PHRASES = (
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSettings:
+    speak: MentionsSpeak = setting(
+        "useful",
+        "When mentioned issues alone lead to a comment: if one has an ending or a decision and the person who mentions "
+        "it took no part in it; always; never. Comments for other reasons name them in brief.",
+        choices=get_args(MentionsSpeak),
+    )
     max: int = setting(3, "How many are shown in full; others only by title.", low=0, high=10)
     chars: int = setting(5000, "Maximum characters of conversation shown for each.", low=200, high=20_000)
 

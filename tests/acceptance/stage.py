@@ -223,7 +223,7 @@ def _copy(world: World, state: dict[str, Any]) -> dict[str, Any]:
 def with_decision(stage: Stage) -> None:
     """Add a closed issue (1) that contains a decision."""
     stage.github.set_permission("octocat", "write")
-    stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
+    stage.github.open_issue("octocat", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
     stage.github.close(1, "octocat", at="2025-07-23T10:00:00Z")
 
 
@@ -231,7 +231,7 @@ def with_past(stage: Stage) -> None:
     """Add a decision (1) and a feature request that was declined (2), both closed long ago."""
     github = stage.github
     github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
+    github.open_issue("octocat", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
     github.comment(1, "octocat", DECISION, at="2025-07-22T10:00:00Z")
     github.close(1, "octocat", at="2025-07-23T10:00:00Z")
     github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-08-01T10:00:00Z")

@@ -88,7 +88,7 @@ LEARNED = SMALL if THOROUGH else ("ietf_mls-protocol",)
 """Archives whose memory learns before it answers."""
 
 
-@pytest.mark.parametrize("name", share(SMALL, 3))
+@pytest.mark.parametrize("name", share(SMALL, 3, 1))
 def test_threads_of_a_small_archive_are_answered_without_harm(
     name: str, shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,7 +29,7 @@ def office(empty_stage: Stage) -> Stage:
 def with_conversations(stage: Stage) -> None:
     github = stage.github
     github.set_permission("octocat", "write")
-    github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
+    github.open_issue("octocat", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
     github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
     github.close(1, "octocat", at="2025-03-13T10:00:00Z")
     for month, (title, body, ending, reason) in enumerate(HISTORY, 4):

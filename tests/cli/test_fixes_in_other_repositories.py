@@ -31,7 +31,7 @@ THREADS = [
     closed(1, "Login loops after the upgrade", f"Fixed by https://github.com/{THEIRS}/pull/33906."),
     closed(2, "Uploads stop", f"Fixed by https://github.com/{OURS}/pull/7."),
     issue(3, "Login loops after the upgrade again", comments=[
-        {"author": "hubot", "association": "MEMBER", "created_at": "2024-02-02T08:59:00Z", "body": "See #1."}]),
+        {"author": "octocat", "association": "MEMBER", "created_at": "2024-02-02T08:59:00Z", "body": "See #1."}]),
 ]  # fmt: skip
 
 

@@ -579,7 +579,9 @@ def test_an_answer_as_of_creation_uses_nothing_that_happened_later(tmp_path: Pat
 
 
 def test_an_answer_as_of_creation_ignores_later_comments_on_the_thread(tmp_path: Path, call: Run) -> None:
-    thread = issue(10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12)])
+    thread = issue(
+        10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12) | {"author": "octocat"}]
+    )
     call("import", archive(tmp_path / "a.jsonl", [*HISTORY[:3], thread]), "--store", tmp_path / "s")
     assert call("answer", "10", "--store", tmp_path / "s", "--as-of", "created").out == ""
     assert "**Mentioned here**" in call("answer", "10", "--store", tmp_path / "s").out

@@ -34,6 +34,7 @@ ExportQueueOverflow: 4096 rows wait, the limit is 4096
 
 def test_a_repository_is_read_and_shown(github: FakeGitHub, run_try: RunTry) -> None:
     open_issues(github, 8)
+    github.set_permission("octocat", "write")
     first = github.open_issue("octocat", ERROR, BODY, at=time_at(10))
     github.comment(first, "octocat", "Fixed in 1.2: the queue is bounded now.", at=time_at(11))
     github.close(first, "octocat", at=time_at(11))

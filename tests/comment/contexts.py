@@ -246,7 +246,7 @@ ON_GITHUB = {
     "answered": context_of(quoted_outcome(OutcomeKind.ANSWERED, author="hubot", role="NONE")),
     "duplicate": Context(seen_before=(DUPLICATE,), mentioned=(MENTION,)),
     "unknown_and_nobody": context_of(Outcome(), state_reason=None, closed_by=None, why=(), files=()),
-    "missing": Context(mentioned=(Mention(99, missing="no record of this issue"), MENTION)),
+    "missing": Context(mentioned=(MENTION,), also_mentioned=(Mention(99, missing="no record of this issue"),)),
     "chain": Context(
         mentioned=(
             Mention(

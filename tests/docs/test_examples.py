@@ -77,7 +77,7 @@ def is_alike(first: str, second: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["docs/command-line.md", "docs/asking.md"])
+@pytest.mark.parametrize("page", [pytest.param("docs/command-line.md", marks=pytest.mark.night), "docs/asking.md"])
 def test_the_examples_of_the_command_line_print_the_output_shown(shell: Path, page: str) -> None:
     shown = "\n".join(blocks(page, "console"))
     examples = re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", shown, re.MULTILINE)

@@ -51,7 +51,6 @@ def test_a_fix_may_be_a_pull_request(ref: str, number: int | None) -> None:
     [
         (MENTION, {"Login loop", "Comment 1.", "Comment 2."}),
         (replace(MENTION, outcome=Outcome(), decisions=()), {"Login loop"}),
-        (replace(MENTION, outcome=Outcome(), decisions=(), summary="It loops."), {"Login loop", "It loops."}),
         (
             replace(MENTION, conversation=(CondensedTurn("hubot", "MEMBER", later(4), "Comm"),)),
             {"Login loop", "Comment 1.", "Comment 2.", "Comment 4."},

@@ -179,7 +179,8 @@ def test_there_are_no_comments_without_a_renderer() -> None:
 
 
 def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
-    with_comments = replace(OPTIONS, render=render_ids)
+    speaks = replace(OPTIONS.settings, references=replace(OPTIONS.settings.references, speak="always"))
+    with_comments = replace(OPTIONS, render=render_ids, settings=speaks)
     (result,) = replayed([*unrelated(5), thread(50, TITLE, "Like #3 and #4?")], options=with_comments)
     assert (result.replayed.mentions, result.replayed.markdown) == (2, "50:")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bot.evaluation.digest_page import render_digest
 from bot.questions.digest import MaintainerReport
 from tests.evaluation.test_digest_page import EMPTY, hostile
 from tests.evaluation.test_report_browser import AXE, TOO_WIDE, WINDOWS, axe, open_watched
+from tests.examples import share
 from tests.questions.digest_samples import HOME, create_memory, report
 from tools.screenshot import Browser, Tab, find_chromium, running
 
@@ -39,8 +41,7 @@ def open_digest(browser: Browser, tmp_path: Path) -> Open:
     return lambda digest, window: open_watched(browser, tmp_path, render_digest(digest, HOME), window)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(("sample", "window"), share(product(SAMPLES, WINDOWS), 2))
 def test_axe_finds_nothing_and_there_are_no_errors(
     open_digest: Open, reports: dict[str, MaintainerReport], sample: str, window: str
 ) -> None:

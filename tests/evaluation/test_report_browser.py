@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from bot.evaluation.report import render_report
 from bot.evaluation.results import Backtest
 from tests.evaluation.samples import backtest, generated, replayed, shown
+from tests.examples import share
 from tools.screenshot import Browser, Tab, find_chromium, running
 
 pytestmark = pytest.mark.browser
@@ -83,8 +85,7 @@ def press(tab: Tab, key: str, code: int, text: str = "") -> None:
         tab.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("sample", [generated(60), backtest(), hostile()], ids=["sixty", "empty", "hostile"])
+@pytest.mark.parametrize(("sample", "window"), share(product((generated(60), backtest(), hostile()), WINDOWS), 2))
 def test_axe_finds_nothing_and_there_are_no_errors(open_report: Any, sample: Backtest, window: str) -> None:
     tab = open_report(sample, window)
     tab.run("for (const part of document.querySelectorAll('details')) part.open = true")

@@ -9,6 +9,7 @@ import pytest
 
 from bot.github.events import Event
 from bot.pipeline.handle import handle_event
+from bot.settings.schema import ReferenceSettings, Settings
 from tests.pipeline.test_organisation import SLOW_STEPS
 from tests.pipeline.test_replies import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 
@@ -18,7 +19,7 @@ STEPS = ["look", "remember", "ask", "plan", "push", "say", "reply"]
 
 
 def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
-    number = sample.github.open_issue("hubot", "Sessions", "As in #1.")
+    number = sample.github.open_issue("monalisa", "Sessions", "As in #1.")
     memory, stages = sample.memory().open(), list[tuple[str, str, int]]()
     run_context = sample.run_context(memory)
 
@@ -38,7 +39,8 @@ def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
 def test_comments_stay_correct_when_two_runs_overlap(sample: SampleRepository, step: str) -> None:
     """While one run learns that 1 lost its decision, another learns that 2 was reopened; one comment shows both."""
     github = sample.github
-    number = github.open_issue("hubot", "Sessions", "As in #1 and #2.")
+    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    number = github.open_issue("monalisa", "Sessions", "As in #1 and #2.")
     run_event(sample, Event("issues", "opened", number))
     commands = [github.comment(number, "octocat", f"/precedent context #{target}") for target in (1, 2)]
     run_event(sample, Event("issue_comment", "created", number, comment_id=commands[1]))

@@ -575,7 +575,7 @@ def test_while_an_issue_is_off_only_on_gets_a_reply(sample: SampleRepository) ->
 
 
 def test_a_refresh_is_answered_in_words_only_if_the_comment_on_the_issue_changed(sample: SampleRepository) -> None:
-    number = sample.github.open_issue("hubot", "Sessions", "As in #1.")
+    number = sample.github.open_issue("monalisa", "Sessions", "As in #1.")
     sample.later(20)
     (comment,) = sample.github.comments_by(BOT, number)
     assert sample.replies(sample.say("/precedent refresh", "hubot", on=number)) == []

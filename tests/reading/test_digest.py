@@ -81,14 +81,33 @@ def test_a_few_words_are_no_summary() -> None:
 def test_a_short_answer_is_a_summary() -> None:
     cases = [
         "The cookie path changed.",
-        "Please run `linkbarn repair --all` once.",
+        "Please run linkbarn repair --all once.",
         "清除 Cookie 后重新登录即可。",
         "バージョンを上げると直ります。",
         "쿠키를 지우고 다시 로그인하면 됩니다.",
         "Den Cookie löschen und neu anmelden.",
-        "@octocat, set `BASE_PATH` and restart the server.",
     ]
     assert [reply for reply in cases if digest(thread("It loops.", message(reply))).summary != reply] == []
+
+
+def test_a_summary_has_no_address_question_thanks_or_bare_link() -> None:
+    answer = "Set BASE_PATH and restart the server."
+    cases = [
+        "@octocat, set `BASE_PATH` and restart the server.".replace("set", "Set"),
+        f"Thanks for the report! {answer}",
+        f"Which version is it? {answer}",
+        f"https://example.com/a/b\n\n{answer}",
+        f"> It loops.\n\n{answer}",
+    ]
+    assert [reply for reply in cases if digest(thread("It loops.", message(reply))).summary != answer] == []
+    empty = [
+        "@octocat",
+        "Love it.",
+        "Thanks a lot for this!",
+        "What do you mean by that loop?",
+        "https://example.com/a-b",
+    ]
+    assert [reply for reply in empty if digest(thread("It loops.", message(reply))).summary != "It loops."] == []
 
 
 def test_a_few_words_are_the_summary_if_nobody_says_more() -> None:

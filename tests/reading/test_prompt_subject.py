@@ -25,7 +25,7 @@ def test_a_prompt_names_the_one_issue_that_it_works_on() -> None:
         "Fix issue 42": "",
         "```\nFix #42\n```": "",
         "Why is the colour `#42`?": "",
-        "Colour it #421234": "#421234",
+        "Colour it #421234": "",
         "Explain the log.\n" + "line\n" * 100 + "#42": "",
         "": "",
     }

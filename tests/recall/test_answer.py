@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from bot.domain.answer import Context, Match, Mention, PageHit, Silent, Speak
-from bot.domain.changes import Changes, Request
-from bot.domain.thread import Kind, RepositoryAddress
+from bot.domain.answer import Context, EarlierClosing, Match, Mention, PageHit, Silent, Speak
+from bot.domain.changes import Changes, FixInfo, Request
+from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind, RepositoryAddress
 from bot.recall.answer import NOTHING_RELATED, NOTHING_YET, decide, recall
 from bot.recall.mentions import NO_RECORD
 from bot.settings.schema import Settings
@@ -15,34 +15,76 @@ from tests.recall.test_similar import BODY, FILLER, TITLE
 
 REPOSITORY = RepositoryAddress("octo-org/hello-world")
 SETTINGS = Settings()
-KNOWN, UNKNOWN = Mention(3, "Sessions"), Mention(4, missing=NO_RECORD)
+MENTIONS = SETTINGS.references
+FIXED = Outcome(OutcomeKind.FIXED, fix="#8")
+NEWS, UNKNOWN = Mention(3, "Sessions", outcome=FIXED), Mention(4, missing=NO_RECORD)
 MATCH = Match(5, TITLE, 0.8, "closed", at(1))
 
 
 def test_the_bot_speaks_when_there_is_something_to_show() -> None:
     cases = [
-        Context(mentioned=(KNOWN,)),
-        Context(mentioned=(UNKNOWN, KNOWN)),
+        Context(mentioned=(NEWS,)),
+        Context(mentioned=(NEWS,), also_mentioned=(UNKNOWN,)),
         Context(seen_before=(MATCH,)),
         Context(open_now=(MATCH,)),
         Context(pages=(PageHit("Sessions", "https://example.com", "", 0.7),)),
-        Context(mentioned=(UNKNOWN,), seen_before=(MATCH,)),
+        Context(also_mentioned=(UNKNOWN,), seen_before=(MATCH,)),
     ]
-    assert [context for context in cases if decide(context) != Speak(context)] == []
+    assert [context for context in cases if decide(context, MENTIONS) != Speak(context)] == []
 
 
 def test_the_bot_is_silent_without_findings_or_with_only_unknown_references() -> None:
-    cases = [Context(), Context(searched=9), Context(mentioned=(UNKNOWN, UNKNOWN))]
-    assert [context for context in cases if decide(context) != Silent(NOTHING_RELATED)] == []
+    cases = [Context(), Context(searched=9), Context(also_mentioned=(UNKNOWN, UNKNOWN))]
+    assert [context for context in cases if decide(context, MENTIONS) != Silent(NOTHING_RELATED)] == []
+
+
+DECIDED = Mention(3, "Sessions", decisions=(Decision("We keep them.", "octocat", "OWNER", at(1)),))
+ENDED = [
+    NEWS, DECIDED, Mention(3, outcome=Outcome(OutcomeKind.ANSWERED)), Mention(3, chain=(2,)), Mention(3, is_asked=True),
+    Mention(3, outcome=Outcome(OutcomeKind.NOT_PLANNED, quote="It belongs elsewhere.")),
+    Mention(3, kind=Kind.PULL, merged_at=at(1), fix=FixInfo(3, "#3", at(2), True, "abc", release="v2.3.0")),
+    Mention(3, earlier=EarlierClosing(at(1), at(2), FIXED)),
+]  # fmt: skip
+NOT_ENDED = [
+    Mention(3, "Sessions"), Mention(3, state="closed", state_reason="completed"),
+    Mention(3, kind=Kind.PULL, merged_at=at(1)), Mention(3, outcome=Outcome(OutcomeKind.NOT_PLANNED)), Mention(3, outcome=Outcome(OutcomeKind.STALE)), UNKNOWN,
+]  # fmt: skip
+
+
+def test_a_mention_alone_is_worth_a_comment_if_its_ending_is_news_to_the_writer() -> None:
+    known = [replace(mention, is_known=True) for mention in ENDED if not mention.is_asked]
+    for mention in ENDED:
+        assert decide(Context((mention,)), MENTIONS) == Speak(Context((mention,)))
+    for mention in (*NOT_ENDED, *known):
+        assert isinstance(decide(Context((mention,)), MENTIONS), Silent), mention
+
+
+def test_what_is_no_news_is_named_in_brief_in_a_comment_for_another_reason() -> None:
+    known = replace(DECIDED, is_known=True)
+    answer = decide(Context((known, NEWS), (UNKNOWN,), (MATCH,)), MENTIONS)
+    assert isinstance(answer, Speak)
+    assert (answer.context.mentioned, answer.context.also_mentioned) == (
+        (NEWS,),
+        (replace(known, decisions=()), UNKNOWN),
+    )
+    assert decide(answer.context, MENTIONS) == answer, "deciding twice changes nothing"
+
+
+def test_the_settings_say_when_mentions_speak() -> None:
+    always, never = replace(MENTIONS, speak="always"), replace(MENTIONS, speak="never")
+    known = replace(DECIDED, is_known=True)
+    assert decide(Context((known,)), always) == Speak(Context((known,)))
+    assert isinstance(decide(Context((NEWS,)), never), Silent)
+    assert decide(Context((NEWS,), seen_before=(MATCH,)), never) == Speak(Context((NEWS,), seen_before=(MATCH,)))
 
 
 def test_the_first_issue_has_its_own_reason_for_silence(remember: Remember) -> None:
     first, second, pull = thread(1, TITLE, BODY), thread(3, "Dark mode"), thread(2, TITLE, kind=Kind.PULL)
     page = thread("docs/a.md", "Cookies", "Other words.", kind=Kind.PAGE)
-    assert decide(recall(first, remember(page), SETTINGS, REPOSITORY)) == Silent(NOTHING_YET)
-    assert decide(recall(second, remember(second, pull), SETTINGS, REPOSITORY)) == Silent(NOTHING_YET)
-    assert decide(recall(first, remember(first), SETTINGS, REPOSITORY)) == Silent(NOTHING_YET)
-    assert decide(recall(second, remember(first), SETTINGS, REPOSITORY)) == Silent(NOTHING_RELATED)
+    assert decide(recall(first, remember(page), SETTINGS, REPOSITORY), MENTIONS) == Silent(NOTHING_YET)
+    assert decide(recall(second, remember(second, pull), SETTINGS, REPOSITORY), MENTIONS) == Silent(NOTHING_YET)
+    assert decide(recall(first, remember(first), SETTINGS, REPOSITORY), MENTIONS) == Silent(NOTHING_YET)
+    assert decide(recall(second, remember(first), SETTINGS, REPOSITORY), MENTIONS) == Silent(NOTHING_RELATED)
 
 
 def test_a_mentioned_thread_is_not_also_shown_as_seen_before(remember: Remember) -> None:
@@ -75,14 +117,14 @@ def test_similar_threads_are_not_searched_for_when_troubleshooting_is_off(rememb
 
 
 def test_an_empty_memory_has_nothing_to_say(remember: Remember) -> None:
-    assert isinstance(decide(recall(thread(500, TITLE, BODY), remember(), SETTINGS, REPOSITORY)), Silent)
+    assert isinstance(decide(recall(thread(500, TITLE, BODY), remember(), SETTINGS, REPOSITORY), MENTIONS), Silent)
 
 
 def test_hostile_text_is_answered_like_any_other(remember: Remember) -> None:
     memory = remember(closed(1, TITLE, BODY), *FILLER)
     for text in ("", "[" * 65_536, "*" * 65_536, ">" * 65_536, "\x00\ud800" * 1_000, "#1 " * 5_000, "\u202e#1\u200b"):
-        answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, REPOSITORY))
-        assert isinstance(answer, Speak) == ("#1" in text), text[:9]
+        answer = decide(recall(thread(500, text[:1000], text), memory, SETTINGS, REPOSITORY), MENTIONS)
+        assert isinstance(answer, Silent), text[:9]
 
 
 def test_a_match_called_wrong_later_is_wrong_only_from_then_on(remember: Remember) -> None:
@@ -101,7 +143,7 @@ def test_a_match_called_wrong_later_is_wrong_only_from_then_on(remember: Remembe
 def test_a_silent_answer_still_names_the_nearest_threads(remember: Remember) -> None:
     strict = replace(SETTINGS, troubleshooting=replace(SETTINGS.troubleshooting, similarity_threshold=1.0))
     memory = remember(*(closed(n, TITLE, BODY) for n in range(1, 8)), *FILLER)
-    answer = decide(recall(thread(500, TITLE, BODY), memory, strict, REPOSITORY))
+    answer = decide(recall(thread(500, TITLE, BODY), memory, strict, REPOSITORY), MENTIONS)
     assert isinstance(answer, Silent)
     assert len(answer.nearest) == 5
     similarities = [match.similarity for match in answer.nearest]
@@ -112,7 +154,7 @@ def test_a_silent_answer_still_names_the_nearest_threads(remember: Remember) -> 
 def test_a_shown_thread_is_among_the_nearest(remember: Remember) -> None:
     context = recall(thread(500, TITLE, BODY), remember(closed(1, TITLE, BODY), *FILLER), SETTINGS, REPOSITORY)
     assert [(m.id, m.similarity) for m in context.seen_before] == [(m.id, m.similarity) for m in context.nearest[:1]]
-    assert decide(context) == Speak(context)
+    assert decide(context, MENTIONS) == Speak(context)
 
 
 def test_a_thread_that_somebody_called_wrong_is_not_among_the_nearest(remember: Remember) -> None:
@@ -132,7 +174,7 @@ def test_possibly_related_threads_are_added_only_if_the_settings_say_so(remember
     assert [m.id for m in recall(question, memory, permissive, REPOSITORY).possible] == [1]
     unmentioned = recall(thread(500, TITLE, BODY), memory, permissive, REPOSITORY)
     assert [m.id for m in unmentioned.possible] == [1]
-    assert decide(unmentioned) == Silent(NOTHING_RELATED)
+    assert decide(unmentioned, MENTIONS) == Silent(NOTHING_RELATED)
 
 
 def test_only_issues_are_counted(remember: Remember) -> None:

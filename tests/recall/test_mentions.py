@@ -1,5 +1,8 @@
 """The threads that a thread mentions, with what memory knows of them."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from bot.domain.answer import CondensedTurn
@@ -57,21 +60,21 @@ def test_the_thread_itself_is_left_out_even_at_the_end_of_a_chain(remember: Reme
 
 
 def test_an_issue_that_memory_does_not_hold_has_no_record(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="#4"), REPOSITORY, remember(thread(1)), None, LIMITS)
-    assert [(m.id, m.missing, m.title) for m in full] == [(4, NO_RECORD, "")]
-    assert [mention.id for mention in full if mention.missing] == [4]
+    full, others = find_mentions(thread(9, body="#4"), REPOSITORY, remember(thread(1)), None, LIMITS)
+    assert full == ()
+    assert [(m.id, m.missing, m.title) for m in others] == [(4, NO_RECORD, "")]
 
 
 def test_a_deleted_issue_has_no_record(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="#4"), REPOSITORY, remember(Tombstone(4, at(5))), None, LIMITS)
-    assert [mention.id for mention in full if mention.missing] == [4]
+    _, others = find_mentions(thread(9, body="#4"), REPOSITORY, remember(Tombstone(4, at(5))), None, LIMITS)
+    assert [mention.id for mention in others if mention.missing] == [4]
 
 
 def test_a_number_that_does_not_exist_yet_is_ignored(remember: Remember) -> None:
     memory = remember(thread(1))
     assert find_mentions(thread(9, body="#10"), REPOSITORY, memory, None, LIMITS) == ((), ())
-    full, _ = find_mentions(thread("ABC-9", body="#10"), REPOSITORY, memory, None, LIMITS)
-    assert [mention.id for mention in full if mention.missing] == [10]
+    _, others = find_mentions(thread("ABC-9", body="#10"), REPOSITORY, memory, None, LIMITS)
+    assert [mention.id for mention in others if mention.missing] == [10]
 
 
 def test_three_mentions_are_shown_in_full_and_the_others_by_title(remember: Remember) -> None:
@@ -88,9 +91,9 @@ def test_three_mentions_are_shown_in_full_and_the_others_by_title(remember: Reme
 
 def test_a_mention_without_a_record_does_not_use_up_the_limit(remember: Remember) -> None:
     memory = remember(*(thread(n) for n in (1, 2, 3, 4)))
-    full, listed = find_mentions(thread(99, body="#50 #1 #2 #60 #3 #4"), REPOSITORY, memory, None, LIMITS)
-    assert [m.id for m in full] == [50, 1, 2, 3]
-    assert [m.id for m in listed] == [4]
+    full, others = find_mentions(thread(99, body="#50 #1 #2 #60 #3 #4"), REPOSITORY, memory, None, LIMITS)
+    assert [m.id for m in full] == [1, 2, 3]
+    assert [m.id for m in others] == [50, 4]
 
 
 def test_each_conversation_has_at_most_five_thousand_characters(remember: Remember) -> None:
@@ -231,8 +234,8 @@ def test_a_mentioned_duplicate_is_shown_as_its_canonical_issue(remember: Remembe
 def test_nothing_later_than_the_given_time_is_shown(remember: Remember) -> None:
     later = message("Fixed by #8.", 30, "hubot", "MEMBER")
     memory = remember(closed(3, "Old", "It breaks.", after=27, comments=(later,)), thread(4, "Later", days=25))
-    full, _ = find_mentions(thread(9, body="#3 and #4", days=20), REPOSITORY, memory, at(20), LIMITS)
-    assert [(m.id, m.state, m.missing) for m in full] == [(3, "open", ""), (4, "", NO_RECORD)]
+    full, others = find_mentions(thread(9, body="#3 and #4", days=20), REPOSITORY, memory, at(20), LIMITS)
+    assert [(m.id, m.state, m.missing) for m in (*full, *others)] == [(3, "open", ""), (4, "", NO_RECORD)]
     assert "Fixed" not in str(full[0].conversation)
 
 
@@ -263,16 +266,28 @@ def test_a_conversation_that_says_no_more_than_the_summary_is_left_out(remember:
 
 
 @pytest.mark.parametrize(
-    "text", ["Merge #4", "> as in #4", "2024-03-01T10:00:00Z job #4 failed", "a1b2c3d Fix it (#4)"]
+    ("author", "acts", "is_known"),
+    [
+        ("monalisa", {}, False),
+        ("octocat", {}, True),
+        ("HUBOT", {"comments": (message("Me too.", 3.5, "hubot"),)}, True),
+        ("hubot", {"comments": (message("Me too.", 30, "hubot"),)}, False),
+        ("hubot", {"closed_by": "hubot"}, True),
+    ],
 )
-def test_an_unknown_number_in_pasted_output_is_ignored(remember: Remember, text: str) -> None:
-    memory = remember(closed(3), thread(1))
-    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n"), REPOSITORY, memory, None, LIMITS)
-    assert full == ()
-    full, _ = find_mentions(thread(9, body=f"The build says:\n\n{text}\n\nIs it #4?"), REPOSITORY, memory, None, LIMITS)
-    assert [(mention.id, mention.missing) for mention in full] == [(4, NO_RECORD)]
+def test_who_took_part_before_knows_the_thread(
+    remember: Remember, author: str, acts: dict[str, Any], *, is_known: bool
+) -> None:
+    memory = remember(replace(closed(3, "Old"), **{"author": "octocat", "closed_by": "octocat", **acts}))
+    (mention,), _ = find_mentions(replace(thread(9, body="#3"), author=author), REPOSITORY, memory, None, LIMITS)
+    assert mention.is_known is is_known
+    comments = (message("See #3.", 9.5, "monalisa"), message("As in #3", 9.6, author))
+    (mention,), _ = find_mentions(replace(thread(9), comments=comments), REPOSITORY, memory, None, LIMITS)
+    assert not mention.is_known, "the first who names it counts"
 
 
-def test_a_known_number_in_pasted_output_is_shown(remember: Remember) -> None:
-    full, _ = find_mentions(thread(9, body="Merge #3"), REPOSITORY, remember(closed(3)), None, LIMITS)
-    assert [mention.id for mention in full] == [3]
+def test_a_question_for_what_was_decided_is_told_apart(remember: Remember) -> None:
+    asking = RepositoryAddress("octo-org/hello-world", recall_phrases=("what did we decide in {topic}",))
+    for text, is_asked in (("What did we decide in #3?", True), ("We decided it in #3.", False)):
+        (mention,), _ = find_mentions(thread(9, body=text), asking, remember(closed(3)), None, LIMITS)
+        assert mention.is_asked is is_asked

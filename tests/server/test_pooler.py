@@ -103,6 +103,7 @@ def test_two_processes_can_create_the_tables_at_once(postgres_url: str, pooler: 
 
 
 @pooled
+@pytest.mark.night
 def test_deliveries_are_handled_once_and_another_worker_takes_over_after_a_kill(
     tmp_path: Path, postgres_url: str, pooler: Bouncer
 ) -> None:

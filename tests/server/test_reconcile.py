@@ -409,7 +409,7 @@ def test_other_repositories_are_handled_between_parts_of_a_long_history(harness:
     assert keys(harness.env.inbox) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.night
 def test_a_history_that_makes_no_progress_is_retried_less_and_less_often(
     harness: ServerHarness, project: EventfulProject
 ) -> None:

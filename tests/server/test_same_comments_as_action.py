@@ -64,6 +64,7 @@ def open_issues(github: FakeGitHub) -> Iterator[tuple[Any, ...]]:
     yield "issue_comment", "created", number, github.comment(number, "octocat", "/precedent search session store")
 
 
+@pytest.mark.night
 def test_the_server_writes_the_same_comments_as_the_action(server: ServerStage, action: Stage) -> None:
     server.start()
     numbers = []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.server.delivery_context import TRACE_KEY
+from tests.examples import share
 from tests.server.client import delivery_headers, issue_event, request_once
 from tests.server.collector import Collector, ReceivedSpan
 from tests.server.conftest import KINDS
@@ -66,7 +67,7 @@ def names(spans: list[ReceivedSpan]) -> list[str]:
     return [span.name for span in spans]
 
 
-@pytest.mark.parametrize("stage", KINDS, indirect=True)
+@pytest.mark.parametrize("stage", share(KINDS, 2), indirect=True)
 def test_one_trace_follows_a_delivery_from_its_receipt_to_the_comment_and_is_in_its_log_lines(
     stage: ServerStage, collector: Collector
 ) -> None:

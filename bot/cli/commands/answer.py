@@ -36,7 +36,8 @@ def run_answer(args: argparse.Namespace) -> object:
     before = thread.created_at if args.as_of == "created" else None
     snapshot = thread.as_of(thread.created_at) if before else thread
     context = recall(snapshot, memory, settings, RepositoryAddress(repo), before)
-    answer, markdown, _ = comment_on(snapshot, context, Renderer(links=CommentLinks(repo=repo or ""), commands=False))
+    renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
+    answer, markdown, _ = comment_on(snapshot, context, renderer, settings.references)
     ms = (time.perf_counter() - started) * 1000
     memory.close()
     for note in memory.notes if args.semantic else ():
