@@ -77,6 +77,8 @@ def _elsewhere(names: tuple[str, ...], words: Words) -> list[str]:
 
 
 def _mention(mention: Mention, phrases: CommentPhrases) -> Item:
+    if mention.missing:
+        return _item(link=phrases.name(mention.id), facts=[phrases.words.texts["no_record"]])
     quote = ending_quote(mention, phrases)
     decisions = [d for d in _newest_first(mention.decisions) if not _is_quoted(d, mention.outcome)]
     folded = [_decision(d, mention, phrases) for d in decisions[1:MAX_DECISIONS]]

@@ -14,11 +14,10 @@ from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, past_libra
 from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
-from bot.reading.analyzer import terms
 from bot.recall.answer import decide, recall
 from bot.recall.library import RedactedLibrary
 from bot.recall.mentions import canonical_chain, referenced_numbers
-from bot.recall.similar import SimilarThread, find_candidates, judge_candidates
+from bot.recall.similar import SimilarThread, find_candidates, has_words, judge_candidates
 from bot.settings.schema import Settings
 
 Render = Callable[[Thread, Context], str]
@@ -104,7 +103,7 @@ def _rank_candidates(
         for key in canonical_chain(number, library, before, address.repo)
     ]
     ranked = find_candidates(opened, library, before, mentioned)
-    if not terms(opened.title):
+    if not has_words(opened):
         return ranked.candidates, ()
     limits = watch.settings.troubleshooting
     library_read = RedactedLibrary(library, watch.settings.ignore.people)

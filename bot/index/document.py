@@ -13,6 +13,7 @@ from bot.index.protocol import IndexDocument
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import outcome as read_outcome
+from bot.reading.error_lines import line_terms
 from bot.reading.requests import without_requests
 
 
@@ -37,7 +38,7 @@ def bare_document(
     return IndexDocument(
         entry=entry_of(thread, ending or read_outcome(thread)),
         title=terms(thread.title),
-        body=body_terms(thread.body),
+        body=[*body_terms(thread.body), *line_terms(thread.title, thread.body)],
         vectors=vectors or {},
         has_role=bool(thread.role),
     )

@@ -48,8 +48,10 @@ _CACHE_SIZE = 1 << 14
 class RankingQuery:
     """The thread to find similar ones for: its analysed terms, and how rare each is among threads before ``at``.
 
-    ``length`` counts characters; ``rarest`` is the rarity of a word that no thread contains. ``repeats``: how many
-    older threads beyond the first say the same, word for word or at the same time; they do not make its words common.
+    ``lines`` are the terms of the errors that it states and few other threads were closed with, ``length`` counts
+    characters; ``rarest`` is the rarity of a
+    word that no thread contains. ``repeats``: how many older threads beyond the first say the same: word for word, at
+    the same time, or with the same error. They do not make its words common.
     """
 
     title: frozenset[str]
@@ -60,6 +62,7 @@ class RankingQuery:
     author: str
     at: datetime
     repeats: int = 0
+    lines: frozenset[str] = frozenset()
 
     @property
     def words(self) -> int:
@@ -74,6 +77,11 @@ class RankingQuery:
     def few(self) -> float:
         """How many threads may contain something that still counts as specific to two of them."""
         return max(SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_SHARE * self.threads) + self.repeats
+
+    def frequency(self, term: str) -> float:
+        """How many threads contain a term, computed from its rarity."""
+        odds = exp(self.rarity.get(term, 0.0)) - 1
+        return (self.threads + 0.5 - 0.5 * odds) / (1 + odds)
 
     def is_rare(self, rarity: float, share: float) -> bool:
         """Whether a rarity reaches this share of the rarest, or that of a word in RARE_WORD_THREADS besides repeats."""
@@ -226,7 +234,9 @@ def _title_overlap(ranked: RankedHit) -> float:
 
 def _titles(ranked: RankedHit) -> float:
     total = _weight(ranked.query.title, ranked.query)
-    covered = _weight(ranked.query.title & ranked.text.words, ranked.query) / total if total else 0.0
+    if not total:  # a title without words says nothing
+        return _title_covered(ranked)
+    covered = _weight(ranked.query.title & ranked.text.words, ranked.query) / total
     return (covered + _title_covered(ranked)) / 2
 
 

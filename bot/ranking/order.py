@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from math import log1p
+from math import fsum, log1p
+from typing import NamedTuple
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
@@ -28,6 +29,9 @@ from bot.ranking.features import (
 )
 from bot.ranking.weights import RankingWeights
 
+TITLE_BOOST = 2.0
+"""Extra weight of a term in the title, which makes it weigh three times as much as one in the body."""
+
 MAX_COPY_LENGTH_GAP = 0.1
 """A copy has the question's words in its title, and the logarithm of its length differs by at most this."""
 
@@ -41,14 +45,24 @@ MIN_OUTAGE_AUTHORS = 2
 1,653 issues of the development data they change almost nothing: outages are rare."""
 
 
-def near_duplicates(hits: Sequence[Hit], query: RankingQuery) -> frozenset[ThreadId]:
-    """The copies of the question among the hits, and other reports of an ongoing outage."""
+class Holders(NamedTuple):
+    """The threads that state an error of the question in the same words, and how many of them contain each term."""
+
+    ids: frozenset[ThreadId]
+    counts: Mapping[str, int]
+
+
+NO_HOLDERS = Holders(frozenset(), {})
+
+
+def near_duplicates(hits: Sequence[Hit], query: RankingQuery, holders: Holders = NO_HOLDERS) -> frozenset[ThreadId]:
+    """The copies of the question among the hits, the threads with its error, and other reports of an ongoing outage."""
     best = max((hit.score for hit in hits), default=0.0)
     copies = [hit for hit in hits if hit.score >= MIN_COPY_SCORE_SHARE * best and _is_copy(hit.entry, query)]
     reports = [hit for hit in hits if hit.score >= MIN_OUTAGE_SCORE_SHARE * best and _is_recent_open(hit.entry, query)]
     writers = {hit.entry.author for hit in reports} - {query.author}
     similar = [*copies, *reports] if len(writers) >= MIN_OUTAGE_AUTHORS else copies
-    return frozenset(hit.entry.id for hit in similar)
+    return holders.ids.union(hit.entry.id for hit in similar)
 
 
 def _is_copy(entry: IndexEntry, query: RankingQuery) -> bool:
@@ -135,9 +149,15 @@ def _order_key(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 
 
 def rank_candidates(
-    hits: Sequence[Hit], canonical: Mapping[ThreadId, IndexEntry], query: RankingQuery, model: RankingWeights
+    hits: Sequence[Hit],
+    canonical: Mapping[ThreadId, IndexEntry],
+    query: RankingQuery,
+    model: RankingWeights,
+    holders: Holders = NO_HOLDERS,
 ) -> RankedCandidates:
     """One candidate per thread; a duplicate counts as the thread that ``canonical`` maps it to."""
+    duplicates = near_duplicates(hits, query, holders)
+    hits, query = _without_repeats(hits, query, duplicates, holders.counts)
     best = max((hit.score for hit in hits), default=0.0)
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
@@ -147,13 +167,49 @@ def rank_candidates(
         entry = canonical.get(hit.entry.id, hit.entry)
         candidate = Candidate(entry, hit, sum(contributions.values()), likeness, features, (hit.entry.id,))
         groups.setdefault(entry.id, []).append(candidate)
-    duplicates = near_duplicates(hits, query)
     return RankedCandidates(
         tuple(sort_candidates(map(_merge, groups.values()))),
-        replace(query, repeats=max(0, len(duplicates) - 1)),
+        query,
         model,
         scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in duplicates)),
     )
+
+
+def _without_repeats(
+    hits: Sequence[Hit], query: RankingQuery, duplicates: frozenset[ThreadId], counts: Mapping[str, int]
+) -> tuple[Sequence[Hit], RankingQuery]:
+    """The hits and the query as they would be if there were only one of these near-duplicates.
+
+    Otherwise the more often something is reported, the more common its words, and the less a known fix would resemble
+    it. Scores are scaled by the rarity of the terms that a hit is known to share.
+    """
+    repeats = len(duplicates) - 1
+    if repeats < 1:
+        return hits, query
+    held = Counter(term for hit in hits if hit.entry.id in duplicates for term in hit.terms)
+    held |= Counter(counts)  # the larger of both, as a hit lists only some of its terms
+    threads = query.threads - repeats
+    rarer = {term: _idf(threads, query.frequency(term) - count + 1) for term, count in held.items() if count > 1}
+    rarity = {**query.rarity, **{term: value for term, value in rarer.items() if term in query.rarity}}
+    before = _mass(query.rarity, query.title, [*query.title, *query.body, *query.lines])
+    after = _mass(rarity, query.title, [*query.title, *query.body, *query.lines])
+    scaled = []
+    for hit in hits:
+        was = _mass(query.rarity, query.title, hit.terms)
+        gain = _mass(rarity, query.title, hit.terms) / was if was else 1.0
+        share = min(1.0, hit.share * gain * before / after) if after else hit.share
+        scaled.append(replace(hit, score=hit.score * gain, share=share))
+    return scaled, replace(query, rarity=rarity, rarest=_idf(threads, 0.0), repeats=repeats)
+
+
+def _idf(threads: float, holders: float) -> float:
+    holders = min(max(holders, 0.0), threads)
+    return log1p((threads - holders + 0.5) / (holders + 0.5))
+
+
+def _mass(rarity: Mapping[str, float], title: Collection[str], terms: Iterable[str]) -> float:
+    """The sum of the rarities, those of the title's terms three times, as in a query."""
+    return fsum(rarity.get(term, 0.0) * (1.0 + TITLE_BOOST if term in title else 1.0) for term in dict.fromkeys(terms))
 
 
 def _merge(group: Sequence[Candidate]) -> Candidate:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from bot.reading.word_lists import PRODUCT_NAMES, TEMPLATE_HEADINGS
 
@@ -57,6 +56,23 @@ _ERROR_MARK = re.compile(
     re.ASCII | re.MULTILINE,
 )
 _QUOTED_ERROR = re.compile(r"\b[Ee]rrors?\b[^\n\"`\u201c]{0,40}[\"`\u201c]([^\n\"`\u201d]{8,200})[\"`\u201d]")
+_TEST_FAILURE = re.compile(
+    r"^[ \t>]*("
+    r"--- FAIL: \S{1,120}"  # Go
+    r"|(?:FAIL|ERROR) +[\w./\\-]{1,120}\.\w{1,10}(?:::\S{1,120})?"  # Jest, pytest
+    r"|[●✕✗×] +\w[^\n]{3,150}"  # Jest, Mocha
+    r"|---- \S{1,120} stdout ----"  # cargo test
+    r"|rspec \S{1,120}:\d{1,6} # [^\n]{3,150}"
+    r"|\d{1,4}\) [\w\\]{0,100}Test\w*::\w{1,80}"  # PHPUnit
+    r"|(?:\d{1,5}/\d{1,5} )?Test +#\d{1,5}: \S{1,100} [. ]*\*\*\*[^\n]{1,40}"  # CTest
+    r"|\d{1,5} - \S{1,100} \([A-Z]\w{1,20}\)"  # CTest's summary
+    r"|\[ERROR\] +[\w.$]{1,100}\.\w{1,80}:\d{1,6} [^\n]{3,150}"  # JUnit, by Maven
+    r")",
+    re.ASCII | re.MULTILINE,
+)
+"""The line by which a runner of tests names one that failed; ``FAILED`` marks an error anyway."""
+
+_TEST_MARKS = ("FAIL", "ERROR", "●", "✕", "✗", "×", " stdout ----", "rspec ", ") ", "***", " - ")
 _ERROR_STEMS = ("error", "exception", "panicked", "fatal", "status", "warning", "interrupt", "uncaught", "segmentation")
 _ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit")
 # The common ones of https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, and npm's own.
@@ -144,21 +160,8 @@ _TEMPLATE_SENTENCE = re.compile(
 _LABEL_EDGES = "#*_: ?.!\t-"
 
 
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """The errors and files that a text names, in order of appearance, without repetitions, at most 20 of each."""
-
-    errors: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-
-
-def read_signals(text: str) -> Signals:
-    """The errors and files that ``text`` names. Linear in its length."""
-    return Signals(errors=find_errors(text), files=find_files(text))
-
-
 def find_errors(text: str) -> tuple[str, ...]:
-    """Lines that state an error and messages quoted after "error", then exception types and error codes.
+    """Lines that state an error, messages quoted after "error", failed tests, then exception types and error codes.
 
     Each is one line of at most 200 characters, as written. Compare them with ``normalise_error``.
     """
@@ -264,6 +267,8 @@ def _errors(text: str) -> Iterator[str]:
         for quoted in _QUOTED_ERROR.finditer(text):
             if " " in quoted[1].strip():
                 yield quoted[1].strip()
+    if any(mark in text for mark in _TEST_MARKS):
+        yield from (failure[1].strip() for failure in _TEST_FAILURE.finditer(text))
     for name in _ERROR_NAME.finditer(text):
         yield name[0]
 

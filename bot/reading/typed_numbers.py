@@ -133,8 +133,10 @@ _PASTED_LINE = re.compile(
     r"|[ \t]{0,4}[\[(](?i:trace|debug|info|notice|warn|warning|error|fatal|critical)[\])]"
     # a frame of a debugger, of PHP or of Dart, or a line of a container's build
     r"|[ \t>|]{0,20}#\d{1,4}:?(?:[ \t]{2,20}\S{0,200}[\w$>](?:[(.:]| \((?:file|package|dart):)"
-    r"|[ \t]+(?:0x[0-9a-f]|[0-9a-f]{8,16}\b|(?:in|pc)[ \t]\S|/\S|<anonymous|\[(?:internal|native|[\w -]{0,40}\d{1,3}/\d)"
-    r"|\{main\}|sha256:|DONE \d|CACHED\b|ERROR\b|\d+\.\d+ \S|transferring |\S{1,160} ?\([^)\n]{0,300}\)(?: at \S{1,200}:\d| from /| \(|:)|\S{1,200}\(\d+\):))",
+    r"|[ \t]+(?:0x[0-9a-f]|[0-9a-f]{8,16}\b|(?:in|pc)[ \t]\S|/\S|<anonymous"
+    r"|\[(?:internal|native|[\w -]{0,40}\d{1,3}/\d)"
+    r"|\{main\}|sha256:|DONE \d|CACHED\b|ERROR\b|\d+\.\d+ \S|transferring "
+    r"|\S{1,160} ?\([^)\n]{0,300}\)(?: at \S{1,200}:\d| from /| \(|:)|\S{1,200}\(\d+\):))",
     re.ASCII,
 )
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,\d{1,9})? \+\d{1,9}(?:,\d{1,9})? @@|(?:diff --git |\+\+\+ b/|--- a/)", re.ASCII)

@@ -111,7 +111,7 @@ def _is_first(thread: Thread, library: Library) -> bool:
 def decide(context: Context, settings: ReferenceSettings) -> Answer:
     """Speak if there is anything useful to show; a mentioned issue that is no news stands there in brief."""
     speak = settings.speak
-    told = tuple(mention for mention in context.mentioned if speak == "always" or is_news(mention))
+    told = tuple(mention for mention in context.mentioned if speak == "always" or is_worth_saying(mention))
     known = tuple(brief(mention) for mention in context.mentioned if mention not in told)
     context = replace(context, mentioned=told, also_mentioned=(*known, *context.also_mentioned))
     is_reason = bool(told) and speak != "never"
@@ -120,7 +120,7 @@ def decide(context: Context, settings: ReferenceSettings) -> Answer:
     return Silent(NOTHING_YET if context.is_first else NOTHING_RELATED, context.nearest)
 
 
-def is_news(mention: Mention) -> bool:
+def is_worth_saying(mention: Mention) -> bool:
     """Whether the thread has an ending or a decision and whoever mentions it took no part; or somebody asks for it."""
     if mention.missing or mention.is_asked or mention.is_known:
         return mention.is_asked and not mention.missing
@@ -131,7 +131,7 @@ def is_news(mention: Mention) -> bool:
 
 
 _STATED = frozenset({OutcomeKind.FIXED, OutcomeKind.ANSWERED, OutcomeKind.WORKAROUND, OutcomeKind.DUPLICATE})
-"""Endings that say more than GitHub shows beside a link anyway."""
+"""Endings that say more than GitHub itself shows next to a link."""
 
 
 AnyHit = TypeVar("AnyHit", Mention, Match)

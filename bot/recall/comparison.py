@@ -92,7 +92,8 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
     joint_frequency = library.joint_frequency(counted_groups, before=query.at)
 
     def is_specific(group: frozenset[str]) -> bool:
-        return joint_frequency.get(known_terms(group), query.few + 1) <= query.few
+        is_line = bool(group) and group <= query.lines
+        return is_line or joint_frequency.get(known_terms(group), query.few + 1) <= query.few
 
     for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
         specific = [run for run in older_runs if is_specific(run.terms)]

@@ -13,8 +13,10 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Record, Thread, ThreadId
 from bot.index.protocol import NOTES, TEXT, Query, SearchOptions
 from bot.ranking.features import ORDER_FEATURES
+from bot.ranking.order import TITLE_BOOST
 from bot.ranking.weights import RankingModels, RankingWeights
 from bot.reading.analyzer import body_terms, terms
+from bot.reading.error_lines import line_terms
 
 
 class Library(Protocol):
@@ -97,16 +99,13 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
 
 
-TITLE_BOOST = 2.0
-"""Extra weight of a term in the title, which makes it weigh three times as much as one in the body."""
-
 WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
 
 
 def similar_query(
     thread: Thread, vectors: Mapping[str, bytes] | None = None, model: RankingWeights | None = None
 ) -> Query:
-    """A query for threads similar to this one: each of its terms once, those of the title three times.
+    """A query for threads similar to this one: each of its terms and error lines once, terms of the title three times.
 
     ``vectors`` are the thread's, by field. The weights of a ``model`` help to choose the candidates.
     """
@@ -114,6 +113,7 @@ def similar_query(
     weights = dict.fromkeys(body_terms(thread.body), 1.0)
     for term in title:
         weights[term] = 1.0 + TITLE_BOOST
+    weights.update(dict.fromkeys(line_terms(thread.title, thread.body), 1.0))
     return Query(weights, vectors=vectors or {}, blend=blend(model.order) if model else None)
 
 

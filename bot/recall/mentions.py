@@ -183,7 +183,7 @@ def took_part(login: str, thread: Thread, until: datetime) -> bool:
     acts += [(comment.author, comment.created_at) for comment in thread.comments]
     acts += [(event.actor, event.at) for event in thread.events if event.name in _TAKING_PART]
     acts += [(thread.closed_by, thread.closed_at)] if thread.closed_by and thread.closed_at else []
-    return any(who.casefold() == name and at <= until for who, at in acts)
+    return any(other.casefold() == name and at <= until for other, at in acts)
 
 
 def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:

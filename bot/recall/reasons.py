@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from itertools import islice
 
 from bot.reading.analyzer import matched_part, terms, token_terms, tokens
-from bot.reading.signals import Signals, find_identifiers, normalise_error, read_signals, without_addresses
+from bot.reading.error_lines import FAILURE_VOCABULARY, PANIC, error_lines, line_term, says_what_failed
+from bot.reading.signals import find_errors, find_files, find_identifiers, without_addresses
 from bot.reading.word_lists import COMMON_WORDS
 from bot.recall.mentions import telling_files
 
@@ -47,26 +47,8 @@ MAX_WORD_CHARS = 40
 LONG_ERROR_CHARS = 60
 """A longer error, in characters, loses its beginning if that says only that it is an error."""
 
-MAX_EXCEPTIONS = 20
-MIN_MESSAGE_WORDS = 3
-"""Minimum words of a panic's message: shorter ones are used for any failure."""
-
-OPENING_WORDS = 4
-"""Words at the beginning of a message that two texts must share. Prose may follow it."""
-
 FAILURE_CONTEXT_CHARS = 24
 """A failure word within this many characters before a constant makes the constant an error."""
-
-_FAILURE_WORDS = """
-a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
-compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
-fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
-message multiple not npm of on panic panicked passed previous process program received result returned run see
-segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
-unexpected unnamed use v waiting warning was with xcode
-"""
-_FAILURE_VOCABULARY = frozenset(_FAILURE_WORDS.split())
-"""A line of nothing but these words says that something failed, but not what."""
 
 _PLAIN_WORDS = """
 already answer answers available bit branch broken builds check checkout contains default different directory document
@@ -77,24 +59,14 @@ regression remove removed replace right second several side similar simple singl
 string strings text thing things third times total type types unable unknown update updated useful valid value values
 various warn word words zero zeros
 """
-_STOP_WORDS = COMMON_WORDS | _FAILURE_VOCABULARY | frozenset(_PLAIN_WORDS.split())
+_STOP_WORDS = COMMON_WORDS | FAILURE_VOCABULARY | frozenset(_PLAIN_WORDS.split())
 """Words found in any text about software, which nobody would give as a reason."""
 
-_EXCEPTION = re.compile(
-    r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
-    r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
-    re.ASCII,
-)
-"""``RelayBadGateway: upstream closed the connection``: a class name and at least three words."""
-
-_PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
 _ERROR_POSITION = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
 """The position of an error, which compilers write before its message."""
 
 _SEPARATOR = re.compile(r"[\\/]")
 _ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
-_CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
-_PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _CALENDAR_WORDS = """
 january february march april may june july august september october november december
@@ -103,7 +75,9 @@ monday tuesday wednesday thursday friday saturday sunday
 _CALENDAR = frozenset(_CALENDAR_WORDS.split())
 _POSITION = re.compile(r"(?::\d+)+$", re.ASCII)
 _GENERATED = re.compile(
-    r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}|^(?:x86|i\d86|amd64|arm\w{0,4}|aarch64)(?:[_-]|$)", re.ASCII
+    r"^0x|\d{4}|::h[0-9a-f]|^_Z|[0-9a-f]{12}"
+    r"|(?:^|[_-])(?i:x86|i\d86|x64|win(?:32|64)|amd64|arm\w{0,4}|aarch64)(?:[_-]|$)",
+    re.ASCII,
 )
 """Addresses, dates, mangled names, hashes, and build targets."""
 
@@ -114,6 +88,13 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
+_FRAMEWORK_FRAME = re.compile(
+    r"^[ \t]*at (?:java|javax|jdk|sun|com\.sun|android|androidx|com\.android|dalvik|kotlin|kotlinx|scala"
+    r"|org\.(?:springframework|apache|junit|gradle|eclipse|jetbrains|hibernate)|io\.netty|System|Microsoft)\.[^\n]*$",
+    re.ASCII | re.MULTILINE,
+)
+"""A frame in a framework's own file, which says nothing about this project."""
+
 _BUILD_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
 """Prefixes of build systems' macros, which occur in errors but are not errors."""
 
@@ -122,16 +103,19 @@ _BUILD_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
 class SharedSignals:
     """The error lines (as the first text has them), file paths and identifiers that two texts share.
 
-    ``quoted`` maps an error line that the other text words differently to the words in common, with … between them.
+    ``quoted`` maps an error line that the other text words differently to the words in common, with … between them;
+    ``lines`` maps each error to its term in the index.
     """
 
     errors: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     quoted: Mapping[str, str] = field(default_factory=dict, compare=False)
+    lines: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def words(self) -> Iterator[frozenset[str]]:
-        """The terms of each signal; for a path only the file and its folder, as the rest is specific to a machine."""
+        """The terms of each signal: for an error that of its line; for a path those of the file and its folder, as the
+        rest is specific to a machine."""
         return map(self._terms, (*self.errors, *self.files, *self.names))
 
     def only(self, is_specific: Callable[[frozenset[str]], bool]) -> SharedSignals:
@@ -145,7 +129,7 @@ class SharedSignals:
     def _terms(self, value: str) -> frozenset[str]:
         if value in self.files:
             return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
-        return frozenset(terms(self.quoted.get(value, value)))
+        return frozenset((self.lines[value],) if value in self.lines else terms(self.quoted.get(value, value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +145,16 @@ class OpeningSignals:
 def opening(title: str, body: str) -> OpeningSignals:
     """The signals of a thread's title and opening text."""
     text = f"{title}\n{body}"
-    signals = read_signals(text)
-    return OpeningSignals(text, _errors(signals, text), signals.files, find_identifiers(strip_machine_output(text)))
+    files = find_files(_FRAMEWORK_FRAME.sub("", text))
+    return OpeningSignals(
+        text, error_lines(find_errors(text), text), files, find_identifiers(strip_machine_output(text))
+    )
 
 
 def stored_signals(errors: Sequence[str], files: Sequence[str], names: Sequence[str]) -> OpeningSignals:
     """The signals of a text of which only these, found by `opening`, were stored."""
     text = "\n".join(errors)
-    return OpeningSignals(text, _errors(Signals(tuple(errors)), text), tuple(files), tuple(names))
+    return OpeningSignals(text, error_lines(errors, text), tuple(files), tuple(names))
 
 
 def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignals:
@@ -184,6 +170,7 @@ def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignal
         tuple(path for path in ours.files if path in files),
         tuple(name for name in ours.names if name in names),
         {line: _common_words(line, other) for line, other in same.items()},
+        {line: line_term(key) for key, line in ours.errors.items() if line in same},
     )
 
 
@@ -261,45 +248,13 @@ def _is_telling(word: str) -> bool:
     return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
 
 
-def _errors(signals: Signals, text: str) -> dict[str, str]:
-    """The errors of a text in order, by a key that is the same in two people's reports.
-
-    Anything that looks like an exception with its message counts too; its key is the beginning of the message.
-    """
-    errors: dict[str, str] = {}
-    for line in signals.errors:
-        panic = _PANIC.search(line)
-        errors.setdefault(_error_key(line), panic[1] if panic else line)
-    for raised in islice(_EXCEPTION.finditer(text), MAX_EXCEPTIONS):
-        line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
-        opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
-        errors.setdefault(" ".join(opening), line)
-    errors.pop("", None)
-    return errors
-
-
-def _error_key(line: str) -> str:
-    """A key that lines about the same error share; "" for a line that does not say what failed.
-
-    For a panic it is the message including its names, which distinguish panics.
-    """
-    panic = _PANIC.search(line)
-    if panic:
-        form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
-        return form if len(_LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
-    form = normalise_error(line)
-    if _says_what_failed(_PLACEHOLDER.sub(" ", form)):
-        return form
-    return line.strip().lower() if _says_what_failed(line.lower()) else ""
-
-
 def _telling_part(line: str) -> str:
     """An error without its beginning: its position, and words that only say that there was an error."""
-    panic, lead = _PANIC.search(line), _ERROR_POSITION.match(line)
+    panic, lead = PANIC.search(line), _ERROR_POSITION.match(line)
     if panic or not (lead or len(line) > LONG_ERROR_CHARS):
         return panic[1] if panic else line
     rest = line[lead.end() :] if lead else line
-    while (parts := rest.partition(": "))[2] and not _says_what_failed(parts[0].lower()):
+    while (parts := rest.partition(": "))[2] and not says_what_failed(parts[0].lower()):
         rest = parts[2]
     return rest
 
@@ -317,10 +272,6 @@ def _common_words(line: str, other: str) -> str:
     matcher = SequenceMatcher(None, [word.lower() for word in words], [word.lower() for word in others], autojunk=False)
     parts = (words[i:j] if tag == "equal" else ["…"] for tag, i, j, *_ in matcher.get_opcodes())
     return " ".join(word for part in parts for word in part)
-
-
-def _says_what_failed(line: str) -> bool:
-    return any(word not in _FAILURE_VOCABULARY for word in _LETTERS.findall(line))
 
 
 def _is_error(line: str, text: str) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.domain.answer import Match
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Thread, ThreadId
+from bot.index.protocol import Query
 from bot.ranking import order
 from bot.ranking.features import (
     RankingQuery,
@@ -23,14 +24,17 @@ from bot.ranking.features import (
 )
 from bot.ranking.order import (
     MIN_SHARED_TERMS,
+    NO_HOLDERS,
     Candidate,
+    Holders,
     RankedCandidates,
     limit_unknown_authors,
     rank_candidates,
     similarity_key,
 )
-from bot.reading.analyzer import terms
+from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest as read_digest
+from bot.reading.error_lines import line_terms
 from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
 from bot.recall.library import Library, similar_query, threads
@@ -47,6 +51,11 @@ MAX_NEAREST = 5
 MIN_RARITY = 0.45
 """Minimum rarity of the rarest shared terms if nothing else is shared, relative to that of the rarest term. Among 60
 pairs read by hand it best separated related pairs from others."""
+
+SAME_TITLE_SHARE, MIN_TITLE_TERMS = 0.8, 2
+"""Titles are nearly the same if they share this part of their words, and at least this many."""
+
+SAME_DAY = timedelta(days=1)
 
 ABSENT_TERM = "\0"
 """A term that no text contains."""
@@ -86,18 +95,60 @@ def find_candidates(
     vectors = library.vectors(thread)
     model = library.ranking.model(vectors)
     query = similar_query(thread, vectors, model)
-    hits = library.search(
-        query,
-        limit=MAX_CANDIDATES,
-        before=thread.created_at,
-        keep=lambda entry: entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry),
-    )
+
+    def is_possible(entry: IndexEntry) -> bool:
+        return entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry)
+
+    hits = library.search(query, limit=MAX_CANDIDATES, before=thread.created_at, keep=is_possible)
+    missed = _with_same_title(thread, library, is_possible).difference(hit.entry.id for hit in hits)
+    if missed:
+        hits += library.search(
+            query, limit=len(missed), before=thread.created_at, keep=lambda entry: entry.id in missed
+        )
     rarity = library.rarity([*query.terms, ABSENT_TERM], before=thread.created_at)
-    found = rank_candidates(
-        hits, _originals(hits, library, before), query_for(thread, rarity, rarity.get(ABSENT_TERM, 0.0)), model
-    )
-    fit = (c for c in found.candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry))
+    ranking_query, holders = _with_lines(query_for(thread, rarity, rarity.get(ABSENT_TERM, 0.0)), thread, library)
+    found = rank_candidates(hits, _originals(hits, library, before), ranking_query, model, holders)
+    fit = (c for c in found.candidates if c.entry.id not in left_out and not _is_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
+
+
+def _with_same_title(thread: Thread, library: Library, keep: Callable[[IndexEntry], bool]) -> set[ThreadId]:
+    """The threads with nearly the same title, which a long text may rank below all others."""
+    words = Query(dict.fromkeys(title_terms(thread.title), 1.0))
+    hits = library.search(words, limit=MAX_READ, before=thread.created_at, keep=keep) if words.terms else []
+    return {hit.entry.id for hit in hits if is_same_title(thread.title, hit.entry.title)}
+
+
+def is_same_title(one: str, other: str) -> bool:
+    """Whether two titles are the same, or have nearly the same words, at least two."""
+    if " ".join(one.casefold().split()) == " ".join(other.casefold().split()):
+        return True
+    ours, theirs = title_terms(one), title_terms(other)
+    return len(ours & theirs) >= max(MIN_TITLE_TERMS, SAME_TITLE_SHARE * len(ours | theirs))
+
+
+def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
+    """The query with the errors of the thread that are no boilerplate, and the threads that state one of them too.
+
+    An error is boilerplate if many threads that state it were closed, each for its own reason. However often people
+    report it while it is open, they report one thing.
+    """
+    lines = sorted(set(line_terms(thread.title, thread.body)))
+    hits = library.search(Query(dict.fromkeys(lines, 1.0)), limit=MAX_CANDIDATES, before=query.at) if lines else []
+    answered = Counter(line for hit in hits if _is_answered(hit.entry, query.at) for line in hit.terms)
+    query = replace(query, lines=frozenset(line for line in lines if answered[line] <= query.few))
+    held = Counter(line for hit in hits for line in hit.terms if line in query.lines)
+    if not held:
+        return query, NO_HOLDERS
+    most_held = max(sorted(held), key=held.__getitem__)
+    pairs = {term: frozenset((most_held, term)) for term in (*query.title, *query.body, *query.lines)}
+    joint_frequency = library.joint_frequency(pairs.values(), before=query.at)
+    ids = frozenset(hit.entry.id for hit in hits if not query.lines.isdisjoint(hit.terms))
+    return query, Holders(ids, {term: joint_frequency.get(pair, 0) for term, pair in pairs.items()})
+
+
+def _is_answered(entry: IndexEntry, moment: datetime) -> bool:
+    return entry.closed_since(moment) is not None and entry.duplicate_of_at(moment) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +170,9 @@ def find_similar(
 ) -> SimilarThreads:
     """The closed and open threads most similar to this one; ``skip`` lists those that are shown already.
 
-    States are those at ``before``, None for today's. Nothing is similar to a thread without a word in its title: all it
-    shares with others is an empty issue template.
+    States are those at ``before``, None for today's. Nothing is similar to a thread without a word of its own.
     """
-    if not terms(thread.title):
+    if not has_words(thread):
         return SimilarThreads()
     candidates = judge_candidates(thread, find_candidates(thread, library, before, skip), library, before)
     shown = [
@@ -145,6 +195,18 @@ def find_similar(
     return SimilarThreads(
         tuple(seen), tuple(still_open), tuple(candidate.brief_match() for candidate in candidates[:MAX_NEAREST])
     )
+
+
+def has_words(thread: Thread) -> bool:
+    """Whether its title or its text has words other than those of an issue template."""
+    return bool(terms(thread.title) or body_terms(thread.body))
+
+
+def _is_in_series(thread: Thread, entry: IndexEntry) -> bool:
+    """Whether one person wrote both: weekly reports, or reports of the same day about parts of one thing."""
+    if thread.author != entry.author or is_same_title(thread.title, entry.title):
+        return is_next_in_series(thread, entry)
+    return thread.created_at - entry.created_at <= SAME_DAY or is_next_in_series(thread, entry)
 
 
 def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
@@ -203,8 +265,10 @@ def judge_candidates(
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
     alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
-    near = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and not c.entry.open_at(before)][:MAX_READ]
-    near += [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c.entry.open_at(before)][:MAX_READ]
+    same_title = [c for c in alike if is_same_title(thread.title, c.hit.entry.title)][:MAX_READ]
+    related = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c not in same_title]
+    near = same_title + [c for c in related if not c.entry.open_at(before)][:MAX_READ]
+    near += [c for c in related if c.entry.open_at(before)][:MAX_READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     pairs = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     judged = []

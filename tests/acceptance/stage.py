@@ -239,6 +239,11 @@ def with_past(stage: Stage) -> None:
     github.close(2, "octocat", "not_planned", at="2025-08-02T10:00:00Z")
 
 
+def with_mentions(stage: Stage) -> None:
+    """Let every mentioned issue that is known lead to a comment."""
+    stage.configure("references:\n  speak: always\n")
+
+
 def with_memory(stage: Stage) -> None:
     """Let a run read what there is so far."""
     assert stage.act("schedule") == 0

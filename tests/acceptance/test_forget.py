@@ -10,7 +10,7 @@ from bot.domain.thread import is_forgotten
 from bot.index.protocol import Query
 from bot.reading.analyzer import terms
 from tests.acceptance.bare_repository import Bare
-from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary
+from tests.acceptance.stage import BOT, REPOSITORY, Stage, rebuild, summary, with_mentions
 from tests.examples import share
 from tests.memory.remotes import inflated
 
@@ -30,6 +30,7 @@ def stage(empty_stage: Stage) -> Stage:
 
 
 def show_secret(stage: Stage) -> None:
+    with_mentions(stage)
     github = stage.github
     github.set_permission("octocat", "admin")
     github.set_permission("defunkt", "write")

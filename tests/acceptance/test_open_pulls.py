@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.acceptance.stage import Stage, graph_requests, summary, with_memory, with_past
+from tests.acceptance.stage import Stage, graph_requests, summary, with_memory, with_mentions, with_past
 from tests.comment.detector import report
 from tests.fakes.state import ChangedFile
 
@@ -21,7 +21,7 @@ TRACE = 'As in #3.\n\n```\n  File "/usr/lib/python3/src/auth/session.py", line 3
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """Issue 3 is open; pull request 4 says that it fixes it."""
-    return empty_stage.begin(with_past, with_pull, with_memory)
+    return empty_stage.begin(with_mentions, with_past, with_pull, with_memory)
 
 
 def with_pull(stage: Stage) -> None:

@@ -129,8 +129,8 @@ def test_there_is_no_rank_when_nobody_linked_anything() -> None:
     assert not any(hit.related for hit in result.replayed.hits)
 
 
-def test_a_title_without_a_word_has_no_hits() -> None:
-    (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, "?", BODY)])
+def test_a_thread_without_a_word_has_no_hits() -> None:
+    (result,) = replayed([closed(1, TITLE, BODY), *unrelated(5), thread(50, "?", "")])
     assert (result.replayed.hits, result.candidates) == ((), ())
 
 

@@ -28,7 +28,6 @@ from bot.reading.signals import (
     keywords,
     normalise_error,
     quotations,
-    read_signals,
     strip_boilerplate,
     without_addresses,
 )
@@ -81,7 +80,7 @@ def test_paragraphs_and_headings_lie_within_readable_text(text: str) -> None:
     "reader",
     [
         *(first_paragraph, sentences, statements, page_title, without_commands),
-        *(read_signals, without_addresses, strip_boilerplate, keywords, quotations),
+        *(find_errors, find_files, without_addresses, strip_boilerplate, keywords, quotations),
         lambda text: normalise_error(text[:1_000]),
         lambda text: recall_question(text, PHRASES, repo=REPO),
     ],

@@ -255,7 +255,7 @@ def test_owed_renewals_are_bounded_and_round_trip(stored: StoredMemory) -> None:
 
 
 NOTICE = ReleaseNotice(3, "#57", "v2.3.0", at(2), trying_since=at(2))
-DUPLICATE_NOTICE = ReleaseNotice(9, "#57", "v2.3.0", at(2), original=3, state="said", comment_id=70)
+DUPLICATE_NOTICE = ReleaseNotice(9, "#57", "v2.3.0", at(1), original=3, state="said", comment_id=70)
 
 
 def store_notices(memory: Memory, *notices: ReleaseNotice) -> None:

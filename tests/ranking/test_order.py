@@ -242,7 +242,8 @@ def test_a_thread_that_shares_fewer_than_three_terms_is_never_shown(
     remember: Remember, body: str, is_shown: bool
 ) -> None:
     other = [thread(n, f"Table {n}", f"Sorting row {n} is slow") for n in range(2, 9)]
-    memory = remember(closed(1, SCARCE[0], body), thread(9, SCARCE[0], body), *other)
+    title = f"{SCARCE[0]} elsewhere"
+    memory = remember(closed(1, title, body), thread(9, title, body), *other)
     question = thread(500, *SCARCE)
     candidates = {c.entry.id: c for c in find_candidates(question, memory, None, ()).candidates}
     assert {1, 9} <= set(candidates), "they are found"

@@ -113,6 +113,7 @@ def test_unclosed_elements_end_with_the_text() -> None:
     assert read("a <code>b").runs == (TextRun("text", "a "), TextRun("gap", ""))
     assert read("<blockquote>\n\na").quotes == ("a",)
     assert read("<pre>\na").code == ("a",)
+    assert read("<pre>\n<b>a</b> b\n</pre>").code == ("a b",), "only its own tag ends it"
 
 
 def test_broken_characters_are_replaced_and_long_texts_are_cut() -> None:

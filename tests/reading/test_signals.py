@@ -6,13 +6,11 @@ from hypothesis import strategies as st
 from bot.reading.signals import (
     MAX_ERROR_CHARS,
     MAX_SIGNALS,
-    Signals,
     find_errors,
     find_files,
     find_identifiers,
     find_versions,
     normalise_error,
-    read_signals,
     strip_boilerplate,
 )
 from tests.examples import share
@@ -105,11 +103,6 @@ def test_identifiers_are_words_that_only_occur_in_code() -> None:
     assert find_identifiers(text) == ("parse_header", "HttpParser", "std::io", "--no-cache", "X-Forwarded-Proto")
 
 
-def test_signals_are_read_together() -> None:
-    assert read_signals("plain words") == Signals()
-    assert read_signals(PYTHON_TRACE).files == ("store/session.py",)
-
-
 TEMPLATE = """<!-- Thanks for the report! -->
 **Describe the bug**
 A clear and concise description of what the bug is.
@@ -157,6 +150,27 @@ def test_an_unclosed_html_comment_is_kept() -> None:
 REPORTS = st.lists(st.sampled_from(["Error: ", "alpha ", "a/b.py ", "v1.2 ", "very " * 50, "\n", "\n\n"])).map("".join)
 
 
+def test_failures_of_test_runners_are_errors() -> None:
+    lines = [
+        "--- FAIL: TestSessionPath (0.02s)",
+        "FAILED tests/test_auth.py::test_login - AssertionError: no cookie",
+        "FAIL src/auth/cookie.test.js",
+        "● Cookies › keeps the base path",
+        "✕ keeps the base path (12 ms)",
+        "---- auth::keeps_the_path stdout ----",
+        "test auth::keeps_the_path ... FAILED",
+        "rspec ./spec/auth_spec.rb:12 # Auth keeps the base path",
+        "1) App\\AuthTest::testKeepsThePath",
+        "3/10 Test  #3: keeps_path .......***Failed    0.01 sec",
+        "[ERROR] org.linkbarn.AuthTest.keepsThePath:42 expected: <1> but was: <2>",
+        "AuthTest > keepsThePath() FAILED",
+    ]
+    for line in lines:
+        found = find_errors(f"The build says:\n\n{line}\nDone.")
+        assert any(line.startswith(error) or error == line for error in found), line
+    assert find_errors("Two things - one (Two)\n1) First\n2) Tests are slow\n× 3 times") == ()
+
+
 def test_an_error_as_programs_print_it_is_not_taken_for_a_label() -> None:
     text = "Error: no such cookie\n**Error**: it broke\nError:"
     assert strip_boilerplate(text) == "Error: no such cookie\n it broke\n"
@@ -166,11 +180,11 @@ def test_an_error_as_programs_print_it_is_not_taken_for_a_label() -> None:
 @given(st.text() | REPORTS)
 @example("".join(f"Error: {chr(97 + n % 26) * (n + 9)} {'very ' * 50}\nFile a/b{n}.py of v1.{n}\n" for n in range(30)))
 def test_any_text_gives_bounded_signals(text: str) -> None:
-    result = read_signals(text)
-    for signals in (result.errors, result.files, find_versions(text), find_identifiers(text)):
+    errors = find_errors(text)
+    for signals in (errors, find_files(text), find_versions(text), find_identifiers(text)):
         assert len(signals) <= MAX_SIGNALS
         assert len(set(signals)) == len(signals)
-    assert all(len(error) <= MAX_ERROR_CHARS for error in result.errors)
+    assert all(len(error) <= MAX_ERROR_CHARS for error in errors)
     assert len(strip_boilerplate(text)) <= len(text) + 1
 
 
@@ -193,7 +207,7 @@ PIECES += [
 
 def test_hostile_text_takes_linear_time() -> None:
     def read(text: str) -> None:
-        for reader in (read_signals, find_versions, find_identifiers, strip_boilerplate, normalise_error):
+        for reader in (find_errors, find_files, find_versions, find_identifiers, strip_boilerplate, normalise_error):
             reader(text)
 
     assert_linear_time(read, *share(PIECES))

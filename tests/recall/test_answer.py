@@ -47,7 +47,8 @@ ENDED = [
 ]  # fmt: skip
 NOT_ENDED = [
     Mention(3, "Sessions"), Mention(3, state="closed", state_reason="completed"),
-    Mention(3, kind=Kind.PULL, merged_at=at(1)), Mention(3, outcome=Outcome(OutcomeKind.NOT_PLANNED)), Mention(3, outcome=Outcome(OutcomeKind.STALE)), UNKNOWN,
+    Mention(3, kind=Kind.PULL, merged_at=at(1)),
+    Mention(3, outcome=Outcome(OutcomeKind.NOT_PLANNED)), Mention(3, outcome=Outcome(OutcomeKind.STALE)), UNKNOWN,
 ]  # fmt: skip
 
 

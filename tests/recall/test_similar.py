@@ -3,18 +3,21 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from bot.domain.answer import Match
 from bot.domain.thread import Kind, Thread, Tombstone
 from bot.index.document import entry_of
 from bot.memory.memory import Memory
 from bot.reading.digest import digest
 from bot.recall.library import Library, RedactedLibrary
-from bot.recall.similar import Limits, SimilarThreads, find_similar, is_next_in_series
+from bot.recall.similar import Limits, SimilarThreads, find_candidates, find_similar, is_next_in_series
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, message, similar, thread
 
 TITLE = "Login loops after the upgrade"
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
+LOG = " ".join(f"unit{n} compiled part{n % 7} of module{n % 13};" for n in range(300))
 LIMITS = Limits(floor=0.65, closed=3, open=2, budget=12_000)
 EVERYTHING = Limits(floor=0.0, closed=3, open=2, budget=12_000)
 
@@ -146,9 +149,60 @@ def test_a_duplicate_of_a_referenced_thread_is_dropped_with_it(remember: Remembe
     assert ids(ask(memory, skip=(1,))) == [[], []]
 
 
-def test_a_title_without_a_word_is_similar_to_nothing(remember: Remember) -> None:
-    memory = remember(closed(1, ".", BODY), closed(2, TITLE, BODY), *FILLER)
-    assert ids(ask(memory, thread(500, ".", BODY))) == [[], []]
+@pytest.mark.parametrize("title", [".", "\U0001f41b", "???", "Same thing again"])
+def test_a_title_without_a_word_leaves_the_text_to_be_compared(remember: Remember, title: str) -> None:
+    memory = remember(closed(2, TITLE, BODY), *FILLER)
+    assert ids(ask(memory, thread(500, title, BODY))) == [[2], []]
+    assert ids(ask(memory, thread(500, title, "### Steps to reproduce\n\n### Expected behavior\n"))) == [[], []]
+
+
+def test_an_identical_title_is_a_candidate_however_long_the_log(remember: Remember) -> None:
+    logs = [closed(n, f"Build {n}", f"{LOG} step {n} of {n + 1}", author=f"user{n}") for n in range(10, 300)]
+    memory = remember(closed(1, "Thumbnails are upside down", "Photos too."), *logs)
+    question = thread(500, "Thumbnails are upside down", LOG)
+    assert 1 in {each.entry.id for each in find_candidates(question, memory, None, ()).candidates}
+
+
+@pytest.mark.parametrize(
+    ("title", "author", "days", "is_shown"),
+    [
+        (f"{TITLE}: the other cookie", "hubot", 2.9, False),
+        (f"{TITLE}: the other cookie", "monalisa", 2.9, True),
+        (f"{TITLE}: the other cookie", "hubot", 9, True),
+        (TITLE, "hubot", 2.9, True),
+    ],
+)
+def test_parts_of_one_thing_that_one_person_reports_in_a_day_are_not_shown_on_each_other(
+    remember: Remember, title: str, author: str, days: float, *, is_shown: bool
+) -> None:
+    memory = remember(closed(2, TITLE, BODY, author="hubot", closed_by="octocat"), *FILLER)
+    question = thread(500, title, BODY, days=days, author=author)
+    assert (2 in ids(ask(memory, question, EVERYTHING))[0]) is is_shown
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 30])
+def test_open_repeats_of_an_error_do_not_hide_its_known_fix(remember: Remember, count: int) -> None:
+    log = "```\nauth WARNING SESSION_PATH_MISMATCH cookie path '/' but base path '/links'\n```"
+    words = ["Nothing works", "It stopped", "Please help", "All of a sudden", "No idea why", "Since today"]
+    repeats = [
+        thread(300 + n, f"{words[n % 6]} {n}", f"{words[n % 5]}.\n\n{log}", author=f"user{n}", days=300 + n / 50)
+        for n in range(count)
+    ]
+    fixed = closed(2, "Login loop after the upgrade", f"Again and again.\n\n{log}")
+    question = thread(500, "Logged out all the time", f"Cannot stay in.\n\n{log}", days=301)
+    others = [thread(n, f"Topic {n}", f"Word{n} and thing{n} are odd.") for n in range(10, 80)]
+    alone, crowded = (
+        ask(memory, question, EVERYTHING)[0][0]
+        for memory in (remember(fixed, *others), remember(fixed, *others, *repeats))
+    )
+    assert (alone.id, crowded.id) == (2, 2)
+    assert crowded.similarity > alone.similarity - 0.05
+
+
+def test_a_line_that_many_threads_were_closed_with_is_boilerplate(remember: Remember) -> None:
+    line = "error: the widget exporter returned code 7"
+    memory = remember(*(closed(n, f"Topic {n} is odd", line) for n in range(10, 40)), *FILLER)
+    assert ids(ask(memory, thread(500, "Another thing altogether", line))) == [[], []]
 
 
 def test_a_thread_that_shares_no_more_than_a_link_is_not_shown(remember: Remember) -> None:

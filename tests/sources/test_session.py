@@ -337,6 +337,10 @@ def test_symlinks_pipes_and_undecodable_names_are_left_out(tmp_path: Path) -> No
     os.mkfifo(top / "logs" / "pipe.jsonl")
     os.close(os.open(os.fsencode(top) + b"/logs/\xff.jsonl", os.O_CREAT))
     assert names("logs", "logs/away", "logs/link.jsonl", "logs/away/*.jsonl", "**/*.jsonl", top=top) == ["logs/b.jsonl"]
+    (tmp_path / "own").symlink_to(tmp_path / "outside")
+    assert [names(str(tmp_path / name), top=top) for name in ("own", "outside")] == [
+        [], [str(tmp_path / "outside" / "a.jsonl")]
+    ]  # fmt: skip
 
 
 def test_only_the_newest_files_are_read_and_a_note_counts_the_others(tmp_path: Path) -> None:

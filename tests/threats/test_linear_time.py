@@ -28,7 +28,7 @@ from bot.reading.markdown import first_paragraph, read, readable, sentences, sta
 from bot.reading.pages import first_sentences, page_title, sections
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import commands, recall_question, without_commands
-from bot.reading.signals import keywords, read_signals, strip_boilerplate
+from bot.reading.signals import find_errors, find_files, keywords, strip_boilerplate
 from bot.reading.versions import read_version, reported_version
 from bot.recall.comparison import read_lines, shared_runs, without_lines
 from bot.recall.condense import condense, condense_body
@@ -88,7 +88,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "statements": statements,
     "references": lambda text: find_references(text, repo="octo-org/hello-world"),
     "references of a title": find_title_references,
-    "signals": lambda text: (read_signals(text), strip_boilerplate(text)),
+    "signals": lambda text: (find_errors(text), find_files(text), strip_boilerplate(text)),
     "words": body_terms,
     "keywords": keywords,
     "versions": read_version,

@@ -1,0 +1,106 @@
+"""Reads the lines of a text that state an error: a key that is the same in two people's reports, and index terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from itertools import islice
+
+from bot.reading.signals import find_errors, normalise_error
+
+MAX_EXCEPTIONS = 20
+MIN_MESSAGE_WORDS = 3
+"""Minimum words of a panic's message: shorter ones are used for any failure."""
+
+OPENING_WORDS = 4
+"""Words at the beginning of a message that two texts must share. Prose may follow it."""
+
+_FAILURE_WORDS = """
+a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
+compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
+fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
+message multiple not npm of on panic panicked passed previous process program received result returned run see
+segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
+unexpected unnamed use v waiting warning was with xcode
+"""
+FAILURE_VOCABULARY = frozenset(_FAILURE_WORDS.split())
+"""A line of nothing but these words says that something failed, but not what."""
+
+_COMMON_EXCEPTION_NAMES = """
+AssertionError AttributeError EOFError FileNotFoundException FileNotFoundError IOError IOException ImportError
+IndexError IndexOutOfBoundsException IllegalArgumentException IllegalStateException InvalidOperationException KeyError
+ModuleNotFoundError NameError NoMethodError NullPointerException NullReferenceException OSError ArgumentError
+ArgumentException OutOfMemoryError ArrayIndexOutOfBoundsException ClassCastException ClassNotFoundException
+ConcurrentModificationException NoSuchMethodError NumberFormatException PermissionError RangeError RecursionError
+ReferenceError RuntimeError RuntimeException SQLException StackOverflowError StandardError SyntaxError SystemError
+TimeoutError TimeoutException TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError
+UnhandledPromiseRejectionWarning UnsupportedOperationException ValueError ZeroDivisionError
+"""
+_COMMON_EXCEPTIONS = frozenset(_COMMON_EXCEPTION_NAMES.split())
+"""Types that any program raises: without a message they say no more than that something failed."""
+
+_EXCEPTION = re.compile(
+    r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
+    r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
+    re.ASCII,
+)
+"""``RelayBadGateway: upstream closed the connection``: a class name and at least three words."""
+
+PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
+_CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
+_PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LINE_MARK = "="
+"""The first character of a line's term, which no word has."""
+
+
+def error_lines(found_errors: Iterable[str], text: str) -> dict[str, str]:
+    """The errors of a text in order, by a key that is the same in two people's reports.
+
+    Anything that looks like an exception with its message counts too; its key is the beginning of the message.
+    """
+    errors: dict[str, str] = {}
+    for line in found_errors:
+        if line in _COMMON_EXCEPTIONS:
+            continue
+        panic = PANIC.search(line)
+        errors.setdefault(_error_key(line), panic[1] if panic else line)
+    for raised in islice(_EXCEPTION.finditer(text), MAX_EXCEPTIONS):
+        line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
+        opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
+        errors.setdefault(" ".join(opening), line)
+    errors.pop("", None)
+    return errors
+
+
+def _error_key(line: str) -> str:
+    """A key that lines about the same error share; "" for a line that does not say what failed.
+
+    For a panic it is the message including its names, which distinguish panics.
+    """
+    panic = PANIC.search(line)
+    if panic:
+        form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
+        return form if len(_LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
+    form = normalise_error(line)
+    if says_what_failed(_PLACEHOLDER.sub(" ", form)):
+        return form
+    return line.strip().lower() if says_what_failed(line.lower()) else ""
+
+
+def says_what_failed(line: str) -> bool:
+    return any(word not in FAILURE_VOCABULARY for word in _LETTERS.findall(line))
+
+
+def line_terms(title: str, body: str) -> list[str]:
+    """A term for each error that a text states: threads that hold the same line have it in common.
+
+    Words alone cannot tell: many threads hold all words of a short line somewhere.
+    """
+    text = f"{title}\n{body}"
+    return [line_term(key) for key in error_lines(find_errors(text), text)]
+
+
+def line_term(key: str) -> str:
+    return _LINE_MARK + blake2b(key.encode("utf-8", "replace"), digest_size=6).hexdigest()
