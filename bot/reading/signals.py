@@ -60,7 +60,7 @@ _TEST_FAILURE = re.compile(
     r"^[ \t>]*("
     r"--- FAIL: \S{1,120}"  # Go
     r"|(?:FAIL|ERROR) +[\w./\\-]{1,120}\.\w{1,10}(?:::\S{1,120})?"  # Jest, pytest
-    r"|[●✕✗×] +\w[^\n]{3,150}"  # Jest, Mocha
+    r"|[●✕✗×] +[^\W\d][^\n]{3,150}"  # Jest, Mocha
     r"|---- \S{1,120} stdout ----"  # cargo test
     r"|rspec \S{1,120}:\d{1,6} # [^\n]{3,150}"
     r"|\d{1,4}\) [\w\\]{0,100}Test\w*::\w{1,80}"  # PHPUnit

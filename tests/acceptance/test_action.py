@@ -14,7 +14,7 @@ from bot.domain.thread import Record, Thread, Tombstone
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED
 from bot.reading.digest import digest
 from tests.acceptance.bare_repository import Bare
-from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_past
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_mentions, with_past
 from tests.marker import find_marker
 from tests.memory.remotes import HostedRepository
 
@@ -32,7 +32,7 @@ NUMBER = 3
 @pytest.fixture
 def answered(empty_stage: Stage) -> Stage:
     """Issue 3 refers to a decision and has our comment."""
-    return empty_stage.begin(with_past, open_issue)
+    return empty_stage.begin(with_mentions, with_past, open_issue)
 
 
 def open_issue(stage: Stage, body: str = "As in #1, but worse.", author: str = "hubot") -> int:
@@ -205,7 +205,7 @@ def test_bots_and_ignored_people_are_remembered_but_not_answered(stage: Stage, a
 
 
 def test_ignored_people_are_not_quoted(stage: Stage) -> None:
-    stage.configure("ignore: {people: [OctoCat]}")
+    stage.configure("ignore: {people: [OctoCat]}\nreferences: {speak: always}")
     number = open_issue(stage)
     (text,) = stage.comments(number)
     assert "Where should sessions live?" in text
@@ -230,6 +230,7 @@ def test_pull_requests_are_answered_if_the_settings_ask_for_it(stage: Stage) -> 
 
 
 def test_a_referenced_pull_request_is_shown_with_its_current_state(stage: Stage) -> None:
+    with_mentions(stage)
     pull = stage.github.add_pull("octocat", "Keep sessions in a table", "A new table.")
     stage.github.clock.advance(600)
     assert "still open" in stage.comments(open_issue(stage, f"As in #{pull}."))[0]
@@ -248,6 +249,7 @@ def test_a_fix_is_shown_once_it_is_merged_and_only_quoted_before(
     stage: Stage, author: str, text: str, *, is_fix: bool
 ) -> None:
     """The words of a maintainer count; those of a stranger only if the change says the same."""
+    with_mentions(stage)
     number = open_issue(stage, "Sessions are lost.")
     pull = stage.github.add_pull("octocat", "Keep sessions in a table", text.format(number))
     post_comment(stage, number, f"Fixed by #{pull}, which keeps them.", author)
@@ -357,6 +359,7 @@ def test_a_manual_backtest_shows_the_comments_it_would_have_made_and_writes_noth
 
 
 def test_a_memory_that_has_grown_learns_and_still_answers(fast_stage: Stage) -> None:
+    with_mentions(fast_stage)
     stage = fast_stage
     for count in range(60):
         thing, trouble = ("sync", "import", "login", "theme")[count % 4], ("crashes", "hangs", "is slow")[count % 3]
@@ -461,6 +464,7 @@ def test_another_workflows_comment_that_quotes_our_marker_is_not_ours(stage: Sta
 
 
 def test_our_comment_is_found_on_the_third_page(fast_stage: Stage) -> None:
+    with_mentions(fast_stage)
     stage = fast_stage
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
     stage.github.close(1, "octocat", at="2025-07-16T10:00:00Z")

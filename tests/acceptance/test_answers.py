@@ -58,7 +58,8 @@ def answer_threads(memory: Memory, threads: Iterable[Thread]) -> Tally:
     renderer = Renderer(links=CommentLinks(repo=REPO))
     for thread in threads:
         opened = thread.as_of(thread.created_at)
-        answer = decide(recall(opened, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at))
+        context = recall(opened, memory, SETTINGS, RepositoryAddress(REPO), thread.created_at)
+        answer = decide(context, SETTINGS.references)
         tally.threads += 1
         if isinstance(answer, Speak):
             tally.spoke += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.comment.marker import read_seal
-from tests.acceptance.stage import BOT, DECISION, Stage, rebuild, summary, with_past
+from tests.acceptance.stage import BOT, DECISION, Stage, rebuild, summary, with_mentions, with_past
 
 pytestmark = pytest.mark.slow
 WITHDRAWN = "it was withdrawn"
@@ -15,7 +15,7 @@ DAY = 24 * 3600
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """Issue 3 refers to 1, which contains a decision, and has our comment that shows it."""
-    return empty_stage.begin(with_past, open_referring_issue)
+    return empty_stage.begin(with_mentions, with_past, open_referring_issue)
 
 
 def open_referring_issue(stage: Stage, target: int = 1) -> int:
@@ -182,7 +182,7 @@ def test_our_comment_is_not_written_again_if_a_person_deleted_it(stage: Stage) -
 
 
 def test_many_comments_are_updated_ten_in_a_run(empty_stage: Stage) -> None:
-    stage = empty_stage.begin(with_past)
+    stage = empty_stage.begin(with_mentions, with_past)
     numbers = [stage.github.open_issue("monalisa", f"Logged out, {n}", "As in #1.") for n in range(20)]
     stage.configure("comment:\n  daily_limit: 500\n")
     for _ in range(4):
@@ -330,11 +330,11 @@ def test_a_thread_called_wrong_on_another_issue_is_still_shown_where_an_author_r
 
 
 def test_an_event_on_an_issue_that_no_comment_shows_costs_no_additional_request(stage: Stage) -> None:
-    """The figures are from before memory recorded what comments show."""
+    """The figures are from before memory recorded what comments show; three fetches read the settings."""
     for title in ("Dark mode for the plotter", "Dark mode for printers"):
         stage.github.edit_issue(2, title=title)
         stage.deliver("issues", "edited", 2)
         fetches = sum(
             request.method == "POST" and request.path.endswith("upload-pack") for request in stage.git.requests
         )
-        assert (stage.github.reads, stage.github.writes, stage.git.pushes, fetches) == (2, 0, 1, 5)
+        assert (stage.github.reads, stage.github.writes, stage.git.pushes, fetches) == (2, 0, 1, 8)

@@ -8,7 +8,7 @@ from bot.domain.changes import DiscussionProgress
 from bot.domain.thread import Kind, OutcomeKind, Thread, Tombstone
 from bot.pipeline.discussions import MAX_PAGES
 from bot.reading.endings.outcome import outcome
-from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_memory, with_past
+from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_memory, with_mentions, with_past
 
 QUESTION = "How do I keep the login cookie behind a proxy?"
 TEXT = "The proxy refuses the cookie after login, and auth/cookie.py raises CookieRefused."
@@ -44,24 +44,24 @@ def show(stage: Stage) -> None:
 @pytest.fixture
 def unread(empty_stage: Stage) -> Stage:
     """A discussion with a marked answer; memory is empty."""
-    return empty_stage.begin(with_past, discuss, mark)
+    return empty_stage.begin(with_mentions, with_past, discuss, mark)
 
 
 @pytest.fixture
 def unmarked(empty_stage: Stage) -> Stage:
     """Memory has the discussion, whose answer is not marked."""
-    return empty_stage.begin(with_past, discuss, with_memory)
+    return empty_stage.begin(with_mentions, with_past, discuss, with_memory)
 
 
 @pytest.fixture
 def answered(empty_stage: Stage) -> Stage:
     """Memory has the discussion with its marked answer."""
-    return empty_stage.begin(with_past, discuss, mark, with_memory)
+    return empty_stage.begin(with_mentions, with_past, discuss, mark, with_memory)
 
 
 @pytest.fixture
 def shown(empty_stage: Stage) -> Stage:
-    return empty_stage.begin(with_past, discuss, mark, with_memory, show)
+    return empty_stage.begin(with_mentions, with_past, discuss, mark, with_memory, show)
 
 
 def comment_on_new_issue(stage: Stage, title: str, body: str) -> str:

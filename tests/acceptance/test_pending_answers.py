@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.changes import AnswerRecord
-from tests.acceptance.stage import Stage
+from tests.acceptance.stage import Stage, with_mentions
 from tests.marker import find_marker
 
 pytestmark = pytest.mark.slow
@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """Issue 1 is old, 2 is new and refers to it, 3 is new and closed; memory is empty."""
+    with_mentions(empty_stage)
     github = empty_stage.github
     github.open_issue("hubot", "Where should sessions live?", "Files are slow.", at="2025-07-15T10:00:00Z")
     github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.", at="2026-01-05T09:00:00Z")

@@ -9,7 +9,7 @@ import pytest
 from bot.domain.thread import Thread, Tombstone
 from bot.domain.thread_json import parse_time
 from bot.github.history import PER_PAGE
-from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_issues
+from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_issues, with_mentions
 
 pytestmark = pytest.mark.slow
 FULL = 3 * PER_PAGE
@@ -18,6 +18,7 @@ FULL = 3 * PER_PAGE
 
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
+    with_mentions(empty_stage)
     return with_issues(empty_stage, FULL)
 
 
@@ -123,7 +124,7 @@ def test_two_rebuilds_end_in_the_same_memory_as_one(stage: Stage) -> None:
 @pytest.fixture
 def half_rebuilt(empty_stage: Stage) -> Stage:
     """A rebuild that was cut short after fifty issues; the others have not changed since, so no event brings them."""
-    return empty_stage.begin(cut_short)
+    return empty_stage.begin(with_mentions, cut_short)
 
 
 def cut_short(stage: Stage) -> None:
@@ -185,7 +186,7 @@ def test_a_thread_that_cannot_be_read_does_not_stop_a_rebuild(stage: Stage) -> N
 
 
 def test_a_new_issue_that_could_not_be_read_is_read_and_answered_by_the_next_run(empty_stage: Stage) -> None:
-    stage = empty_stage
+    stage = empty_stage.begin(with_mentions)
     stage.github.open_issue("octocat", "Crash 1", at="2025-07-15T10:00:00Z")
     number = stage.github.open_issue("hubot", "Again", "As in #1.")
     for _ in range(130):

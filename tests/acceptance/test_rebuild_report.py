@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.github.history import PER_PAGE
-from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, rebuild, summary, with_issues
+from tests.acceptance.stage import REPOSITORY, Stage, graph_requests, rebuild, summary, with_issues, with_mentions
 
 pytestmark = pytest.mark.slow
 GRAPHQL = "POST /graphql"
@@ -18,6 +18,7 @@ LIMIT = "GitHub's rate limit is exhausted until"
 @pytest.fixture
 def stage(empty_stage: Stage) -> Stage:
     """A repository with two pages of issues and no memory yet."""
+    with_mentions(empty_stage)
     return with_issues(empty_stage, FULL)
 
 

@@ -147,7 +147,9 @@ def test_a_run_without_network_fails_without_a_traceback_or_the_token(runner: Ru
 def test_an_issue_is_answered_without_privileges_or_a_writable_disk(runner: Runner) -> None:
     with FakeGitHub() as github, GitServer(runner.folder / "git") as server:
         server.create("octocat/hello-world")
+        github.set_permission("hubot", "write")
         first = github.open_issue("hubot", "Session lost behind a proxy", "The cookie is dropped by the proxy.")
+        github.comment(first, "hubot", "Fixed in 2.3.1, please upgrade.")
         github.close(first, "hubot")
         number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")
         github.write_event(runner.folder / "workflow/event.json", "issues", "opened", number)

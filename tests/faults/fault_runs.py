@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from bot.domain.thread import Record, Tombstone
-from tests.acceptance.stage import Stage, with_decision
+from tests.acceptance.stage import Stage, with_decision, with_mentions
 from tests.fakes.exchange import RecordedRequest
 from tests.faults.logged_stage import LoggedStage
 from tests.faults.scenes import SCENES, Event, Scene
@@ -84,7 +84,7 @@ class Playhouse:
 
     def begin(self, scene: Scene) -> tuple[LoggedStage, Event]:
         """The stage as this scene leaves it, and the event that follows."""
-        return self.stage.begin(with_decision, self._steps[scene.name]), self._events[scene.name]
+        return self.stage.begin(with_mentions, with_decision, self._steps[scene.name]), self._events[scene.name]
 
 
 def play(call: Call, fault: Fault, house: Playhouse) -> CellResult:

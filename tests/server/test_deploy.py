@@ -155,7 +155,9 @@ def test_missing_options_end_the_container_at_once_with_exit_code_2(engine: Engi
 @pytest.mark.postgres
 def test_a_delivery_becomes_a_comment_when_run_by_the_compose_file(contained: ContainerStage) -> None:
     github = contained.github
+    github.set_permission("hubot", "write")
     first = github.open_issue("hubot", "Session lost behind a proxy", "The cookie is dropped by the proxy.")
+    github.comment(first, "hubot", "Fixed in 2.3.1, please upgrade.")
     github.close(first, "hubot")
     contained.start()
     number = github.open_issue("octocat", "Login loops after the upgrade", f"It looks like #{first}, since 2.3.0.")

@@ -9,7 +9,7 @@ import pytest
 
 from bot.settings.schema import SettingsError, describe
 from bot.settings.yaml_file import load_settings
-from tests.acceptance.stage import Stage
+from tests.acceptance.stage import Stage, with_mentions
 
 INSIDE = "http://169.254.169.254/latest/meta-data"
 HARMLESS = {"ignore.labels", "pages.docs", "sources.sessions"}
@@ -42,6 +42,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
             "hubot", "Where should sessions live?", "We decided to go with PostgreSQL.", at="2025-07-15T10:00:00Z"
         )
         github.close(1, "octocat")
+        with_mentions(stage)
         github.open_issue("monalisa", "Everybody is logged out", "As in #1, but worse.")
         assert stage.act("issues", "opened", 2) == 0
         assert len(stage.comments(2)) == 1

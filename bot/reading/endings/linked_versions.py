@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from bot.reading.markdown import read
 from bot.reading.versions import PRERELEASE_PATTERN
@@ -28,8 +29,12 @@ def is_foreign(written: re.Match[str], text: str, repo: str | None) -> bool:
     )
 
 
+@lru_cache(maxsize=16)
 def foreign_versions(text: str, repo: str | None) -> frozenset[str]:
-    """The versions in the texts of links that lead outside ``repo``, without a leading v."""
+    """The versions in the texts of links that lead outside ``repo``, without a leading v.
+
+    Remembered, as every sentence of a text asks for them.
+    """
     foreign = (words for words, target in read(text).links if not is_own_address(target, repo))
     return frozenset(strip_v(match[0]) for words in foreign for match in VERSION.finditer(words))
 
