@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from time import time
+from time import time, time_ns
 from typing import Any, Self, TypeVar
 
 import lancedb
@@ -345,8 +345,8 @@ class LanceCandidates:
 
     async def _next_generation(self) -> str:
         """A name that sorts after that of the current generation, whatever the clocks of other machines say."""
-        start = max(int(time() * 1000), _start_time(await self._current_if_readable()) + 1)
-        return f"{start:015d}-{random.getrandbits(32):08x}"
+        start = max(time_ns() // 1000, _start_time(await self._current_if_readable()) + 1)  # two may begin in a millisecond
+        return f"{start:018d}-{random.getrandbits(32):08x}"
 
     async def _current_if_readable(self) -> str:
         """The current generation, "" if it cannot be read."""
