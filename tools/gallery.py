@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
@@ -27,12 +26,12 @@ ASKED = 1_480
 
 @dataclass(frozen=True)
 class GalleryComment:
-    """What a comment shows, its caption in one line, and what makes it a reply or uses other words."""
+    """What a comment shows, its caption in one line, what makes it a reply, and its language."""
 
     caption: str
     context: Context
     asked: str = ""
-    words: str = ""
+    language: str = "en"
 
 
 def at(year: int, month: int, day: int) -> datetime:
@@ -52,7 +51,7 @@ TALK = (
 
 LOGIN = Outcome(
     OutcomeKind.FIXED, 3, 900, "The cookie path changed; clear it or upgrade.", "monalisa", "MEMBER", at(2026, 5, 3),
-    fix="#1310", evidence=("closed by a pull request",),
+    fix="#1310", evidence=("closed by a pull request",), confidence=0.95,
 )  # fmt: skip
 LOGIN_FIX = FixInfo(
     1302, "#1310", NOW, is_pull=True, commit="9c1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6a7b8c9d", merged_at=at(2026, 5, 3),
@@ -79,18 +78,26 @@ def closed(number: int, title: str, outcome: Outcome, **rest: object) -> Match:
     return login(id=number, title=title, outcome=outcome, fix=None, files=(), conversation=conversation, **rest)
 
 
+CHINESE = login(
+    title="升级后登录循环", outcome=replace(LOGIN, quote="Cookie 的路径变了，请清除 Cookie 或升级。"), asked_on="2.2.4",
+    conversation=(
+        turn("octocat", at(2026, 4, 20), "升级之后总是回到登录页。"),
+        turn("monalisa", at(2026, 5, 3), "Cookie 的路径变了，请清除 Cookie 或升级。", "MEMBER"),
+    ),
+)  # fmt: skip
+
 DECLINED = Outcome(
     OutcomeKind.NOT_PLANNED, 6, 910, "We decided against a second sync protocol: two of them could lose bookmarks.",
-    "monalisa", "OWNER", at(2025, 9, 14),
+    "monalisa", "OWNER", at(2025, 9, 14), confidence=0.85,
 )  # fmt: skip
 WORKED_AROUND = Outcome(
     OutcomeKind.WORKAROUND, 2, 920, "Until then, set `SNAPSHOT_TIMEOUT=120`; that works behind our proxy.",
-    "hubot", "CONTRIBUTOR", at(2026, 2, 11),
+    "hubot", "CONTRIBUTOR", at(2026, 2, 11), confidence=0.8,
 )  # fmt: skip
 
 CERTIFICATE = Outcome(
     OutcomeKind.ANSWERED, 4, 930, "Let the proxy check the certificate and pass `X-Remote-User` on.", "monalisa",
-    "OWNER", at(2024, 6, 21),
+    "OWNER", at(2024, 6, 21), confidence=0.85,
 )  # fmt: skip
 
 DECISIONS = (
@@ -241,17 +248,17 @@ GALLERY: dict[str, GalleryComment] = {
         Context(mentioned=(replace(STORE, chain=()), LOGIN_THREAD, CERTIFICATE_THREAD)),
         asked="Search all past conversations for mentions of authentication",
     ),
-    "german": GalleryComment(
-        "A repository with its own words.",
-        Context(seen_before=(login(asked_on="2.2.4"),), open_now=(PROXY,)),
-        words=Path(__file__).with_name("german.yml").read_text(encoding="utf-8"),
+    "chinese": GalleryComment(
+        "The comment on an issue that is written in Chinese.",
+        Context(seen_before=(CHINESE,), open_now=(replace(PROXY, title="代理后面登录会话丢失"),)),
+        language="zh",
     ),
 }  # fmt: skip
 
 
 def render_comment(shown: GalleryComment) -> str:
-    """Renders the comment. Raises AssertionError if its words cannot be used."""
-    renderer = Renderer(overrides={"words.yml": shown.words} if shown.words else None, links=LINKS)
+    """Renders the comment."""
+    renderer = Renderer(links=LINKS, language=shown.language)
     if shown.asked:
         rendered = renderer.reply(shown.context, asked=shown.asked, reply_to=77, now=NOW, searched=SEARCHED)
     else:

@@ -54,7 +54,7 @@ def own_words(shipped: Words, text: str) -> Words:
     overrides = {
         name: _check_override(name, entry, shipped.texts) for name, entry in load_texts(text, OVERRIDES_PATH).items()
     }
-    return Words({**shipped.texts, **overrides})
+    return Words({**shipped.texts, **overrides}, shipped.language)
 
 
 def _check_override(name: str, entry: PlacedText, shipped: Mapping[str, str]) -> str:
@@ -120,7 +120,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]{1,20})\}", re.ASCII)
 """A placeholder in a text. Its value is inserted as it is; placeholders inside the value are not filled."""
 
 TEMPLATE_TEXTS = (
-    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "how_it_went", "decided", "said",
+    "mentioned", "also_mentioned", "elsewhere", "seen_before", "open_now", "pages", "files", "decided", "said",
     "why", "changed", "nothing_found", "possibly_related", "organisation",
 )  # fmt: skip
 """The texts that templates find under ``words``, besides the two sentences of the last line."""
@@ -143,6 +143,9 @@ _MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
+MAX_NUMBERS = 4
+"""Further issues that the last line offers to mark wrong."""
+
 _CLOSING_TEXTS = {
     "completed": "ended_completed",
     "not_planned": "ended_not_planned",
@@ -151,15 +154,21 @@ _CLOSING_TEXTS = {
 _AGE_UNITS = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
 
 
+ENGLISH = "en"
+_WITHOUT_PLURAL = frozenset({"zh"})
+"""Languages in which a noun has one form: https://cldr.unicode.org/index/cldr-spec/plural-rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The texts of ``templates/words.yml`` by name, with a repository's own in place of some.
+    """The texts of ``templates/words.yml`` by name, with those of a ``language`` or a repository in place of some.
 
     They hold only words and placeholders, so the results are harmless if the values are. Days, counts and names are
     plain text: a day may begin with ``3.``, which Markdown would read as a list.
     """
 
     texts: Mapping[str, str]
+    language: str = ENGLISH
 
     def say(self, name: str, **values: str) -> str:
         """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
@@ -167,7 +176,8 @@ class Words:
 
     def count(self, name: str, number: int) -> str:
         """``1 comment``, ``1,204 comments``: the text ``NAME_one`` or ``NAME_many``."""
-        return self.say(f"{name}_{'one' if number == 1 else 'many'}", count=self.number(number))
+        is_one = number == 1 and self.language not in _WITHOUT_PLURAL
+        return self.say(f"{name}_{'one' if is_one else 'many'}", count=self.number(number))
 
     def number(self, number: int) -> str:
         return f"{number:,}".replace(",", self.texts["thousands"])
@@ -210,7 +220,7 @@ class Words:
     def footer(self, searched: int, shown: Sequence[ThreadId], *, commands: bool) -> dict[str, str]:
         """The sentences of the last line: a bot wrote this, how to correct or silence it, and how to only silence it.
 
-        ``shown`` are the threads that may be marked wrong; a single one is named by its number.
+        ``shown`` are the threads that may be marked wrong.
         """
         is_known = searched >= 1
         return {
@@ -220,10 +230,14 @@ class Words:
         }
 
     def _controls(self, shown: Sequence[ThreadId]) -> str:
-        if not shown:
+        """With commands that can be copied as they are."""
+        first, *others = [str(thread) for thread in shown if isinstance(thread, int)] or [""]
+        if not first:
             return self.say("controls_off", off=COMMAND_SYNTAX["off"])
-        number = shown[0] if len(shown) == 1 and isinstance(shown[0], int) else "N"
-        return self.say("controls", wrong=COMMAND_SYNTAX["wrong"].replace("N", str(number)), off=COMMAND_SYNTAX["off"])
+        wrong = COMMAND_SYNTAX["wrong"].replace("#N", first)
+        if others:
+            wrong = self.say("or_numbers", command=wrong, numbers=", ".join(others[:MAX_NUMBERS]))
+        return self.say("controls", wrong=wrong, off=COMMAND_SYNTAX["off"])
 
     def fixed_texts(self) -> dict[str, str]:
         """The texts that templates find under ``words`` in every comment."""

@@ -39,6 +39,7 @@ _HAZARD = re.compile(
 _LINE_START = re.compile(r"(?P<mark>[-+=#:](?![A-Za-z0-9])|[0-9]{1,9}(?=[.)](?:\s|\Z)))|(?P<quote>>)", re.ASCII)
 _PING = re.compile(r"(?<![A-Za-z0-9_])@(?=[A-Za-z0-9])", re.ASCII)
 _FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>.*)", re.ASCII)
+_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(?=[^ \t\n])", re.ASCII | re.MULTILINE)
 _CODE = re.compile(r"(?<!`)`([^`\s](?:[^`]{0,198}[^`\s])?)`(?!`)")
 _BACKTICKS = re.compile(r"`+")
 _SAFE_IN_URL = "/:?#@!$&'*+,;=%~-._"
@@ -54,8 +55,9 @@ def inline(text: str, limit: int) -> str:
 
 
 def prose(text: str, limit: int) -> str:
-    """Like ``inline``, but text between single backticks stays code. For Markdown, not raw HTML."""
-    line = truncate(one_line(text[:MAX_CHARS]), limit)
+    """Like ``inline``, but text between single backticks stays code, and headings lose their hashes. For Markdown, not
+    raw HTML."""
+    line = truncate(one_line(_HEADING.sub("", text[:MAX_CHARS])), limit)
     shown, at = "", 0
     for match in _CODE.finditer(line):
         shown += _escape_inside(line[at : match.start()], is_first=at == 0) + code_span(match[1], limit)
@@ -70,8 +72,8 @@ def _escape_inside(text: str, *, is_first: bool) -> str:
 def block(text: str, limit: int) -> str:
     """At most ``limit`` characters of a longer text: paragraphs keep their lines, fenced code stays fenced code.
 
-    Everything else is shown as typed. Begins or ends with a newline if code is first or last, so that no adjacent tag
-    can break the fence. Put it at the start of a line; each of its lines may be prefixed.
+    Headings lose their hashes; everything else is shown as typed. Begins or ends with a newline if code is first or
+    last, so that no adjacent tag can break the fence. Put it at the start of a line; each of its lines may be prefixed.
     """
     return "\n\n".join(_blocks(truncate(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
@@ -173,7 +175,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
                 (n for n in range(at, len(lines)) if not lines[n].strip() or _opening_fence(lines[n])), len(lines)
             )
             if end > at:
-                yield "\n".join(_escape_line(line.strip()) for line in lines[at:end])
+                yield "\n".join(_escape_line(_HEADING.sub("", line.strip())) for line in lines[at:end])
             at = max(end, at + 1)
 
 

@@ -33,11 +33,6 @@ _EXTERNAL_REF = re.compile(r"[\w.-]{1,100}/[\w.-]{1,100}(?:#[1-9][0-9]{0,9}|@[0-
 
 def ending(hit: Hit, phrases: CommentPhrases) -> str:
     """How the thread ended, when and by whom, or since when it has been open."""
-    what = _ending(hit, phrases)
-    return phrases.words.say(template, what=what) if (template := hit.kind.traits.told_as) else what
-
-
-def _ending(hit: Hit, phrases: CommentPhrases) -> str:
     if hit.state != "closed":
         return reopening(hit, phrases) or _still_open(hit, phrases)
     what = (
@@ -47,7 +42,7 @@ def _ending(hit: Hit, phrases: CommentPhrases) -> str:
     )
     if when := _ended_at(hit):
         what = phrases.words.say("dated", what=what, day=phrases.day(when))
-    if _is_waiting(hit):
+    if is_waiting(hit):
         what = phrases.words.say("unreleased", what=what)
     if isinstance(hit, Match) and hit.closed_by and not hit.outcome.kind.traits.is_explained:
         return phrases.words.say("closed_by", what=what, who=inline(hit.closed_by, NAME_CHARS))
@@ -66,7 +61,7 @@ def reopening(hit: Hit, phrases: CommentPhrases) -> str:
 
 def first_release(mention: Mention, phrases: CommentPhrases) -> str:
     """The first release with a merged pull request."""
-    release = _release(mention, phrases) if mention.merged_at else ""
+    release = linked_release(mention, phrases) if mention.merged_at else ""
     return phrases.words.say("released_in", release=release) if release else ""
 
 
@@ -84,12 +79,9 @@ def open_pull(hit: Hit, phrases: CommentPhrases) -> str:
     return phrases.words.say("as_of", what=what, day=phrases.day(pull.seen_at)) if pull.seen_at else what
 
 
-def version(match: Match, phrases: CommentPhrases) -> str:
-    """How the question's version compares to the release with the fix; "" if either is unknown."""
-    if not (match.asked_on and match.state == "closed" and release_of(match)):
-        return ""
-    name = "may_be_back" if match.may_be_back else "report_is_on"
-    return phrases.words.say(name, version=inline(match.asked_on, VERSION_CHARS))
+def told_version(match: Match) -> str:
+    """The question's version (raw) if it can be compared to the release with the fix, else ""."""
+    return match.asked_on if match.state == "closed" and release_of(match) else ""
 
 
 def shown_files(hit: Hit) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -134,10 +126,8 @@ def is_news(fix: FixInfo) -> bool:
 
 
 def _still_open(hit: Hit, phrases: CommentPhrases) -> str:
-    name = "still_open"
-    if isinstance(hit, Mention) and hit.kind.traits.is_change:
-        name = "pull_draft" if hit.draft else "pull_open"
-    what = phrases.words.texts[name]
+    is_draft = isinstance(hit, Mention) and hit.draft
+    what = phrases.words.texts["draft_open" if is_draft else "still_open"]
     return phrases.words.say("since", what=what, day=phrases.day(hit.created_at)) if hit.created_at else what
 
 
@@ -145,7 +135,7 @@ def _pull_ending(mention: Mention, phrases: CommentPhrases) -> str:
     """How a pull request ended. One that fixed something was merged, even if the time is unknown."""
     if mention.merged_at is None:
         is_unclear = mention.outcome.kind is OutcomeKind.FIXED
-        return phrases.words.texts["ended_pull_closed" if is_unclear else "ended_pull_dropped"]
+        return phrases.words.texts["ended_closed" if is_unclear else "ended_pull_dropped"]
     return phrases.words.texts["ended_pull_merged"]
 
 
@@ -161,18 +151,19 @@ def _closing_text(hit: Hit, phrases: CommentPhrases) -> str:
 
 
 def _fix_text(hit: Hit, phrases: CommentPhrases) -> str:
-    release, change = _release(hit, phrases), _change(hit, phrases)
+    release, change = linked_release(hit, phrases), _change(hit, phrases)
     if release:
         return phrases.words.say("ended_fixed_in_by" if change else "ended_fixed_in", release=release, change=change)
     return phrases.words.say("ended_fixed_by", change=change) if change else phrases.words.texts["ended_fixed"]
 
 
-def _is_waiting(hit: Hit) -> bool:
+def is_waiting(hit: Hit) -> bool:
+    """Whether no release has the fix yet, and that is worth telling."""
     is_fixed = hit.outcome.kind is OutcomeKind.FIXED or (isinstance(hit, Mention) and hit.merged_at is not None)
     return is_fixed and not release_of(hit) and hit.fix is not None and is_news(hit.fix)
 
 
-def _release(hit: Hit, phrases: CommentPhrases) -> str:
+def linked_release(hit: Hit, phrases: CommentPhrases) -> str:
     """The release, linked if the forge knows it; one named only in a thread may not be a tag."""
     if hit.fix and hit.fix.release:
         return phrases.link_title(hit.fix.release, phrases.links.release(hit.fix.release))
@@ -180,15 +171,24 @@ def _release(hit: Hit, phrases: CommentPhrases) -> str:
 
 
 def _change(hit: Hit, phrases: CommentPhrases) -> str:
-    """The fix. A number is called a pull request only if the evidence says so, as it may be an issue.
+    return change_link(_fixing_change(hit), hit, phrases)
 
-    A change of another repository is shown as code, in which GitHub sees no reference.
-    """
-    return change_link((hit.fix.change if hit.fix else hit.outcome.fix) or "", hit, phrases)
+
+def change_label(hit: Hit, phrases: CommentPhrases) -> str:
+    """The fix as ``pull request 57``, linked; "" if none is known."""
+    return change_link(_fixing_change(hit), hit, replace(phrases, titles={}))
+
+
+def _fixing_change(hit: Hit) -> str:
+    return (hit.fix.change if hit.fix else hit.outcome.fix) or ""
 
 
 def change_link(ref: str, hit: Hit, phrases: CommentPhrases) -> str:
-    """A change (``#57`` or a SHA) that ended the hit, linked; "" for no change."""
+    """A change (``#57`` or a SHA) that ended the hit, linked; "" for no change.
+
+    A number is called a pull request only if the evidence says so, as it may be an issue. A change of another
+    repository is shown as code, in which GitHub sees no reference.
+    """
     if number := _NUMBER.fullmatch(ref):
         is_pull = hit.fix.is_pull if hit.fix else any("pull" in words for words in hit.outcome.evidence)
         thread, kind = int(number[1]), Kind.PULL if is_pull else Kind.ISSUE
@@ -218,16 +218,14 @@ _REASON_TEXTS = {
 _TWO_NAMES = re.compile(r"(`[^`]{1,400}`) and (`[^`]{1,400}`)")
 
 
-def why(reasons: tuple[str, ...], shown: tuple[str, ...], phrases: CommentPhrases) -> str:
-    """At most four reasons, separated by commas. Files already ``shown`` are not named again."""
-    return ", ".join(filter(None, (_reason(reason, shown, phrases) for reason in reasons[:MAX_REASONS])))
+def why(reasons: tuple[str, ...], phrases: CommentPhrases) -> str:
+    """At most four reasons, separated by commas."""
+    return ", ".join(filter(None, (_reason(reason, phrases) for reason in reasons[:MAX_REASONS])))
 
 
-def _reason(reason: str, shown: tuple[str, ...], phrases: CommentPhrases) -> str:
-    if reason.removeprefix("same file ").strip("`") in shown:
-        return phrases.words.texts["why_file_shown"]
-    if reason == "same text":
-        return phrases.words.texts["why_text"]
+def _reason(reason: str, phrases: CommentPhrases) -> str:
+    if reason in ("same text", "same title"):
+        return phrases.words.texts["why_text" if reason == "same text" else "why_title"]
     for beginning, name in _REASON_TEXTS.items():
         if reason.startswith(beginning):
             return phrases.words.say(name, what=_defang_names(reason.removeprefix(beginning), phrases))
@@ -294,6 +292,13 @@ class CommentPhrases:
         return (
             self.link_title(title, address) if address else f"{self.link_title(title, '')} ({self.name(thread, kind)})"
         )
+
+    def numbered(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
+        """The title, linked, and the id, which commands take."""
+        shown = self.thread(thread, kind)
+        if not self.titles.get(thread, "").strip() or not self.links.thread(thread, kind):
+            return shown  # it has the id
+        return self.words.say("numbered", thread=shown, number=self.name(thread, kind))
 
     def link_label(self, thread: ThreadId, kind: Kind = Kind.ISSUE) -> str:
         """``issue 12``, linked."""

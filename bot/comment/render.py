@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Self
 
-from bot.comment.catalogue import Words, own_words
+from bot.comment.catalogue import ENGLISH, Words, own_words
 from bot.comment.defang import inline
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
@@ -19,9 +20,10 @@ from bot.comment.template_sandbox import MAX_SOURCE_CHARS, OutputTooLong, Sandbo
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
 from bot.domain.hosts import GITHUB
-from bot.domain.thread import ThreadId
+from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped_folder
+from bot.reading.language import language_of
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_texts
 
@@ -65,8 +67,13 @@ def withdrawal_text(first_line: str, words: Words | None = None, *, off: bool = 
     return f"{first_line}\n<sub>{text}</sub>\n"
 
 
-def shipped_words() -> Words:
-    return _parse_words(_read(SHIPPED_FOLDER, (WORDS_FILE,))[WORDS_FILE])
+def shipped_words(language: str = ENGLISH, templates: Path = SHIPPED_FOLDER) -> Words:
+    """The shipped words in a language; those that it lacks are English."""
+    words = _parse_words(_read(templates, (WORDS_FILE,))[WORDS_FILE])
+    if language == ENGLISH:
+        return words
+    name = f"words/{language}.yml"
+    return Words({**words.texts, **_parse_words(_read(templates, (name,))[name]).texts}, language)
 
 
 @lru_cache(maxsize=4)
@@ -85,7 +92,7 @@ class Renderer:
 
     ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
     or the template that it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to a repository's words. ``commands``
-    says whether the footer names commands.
+    says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`.
     """
 
     def __init__(
@@ -96,11 +103,14 @@ class Renderer:
         *,
         instance: str = "action",
         commands: bool = True,
+        language: str = "auto",
     ) -> None:
-        sources = _read(templates, (*TEMPLATE_NAMES, WORDS_FILE))
-        self._english = _parse_words(sources.pop(WORDS_FILE))
-        remaining = dict(overrides or {})
-        self.words, problems = _load_words(remaining.pop(WORDS_FILE, None), self._english)
+        sources = _read(templates, TEMPLATE_NAMES)
+        remaining, self._templates = dict(overrides or {}), templates
+        own = remaining.pop(WORDS_FILE, None)
+        self._shipped_words = shipped_words(ENGLISH if language == "auto" else language, templates)
+        self.words, problems = _load_words(own, self._shipped_words)
+        self._may_choose_language = language == "auto" and not own
         accepted, problem = _accepted_templates(remaining)
         self._problem = _join_problems(*problems, problem)
         self._shipped = _cached_sandbox(tuple(sources.items()))
@@ -122,7 +132,17 @@ class Renderer:
         choice = settings.comment.redirect_links
         redirect = choice == "on" or (choice == "auto" and server == GITHUB)
         links = CommentLinks(server, repo, redirect)
-        return cls(overrides=templates, links=links, instance=instance, commands=settings.commands.enabled)
+        commands, language = settings.commands.enabled, settings.comment.language
+        return cls(overrides=templates, links=links, instance=instance, commands=commands, language=language)
+
+    def for_thread(self, thread: Thread) -> Self:
+        """The same in the language of the thread, unless one is set or the repository has its own words."""
+        language = language_of(thread.title, thread.body) if self._may_choose_language else self.words.language
+        if language == self.words.language:
+            return self
+        other = copy(self)
+        other._shipped_words = other.words = shipped_words(language, self._templates)
+        return other
 
     def render(self, context: Context, *, thread_id: ThreadId, now: datetime, searched: int) -> Rendered:
         """The comment on ``thread_id``, at most 60,000 characters and 65,536 bytes, cut at whole hits.
@@ -160,21 +180,23 @@ class Renderer:
                 return Rendered(text, problem)
             except TemplateFault as fault:
                 problem = _join_problems(problem, f"{blamed}: {fault}; {instead}")
-        return Rendered(_fit(self._shipped, name, self._views(context, self._english, now, searched, frame)), problem)
+        return Rendered(
+            _fit(self._shipped, name, self._views(context, self._shipped_words, now, searched, frame)), problem
+        )
 
     def _attempts(self, name: str) -> Iterator[tuple[Sandbox, Words, str, str]]:
         """The combinations to try before the shipped ones, each with what to blame for a failure and what follows."""
         if self._custom is not None:
             yield self._custom, self.words, f".github/precedent, for {name}", "the shipped template was used"
-        if self.words is not self._english:
+        if self.words is not self._shipped_words:
             yield self._shipped, self.words, WORDS_FILE, "the shipped words were used"
 
     def _views(
         self, context: Context, words: Words, now: datetime, searched: int, frame: Mapping[str, str]
     ) -> Iterator[Item]:
         for smaller in smaller_contexts(context):
-            mentioned = (mention.id for mention in smaller.mentioned if not mention.missing)
-            shown = [*mentioned, *(match.id for match in (*smaller.seen_before, *smaller.open_now))]
+            similar, mentioned = smaller.seen_before, [each.id for each in smaller.mentioned if not each.missing]
+            shown = [*(match.id for match in similar), *mentioned, *(match.id for match in smaller.open_now)]
             texts = {**words.fixed_texts(), **words.footer(searched, shown, commands=self._commands)}
             yield {**view_of(smaller, self._links, now, words), **frame, "words": texts}
 
@@ -272,13 +294,13 @@ def _parse_words(source: str) -> Words:
     return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()})
 
 
-def _load_words(source: str | None, english: Words) -> tuple[Words, list[str]]:
+def _load_words(source: str | None, shipped: Words) -> tuple[Words, list[str]]:
     if not source:
-        return english, []
+        return shipped, []
     try:
-        return own_words(english, source), []
+        return own_words(shipped, source), []
     except UserError as fault:
-        return english, [f"{fault}; the shipped words were used"]
+        return shipped, [f"{fault}; the shipped words were used"]
 
 
 def _join_problems(*problems: str | None) -> str | None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from bot.comment.catalogue import Words
 from bot.comment.clean_text import account
 from bot.comment.defang import block, code_span, inline
+from bot.comment.first_line import first_line
 from bot.comment.links import CommentLinks
 from bot.comment.outcome_text import (
     EXTERNAL_REF_CHARS,
@@ -24,7 +25,6 @@ from bot.comment.outcome_text import (
     open_pull,
     reopening,
     shown_files,
-    version,
     why,
 )
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
@@ -50,11 +50,13 @@ Item = dict[str, object]
 def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) -> Item:
     """The sections of a comment. Every value in them is a string of defanged Markdown, or a list of those."""
     phrases = CommentPhrases(links, now, _titles(context), words, {pull.about: pull for pull in context.pulls})
+    first = first_line(context, phrases)
     return {
+        "first_line": first,
         "mentioned": [_mention(mention, phrases) for mention in context.mentioned],
         "also_mentioned": [_in_brief(mention, phrases) for mention in context.also_mentioned],
         "elsewhere": _elsewhere(context.elsewhere, words),
-        "seen_before": [_seen_before(match, phrases) for match in context.seen_before],
+        "seen_before": [_seen_before(m, phrases, "" if at else first) for at, m in enumerate(context.seen_before)],
         "open_now": [_open_now(match, phrases) for match in context.open_now],
         "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
         "pages": [_page(page, phrases) for page in context.pages],
@@ -84,15 +86,13 @@ def _mention(mention: Mention, phrases: CommentPhrases) -> Item:
     folded = [_decision(d, mention, phrases) for d in decisions[1:MAX_DECISIONS]]
     passage = _passage(mention, phrases)
     return _item(
-        link=phrases.thread(mention.id, mention.kind),
+        link=phrases.numbered(mention.id, mention.kind),
         open_pull=open_pull(mention, phrases),
         facts=[ending(mention, phrases), first_release(mention, phrases), _chain(mention, phrases)],
-        **_files(mention, phrases),
         decision=_decision(decisions[0], mention, phrases) if decisions else "",
-        decisions=folded,
         quote=quote,
         passage=passage,
-        conversation=_conversation(mention.conversation, phrases, MAX_FOLDED_CHARS - sum(map(len, folded))),
+        **_folded(mention, phrases, folded),
     )
 
 
@@ -103,15 +103,16 @@ def _in_brief(mention: Mention, phrases: CommentPhrases) -> str:
     return phrases.words.say("in_brief", thread=name, what=what)
 
 
-def _seen_before(match: Match, phrases: CommentPhrases) -> Item:
+def _seen_before(match: Match, phrases: CommentPhrases, first: str) -> Item:
+    """``first``: the first line of the comment, if it is about this match. What it says is not repeated."""
+    quote = ending_quote(match, phrases)
     return _item(
-        link=phrases.thread(match.id, match.kind),
+        link=phrases.numbered(match.id, match.kind),
         open_pull=open_pull(match, phrases),
-        facts=[ending(match, phrases), version(match, phrases)],
-        **_files(match, phrases),
-        quote=ending_quote(match, phrases),
-        why=why(match.why, sum(shown_files(match), ()), phrases),
-        conversation=_conversation(match.conversation, phrases),
+        facts=[ending(match, phrases)],
+        quote="" if quote in first else quote,
+        why=why(match.why, phrases),
+        **_folded(match, phrases),
     )
 
 
@@ -119,8 +120,8 @@ def _open_now(match: Match, phrases: CommentPhrases) -> Item:
     comments = max(match.turn_count - 1, 0)
     count = phrases.words.count("comments", comments) if comments else phrases.words.texts["comments_none"]
     facts = [f"{phrases.words.age(match.created_at, phrases.now)}, {count}", reopening(match, phrases)]
-    link = phrases.thread(match.id, match.kind)
-    return _item(link=link, open_pull=open_pull(match, phrases), facts=facts, why=why(match.why, (), phrases))
+    link = phrases.numbered(match.id, match.kind)
+    return _item(link=link, open_pull=open_pull(match, phrases), facts=facts, why=why(match.why, phrases))
 
 
 def _possible(match: Match, phrases: CommentPhrases) -> Item:
@@ -131,7 +132,7 @@ def _possible(match: Match, phrases: CommentPhrases) -> Item:
     return _item(
         link=phrases.thread(match.id, match.kind),
         facts=[words.texts["still_open"] if is_open else fact],
-        why=why(match.why, (), phrases),
+        why=why(match.why, phrases),
     )
 
 
@@ -148,7 +149,7 @@ def _organisation_match(other: OrganisationMatch, phrases: CommentPhrases) -> It
         link=other_phrases.thread(match.id, match.kind),
         facts=[phrases.words.say("in_repository", repository=where, what=what) if where else what],
         quote=ending_quote(match, other_phrases),
-        why=why(match.why, (), other_phrases),
+        why=why(match.why, other_phrases),
     )
 
 
@@ -157,15 +158,24 @@ def _page(page: PageHit, phrases: CommentPhrases) -> Item:
     return _item(link=phrases.link_title(title, phrases.links.page(page.url)), quote=phrases.quote(page.excerpt))
 
 
-def _files(hit: Hit, phrases: CommentPhrases) -> dict[str, str]:
-    changed, named = shown_files(hit)
-    return {"changed": phrases.files(changed), "files": phrases.files(named)}
+def _folded(hit: Hit, phrases: CommentPhrases, decisions: Sequence[str] = ()) -> dict[str, str | list[str]]:
+    """What is folded, and the line that unfolds it."""
+    changed, named = map(phrases.files, shown_files(hit))
+    messages = _choose_turns(hit.conversation, phrases, MAX_FOLDED_CHARS - sum(map(len, decisions)))
+    show = phrases.words.count("show", len(messages)) if messages else phrases.words.texts["show_more"]
+    return {
+        "changed": changed,
+        "files": named,
+        "decisions": list(decisions),
+        "conversation": _conversation(messages),
+        "show": show if changed or named or decisions or messages else "",
+    }
 
 
 def _item(link: str, facts: list[str] | None = None, **rest: str | list[str]) -> Item:
     """One hit. Unknown values are empty strings, so that a template can use any key."""
     blank: Item = dict.fromkeys(
-        ("open_pull", "decision", "quote", "passage", "why", "changed", "files", "conversation"), ""
+        ("open_pull", "decision", "quote", "passage", "why", "show", "changed", "files", "conversation"), ""
     )
     return {**blank, "decisions": [], "link": link, "facts": [fact for fact in facts or () if fact], **rest}
 
@@ -235,12 +245,12 @@ def _newest_first(decisions: tuple[Decision, ...]) -> list[Decision]:
     return sorted(decisions, key=lambda d: (not d.superseded_by, d.role in MAINTAINER_ROLES, d.at), reverse=True)
 
 
-def _conversation(turns: Sequence[CondensedTurn], phrases: CommentPhrases, room: int = MAX_FOLDED_CHARS) -> str:
-    """A quotation, indented to fit inside a list item: for each turn, our own line and the text below it.
+def _conversation(chosen: Mapping[int, str]) -> str:
+    """A quotation of the chosen turns, indented to fit inside a list item: for each, our own line, below it its text.
 
     The text is quoted twice and our lines once, so that no text can look like one of our lines.
     """
-    chosen, parts = _choose_turns(turns, phrases, room), list[str]()
+    parts = list[str]()
     for before, at in pairwise((-1, *chosen)):
         parts += [OMISSION_MARK.strip()] * (at - before > 1) + [chosen[at]]
     lines = "\n\n".join((*(part.rstrip("\n") for part in parts[:-1]), *parts[-1:])).split("\n")

@@ -22,9 +22,6 @@ class KindTraits(NamedTuple):
     path: str
     """The folder of its address on GitHub; "" for a kind that has no number there."""
 
-    told_as: str
-    """The text of ``templates/words.yml`` that adds its kind to a description of its state; "" if not needed."""
-
     comment_path: str
     """What comes between the address of a thread and the id of its comment in the address of the comment."""
 
@@ -75,28 +72,28 @@ class Kind(StrEnum):
 _ISSUE_COMMENT = "#issuecomment-"
 _KINDS = {
     Kind.ISSUE: KindTraits(
-        noun="issue", words="issue", path="issues", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("issue",),
+        noun="issue", words="issue", path="issues", comment_path=_ISSUE_COMMENT, qualifiers=("issue",),
         is_conversation=True, is_suggested=True, is_answered=True, is_listed=True, has_state=True, is_change=False,
         is_local=False,
     ),
     Kind.PULL: KindTraits(
-        noun="pull request", words="pull_request", path="pull", told_as="", comment_path=_ISSUE_COMMENT,
+        noun="pull request", words="pull_request", path="pull", comment_path=_ISSUE_COMMENT,
         qualifiers=("pr", "pull"),
         is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=True, is_change=True,
         is_local=False,
     ),
     Kind.PAGE: KindTraits(
-        noun="page", words="issue", path="", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("page",),
+        noun="page", words="issue", path="", comment_path=_ISSUE_COMMENT, qualifiers=("page",),
         is_conversation=False, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
         is_local=False,
     ),
     Kind.SESSION: KindTraits(
-        noun="session", words="issue", path="", told_as="", comment_path=_ISSUE_COMMENT, qualifiers=("session",),
+        noun="session", words="issue", path="", comment_path=_ISSUE_COMMENT, qualifiers=("session",),
         is_conversation=True, is_suggested=False, is_answered=False, is_listed=False, has_state=False, is_change=False,
         is_local=True,
     ),
     Kind.DISCUSSION: KindTraits(
-        noun="discussion", words="discussion", path="discussions", told_as="as_discussion",
+        noun="discussion", words="discussion", path="discussions",
         comment_path="#discussioncomment-", qualifiers=("discussion",),
         is_conversation=True, is_suggested=True, is_answered=False, is_listed=False, has_state=True, is_change=False,
         is_local=False,

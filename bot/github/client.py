@@ -191,7 +191,8 @@ class GitHubClient:
     def delete_comment(self, comment_id: int) -> None:
         self._ask("DELETE", f"{self._repo}/issues/comments/{comment_id}", None)
 
-    def react(self, comment_id: int, content: str) -> None:
+    def react(self, _number: int, comment_id: int, content: str) -> None:
+        """React to a comment. https://docs.github.com/rest/reactions/reactions"""
         self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, optional=True)
 
     def fold(self, node_id: str, *, folded: bool) -> None:
@@ -200,7 +201,7 @@ class GitHubClient:
         fields = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
         kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
         selection = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
-        self._transport.graphql(f"mutation Fold($input: {kind}) {{ {selection} }}", {"input": fields}, optional=True)
+        self.mutate(f"mutation Fold($input: {kind}) {{ {selection} }}", fields, "issues: write", optional=True)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -242,12 +243,13 @@ class GitHubClient:
             self.queries += self._transport.sent["POST"] - before  # none after a limit
         return data
 
-    def mutate(self, text: str, fields: Mapping[str, Any], needed: str) -> Json:
+    def mutate(self, text: str, fields: Mapping[str, Any], needed: str, *, optional: bool = False) -> Json:
         """Carry out a GraphQL mutation with this ``$input``, once, and return its data. Raises ForgeError.
 
-        ``needed``: the permission that it takes, in the syntax of a workflow.
+        ``needed``: the permission that it takes, in the syntax of a workflow. ``optional``: nothing waits for it.
         """
-        data: Json = _require_type(self._transport.graphql(text, {"input": dict(fields)}, needed=needed), dict)
+        answer = self._transport.graphql(text, {"input": dict(fields)}, needed=needed, optional=optional)
+        data: Json = _require_type(answer, dict)
         return data
 
     def pause_requests(self, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from bot.github.client import GitHubClient
@@ -24,6 +25,7 @@ query Comments($owner: String!, $name: String!, $number: Int!, $further: String)
         nodes {
           id databaseId url body createdAt updatedAt authorAssociation author { login __typename }
           reactionGroups { content reactors { totalCount } }
+          replies(first: 20) { nodes { id databaseId } }
         }
       }
     }
@@ -43,6 +45,11 @@ mutation Update($input: UpdateDiscussionCommentInput!) {
 DELETE_COMMENT = """
 mutation Delete($input: DeleteDiscussionCommentInput!) {
   deleteDiscussionComment(input: $input) { comment { id } }
+}
+"""
+ADD_REACTION = """
+mutation React($input: AddReactionInput!) {
+  addReaction(input: $input) { reaction { content } }
 }
 """
 
@@ -66,7 +73,8 @@ def count_discussions(client: GitHubClient, repo: str) -> int | None:
 
 
 class DiscussionComments:
-    """The comments in the discussions of one repository, without the replies to them: ours are never replies.
+    """The comments in the discussions of one repository, without the replies to them: ours are never replies. A reply
+    can ask, though, and gets a reaction if it is among the first twenty.
 
     GraphQL identifies comments by node id, so only one that was listed or written before can be changed.
     """
@@ -93,9 +101,7 @@ class DiscussionComments:
             if discussion is None:
                 raise Gone(f"there is no discussion {number}", certain=False)
             self._discussions[number] = str(discussion["id"])
-            comments += (
-                self._remember(node) for node in objects_in(discussion["comments"]["nodes"]) if node["databaseId"]
-            )
+            comments += map(self._remember, _listed(discussion["comments"]))
             page_info = discussion["comments"]["pageInfo"]
             cursor = page_info["endCursor"]
             if not page_info["hasNextPage"]:
@@ -119,6 +125,12 @@ class DiscussionComments:
     def delete_comment(self, comment_id: int) -> None:
         self._client.mutate(DELETE_COMMENT, {"id": self._node_id(comment_id)}, PERMISSION)
 
+    def react(self, number: int, comment_id: int, content: str) -> None:
+        if comment_id not in self._nodes:
+            self.comments(number)
+        fields = {"subjectId": self._node_id(comment_id), "content": content.upper()}
+        self._client.mutate(ADD_REACTION, fields, PERMISSION, optional=True)
+
     def fold(self, node_id: str, *, folded: bool) -> None:
         self._client.fold(node_id, folded=folded)
 
@@ -128,7 +140,8 @@ class DiscussionComments:
         return self._nodes[comment_id]
 
     def _remember(self, node: Json) -> Json:
-        self._nodes[int(node["databaseId"])] = str(node["id"])
+        for written in (node, *_listed(node["replies"])):
+            self._nodes[int(written["databaseId"])] = str(written["id"])
         return {**comment_json(node), "node_id": node["id"], "html_url": node["url"]}
 
     def _own_comment(self, result: Json, name: str, text: str) -> OwnComment:
@@ -138,6 +151,11 @@ class DiscussionComments:
             raise ForgeError("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
         self._nodes[key] = node_id
         return OwnComment(key, text, str(comment.get("url") or ""), node_id)
+
+
+def _listed(connection: Json) -> Iterator[Json]:
+    """The comments of a page; one that GitHub imported has no number."""
+    return (node for node in objects_in(connection["nodes"]) if node["databaseId"])
 
 
 CommentClient = GitHubClient | DiscussionComments

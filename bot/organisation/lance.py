@@ -344,8 +344,9 @@ class LanceCandidates:
         return generation
 
     async def _next_generation(self) -> str:
-        """A name that sorts after that of the current generation, whatever the clocks of other machines say."""
-        start = max(time_ns() // 1000, _start_time(await self._current_if_readable()) + 1)  # two may begin in a millisecond
+        """A name that sorts after that of the current generation, whatever the clocks of other machines say, and after
+        one that began in the same millisecond."""
+        start = max(time_ns() // 1000, _start_time(await self._current_if_readable()) + 1)
         return f"{start:018d}-{random.getrandbits(32):08x}"
 
     async def _current_if_readable(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.domain.changes import Changes, Request, StandingComment, threads_to_redo
+from bot.domain.changes import Changes, StandingComment, threads_to_redo
 from bot.domain.thread import Kind, Thread
 from bot.github.events import MAINTENANCE_EVENTS, Event
 from bot.github.updates import tombstone
@@ -32,7 +32,7 @@ from bot.pipeline.renewal import (
     queue_renewals,
     standing_reply,
 )
-from bot.pipeline.replies import prepare_replies, without_idle
+from bot.pipeline.replies import prepare_replies
 from bot.pipeline.requests import find_requests
 from bot.pipeline.run_context import RunContext, RunState
 from bot.sources.pages import PAGE_EVENTS, refresh_pages
@@ -40,7 +40,7 @@ from bot.sources.pages import PAGE_EVENTS, refresh_pages
 
 def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     """Handle one event. Returns, for each thread that was due an answer, what was posted or why nothing was."""
-    memory, mode, words = run.memory, run.settings.mode, run.renderer.words
+    memory, mode = run.memory, run.settings.mode
     run.on_stage("look")
     state = with_discussions(fetch_changes(event, run), run)
     run.on_stage("remember")
@@ -51,16 +51,14 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
         state = replace(state, answers=memory.state.answers(state.answers))
     replies = prepare_replies(requests, run)
     state = replace(state, requested=promise_replies(replies, run))
-    memory.stage(Changes(requests=_stored_requests(state.requested, refresh=False)))
+    memory.stage(Changes(requests=state.requested))
     run.on_stage("plan")
     plans = plan_comments(_threads_to_answer(state, run), state, run)
-    replies = without_idle(replies, {plan.thread.id for plan in plans if plan.is_idle})
     look_for_releases(event, run)
     queue_renewals(event, run)
     renewals = plan_renewals(plans, state, run)
     plans += renewals.plans
-    refreshed = _stored_requests(promise_replies(replies, run), refresh=True)
-    memory.stage(Changes(requests=refreshed, renewed=tuple(renewals.settled)))
+    memory.stage(Changes(renewed=tuple(renewals.settled)))
     memory.stage(Changes(answers=tuple(promise(plan, run.now, mode) for plan in plans)))
     standing = [standing_comment(plan, run.now) for plan in plans if mode == "comment" or plan.takes_out]
     standing += [*(standing_reply(reply, run) for reply in replies), *promise_renewals(renewals, run)]
@@ -74,13 +72,18 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
         _note_first_run(run)
     run.on_stage("say")
     plans = _defer_taken(plans, run)
-    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]
+    results = [_publish(plan, run) for plan in plans]
     _store_failures(results, run)
     _store_discussion_answers(plans, results, run)
     run.on_stage("reply")
     replied = [*forgotten, *publish_replies(replies, run)]
     renewed = publish_renewals(renewals, plans, results, run)
     return [*results, *replied, *renewed, *publish_notices(notices, run)]
+
+
+def _publish(plan: CommentPlan, run: RunContext) -> CommentResult:
+    words = run.renderer.for_thread(plan.thread).words
+    return publish_comment(plan, run.comments_on(plan.thread.id), run.own, run.settings.mode, words)
 
 
 def _remember(state: RunState, run: RunContext) -> None:
@@ -97,11 +100,6 @@ def _remember(state: RunState, run: RunContext) -> None:
         learn_from_memory(run, LEARN_SECONDS)
     if event.name in MAINTENANCE_EVENTS:
         link_threads(memory, run.clock.seconds, LINK_SECONDS)
-
-
-def _stored_requests(requests: Iterable[Request], *, refresh: bool) -> tuple[Request, ...]:
-    """Either the ``refresh`` requests, whose reply depends on the new answer, or all others."""
-    return tuple(request for request in requests if (request.name == "refresh") is refresh)
 
 
 def _note_first_run(run: RunContext) -> None:

@@ -74,7 +74,11 @@ def learner(
     from bot.evaluation.learn import read_history
 
     def render(thread: Thread, context: Context) -> str:
-        return renderer.render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched).text
+        return (
+            renderer.for_thread(thread)
+            .render(context, thread_id=thread.id, now=thread.created_at, searched=context.searched)
+            .text
+        )
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_LEARN_THREADS)

@@ -201,7 +201,7 @@ class _Planning:
             return NoticePlan(thread, settle_notice(notice, "removed"))
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
             return NoticePlan(thread, settle_notice(notice, "silent"))
-        rendered = self.run.renderer.notice(
+        rendered = self.run.renderer.for_thread(thread).notice(
             _release_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now
         )
         if rendered.problem:

@@ -245,7 +245,7 @@ def renew_reply(renewed: RenewedReply, run: RunContext) -> CommentResult:
             return replace(result, reason=DELETED)
         if renewed.text and not (renewed.is_false and not is_unedited(mine)):
             return update(result, mine, forge, must_match=renewed.is_false)
-        return withdraw(result, mine, forge, run.renderer.words, is_false=renewed.is_false)
+        return withdraw(result, mine, forge, run.renderer.for_thread(thread).words, is_false=renewed.is_false)
     except ForgeError as error:
         return with_write_error(result, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from bot.comment.catalogue import COMMAND_SYNTAX, Words
 from bot.comment.defang import inline
 from bot.comment.marker import fingerprint, seal
+from bot.comment.outcome_text import TITLE_CHARS
 from bot.domain.answer import Context
 from bot.domain.changes import (
     CHANGE_REQUESTS,
@@ -18,17 +19,15 @@ from bot.domain.changes import (
     JUDGEMENT_REQUESTS,
     Request,
     is_off,
-    judgements,
-    wrong_matches_for,
 )
-from bot.domain.thread import GHOST, ThreadId
+from bot.domain.thread import GHOST, Thread, ThreadId
 from bot.github.errors import ForgeError
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.outbox import SWITCHED_OFF
 from bot.pipeline.requests import WAITING, ParsedRequest
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
-from bot.reading.requests import COMMAND_NAMES, Command, recall_question
+from bot.reading.requests import COMMAND_NAMES, WHICH, Command, recall_question
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
@@ -43,6 +42,8 @@ DONE_REASONS = {
     "context": "asked about an issue",
     "recall": "asked what was decided",
     "help": "asked for the commands",
+    "unclear": "the request was not understood",
+    WHICH: "the request names no issue",
     "wrong": "an issue was marked as unrelated",
     "same": "an issue was marked as the same",
     "different": "an issue was marked as different",
@@ -54,9 +55,6 @@ DONE_REASONS = {
 }
 """What was asked for, as the job summary puts it."""
 
-MAX_CONFIRMED = 3
-"""Commands per account and hour that change something and get a reply; any further ones get only a reaction."""
-
 HOURLY_LIMIT_REACHED = "the account has used up its questions for this hour"
 
 ABOUT_ISSUES = JUDGEMENT_REQUESTS | {"wrong"}
@@ -64,6 +62,12 @@ ABOUT_ISSUES = JUDGEMENT_REQUESTS | {"wrong"}
 
 SEARCH_REQUESTS = frozenset({"search", "context", "recall"})
 """Requests that search memory."""
+
+FAULTS = frozenset({"refused", "limited", "unclear", WHICH})
+"""Names of requests that are not carried out. An account is told why once an hour."""
+
+MAX_CHOICES = 5
+"""Issues that are offered to somebody who named none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +102,10 @@ class ReplyPlan:
 
 @dataclass(frozen=True, slots=True)
 class LastHour:
-    """The requests of the last hour by account: ``used`` counts those that change nothing, ``changed`` the others.
-    Accounts in ``warned`` were told that they ask too often."""
+    """The requests of the last hour by account: ``used`` counts those that change nothing. Accounts in ``warned`` were
+    told why a request was not carried out."""
 
     used: Counter[str]
-    changed: Counter[str]
     warned: set[str]
 
     @classmethod
@@ -113,19 +116,18 @@ class LastHour:
         ]
         return cls(
             Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGE_REQUESTS),
-            Counter(stored.by.casefold() for stored in recent if stored.name in CHANGE_REQUESTS),
             {
                 stored.by.casefold()
                 for stored in recent
-                if stored.name == "limited" and (stored.reply_id is not None or stored.state == "pending")
+                if stored.name in FAULTS and (stored.reply_id is not None or stored.state == "pending")
             },
         )
 
     def note(self, plan: ReplyPlan) -> None:
         account = plan.request.by.casefold()
         name = plan.request.name if plan.name == WAITING else plan.name
-        (self.changed if name in CHANGE_REQUESTS else self.used)[account] += 1
-        if plan.name == "limited" and plan.text:
+        self.used[account] += name not in CHANGE_REQUESTS
+        if plan.name in FAULTS and plan.text:
             self.warned.add(account)
 
 
@@ -169,37 +171,35 @@ def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunCo
     return replace(plan, text="")
 
 
-def without_idle(plans: Iterable[ReplyPlan], idle: Collection[ThreadId]) -> list[ReplyPlan]:
-    """The plans without replies to ``refresh`` where the answer did not change: a reaction is enough."""
-    return [
-        replace(plan, text="") if plan.name == "refresh" and plan.request.thread.id in idle else plan for plan in plans
-    ]
-
-
 def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
-    """``earlier``: the requests of this run before it."""
-    key, name, used = request.thread.id, request.name, hour.used[request.by.casefold()]
+    """``earlier``: the requests of this run before it. A change that is carried out gets only a reaction."""
+    key, name, account = request.thread.id, request.name, request.by.casefold()
     stored_requests = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
-    stored_requests += [plan.stored for plan in earlier if plan.request.thread.id == key]
-    is_silent, limit = is_off(stored_requests), run.settings.commands.searches_per_hour
+    is_silent = is_off([*stored_requests, *(plan.stored for plan in earlier if plan.request.thread.id == key)])
+    is_untold = request.command is not None and account not in hour.warned
+
+    def refuse(name: str, why: str, *sentences: str) -> ReplyPlan:
+        plan = ReplyPlan(request, name, good=False, why=why)
+        return _with_text(plan, sentences if is_untold else (), run, is_silent)
+
     if name == FORGET:  # an administrator's request has been carried out, unless the API could not be reached
         if may_administer(request, run):
             return ReplyPlan(request, WAITING, waits="the account's permission is unknown; a later run checks it")
-        sentences = ["admins"] if used < limit else []
-        why = "only an administrator of the repository may ask for that"
-        return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)
-    if name in CHANGE_REQUESTS:
+        return refuse("refused", "only an administrator of the repository may ask for that", "admins")
+    if name in CHANGE_REQUESTS or name == WHICH:
         if not _may_change(request, run):
-            sentences = ["refused"] if used < limit else []
-            why = "only its author or people with write access may ask for that"
-            return _with_text(ReplyPlan(request, "refused", good=False, why=why), sentences, run, is_silent)
-        is_confirmed = _has_effect(request, stored_requests) and hour.changed[request.by.casefold()] < MAX_CONFIRMED
-        return _with_text(ReplyPlan(request, name), [name] if is_confirmed else [], run, is_silent and name != "on")
-    if used >= limit or is_silent:
-        sentences = ["limited"] if request.command and request.by.casefold() not in hour.warned else []
-        why = SWITCHED_OFF if is_silent else f"{HOURLY_LIMIT_REACHED} (commands.searches_per_hour: {limit})"
-        return _with_text(ReplyPlan(request, "limited", good=False, why=why), sentences, run, is_silent)
-    return _plan_help(request, run) if name == "help" else plan_search(request, run)
+            return refuse("refused", "only its author or people with write access may ask for that", "refused")
+        return refuse(WHICH, "", WHICH) if name == WHICH else ReplyPlan(request, name)
+    limit = run.settings.commands.searches_per_hour
+    if is_silent:
+        return refuse("limited", SWITCHED_OFF)
+    if hour.used[account] >= limit:
+        return refuse("limited", f"{HOURLY_LIMIT_REACHED} (commands.searches_per_hour: {limit})", "limited")
+    if request.command and not request.command.clear:
+        return refuse("unclear", "", "unclear", *_help_sentences(run))
+    if name == "help":
+        return _with_text(ReplyPlan(request, name), _help_sentences(run), run, is_silent)
+    return plan_search(request, run)
 
 
 def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
@@ -213,28 +213,10 @@ def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadI
     return _with_text(ReplyPlan(request, name, context, good=not nothing), sentences, run, is_silent=False)
 
 
-def _has_effect(request: ParsedRequest, stored_requests: Sequence[Request]) -> bool:
-    """Whether the command changes anything after the ``stored_requests``. ``refresh`` always may."""
-    match request.name:
-        case "off" | "on":
-            return is_off(stored_requests) is (request.name == "on")
-        case "wrong":
-            return not wrong_matches_for(stored_requests).issuperset(request.command.about if request.command else ())
-        case "same" | "different" | "original":
-            verdicts = judgements(stored_requests)
-            about = request.command.about if request.command else ()
-            return not all(key in verdicts and verdicts[key].name == request.name for key in about)
-    return True
-
-
-def _plan_help(request: ParsedRequest, run: RunContext) -> ReplyPlan:
+def _help_sentences(run: RunContext) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
-    is_clear = request.command is not None and request.command.clear
-    why = "" if is_clear else "the request was not understood"
-    sentences = [*([] if is_clear else ["unclear"]), "help"]
-    if recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.recall_phrases):
-        sentences.append("ask")
-    return _with_text(ReplyPlan(request, "help", good=is_clear, why=why), sentences, run, is_silent=False)
+    may_ask = recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.recall_phrases)
+    return ("help", "ask") if may_ask else ("help",)
 
 
 def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_silent: bool) -> ReplyPlan:
@@ -243,11 +225,13 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
     if is_silent or request.has_reply or not (sentences or plan.context.mentioned):
         return plan
     names = (*sentences, *(["others_left"] if request.others else []))
+    words = run.renderer.for_thread(request.thread).words
     limit = run.settings.commands.searches_per_hour
-    lines = [sentence(name, request.command, run.renderer.words, limit) for name in names]
-    lines += [_searched_sentence(run)] if "nothing" in sentences else []
+    choices = _choices(request, run) if WHICH in names else ()
+    lines = [sentence(name, request.command, words, limit, choices) for name in names]
+    lines += [_searched_sentence(words, run)] if "nothing" in sentences else []
     is_unquoted = request.by.casefold() in {login.casefold() for login in run.settings.ignore.people}
-    rendered = run.renderer.reply(
+    rendered = run.renderer.for_thread(request.thread).reply(
         plan.context,
         asked="" if is_unquoted else request.text,
         reply_to=request.key,
@@ -260,8 +244,8 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
     return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
 
 
-def _searched_sentence(run: RunContext) -> str:
-    words, messages = run.renderer.words, run.memory.message_count
+def _searched_sentence(words: Words, run: RunContext) -> str:
+    messages = run.memory.message_count
     threads = words.number(run.memory.state.manifest.threads)
     if not messages:
         return words.say("reply_searched_threads", threads=threads)
@@ -315,15 +299,12 @@ def _with_mentioned(findings: Context, request: ParsedRequest, service: Question
 
 
 def react(request: ParsedRequest, content: str, run: RunContext) -> None:
-    """React to the command. A failure is only noted. Not in a discussion, where the reply has to be enough."""
-    if (
-        run.settings.mode != "comment"
-        or request.command is None
-        or run.comments_on(request.thread.id) is run.discussion_comments
-    ):
+    """React to the command. A failure is only noted."""
+    number = request.thread.id
+    if run.settings.mode != "comment" or request.command is None or not isinstance(number, int):
         return
     try:
-        run.forge.react(request.key, content)
+        run.comments_on(number).react(number, request.key, content)
     except ForgeError as error:
         run.note(f"The command on issue {request.thread.id} got no reaction: {error}")
 
@@ -336,10 +317,11 @@ EXAMPLE_QUESTION = "What did we decide about …?"
 """The example question in the help reply."""
 
 
-def sentence(name: str, command: Command | None, words: Words, per_hour: int) -> str:
-    """The text ``reply_NAME`` as Markdown, several lines for ``help``. Raises KeyError for an unknown name.
+def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0, choices: Sequence[str] = ()) -> str:
+    """The text ``reply_NAME`` as Markdown, several lines for ``help`` and ``which``.
 
-    ``per_hour`` is how often an account may ask.
+    Raises KeyError for an unknown name. ``per_hour`` is how often an account may ask; ``choices`` are
+    commands to choose from.
     """
     match name:
         case "help":
@@ -348,17 +330,28 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int) ->
             return words.say("reply_ask", question=f"`{EXAMPLE_QUESTION}`")
         case "limited":
             return words.count("reply_limited", per_hour)
-        case "off":
-            return words.say("reply_off", command=COMMAND_SYNTAX["on"])
         case "unclear":
             return " ".join([words.say("reply_unclear"), *_suggest_command(command, words)])
-        case "wrong" | "same" | "different":
-            return _sentence_about(f"reply_{name}", command.about if command else (), words)
-        case "original":
-            return words.say("reply_original", number=str((command.about if command else ())[0]))
+        case "which":
+            return "\n".join([words.say("reply_which"), "", *choices])
         case "nothing":
             return words.say("reply_nothing", words=inline(command.words if command else "", MAX_SHOWN_CHARS))
     return words.say(f"reply_{name}")
+
+
+def _choices(request: ParsedRequest, run: RunContext) -> list[str]:
+    """The command with the number of each issue that our comments on the thread show, and its title."""
+    linked = run.memory.state.thread_comments([request.thread.id]).get(request.thread.id)
+    shown = dict.fromkeys(key for comment in (linked.comments if linked else ()) for key in comment.shows)
+    records = run.memory.records(key for key in shown if key != request.thread.id)
+    issues = [
+        record
+        for record in records.values()
+        if isinstance(record, Thread) and isinstance(record.id, int) and not record.kind.traits.is_change
+    ]
+    typed = request.command.words if request.command else ""
+    lines = [f"- `/precedent {typed} {issue.id}`: {inline(issue.title, TITLE_CHARS)}" for issue in issues[:MAX_CHOICES]]
+    return lines or [f"- {COMMAND_SYNTAX.get(typed, '')}"]
 
 
 def _help_text(words: Words) -> str:
@@ -370,11 +363,3 @@ def _suggest_command(command: Command | None, words: Words) -> Iterator[str]:
     typed = command.line.split()[1:2] if command else []
     for name in get_close_matches("".join(typed).lower()[:MAX_NAME_CHARS], COMMAND_NAMES, n=1):
         yield words.say("reply_meant", command=COMMAND_SYNTAX.get(name, f"`/precedent {name}`"))
-
-
-def _sentence_about(name: str, about: tuple[int, ...], words: Words) -> str:
-    """The text ``NAME_one`` or ``NAME_many`` with the numbers of these issues."""
-    *others, last = [str(number) for number in about] or [""]
-    if not others:
-        return words.say(f"{name}_one", number=last)
-    return words.say(f"{name}_many", numbers=words.say("and", first=", ".join(others), second=last))

@@ -32,7 +32,9 @@ def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: R
     answer = decide(context, settings)
     if isinstance(answer, Silent):
         return ProposedComment(answer)
-    rendered = renderer.render(context, thread_id=thread.id, now=thread.revised_at, searched=context.searched)
+    rendered = renderer.for_thread(thread).render(
+        context, thread_id=thread.id, now=thread.revised_at, searched=context.searched
+    )
     return ProposedComment(answer, rendered.text, rendered.problem or "")
 
 

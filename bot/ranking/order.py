@@ -46,10 +46,16 @@ MIN_OUTAGE_AUTHORS = 2
 
 
 class Holders(NamedTuple):
-    """The threads that state an error of the question in the same words, and how many of them contain each term."""
+    """The threads that state an error of the question in the same words, and how many of them contain each term.
+
+    ``answered`` are those of them that were closed, and not as duplicates, if few were; ``lines`` are the terms of the
+    errors that these state.
+    """
 
     ids: frozenset[ThreadId]
     counts: Mapping[str, int]
+    answered: frozenset[ThreadId] = frozenset()
+    lines: frozenset[str] = frozenset()
 
 
 NO_HOLDERS = Holders(frozenset(), {})
@@ -114,21 +120,23 @@ class RankedCandidates:
     """All candidates, best first, with what is needed to compute their confidence.
 
     ``scores`` are those of the hits, ascending, except near-duplicates of the question: the others are judged as if
-    there were none.
+    there were none. ``holders`` state one of its errors.
     """
 
     candidates: tuple[Candidate, ...]
     query: RankingQuery
     model: RankingWeights
     scores: tuple[float, ...] = ()
+    holders: Holders = NO_HOLDERS
 
-    def judge(self, candidate: Candidate, text: SharedText) -> Candidate:
-        """The candidate with its confidence and similarity, given what a comparison of the texts found."""
+    def judge(self, candidate: Candidate, text: SharedText, floor: float = 0.0) -> Candidate:
+        """The candidate with its confidence and similarity, at least ``floor``, given what a comparison of the texts
+        found."""
         hit = candidate.hit
         place = 1 + len(self.scores) - bisect_right(self.scores, hit.score)
         evidence = measure(CONFIDENCE_FEATURES, RankedHit(hit, self.query, rank=place, text=text))
         confidence = self.model.probability(evidence)
-        similarity = self.model.similarity(confidence)
+        similarity = max(floor, self.model.similarity(confidence))
         return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
 
 
@@ -172,6 +180,7 @@ def rank_candidates(
         query,
         model,
         scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in duplicates)),
+        holders=holders,
     )
 
 

@@ -73,8 +73,9 @@ def is_english(words: Sequence[str], *, ascii_only: bool) -> bool:
 def bigrams(run: str) -> Iterator[str]:
     """The pairs of adjacent characters in a run without spaces, except those that every sentence contains.
 
-    A single character is a term of its own, and so is a Korean syllable before a particle.
+    A single character is a term of its own, and so are a Korean syllable before a particle and a word in katakana.
     """
+    yield from _katakana_pattern().findall(run)
     if len(run) == 1 or (len(run) == 2 and run[1] in _KOREAN_PARTICLES):
         yield run[0]
     for at in range(len(run) - 1):
@@ -83,12 +84,22 @@ def bigrams(run: str) -> Iterator[str]:
             yield pair
 
 
+@cache
+def _katakana_pattern() -> re.Pattern[str]:
+    return re.compile(r"[\u30a1-\u30fa\u30fc]{3,40}")
+
+
+FUNCTION_CHARACTERS = frozenset(
+    "的了在是和与及或就也都而但吗呢吧啊不我你他她它这那有被把给从对为以于时后中个のにはをがでともへや"
+)
+"""Characters that are words of grammar, and so neither begin nor end a word that tells something."""
+
+
 def matched_part(token: str, term: str, query_terms: Container[str]) -> str:
     """The part of ``token`` to show for its ``term``: all of it, except in a script without spaces.
 
     There a token may be a whole sentence, so only the part around ``term`` is shown, as far as its pairs are in
-    ``query_terms``.
-    Linear in the length of the token.
+    ``query_terms``, and without words of grammar at its ends. Linear in the length of the token.
     """
     if token.isascii() or term not in query_terms or not unspaced_pattern().match(token):
         return token
@@ -98,6 +109,10 @@ def matched_part(token: str, term: str, query_terms: Container[str]) -> str:
         start -= 1
     while end < len(token) and token[end - 1 : end + 1] in query_terms:
         end += 1
+    while end - start > 1 and token[start] in FUNCTION_CHARACTERS:
+        start += 1
+    while end - start > 1 and token[end - 1] in FUNCTION_CHARACTERS:
+        end -= 1
     return token[start:end]
 
 
@@ -116,7 +131,7 @@ _FOREIGN_WORDS = frozenset(_case_variants((FUNCTION_WORDS | FOREIGN_STOP_WORDS) 
 _ENGLISH_WORDS = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(FOREIGN_STOP_WORDS))
 
 
-ANALYSER_VERSION = f"3+snowball{Stemmer.version()}"
+ANALYSER_VERSION = f"4+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
 MAX_TERM_CHARS = 40
@@ -139,7 +154,9 @@ _COMBINING_MARKS = (
 )
 
 _COMPONENT = re.compile(r"::|[.'-]")
-_PIECE = re.compile(r"[A-Z]+s(?![A-Za-z0-9])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z][a-z0-9]*|[A-Z]+[0-9]*|[0-9]+[a-z]*")
+_PIECE = re.compile(
+    r"(?:i|mac|tv|watch)OS(?![A-Za-z0-9])|[A-Z]+s(?![A-Za-z0-9])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z][a-z0-9]*|[A-Z]+[0-9]*|[0-9]+[a-z]*"
+)
 _VERSION = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){1,3})(?:$|[-.]?(?=[a-z-]))", re.ASCII | re.IGNORECASE)
 _FILE_EXTENSION = re.compile(r"\.[A-Za-z]\w{0,4}$", re.ASCII)
 _DATE_OR_TIME = re.compile(r"\d+(?:[-:]\d+)+", re.ASCII)
@@ -147,6 +164,9 @@ _STATUS_CODE = re.compile(r"0x(?:[0-9a-f]{1,4}|(?:c0|80)[0-9a-f]{6})", re.ASCII)
 _HASH = re.compile(r"h?(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}", re.ASCII)
 
 _CYRILLIC = re.compile(r"[\u0430-\u044f]+")
+_UNSTEMMED = frozenset(("ios", "aws"))
+"""Names that look like a plural."""
+
 _ELISIONS = frozenset(("c", "d", "j", "l", "m", "n", "qu", "s", "t"))
 
 _english_stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord
@@ -309,7 +329,7 @@ def _word_terms(piece: str) -> Iterator[str]:
         return
     if word.isalpha():
         if word not in ALL_STOP_WORDS:
-            yield _english_stem(word) if word.isascii() else _other_stem(word)
+            yield _stem(word)
     elif word.isdigit():
         if len(word) <= 6:
             yield word
@@ -327,7 +347,9 @@ def _foreign_word_terms(piece: str) -> Iterator[str]:
                 yield word
 
 
-def _other_stem(word: str) -> str:
+def _stem(word: str) -> str:
+    if word.isascii():
+        return word if word in _UNSTEMMED else _english_stem(word)
     return _russian_stem(word) if _CYRILLIC.fullmatch(word) else word
 
 

@@ -17,12 +17,13 @@ OPENING_WORDS = 4
 """Words at the beginning of a message that two texts must share. Prose may follow it."""
 
 _FAILURE_WORDS = """
-a abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
-compiling completed core could crash crashed due dumped err error errors exception exe exit exited fail failed failing
-fails failure fatal fault for gcc has ignored in internal invocation is ld line link linker linking main make measured
-message multiple not npm of on panic panicked passed previous process program received result returned run see
-segfault segmentation sigabrt signal sigsegv skipped status stopping task terminated test tests the thread to uncaught
-unexpected unnamed use v waiting warning was with xcode
+a abi abort aborted aborting an and assert assertion at build cannot cc clang code collect command compilation compiler
+compiling completed core could crash crashed due dumped dylib err error errors exception exe exit exited fail failed
+failing fails failure fatal fault for gcc has ignored in internal invocation is ld libc line link linker linking main
+make measured message multiple not npm nsexception of on panic panicked passed previous process program received result
+returned run runtime see segfault segmentation sigabrt signal sigsegv skipped stack status stopping task terminate
+terminated terminating test tests the thread to type uncaught unexpected unnamed unwind use v waiting warning was with
+xcode
 """
 FAILURE_VOCABULARY = frozenset(_FAILURE_WORDS.split())
 """A line of nothing but these words says that something failed, but not what."""
@@ -90,7 +91,12 @@ def _error_key(line: str) -> str:
 
 
 def says_what_failed(line: str) -> bool:
-    return any(word not in FAILURE_VOCABULARY for word in _LETTERS.findall(line))
+    return bool(telling_words(line))
+
+
+def telling_words(line: str) -> list[str]:
+    """The words of an error in lower case that say what failed."""
+    return [word for word in _LETTERS.findall(line.lower()) if word not in FAILURE_VOCABULARY]
 
 
 def line_terms(title: str, body: str) -> list[str]:

@@ -29,11 +29,14 @@ COMMAND_NAMES = (
 ISSUE_COMMANDS = frozenset({"context", "wrong", "same", "different", "original"})
 """Commands that take issue numbers."""
 
+WHICH = "which"
+"""The name of a command about other issues that names none: `Command.words` is the command."""
+
 MAX_COMMANDS = 3
 """Commands obeyed in one comment; the rest are ignored."""
 
 MAX_ARGUMENT_CHARS = 200
-MAX_ISSUES = 3
+MAX_ISSUES = 10
 MAX_SENTENCE_CHARS = 500
 MAX_SENTENCES = 200
 MAX_GAP_WORDS = 4
@@ -58,7 +61,13 @@ _MAY_ASK = re.compile(
 )
 """One of these words is in every question that the default phrases match."""
 
-_BARE_NUMBER = re.compile(r"([1-9][0-9]{0,9})(?![\w.-])", re.ASCII)
+_NUMBER = r"#?[1-9][0-9]{0,9}(?![\w-]|\.\w)"
+_NUMBER_LIST = re.compile(
+    rf"{_NUMBER}(?:[ ,;]{{1,3}}{_NUMBER}){{0,99}}\Z"
+    rf"|(?:issues? )?{_NUMBER}(?:[ ,;/&(]{{0,3}}(?:[,;/&]|\b(?:and|or)\b) ?{_NUMBER}){{0,99}}",
+    re.ASCII | re.IGNORECASE,
+)
+"""``48``, ``48 52``, ``#48 and 52``, ``issues 48, 52``; a number in a sentence after them does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ class Command:
     """A request to the bot, typed in ``line``.
 
     ``name`` is one of COMMAND_NAMES, ``words`` is the search text, and ``about`` holds the named issues. A request that
-    was not understood becomes a ``help`` that is not ``clear``.
+    was not understood becomes a ``help`` that is not ``clear``, or ``which`` if only the number is missing.
     """
 
     name: str
@@ -155,7 +164,9 @@ def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
     name, _, rest = arguments.partition(" ")
     name, rest = name.lower().rstrip(".,:;!"), rest[:MAX_ARGUMENT_CHARS].strip()
     about = _numbers(rest, repo, hosts) if name in ISSUE_COMMANDS else ()
-    is_incomplete = (name == "search" and not rest) or (name in ISSUE_COMMANDS and not about)
+    if name in ISSUE_COMMANDS and name != "context" and not about:
+        return Command(WHICH, name, clear=False, line=shown)
+    is_incomplete = (name == "search" and not rest) or (name == "context" and not about)
     if (
         name not in COMMAND_NAMES or is_incomplete or (name == "forget" and rest)
     ):  # forget is only for the current issue
@@ -164,9 +175,9 @@ def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:
 
 
 def _numbers(text: str, repo: str | None, hosts: Sequence[str]) -> tuple[int, ...]:
-    """The issues of this repository named by an argument, or a bare number."""
-    if bare := _BARE_NUMBER.match(text):
-        return (int(bare[1]),)
+    """The issues of this repository named by an argument, or a list of numbers."""
+    if listed := _NUMBER_LIST.match(text):
+        return tuple(int(number.lstrip("#")) for number in re.findall(_NUMBER, listed[0]))[:MAX_ISSUES]
     references = find_references(f"of {text}", repo=repo, hosts=hosts)  # "of" because # at the start may be a heading
     return tuple(r.number for r in references if r.owner is None and r.kind is None)[:MAX_ISSUES]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bot.domain.thread import Thread
 from bot.ranking.features import RankingQuery
-from bot.reading.analyzer import body_terms, terms
+from bot.reading.analyzer import body_terms, terms, unspaced_pattern
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
 from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
@@ -120,7 +120,7 @@ MIN_SAME_SHARE, MIN_SAME_TRIGRAMS = 0.8, 12
 MAX_LINE = 300
 """Characters of a line that are compared."""
 
-_WORD = re.compile(r"[^\W\d]{2,}")
+_WORD = re.compile(r"[^\W\d]+")
 _NUMBER = re.compile(r"0x[0-9a-f]+", re.ASCII)
 _FAILURE = re.compile(
     r"error|exception|fail|panic|fatal|abort|assert|segfault|segmentation|denied|refused|invalid|mismatch|undefined"
@@ -199,9 +199,19 @@ def without_lines(text: str, places: Collection[int]) -> str:
 def _lines(lowered: str) -> Iterator[TextLine]:
     for place, line in enumerate(lowered.split("\n")):
         text = _NUMBER.sub(" ", without_addresses(line[:MAX_LINE]))
-        words = tuple(_WORD.findall(text))
+        words = tuple(chain.from_iterable(map(_words, _WORD.findall(text))))
         if len(words) >= MIN_RUN_WORDS:
             yield TextLine(place, words, bool(_FAILURE.search(text)))
+
+
+def _words(run: str) -> Sequence[str]:
+    """The words of a run of letters: all pairs of neighbours in a script without spaces."""
+    if run.isascii():
+        return (run,) if len(run) > 1 else ()
+    parts = [part for part in unspaced_pattern().split(run) if len(part) > 1]
+    return [
+        word for part in parts for word in (map("".join, pairwise(part)) if unspaced_pattern().match(part) else (part,))
+    ]
 
 
 def _trigrams(words: Words) -> Iterator[Words]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
-from bot.reading.analyzer import matched_part, terms, token_terms, tokens
-from bot.reading.error_lines import FAILURE_VOCABULARY, PANIC, error_lines, line_term, says_what_failed
+from bot.reading.analyzer import FUNCTION_CHARACTERS, matched_part, terms, token_terms, tokens, unspaced_pattern
+from bot.reading.error_lines import FAILURE_VOCABULARY, PANIC, error_lines, line_term, says_what_failed, telling_words
 from bot.reading.signals import find_errors, find_files, find_identifiers, without_addresses
 from bot.reading.word_lists import COMMON_WORDS
 from bot.recall.mentions import telling_files
@@ -38,6 +38,7 @@ def strip_machine_output(text: str) -> str:
 
 MAX_REASONS = 3
 MAX_TERMS = 4
+MIN_ERROR_WORDS = 3
 MIN_SHARED_WORDS = 2
 """A single word is no reason: any word is in many texts."""
 
@@ -174,16 +175,35 @@ def shared_signals(ours: OpeningSignals, theirs: OpeningSignals) -> SharedSignal
     )
 
 
-def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_same: bool = False) -> tuple[str, ...]:
-    """The reasons, strongest first: the same error, the same file, shared identifiers, shared words.
+def has_whole_error(shared: SharedSignals, line_terms: Collection[str]) -> bool:
+    """Whether both texts state an error with one of these terms in the same words, names included, and in enough of
+    them to be no coincidence."""
+    return any(
+        shared.lines[line] in line_terms
+        and shared.quoted[line] == line
+        and min(len(line.split()), len(telling_words(line))) >= MIN_ERROR_WORDS
+        for line in shared.errors
+    )
+
+
+def reasons(
+    text: str,
+    shared: SharedSignals,
+    words: Mapping[str, bool],
+    theirs: Collection[str] = (),
+    *,
+    is_same: bool = False,
+    same_title: bool = False,
+) -> tuple[str, ...]:
+    """The reasons, strongest first: the same title, error, file, shared identifiers, shared words.
 
     ``words`` maps terms of ``text`` to whether they are specific here; others count only if written as code. A single
     word is no reason, and a single name is one only if it is in the title: a function that everything calls is not the
-    subject. For the same text (``is_same``) only that and the error are given. Code is between backticks. The values
-    are strangers' text and not yet harmless.
+    subject. ``theirs`` are all terms of the other text. For the same text (``is_same``) only that and the error are
+    given. Code is between backticks. The values are strangers' text and not yet harmless.
     """
     errors = [line for line in shared.errors if _is_error(line, text)]
-    found = ["same text"] if is_same else []
+    found = ["same text"] if is_same else ["same title"] if same_title else []
     found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
@@ -195,35 +215,40 @@ def reasons(text: str, shared: SharedSignals, words: Mapping[str, bool], *, is_s
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
     is_lone = len(found) == len(names) == 1
-    shared_words = _shared_words(text, words, found) if len(found) < MAX_REASONS else []
-    if len(shared_words) >= MIN_SHARED_WORDS:
+    shared_words = _shared_words(text, words, theirs, found) if len(found) < MAX_REASONS else []
+    if sum(map(_count_words, shared_words)) >= MIN_SHARED_WORDS:
         found.append("both speak of " + ", ".join(shared_words))
     elif is_lone and names[0].lower() not in text.partition("\n")[0].lower():
         return ()
     return tuple(found[:MAX_REASONS])
 
 
-def surface_forms(text: str, wanted_terms: Iterable[str]) -> dict[str, str]:
+def surface_forms(text: str, wanted_terms: Iterable[str], shared_terms: Collection[str] = ()) -> dict[str, str]:
     """The words of ``text`` behind ``wanted_terms``, by term, in the order of ``wanted_terms``.
 
-    A word that also occurs without a capital letter is written without one.
+    A word that also occurs without a capital letter is written without one. In scripts without spaces a word extends as
+    far as ``shared_terms`` do.
     """
     forms: dict[str, str] = {}
     ordered_terms = list(wanted_terms)
     term_set = frozenset(ordered_terms)
+    run_terms = term_set.union(shared_terms)
     for token in tokens(text):
         for term in term_set.intersection(token_terms(token)):
-            form = forms.get(term) or forms.setdefault(term, matched_part(token, term, term_set))
+            form = forms.get(term) or forms.setdefault(term, matched_part(token, term, run_terms))
             if form.istitle() and token == form.lower():
                 forms[term] = token
     return {term: forms[term] for term in ordered_terms if term in forms}
 
 
-def _shared_words(text: str, words: Mapping[str, bool], earlier_reasons: Sequence[str]) -> list[str]:
+def _shared_words(
+    text: str, words: Mapping[str, bool], theirs: Collection[str], earlier_reasons: Sequence[str]
+) -> list[str]:
     plain = without_addresses(text)
     specific_by_form: dict[str, bool] = {}
-    for term, form in surface_forms(plain, words).items():
-        specific_by_form[form] = specific_by_form.get(form, False) or words[term]
+    for term, form in surface_forms(plain, words, theirs).items():
+        is_specific = words[term] and not _is_bridge(term, form, words)
+        specific_by_form[form] = specific_by_form.get(form, False) or is_specific
     forms = [
         form
         for form, specific in specific_by_form.items()
@@ -236,6 +261,22 @@ def _shared_words(text: str, words: Mapping[str, bool], earlier_reasons: Sequenc
     return [f"`{_code_text(form)}`" if _CODE.search(form) else form for form in longest[:MAX_TERMS]]
 
 
+def _is_bridge(term: str, form: str, words: Mapping[str, bool]) -> bool:
+    """Whether a pair of characters only joins two words of a run that are common (``现问`` in ``出现问题``)."""
+    at = form.find(term) if len(term) < len(form) and unspaced_pattern().match(term) else 0
+    before, after = form[max(0, at - 1) : at + 1], form[at + 1 : at + 3]
+    return 0 < at < len(form) - 2 and not (words.get(before) or words.get(after))
+
+
+CHARACTERS_PER_WORD = 2.5
+"""Average length of a word in scripts without spaces."""
+
+
+def _count_words(form: str) -> int:
+    is_unspaced = not form.isascii() and unspaced_pattern().fullmatch(form)
+    return max(1, round(len(form) / CHARACTERS_PER_WORD)) if is_unspaced else 1
+
+
 def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
     """Whether both texts contain the whole name, not only one of its words."""
     return any(term in words for term in terms(name)[:1])
@@ -245,7 +286,7 @@ def _is_telling(word: str) -> bool:
     plain = word.lower()
     if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
         return False
-    return not (_GENERATED.search(word) or (word.isascii() and len(word) < 2))
+    return not (_GENERATED.search(word) or word in FUNCTION_CHARACTERS or (word.isascii() and len(word) < 2))
 
 
 def _telling_part(line: str) -> str:

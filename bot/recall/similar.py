@@ -39,7 +39,7 @@ from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
 from bot.recall.library import Library, similar_query, threads
 from bot.recall.mentions import earlier_ending, telling_files
-from bot.recall.reasons import SharedSignals, reasons
+from bot.recall.reasons import SharedSignals, has_whole_error, reasons
 
 MAX_CANDIDATES = 200
 MAX_READ = 8
@@ -54,6 +54,14 @@ pairs read by hand it best separated related pairs from others."""
 
 SAME_TITLE_SHARE, MIN_TITLE_TERMS = 0.8, 2
 """Titles are nearly the same if they share this part of their words, and at least this many."""
+
+MAX_ANSWERED = 3
+"""An error is rare if at most this many threads that state it were closed, but not as duplicates."""
+
+SAME_ERROR_SIMILARITY = 0.7
+"""Minimum similarity of a thread that was closed and states the same rare error in the same words, however else their
+texts differ. Of the graded pairs that share such an error, and whose older thread was closed sooner or later, 13 of 14
+are useful."""
 
 SAME_DAY = timedelta(days=1)
 
@@ -100,13 +108,14 @@ def find_candidates(
         return entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry)
 
     hits = library.search(query, limit=MAX_CANDIDATES, before=thread.created_at, keep=is_possible)
-    missed = _with_same_title(thread, library, is_possible).difference(hit.entry.id for hit in hits)
-    if missed:
-        hits += library.search(
-            query, limit=len(missed), before=thread.created_at, keep=lambda entry: entry.id in missed
-        )
     rarity = library.rarity([*query.terms, ABSENT_TERM], before=thread.created_at)
     ranking_query, holders = _with_lines(query_for(thread, rarity, rarity.get(ABSENT_TERM, 0.0)), thread, library)
+    certain = _with_same_title(thread, library, is_possible).union(holders.answered)
+    missed = certain.difference(hit.entry.id for hit in hits)
+    if missed:
+        hits += library.search(
+            query, limit=len(missed), before=thread.created_at, keep=lambda e: e.id in missed and is_possible(e)
+        )
     found = rank_candidates(hits, _originals(hits, library, before), ranking_query, model, holders)
     fit = (c for c in found.candidates if c.entry.id not in left_out and not _is_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
@@ -127,6 +136,13 @@ def is_same_title(one: str, other: str) -> bool:
     return len(ours & theirs) >= max(MIN_TITLE_TERMS, SAME_TITLE_SHARE * len(ours | theirs))
 
 
+def is_telling_title(one: str, other: str) -> bool:
+    """Whether two titles are the same, and long enough to be no coincidence."""
+    return (
+        " ".join(one.casefold().split()) == " ".join(other.casefold().split()) and len(terms(one)) >= MIN_SHARED_TERMS
+    )
+
+
 def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
     """The query with the errors of the thread that are no boilerplate, and the threads that state one of them too.
 
@@ -143,8 +159,13 @@ def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[
     most_held = max(sorted(held), key=held.__getitem__)
     pairs = {term: frozenset((most_held, term)) for term in (*query.title, *query.body, *query.lines)}
     joint_frequency = library.joint_frequency(pairs.values(), before=query.at)
-    ids = frozenset(hit.entry.id for hit in hits if not query.lines.isdisjoint(hit.terms))
-    return query, Holders(ids, {term: joint_frequency.get(pair, 0) for term, pair in pairs.items()})
+    rare = frozenset(line for line in query.lines if answered[line] <= MAX_ANSWERED)
+    return query, Holders(
+        frozenset(hit.entry.id for hit in hits if not query.lines.isdisjoint(hit.terms)),
+        {term: joint_frequency.get(pair, 0) for term, pair in pairs.items()},
+        frozenset(hit.entry.id for hit in hits if not rare.isdisjoint(hit.terms) and _is_answered(hit.entry, query.at)),
+        rare,
+    )
 
 
 def _is_answered(entry: IndexEntry, moment: datetime) -> bool:
@@ -265,26 +286,37 @@ def judge_candidates(
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
     alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
-    same_title = [c for c in alike if is_same_title(thread.title, c.hit.entry.title)][:MAX_READ]
-    related = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c not in same_title]
-    near = same_title + [c for c in related if not c.entry.open_at(before)][:MAX_READ]
+    certain = [c for c in alike if is_same_title(thread.title, c.hit.entry.title)][:MAX_READ]
+    certain += [c for c in alike if c.found_as in ranking.holders.answered and c not in certain][:MAX_READ]
+    related = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c not in certain]
+    near = certain + [c for c in related if not c.entry.open_at(before)][:MAX_READ]
     near += [c for c in related if c.entry.open_at(before)][:MAX_READ]
     texts = threads(library, [key for c in near for key in dict.fromkeys((c.entry.id, c.found_as))], before)
     pairs = [(c, texts.get(c.found_as, texts[c.entry.id])) for c in near if c.entry.id in texts]
     judged = []
     comparisons = compare(thread, [text for _, text in pairs], ranking.query, library)
-    for (candidate, _), comparison in zip(pairs, comparisons, strict=True):
+    for (candidate, text), comparison in zip(pairs, comparisons, strict=True):
         why = reasons(
             comparison.text,
             comparison.shared,
             telling_words(candidate.hit, comparison.prose_words, ranking.query),
+            comparison.prose_words,
             is_same=comparison.is_same,
+            same_title=is_telling_title(thread.title, text.title),
         )
         is_rare = ranking.query.is_rare(rare_terms(candidate.hit, ranking.query), MIN_RARITY)
         if comparison.shared != SharedSignals() or is_rare:
             has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
-            text = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
-            judged.append(SimilarThread(ranking.judge(candidate, text), texts[candidate.entry.id], why))
+            found = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
+            is_known = candidate.found_as in ranking.holders.answered
+            is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
+            judged.append(
+                SimilarThread(
+                    ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0),
+                    texts[candidate.entry.id],
+                    why,
+                )
+            )
     return sorted(judged, key=lambda similar: similarity_key(similar.candidate))
 
 

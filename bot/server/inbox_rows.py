@@ -142,6 +142,7 @@ REASONS = (
     "asked about an issue",
     "asked what was decided",
     "asked for the commands",
+    "the request names no issue",
     "an issue was marked as unrelated",
     "an issue was marked as the same",
     "an issue was marked as different",

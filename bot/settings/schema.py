@@ -12,6 +12,8 @@ from bot.errors import UserError
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
+Language = Literal["auto", "en", "zh"]
+"""English is `templates/words.yml`, any other is `templates/words/LANGUAGE.yml`."""
 Notify = Literal["edit", "comment", "off"]
 MentionsSpeak = Literal["useful", "always", "never"]
 MODES = get_args(Mode)
@@ -207,6 +209,9 @@ class IgnoreSettings:
 @dataclass(frozen=True, slots=True)
 class CommentSettings:
     author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN_RULE)
+    language: Language = setting(
+        "auto", "The language of comments; auto: that of the issue, or English.", choices=get_args(Language)
+    )
     redirect_links: RedirectLinks = setting(
         "auto",
         "Link to issues without leaving a backlink on them; auto: on github.com only.",

@@ -594,7 +594,7 @@ def test_a_question_that_refers_to_an_issue_gets_one_comment(stage: Stage, text:
     number = open_issue(stage, text)
     stage.deliver("schedule")
     assert len(stage.comments(number)) == 1
-    other = open_issue(stage, "Nothing to see.")
+    other = stage.github.open_issue("hubot", "Zyx", "Nothing to see.")
     comment = stage.github.comment(other, "hubot", text)
     stage.deliver("issue_comment", "created", other, comment)
     stage.deliver("schedule")
@@ -613,7 +613,7 @@ def test_an_empty_repository_gets_no_report_and_no_mention_of_one(empty_stage: S
 
 @pytest.mark.night
 def test_too_many_changes_for_one_run_are_read_in_bulk_as_history(fast_stage: Stage) -> None:
-    stage = fast_stage
+    stage = fast_stage.begin(with_mentions)
     stage.github.open_issue("monalisa", "Where should sessions live?", DECISION, at="2025-07-15T10:00:00Z")
     stage.deliver("schedule")
     for count in range(400):

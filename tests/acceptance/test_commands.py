@@ -73,7 +73,11 @@ def test_an_outsider_cannot_switch_anything_off(stage: Stage) -> None:
 
 
 def test_an_issue_called_wrong_is_not_shown_again(stage: Stage) -> None:
-    post_comment(stage, "/precedent wrong #1", "octocat")
+    asked = post_comment(stage, "/precedent wrong", "octocat")
+    assert "\n\n- `/precedent wrong 1`: Where should sessions live?\n" in replies(stage, asked)[0]
+    assert DECISION in main_comment(stage)
+    wrong = post_comment(stage, "/precedent wrong 1", "octocat")
+    assert (replies(stage, wrong), reactions(stage, wrong)) == ([], ["eyes", "rocket"])
     assert DECISION not in main_comment(stage)
     stage.github.edit_issue(2, body="As in #1, and much worse.")
     stage.deliver("issues", "edited", 2)
@@ -102,7 +106,7 @@ def test_a_command_is_obeyed_on_a_closed_and_locked_issue(stage: Stage, words: s
 def test_a_closed_issue_gets_a_reply_to_a_command_but_no_other_new_comment(stage: Stage) -> None:
     number = stage.github.open_issue("monalisa", "Zyx", "Wvu tsr qpo.")
     stage.github.close(number, "monalisa")
-    stage.github.comment(number, "monalisa", "/precedent wrong #2")
+    stage.github.comment(number, "monalisa", "/precedent wrong")
     stage.github.comment(number, "monalisa", "See #1.")
     stage.deliver("schedule")
     assert [find_marker(text) for text in stage.comments(number)] == [False]
@@ -178,7 +182,7 @@ def test_after_the_branch_was_deleted_no_reply_is_repeated_and_new_commands_work
     search = post_comment(stage, "/precedent search where sessions live", "stranger")
     stage.run_git("branch", "-D", "precedent")
     off = post_comment(stage, "/precedent off")
-    assert (len(replies(stage, search)), len(replies(stage, off)), len(stage.comments(2))) == (1, 1, 3)
+    assert (len(replies(stage, search)), reactions(stage, off), len(stage.comments(2))) == (1, ["rocket"], 2)
     assert WITHDRAWN in main_comment(stage)
 
 

@@ -55,9 +55,12 @@ def edit(stage: Stage, number: int, body: str, title: str = "") -> None:
     discussion.updated_at = stage.github.clock.stamp(None)
 
 
-def post_comment(stage: Stage, number: int, author: str, text: str) -> None:
-    comment = stage.github.say(number, author, text)
-    stage.deliver("discussion_comment", "created", number, comment)
+def post_comment(stage: Stage, number: int, author: str, text: str, to: int | None = None) -> list[str]:
+    """Comment in a discussion, or reply ``to`` a comment, and run; returns the reactions to it."""
+    key = stage.github.say(number, author, text, to=to)
+    stage.deliver("discussion_comment", "created", number, key)
+    (comment,) = [comment for comment in stage.github.discussion(number).comments if comment.id == key]
+    return [reaction.content for reaction in comment.reactions]
 
 
 def our_comments(stage: Stage, number: int) -> list[str]:
@@ -131,12 +134,20 @@ def test_an_answer_that_a_person_deletes_before_its_update_is_not_written_again(
 
 @pytest.mark.slow
 def test_commands_work_in_discussions_too(asked: Stage) -> None:
-    post_comment(asked, NUMBER, "monalisa", "/precedent search cookie proxy")
+    assert post_comment(asked, NUMBER, "monalisa", "/precedent search cookie proxy") == ["eyes", "rocket"]
     assert len(our_comments(asked, NUMBER)) == 2
     assert SIMILAR_ISSUE[0] in our_comments(asked, NUMBER)[1]
-    post_comment(asked, NUMBER, "monalisa", "/precedent off")
-    assert "trust_proxy" not in our_comments(asked, NUMBER)[0]
-    assert answer_record(asked, NUMBER).state == "withdrawn"
+    assert post_comment(asked, NUMBER, "monalisa", "/precedent wrong") == ["eyes", "confused"]
+    assert f"\n\n- `/precedent wrong 3`: {SIMILAR_ISSUE[0]}\n" in our_comments(asked, NUMBER)[2]
+    assert "trust_proxy" in our_comments(asked, NUMBER)[0]
+
+
+@pytest.mark.slow
+def test_a_command_in_a_reply_to_a_comment_of_a_discussion_is_obeyed_and_gets_reactions(asked: Stage) -> None:
+    comment = asked.github.say(NUMBER, "hubot", "Is this still so?")
+    assert post_comment(asked, NUMBER, "monalisa", "/precedent off", comment) == ["eyes", "rocket"]
+    (text,) = our_comments(asked, NUMBER)
+    assert ("trust_proxy" in text, answer_record(asked, NUMBER).state) == (False, "withdrawn")
 
 
 @pytest.mark.slow

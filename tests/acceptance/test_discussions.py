@@ -101,8 +101,9 @@ def test_the_comment_on_a_new_issue_shows_the_marked_answer_of_a_similar_discuss
     text = comment_on_new_issue(answered, *SIMILAR_ISSUE)
     address = f"{answered.git.url}/octo-org/hello-world/discussions/{NUMBER}"
     link = f"{address}#discussioncomment-{answer_id(answered)}"
-    assert f"**Seen before**\n\n- [{QUESTION}]({address}) · discussion, **answered**, 4 September 2025\n" in text
-    assert f"“{ANSWER.replace('`', '')}” ([octocat, maintainer, 2 September 2025]({link}))" in text
+    quoted = f"“{ANSWER.replace('`', '')}” ([octocat, maintainer, 2 September 2025]({link}))"
+    assert text.split("\n\n")[1:3] == [f"Answered before: {quoted}", "**Seen before**"]
+    assert f"\n- [{QUESTION}]({address}) (discussion {NUMBER}) · **answered**, 4 September 2025\n" in text
     assert graph_requests(answered) == 0
     assert (answered.github.reads, answered.github.writes) == (1, 1)
 
@@ -118,15 +119,15 @@ def test_a_discussion_without_a_marked_answer_is_shown_as_open(unmarked: Stage) 
 def test_a_referenced_discussion_is_shown_as_a_discussion(answered: Stage, reference: str) -> None:
     text = comment_on_new_issue(answered, "Everybody is logged out", f"As {reference.format(NUMBER)} says.")
     assert "**Mentioned here**" in text
-    assert f"/discussions/{NUMBER}) · discussion, **answered**, 4 September 2025" in text
+    assert f"/discussions/{NUMBER}) (discussion {NUMBER}) · **answered**, 4 September 2025" in text
 
 
 @pytest.mark.slow
 def test_a_discussion_that_is_not_in_memory_is_looked_up_once(answered: Stage) -> None:
     newer = answered.github.discuss("hubot", "Printing in colour", "Where is the setting?")
     text = comment_on_new_issue(answered, "Everybody is logged out", f"As in #{newer}.")
-    assert "[Printing in colour]" in text
-    assert "discussion, still open" in text
+    assert "- [Printing in colour](" in text
+    assert f"/discussions/{newer}) (discussion {newer}) · still open" in text
     assert graph_requests(answered) == 1
     comment_on_new_issue(answered, "Logged out once more", f"As in #{newer}.")
     assert graph_requests(answered) == 0

@@ -10,7 +10,7 @@ import pytest
 from bot.domain.thread import Thread
 from bot.domain.thread_json import thread_from_archive
 from tests.acceptance.replay import comparable, read_threads, replay
-from tests.acceptance.stage import BOT, Stage
+from tests.acceptance.stage import BOT, Stage, with_mentions
 from tests.examples import THOROUGH
 
 ARCHIVE = os.environ.get("REPLAY_ARCHIVE", "ietf_mls-protocol" if THOROUGH else "ietf_qlog")
@@ -27,6 +27,7 @@ def test_replaying_an_archive_gives_the_same_memory_as_importing_it(
     threads = dict(sorted(read_threads(shared / "threads" / f"{ARCHIVE}.jsonl.gz").items())[:THREADS_AT_MOST])
     stage = Stage(tmp_path, now="2010-01-01T00:00:00Z")
     try:
+        with_mentions(stage)
         tally = replay(stage, threads)
         assert stage.act("schedule") == 0
         exported = [without_our_comments(thread) for thread in stage.github.export_archive()]

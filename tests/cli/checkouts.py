@@ -25,9 +25,10 @@ _CODE = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x07\x1b]*\x1b\\")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.org")
-    subprocess.run(("git", *identity, *arguments), cwd=folder, check=True, capture_output=True)
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.org", "-c", "commit.gpgsign=false")
+    process = subprocess.run(("git", *identity, *arguments), cwd=folder, check=True, capture_output=True, text=True)
+    return process.stdout
 
 
 def create_cookie_checkout(folder: Path) -> Path:

@@ -95,12 +95,6 @@ def test_the_memory_branch_of_a_checkout_gives_the_same_as_a_store(
     assert call("digest", *SINCE, "--offline").out == from_store.out
 
 
-def test_without_a_store_the_command_says_how_to_make_one(call: Run, tmp_path: Path) -> None:
-    result = call("digest", "--store", tmp_path / "nowhere")
-    assert result.code == 2
-    assert "no store at" in result.err
-
-
 def test_a_damaged_shard_does_not_crash_the_digest(store: Path, call: Run) -> None:
     shard = store / "digests" / "0000.jsonl"
     lines = shard.read_bytes().splitlines(keepends=True)

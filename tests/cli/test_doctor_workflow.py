@@ -10,20 +10,16 @@ import pytest
 
 from bot.cli.checks import github
 from bot.cli.checks.collect import DoctorOptions, gather
-from bot.cli.checks.github import Step
 from bot.cli.checks.result import RepositoryLinks
 from bot.cli.commands.doctor import judge
 from tests.cli.examined_repository import NOW, REPOSITORY, WORKFLOW, WORKFLOW_PATH
 
 
-def steps_of(text: str) -> list[Step]:
-    return github.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)[0]
-
-
 def workflow_findings(check: str, text: str) -> list[tuple[str, str, str]]:
+    steps = github.find_workflows({WORKFLOW_PATH: text.encode()}, is_ours=False)[0]
     return [
         (finding.level, finding.says, finding.remedy)
-        for finding in github.check_workflow(steps_of(text), comments=True)
+        for finding in github.check_workflow(steps, comments=True)
         if finding.check == check
     ]
 

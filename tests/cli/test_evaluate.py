@@ -310,10 +310,3 @@ def test_with_too_few_links_the_shipped_cut_stays(store: Path, call: Run) -> Non
     assert (result.code, result.data["is_own"]) == (0, False)
     assert "no 20 comments reach a precision of 100%" in result.data["reason"]
     assert not (store / RANKING_PATH).exists()
-
-
-def test_a_missing_store_is_reported(tmp_path: Path, call: Run) -> None:
-    for command in ["backtest", "calibrate"]:
-        result = call(command, "--store", tmp_path / "none")
-        assert (result.code, result.out) == (2, ""), command
-        assert "precedent import" in result.err, command

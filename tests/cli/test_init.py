@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from bot.cli.commands.init import WORKFLOW_PATH, WorkflowChoice, workflow_text
 from bot.comment.clean_text import clean
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
-from tests.cli.examined_repository import ExaminedRepository
+from tests.cli.checkouts import git
 from tests.cli.program_result import Run
 from tools.address import UNKNOWN, address
 
@@ -28,12 +27,6 @@ ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 REVERSED = "\u202e"
 IS_UNKNOWN = address() == UNKNOWN
 NEXT = f"Next: run the same command with --write{' --action OWNER/precedent@COMMIT' if IS_UNKNOWN else ''}"
-
-
-def git(folder: Path, *words: str) -> str:
-    identity = ("-c", "user.name=octocat", "-c", "user.email=octocat@example.com")
-    process = subprocess.run(("git", *identity, *words), cwd=folder, capture_output=True, text=True, check=True)
-    return process.stdout
 
 
 @pytest.fixture
@@ -372,21 +365,3 @@ def test_the_workflow_of_init_writes_a_summary_and_then_the_first_comment(
     assert "Where should sessions live?" in comment
     assert stage.comments(first) == []
     assert "precedent" in git(stage.bare, "for-each-ref", "--format=%(refname:short)").split()
-
-
-@pytest.mark.slow
-def test_the_doctor_finds_no_problems_in_the_pushed_files(tmp_path: Path) -> None:
-    repository = ExaminedRepository(tmp_path)
-    checks = {"workflow", "events", "permissions", "concurrency", "inputs", "version", "settings"}
-    try:
-        for mode, branch in itertools.product(("summary", "comment"), ("precedent", "m/x")):
-            repository.put_files(
-                {
-                    WORKFLOW_PATH: workflow_text(WorkflowChoice(PINNED, mode)),
-                    CONFIG_PATH: init_command.settings_text(branch),
-                }
-            )
-            findings = [finding for finding in repository.examine() if finding.check in checks]
-            assert [(finding.check, finding.level) for finding in findings] == [("settings", "ok"), ("workflow", "ok")]
-    finally:
-        repository.close()

@@ -20,7 +20,6 @@ from bot.settings.schema import Settings, describe
 from bot.settings.yaml_file import load_settings
 from tests.cli.test_init import PINNED, TAGGED, parse_yaml, write_file
 from tests.examples import examples
-from tools.settings_docs import with_workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = ROOT / ".venv-checks" / "bin"
@@ -29,13 +28,6 @@ CHOICES = [
     WorkflowChoice(*each)
     for each in itertools.product((PINNED, TAGGED, IMAGE), ("summary", "comment"), ("main", "rel/1+x"), (True, False))
 ]
-
-
-def test_the_readme_shows_the_workflow_that_init_writes() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert workflow_text() in readme, "run `make docs`"
-    assert with_workflow(readme) == readme, "run `make docs`"
-    assert with_workflow(readme.replace("issues: write", "issues: all")) == readme
 
 
 def test_the_settings_are_the_defaults_with_and_without_the_comment_signs() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -11,27 +9,18 @@ import pytest
 
 from bot.comment.render import Renderer
 from bot.domain.changes import Changes
-from bot.domain.thread import RepositoryAddress, Thread
-from bot.domain.thread_json import archive_fields
+from bot.domain.thread import RepositoryAddress
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import RANKING_PATH, WORDS_PATH
 from bot.pipeline.learn import MIN_LEARN_THREADS, learn
 from bot.settings.schema import Settings
 from tests.cli.program_result import Run
+from tests.cli.test_evaluate import archive, open_memory
 from tests.evaluation.timelines import generated
 from tests.ranking.tiny_model import write_folder
 
 THREADS = [life.thread() for life in generated(MIN_LEARN_THREADS + 30, Random(3))]
-
-
-def archive(path: Path, threads: Iterable[Thread]) -> Path:
-    path.write_text("".join(json.dumps(archive_fields(thread)) + "\n" for thread in threads), encoding="utf-8")
-    return path
-
-
-def open_memory(folder: Path) -> Memory:
-    return Memory(FolderStore(folder)).open()
 
 
 @pytest.mark.night

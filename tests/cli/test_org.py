@@ -383,18 +383,14 @@ def test_names_and_titles_cannot_control_a_terminal(organisation: Organisation, 
     organisation.remember("octo-org/sdk", issue(30, evil))
     folder = organisation.folder / "home" / "bad\x1b[2J\tname"
     folder.mkdir()
-    init_checkout(folder, organisation.remote("octo-org/app"))
+    subprocess.run(["git", "init", "--quiet", folder], check=True)
+    subprocess.run(["git", "-C", folder, "remote", "add", "origin", organisation.remote("octo-org/app")], check=True)
     assert call("org", "add", "octo-org/sdk", folder).code == 0
     for result in (call("org", "list"), call("search", "zebrafinch", "--org"), call("search", "login", "--org")):
         assert result.code == 0
         assert not {"\x1b", "\u202e", "\r"} & {*result.out, *result.err}
         assert result.out
     assert all(line.count("\t") == 5 for line in call("org", "list").out.splitlines())
-
-
-def init_checkout(folder: Path, remote: Path) -> None:
-    subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
-    subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", str(remote)], check=True)
 
 
 def test_links_are_not_followed_in_the_folder(indexed: Organisation, call: Run) -> None:

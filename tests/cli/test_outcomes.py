@@ -127,11 +127,6 @@ def test_a_sample_is_the_same_for_the_same_seed(store: Path, call: Run) -> None:
     assert sample(1000, 1) == [thread["id"] for thread in call("outcomes", "--store", store, "--json").data]
 
 
-def test_invalid_options_exit_with_2(store: Path, call: Run) -> None:
-    cases = [["--sample", "0"], ["--sample", "x"], ["--ids", "1", "--sample", "1"], ["--seed"]]
-    assert [options for options in cases if call("outcomes", "--store", store, *options).code != 2] == []
-
-
 def test_the_repo_option_distinguishes_own_links_from_links_elsewhere(tmp_path: Path, call: Run) -> None:
     archive = tmp_path / "links.jsonl"
     link = "Duplicate of https://github.com/octo/other/issues/5"
@@ -140,9 +135,3 @@ def test_the_repo_option_distinguishes_own_links_from_links_elsewhere(tmp_path: 
     for repo, duplicate in (("octo/other", 5), ("octocat/hello", None)):
         (thread,) = call("outcomes", "--store", tmp_path / "links", "--repo", repo, "--json").data
         assert (thread["outcome"]["kind"], thread["outcome"]["duplicate_of"]) == ("duplicate", duplicate)
-
-
-def test_without_a_store_it_says_what_to_do(tmp_path: Path, call: Run) -> None:
-    result = call("outcomes", "--store", tmp_path / "nothing")
-    assert (result.code, result.out) == (2, "")
-    assert "precedent import" in result.err

@@ -528,7 +528,8 @@ def test_without_a_memory_the_error_asks_for_a_repository_or_a_folder(call: Run)
 
 
 def test_a_missing_store_is_an_error_for_every_command(tmp_path: Path, call: Run) -> None:
-    commands = [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1")]
+    commands = [("search", "x"), ("ss", "x"), ("what",), ("related", "x.py"), ("show", "1"), ("answer", "1")]
+    commands += [("outcomes",), ("digest",), ("backtest",), ("calibrate",)]
     for command in commands:
         result = call(*command, "--store", tmp_path / "none")
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1), command

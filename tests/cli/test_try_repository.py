@@ -267,11 +267,6 @@ def test_invalid_options_are_reported_before_anything_is_read(github: FakeGitHub
         assert message in result.err, options
 
 
-def test_invalid_values_of_options_exit_with_2(run_try: RunTry) -> None:
-    cases = [["--history", "many"], ["--last", "0"], ["--fresh", "--offline"]]
-    assert [options for options in cases if run_try(*options).code != 2] == []
-
-
 def test_a_token_is_never_sent_to_a_server_named_only_by_an_address(github: FakeGitHub, run_try: RunTry) -> None:
     open_issues(github, 3)
     result = run_try(repo="https://git.example.com/octocat/hello-world")

@@ -74,7 +74,7 @@ def quoted_outcome(
 ) -> Outcome:
     values: dict[str, object] = {
         "kind": kind, "comment": 3, "comment_id": 900, "quote": quote, "author": "monalisa", "role": "OWNER",
-        "at": day(5, 3),
+        "at": day(5, 3), "confidence": 0.9,
     }  # fmt: skip
     return Outcome(**(values | rest))  # type: ignore[arg-type]
 

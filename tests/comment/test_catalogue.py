@@ -16,6 +16,7 @@ from bot.comment.render import SHIPPED_FOLDER, WORDS_FILE, Rendered, Renderer, s
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
 from bot.domain.card import Passage
+from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind
 from bot.errors import UserError
 from bot.pipeline.replies import sentence
@@ -39,7 +40,10 @@ EVERY_ENDING = (
     closed_match(replace(FIX_OUTCOME, fix="9750550")),
     closed_match(replace(FIX_OUTCOME, release="2.0"), title="\u3164"),
     closed_match(replace(FIX_OUTCOME, release="2.0", fix=None)),
-    closed_match(replace(DUPLICATE, duplicate_of=None), why=("same file `z.py`", "both name `a` and `b`")),
+    closed_match(FIX_OUTCOME, fix=FixInfo(7, "#30", NOW, commit="9" * 40, unreleased=True)),
+    closed_match(
+        replace(DUPLICATE, duplicate_of=None), why=("same title", "same file `z.py`", "both name `a` and `b`")
+    ),
 )
 EVERY_MENTION = (
     PULL,
@@ -56,6 +60,12 @@ EVERY_AGE = tuple(
 CONTEXTS = [
     *(context for name, (context, _) in CASES.items() if name not in ("hostile", "long")),
     *(shown.context for shown in GALLERY.values()),
+    *(
+        Context(seen_before=(replace(ending, asked_on=version, may_be_back=version == "3.0"),))
+        for ending in EVERY_ENDING
+        for version in ("", "1.0", "3.0")
+    ),
+    Context(open_now=EVERY_AGE[:2]),
     Context(
         mentioned=EVERY_MENTION, also_mentioned=(Mention(9, missing="no record of this issue"),),
         seen_before=EVERY_ENDING, open_now=EVERY_AGE, elsewhere=("octo/other#5",) * 9,
@@ -64,7 +74,7 @@ CONTEXTS = [
 ]  # fmt: skip
 
 FORGETTING = ("forget", "forget_left", "forget_history", "forget_refused", "forget_unreached")
-SENTENCES = ("admins", "off", "on", "refresh", "nothing", "refused", "others_left", "unclear", "help", "ask")
+SENTENCES = ("admins", "nothing", "refused", "others_left", "unclear", "help", "ask")
 
 
 def reply_texts(words: Words, searched: str = "x") -> str:
@@ -73,17 +83,7 @@ def reply_texts(words: Words, searched: str = "x") -> str:
     texts += [sentence("limited", None, words, often) for often in (1, 2)]
     texts += [words.say(f"reply_{name}") for name in FORGETTING]
     texts += [words.say(f"reply_{name}", threads="9", messages="9") for name in ("searched", "searched_threads")]
-    return "\n\n".join(
-        [
-            *texts,
-            sentence("original", Command("original", about=(5,)), words, 5),
-            *(
-                sentence(name, Command(name, about=about), words, 5)
-                for name in ("wrong", "same", "different")
-                for about in ((5,), (5, 6))
-            ),
-        ]
-    )
+    return "\n\n".join([*texts, sentence("which", None, words, choices=("- `/precedent wrong 5`: αβγ",))])
 
 
 class RecordingTexts(dict[str, str]):
@@ -104,7 +104,7 @@ def test_every_text_is_used() -> None:
     for context in CONTEXTS:
         for links in (GITHUB, CommentLinks()):
             view_of(context, links, NOW, words)
-    for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7,))):
+    for searched, shown in ((0, ()), (1, ()), (2, ()), (2, (7, 8))):
         words.footer(searched, shown, commands=searched > 1)
     for off in (True, False):
         withdrawal_text("", words, off=off)
@@ -168,15 +168,10 @@ def test_all_our_words_in_a_reply_are_in_the_catalogue() -> None:
     assert all(command in rendered.text for command in COMMAND_SYNTAX.values())
 
 
-def test_a_reply_names_counts_and_issues() -> None:
+def test_a_reply_names_counts() -> None:
     assert [sentence("limited", None, ENGLISH, often).split(" an hour")[0] for often in (1, 5)] == [
         "Each account may ask 1 time",
         "Each account may ask 5 times",
-    ]
-    assert [sentence("wrong", Command("wrong", about=about), ENGLISH, 5) for about in ((1,), (1, 2), (1, 2, 3))] == [
-        "Issue 1 will not be shown here again.",
-        "The issues 1 and 2 will not be shown here again.",
-        "The issues 1, 2 and 3 will not be shown here again.",
     ]
 
 
@@ -218,9 +213,9 @@ def test_texts_that_do_more_than_show_words_are_refused() -> None:
         ('dated: "{what}, duplicate of#{day}"', "'#' would refer to an issue"),
         ('also_mentioned: "Duplicate of"', "as if a person had said them"),
         ('ended_fixed_by: "fixes {change}"', "as if a person had said them"),
-        ('reply_off: "bis `/precedent on`"', "has a meaning in Markdown"),
-        ('reply_wrong_many: "closes {numbers}"', "as if a person had said them"),
-        ('reply_wrong_one: "#{number}"', "'#' would refer to an issue"),
+        ('reply_which: "bis `/precedent on`"', "has a meaning in Markdown"),
+        ('or_numbers: "closes {numbers}"', "as if a person had said them"),
+        ('change: "#{number}"', "'#' would refer to an issue"),
         ('ended_duplicate: "**Duplicate of** {thread}"', "as if a person had said them"),
         ('seen_before: ""', "use one line of visible words"),
         ('seen_before: " a"', "use one line of visible words"),
@@ -313,7 +308,7 @@ def is_refused(name: str, text: str) -> bool:
 
 
 def test_no_payload_gets_through_as_a_word() -> None:
-    names = ["seen_before", "ended_fixed_by", "quote", "how_it_went", "controls", "day", "reply_off", "reply_nothing"]
+    names = ["seen_before", "ended_fixed_by", "quote", "first_answered", "controls", "day", "reply_nothing"]
     for name in names:
         placeholders = PLACEHOLDER.findall(ENGLISH.texts[name])
         refusals = [

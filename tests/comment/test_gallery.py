@@ -18,7 +18,19 @@ ITEM = {f"ul/li{inner}" for inner in ("", "/a", "/p", "/br", "/strong", "/strong
 LOOSE = {f"ul/li/p{inner}" for inner in ("", "/a", "/br", "/strong", "/strong/a", "/em", "/code")}
 DETAILS = {
     f"ul/li/details{inner}"
-    for inner in ("", "/summary", "/ul", "/ul/li", "/ul/li/em", "/blockquote", "/blockquote/p", "/blockquote/p/strong")
+    for inner in (
+        "",
+        "/summary",
+        "/ul",
+        "/ul/li",
+        "/ul/li/em",
+        "/p",
+        "/p/code",
+        "/p/em",
+        "/blockquote",
+        "/blockquote/p",
+        "/blockquote/p/strong",
+    )
 }
 QUOTED = {f"ul/li/details/blockquote/blockquote{inner}" for inner in ("", "/p", "/p/br")}
 STRUCTURE = LINE | ITEM | LOOSE | DETAILS | QUOTED | {"!--", "ul", "ul/li/details/ul/li/a"}

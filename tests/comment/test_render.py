@@ -151,9 +151,9 @@ def test_pages_are_cut_first_then_other_repositories_then_our_own_issues() -> No
     ]  # fmt: skip
 
 
-def test_the_footer_names_the_one_issue_that_may_be_wrong() -> None:
-    assert f"`/precedent wrong #{OPEN.id}`" in comment(Context(open_now=(OPEN,)))
-    assert "`/precedent wrong #N`" in comment(Context((MENTION,), open_now=(OPEN,)))
+def test_the_footer_can_be_obeyed_as_it_is() -> None:
+    assert f"`/precedent wrong {OPEN.id}` ·" in comment(Context(open_now=(OPEN,)))
+    assert f"`/precedent wrong {MENTION.id}` (or {OPEN.id}) ·" in comment(Context((MENTION,), open_now=(OPEN,)))
     assert "/precedent wrong" not in comment(Context(pages=(PAGE,)))
 
 
@@ -250,7 +250,7 @@ def test_bytes_count_as_well_as_characters() -> None:
     )
     text = comment(wide)
     assert len(text.encode()) <= MAX_BYTES
-    assert 0 < text.count("<details>") < 20
+    assert 0 < text.count("Show 1 message") < 20
 
 
 def test_shrinking_ends_with_nothing_and_never_grows() -> None:
@@ -316,7 +316,7 @@ def test_how_it_went_takes_two_thousand_characters_at_most() -> None:
     for word in ["word ", "@a ", "`", "#1 ", "\n", "忆", "```\nx\n```\n"]:
         talk = tuple(turn("octocat", day(1, n), word * 200_000) for n in (1, 2, 3))
         text = comment(Context(seen_before=(closed_match(LONG.seen_before[0].outcome, conversation=talk),)))
-        folded = "".join(re.findall(r"(?s)<summary>How it went</summary>(.*?)</details>", text))
+        folded = "".join(re.findall(r"(?s)<summary>Show \d messages?</summary>(.*?)</details>", text))
         assert len(folded.strip()) <= MAX_FOLDED_CHARS == 2_000, word
 
 
@@ -336,7 +336,7 @@ def test_decisions_that_are_folded_count_as_part_of_how_it_went() -> None:
     )
     talk = tuple(turn("octocat", day(1, n), "word " * 2_000) for n in (1, 2))
     text = comment(Context(mentioned=(Mention(1, "Login", "closed", decisions=decided, conversation=talk),)))
-    folded = "".join(re.findall(r"(?s)<summary>How it went</summary>(.*?)</details>", text))
+    folded = "".join(re.findall(r"(?s)<summary>Show 2 messages</summary>(.*?)</details>", text))
     assert len(folded.strip()) <= MAX_FOLDED_CHARS
     assert "**octocat**" in folded
 

@@ -30,9 +30,6 @@ INVENTED = re.compile(r"(?:[\w-]+\.)*example(?:\.com)?|HOST|HOSTNAME|127\.0\.0\.
 OURS = re.compile(r"https://github\.com/[\w.-]+/precedent(?:[/#?].*)?")
 """A URL of this repository: a page uses a relative link instead, which stays right on every branch."""
 
-FOR_US = {"report-phone.png", "status-phone.png"}
-"""Pictures that `make picture` takes for developers who change these pages."""
-
 TOP = "bot|bench|tests|tools|docs|sample|templates|skills|deploy|\\.ci"
 NAMED = re.compile(
     rf"(?:{TOP})/[\w./-]*\w|[\w-]+\.example(?:\.yml)?|action\.yml|Makefile|Dockerfile|\w+\.toml|\w+\.lock"
@@ -63,15 +60,6 @@ def test_links_lead_to_files_headings_and_known_sites_and_pictures_have_an_alter
         assert file.is_relative_to(ROOT), target
         assert not fragment or fragment in anchors(file), f"{says}: no such heading"
         assert alt is None or re.search(r"\w{4}", alt), f"{target} says nothing to who cannot see it"
-
-
-@pytest.mark.slow
-def test_every_picture_of_the_documentation_is_shown_somewhere() -> None:
-    shown = {(page.parent / target).resolve() for page in PAGES for target, _ in links(page) if "://" not in target}
-    pictures = [path for path in tracked("docs") if path.suffix in (".png", ".svg")]
-    assert pictures
-    hidden = {path.name for path in pictures if path not in shown}
-    assert hidden <= FOR_US, f"no page shows {sorted(hidden - FOR_US)}"
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
@@ -131,19 +119,3 @@ def test_pages_headings_and_sites_named_in_code_are_known() -> None:
                 unknown.append(f"{name}: {scheme}://{host}")
     assert mentions > 20
     assert unknown == []
-
-
-@pytest.mark.parametrize(
-    ("markdown", "expected"),
-    [
-        ("# What's `new` in 2.0?\n", {"whats-new-in-20"}),
-        ("# a_b – c\n## **Bold** [link](x.md)\n", {"a_b--c", "bold-link"}),
-        ("# Same\n## Same\n### Same\n# Same-1\n", {"same", "same-1", "same-2", "same-1-1"}),
-        ("```\n# no heading\n```\nSet off\n---\n", {"set-off"}),
-        ('<a id="here"></a>\n\n# Größe\n', {"here", "größe"}),
-    ],
-)
-def test_headings_get_the_fragments_that_github_gives_them(markdown: str, expected: set[str], tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(markdown, encoding="utf-8")
-    assert anchors(page) == expected

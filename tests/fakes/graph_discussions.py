@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.fakes.exchange import Call
-from tests.fakes.graph_fields import Arguments, check_permission, connect, find_by_node, order_key, refuse
+from tests.fakes.graph_fields import CONTENTS, Arguments, check_permission, connect, find_by_node, order_key, refuse
 from tests.fakes.paging import KeyedList
-from tests.fakes.state import Discussion, DiscussionComment, Repository
+from tests.fakes.state import Discussion, DiscussionComment, Reaction, Repository
 
 
 def list_discussions(repo: Repository, call: Call, arguments: Arguments) -> dict[str, Any]:
@@ -64,6 +64,18 @@ def delete_comment(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
     comment = _find_own(call, arguments["input"]["id"])
     comment.discussion.comments.remove(comment)
     return {"comment": comment}
+
+
+def add_reaction(_: Any, call: Call, arguments: Arguments) -> dict[str, Any]:
+    """The same reaction again is the one that is there."""
+    fields = arguments["input"]
+    check_permission(call, "discussions:write")
+    comment: DiscussionComment = find_by_node("DC", fields["subjectId"], call)
+    content = next(rest for rest, name in CONTENTS.items() if name == fields["content"])
+    reaction = Reaction(call.world.next_id(), call.account, content, call.world.clock.now)
+    if not any((old.author, old.content) == (reaction.author, content) for old in comment.reactions):
+        comment.reactions.append(reaction)
+    return {"reaction": reaction}
 
 
 def _find_own(call: Call, node: str) -> DiscussionComment:

@@ -68,13 +68,6 @@ def test_a_token_for_one_repository_reaches_nothing_else(github: FakeGitHub, app
     assert status(github, create_token(app, number), OTHER) == 200
 
 
-@pytest.mark.parametrize("fields", [{"repository_ids": [1]}, {"permissions": {"actions": "read"}}])
-def test_a_token_gets_no_more_than_its_installation_has(
-    github: FakeGitHub, app: httpx.Client, fields: dict[str, Any]
-) -> None:
-    assert app.post(TOKENS.format(github.tenants.install("octocat", [OTHER])), json=fields).status_code == 422
-
-
 @pytest.mark.parametrize(
     ("change", "undo", "refusals", "event"),
     [

@@ -1,10 +1,8 @@
 """Clients read from the fake and write to it, and it refuses them as GitHub does."""
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.fakes.github import FakeGitHub
 
@@ -60,81 +58,6 @@ def test_a_cursor_holds_its_place_when_an_issue_changes_meanwhile(github: FakeGi
     assert [issue["number"] for issue in fetch_all(http, first.links["next"]["url"])] == [3, 4, 1]
 
 
-@pytest.mark.parametrize(
-    ("query", "bodies"),
-    [
-        ("", ["one", "two", "three"]),
-        ("?direction=desc", ["one", "two", "three"]),
-        ("?sort=created", ["three", "two", "one"]),
-        ("?sort=updated&direction=asc", ["two", "three", "one"]),
-        ("?since=2026-01-02T03:00:00Z", ["one"]),
-    ],
-)
-def test_comments_of_the_repository_are_listed_as_requested(
-    github: FakeGitHub, http: httpx.Client, query: str, bodies: list[str]
-) -> None:
-    number = github.open_issue("octocat", "Crash", at="2026-01-01T00:00:00Z")
-    first = github.comment(number, "hubot", "first", at="2026-01-02T00:00:00Z")
-    github.comment(number, "hubot", "two", at="2026-01-02T01:00:00Z")
-    github.comment(number, "hubot", "three", at="2026-01-02T02:00:00Z")
-    github.edit_comment(first, "one", at="2026-01-03T00:00:00Z")
-
-    assert [comment["body"] for comment in fetch(http, f"{ISSUES}/comments{query}")] == bodies
-    assert [each["number"] for each in fetch(http, f"{ISSUES}?since=2026-01-02T03:00:00Z")] == [number]
-
-
-def test_an_unchanged_reply_to_the_same_token_is_a_304_and_costs_nothing(
-    github: FakeGitHub, http: httpx.Client
-) -> None:
-    github.open_issue("octocat", "Crash")
-    github.add_token("gho_hubot", "hubot")
-    first = http.get(f"{ISSUES}/1")
-    known = {"If-None-Match": first.headers["etag"]}
-    again = http.get(f"{ISSUES}/1", headers=known)
-    other = http.get(f"{ISSUES}/1", headers=known | {"Authorization": "Bearer gho_hubot"})
-    github.comment(1, "hubot", "news")
-    changed = http.get(f"{ISSUES}/1", headers=known)
-
-    assert first.headers["etag"].startswith('W/"')
-    assert (again.status_code, again.content) == (304, b"")
-    assert (other.status_code, changed.status_code) == (200, 200)
-    assert again.headers["x-ratelimit-used"] == first.headers["x-ratelimit-used"]
-
-
-def archive_repository(fake: FakeGitHub) -> None:
-    fake.repo.archived = True
-
-
-def restrict_token(fake: FakeGitHub) -> None:
-    fake.add_token(fake.token, "github-actions[bot]", {"contents": "write", "issues": "read"})
-
-
-def expire_token(fake: FakeGitHub) -> None:
-    fake.add_token(fake.token, "github-actions[bot]", expires_at=fake.clock.now)
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "message"),
-    [
-        (lambda fake: fake.lock(1, "spam"), 403, "Unable to create comment because issue is locked."),
-        (archive_repository, 403, "Repository was archived so is read-only."),
-        (lambda fake: fake.delete_issue(1), 410, "This issue was deleted"),
-        (restrict_token, 403, "Resource not accessible by integration"),
-        (lambda fake: fake.world.tokens.clear(), 401, "Bad credentials"),
-        (expire_token, 401, "Bad credentials"),
-    ],
-)
-def test_a_forbidden_comment_is_refused_in_githubs_words(
-    github: FakeGitHub, http: httpx.Client, change: Callable[[FakeGitHub], None], status: int, message: str
-) -> None:
-    github.open_issue("octocat", "Crash")
-    change(github)
-    refused = http.post(f"{ISSUES}/1/comments", json={"body": "hello"})
-
-    assert (refused.status_code, refused.json()["message"]) == (status, message)
-    assert github.comments_by("github-actions[bot]") == []
-
-
 def test_people_can_edit_only_their_own_comments(github: FakeGitHub, http: httpx.Client) -> None:
     github.add_token("gho_hubot", "hubot")
     github.open_issue("octocat", "Crash")
@@ -162,20 +85,6 @@ def test_a_link_makes_a_backlink_unless_it_is_in_code_or_goes_over_redirect(gith
     github.comment(5, "hubot", f"#1 `#2` {redirected}/3 {plain}/4")
 
     assert [bool(github.issue(number).events) for number in (1, 2, 3, 4)] == [True, False, False, True]
-
-
-def test_every_request_is_recorded_and_counted_since_the_mark(github: FakeGitHub, http: httpx.Client) -> None:
-    github.open_issue("octocat", "Crash")
-    http.get(f"{ISSUES}/1")
-    github.mark()
-    http.get(f"{ISSUES}/1")
-    http.post(f"{ISSUES}/1/comments", json={"body": "hello"})
-
-    assert (github.reads, github.writes, len(github.requests)) == (1, 1, 3)
-    assert github.recent == [
-        ("GET", "/repos/{owner}/{repo}/issues/{issue_number}", 200),
-        ("POST", "/repos/{owner}/{repo}/issues/{issue_number}/comments", 201),
-    ]
 
 
 def test_draft_releases_are_shown_only_to_writers(github: FakeGitHub, http: httpx.Client) -> None:

@@ -26,8 +26,8 @@ CALLS = {
         Call("history (GraphQL)", "first", "POST /graphql"),
         Call("write a comment", "opened", "POST */issues/2/comments"),
         Call("change a comment", "edited", "PATCH */issues/comments/*"),
-        Call("reply", "told to", "POST */issues/2/comments"),
-        Call("react", "told to", "POST */reactions"),
+        Call("reply", "asked", "POST */issues/2/comments"),
+        Call("react", "asked", "POST */reactions"),
         Call("open pull requests (GraphQL)", "open", "POST /graphql"),
         Call("fold a comment (GraphQL)", "emptied", "POST /graphql"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tests.acceptance.stage import BOT
 from tests.faults.logged_stage import LoggedStage
@@ -26,6 +27,11 @@ def is_folded(t: LoggedStage, number: int) -> bool:
 
 def is_replied(t: LoggedStage, number: int) -> bool:
     return any("reply" in text.splitlines()[0] for text in t.comments(number))
+
+
+def is_obeyed(t: LoggedStage, number: int) -> bool:
+    """Whether our comment is withdrawn, or the reply says why not."""
+    return is_folded(t, number) or is_replied(t, number)
 
 
 def is_counted(t: LoggedStage, number: int) -> bool:
@@ -114,10 +120,10 @@ def liked(t: LoggedStage) -> Event:
     return "schedule", None, None, None
 
 
-def commanded(t: LoggedStage) -> Event:
+def commanded(t: LoggedStage, words: str = "off") -> Event:
     """Somebody with write access gives a command."""
     t.act(*opened(t))
-    return "issue_comment", "created", 2, t.github.comment(2, "octocat", "/precedent off")
+    return "issue_comment", "created", 2, t.github.comment(2, "octocat", f"/precedent {words}")
 
 
 def edited(t: LoggedStage) -> Event:
@@ -186,7 +192,8 @@ SCENES = {
     for scene in (
         Scene("opened", opened), Scene("commented", commented), Scene("busy", busy), Scene("unlisted", unseen),
         Scene("mentioning", mentioning, 4, optional_issue=2), Scene("closed", closed, 3), Scene("promised", unposted),
-        Scene("thumbs", liked, 2, is_counted), Scene("told to", commanded, 2, is_replied),
+        Scene("thumbs", liked, 2, is_counted), Scene("told to", commanded, 2, is_obeyed),
+        Scene("asked", partial(commanded, words="wrong"), 2, is_replied),
         Scene("edited", edited, 3, has_new_text), Scene("emptied", reference_removed, 2, is_folded),
         Scene("first", first), Scene("fixed", fixed, 8), Scene("committed", committed, 3), Scene("renamed", renamed),
         Scene("open", with_open_pull, 4),

@@ -78,6 +78,7 @@ def test_a_full_disk_ends_the_run_before_anything_is_pushed(max_bytes: int, hous
     stage.github.write_event(stage.folder / "event.json", *event)
     environment = {**os.environ, **stage.environment(event[0]), "TMPDIR": str(tmp_path)}
     environment |= {"GITHUB_OUTPUT": "/dev/null", "GITHUB_STEP_SUMMARY": "/dev/null"}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1"}  # a compiled file that is cut off would break every later test
     process = subprocess.run(
         [sys.executable, "-c", f"import sys; from bot.action.main import run_action; {LIMITED_RUN.format(max_bytes)}"],
         cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,

@@ -47,22 +47,6 @@ def budget(reserve: float = RESERVE_SHARE, known: Mapping[str, Rate] | None = No
     return RequestBudget(known, reserve=reserve)
 
 
-def test_the_lowest_value_in_a_window_counts_and_the_newest_window_wins() -> None:
-    later = END + timedelta(hours=1)
-    responses = [
-        (headers(900), 900),
-        (headers(950), 900),  # arrived late
-        (headers(800, ends=END + timedelta(seconds=1)), 800),  # the end varies by a second
-        (headers(850, ends=END - timedelta(seconds=1)), 800),
-        (headers(4990, ends=later), 4990),
-        (headers(10), 4990),  # arrived very late, from the previous window
-    ]
-    request_budget = budget()
-    for response_headers, expected in responses:
-        request_budget.note(response_headers)
-        assert request_budget.rates[CORE].left == expected
-
-
 RATES = st.builds(
     Rate,
     st.integers(0, 5000),

@@ -97,11 +97,11 @@ def test_a_failed_permission_request_raises_instead_of_answering(github: FakeGit
 def test_repeating_a_reaction_adds_nothing(github: FakeGitHub, client: GitHubClient, number: int) -> None:
     comment_id = github.comment(number, "hubot", "Me too")
     for content in ("eyes", "rocket", "eyes"):
-        client.react(comment_id, content)
+        client.react(number, comment_id, content)
     assert [reaction.content for reaction in github.comment_by_id(comment_id).reactions] == ["eyes", "rocket"]
     assert client.writes == 3
     with pytest.raises(Gone):
-        client.react(comment_id + 1, "eyes")
+        client.react(number, comment_id + 1, "eyes")
 
 
 # -- missing issues ------------------------------------------------------------------------------------------------

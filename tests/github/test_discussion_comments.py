@@ -7,6 +7,7 @@ import pytest
 from bot.github.client import GitHubClient
 from bot.github.discussion_comments import (
     ADD_COMMENT,
+    ADD_REACTION,
     COMMENTS_QUERY,
     COUNT_QUERY,
     DELETE_COMMENT,
@@ -26,9 +27,9 @@ def comments_api(client: GitHubClient) -> DiscussionComments:
     return DiscussionComments(client, REPOSITORY)
 
 
-@pytest.mark.parametrize("query", [ADD_COMMENT, COMMENTS_QUERY, COUNT_QUERY, DELETE_COMMENT, UPDATE_COMMENT])
-def test_each_query_is_valid_in_githubs_schema(query: str) -> None:
-    assert validate_query(query) == []
+def test_each_query_is_valid_in_githubs_schema() -> None:
+    queries = (ADD_COMMENT, ADD_REACTION, COMMENTS_QUERY, COUNT_QUERY, DELETE_COMMENT, UPDATE_COMMENT)
+    assert [query for query in queries if validate_query(query)] == []
 
 
 def test_a_comment_can_be_written_found_changed_and_deleted(
@@ -60,6 +61,20 @@ def test_all_comments_are_read_but_not_their_replies(github: FakeGitHub, comment
     comment_ids = [github.say(number, "octocat", f"Comment {n}") for n in range(101)]
     github.say(number, "hubot", "Thanks!", to=comment_ids[0])
     assert [comment["id"] for comment in comments_api.comments(number)] == comment_ids
+
+
+def test_a_comment_and_a_reply_get_each_reaction_once(github: FakeGitHub, comments_api: DiscussionComments) -> None:
+    number = github.discuss("hubot", "How?")
+    comment = github.say(number, "octocat", "Like that.")
+    reply = github.say(number, "hubot", "/precedent off", to=comment)
+    for key in (reply, comment):
+        for content in ("eyes", "confused", "eyes"):
+            comments_api.react(number, key, content)
+    reactions = [[reaction.content for reaction in found.reactions] for found in github.discussion(number).comments]
+    assert reactions == [["eyes", "confused"]] * 2
+    assert (github.reads, github.writes) == (1, 6), "the comments are listed once"
+    with pytest.raises(Gone):
+        comments_api.react(number, 4711, "eyes")
 
 
 def test_a_comment_without_an_id_is_skipped(github: FakeGitHub, comments_api: DiscussionComments) -> None:

@@ -131,7 +131,7 @@ def test_failing_optional_requests_do_not_stop_the_others(
     calls: list[Callable[[], object]] = [
         lambda: client.get(f"/repos/{REPOSITORY}/compare/a...b", {}),
         lambda: client.comment(created.id),
-        lambda: client.react(created.id, "eyes"),
+        lambda: client.react(number, created.id, "eyes"),
         lambda: client.fold(created.node_id, folded=True),
     ]
     for call in calls * MAX_FAILURES:
@@ -180,8 +180,8 @@ def test_no_call_waits_longer_than_its_timeout(github: FakeGitHub, number: int) 
         lambda c: c.issues_since(None, 1), lambda c: c.comments_since(EPOCH, 1), lambda c: c.issue(number),
         lambda c: c.comments(number), lambda c: c.timeline(number), lambda c: c.comment(note),
         lambda c: c.permission("hubot"), lambda c: c.get(f"/repos/{REPOSITORY}/releases", {}),
-        lambda c: c.create_comment(number, "x"), lambda c: c.update_comment(note, "x"), lambda c: c.react(note, "eyes"),
-        lambda c: c.fold("IC_1", folded=True),
+        lambda c: c.create_comment(number, "x"), lambda c: c.update_comment(note, "x"),
+        lambda c: c.react(number, note, "eyes"), lambda c: c.fold("IC_1", folded=True),
     ]  # fmt: skip
     for call in calls:  # each would succeed after a second
         with pytest.raises(Unreachable):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.reading.references import find_references
-from bot.reading.requests import MAX_ARGUMENT_CHARS, Command, commands, recall_question, without_commands
+from bot.reading.requests import MAX_ARGUMENT_CHARS, MAX_ISSUES, Command, commands, recall_question, without_commands
 from bot.settings.schema import RECALL_PHRASES
 from tests.reading.linear_time import assert_linear_time
 
@@ -35,10 +35,15 @@ def test_a_command_is_read() -> None:
         (f"/precedent context https://github.com/{REPO}/issues/42#issuecomment-1", Command("context", about=(42,))),
         (f"/precedent context {REPO}#42", Command("context", about=(42,))),
         ("/precedent wrong #4 and #5", Command("wrong", about=(4, 5))),
+        ("/precedent wrong 48", Command("wrong", about=(48,))),
+        ("/precedent wrong 48, 52 and 60.", Command("wrong", about=(48, 52, 60))),
+        ("/precedent same 48 & 52, as of 2.3", Command("same", about=(48, 52))),
+        ("/precedent different 48.2", Command("which", "different", clear=False)),
         ("/precedent same #4 and #5", Command("same", about=(4, 5))),
         ("/precedent different #4: another system", Command("different", about=(4,))),
         ("/precedent original 4", Command("original", about=(4,))),
-        ("/precedent same as that one", Command("help", clear=False)),
+        ("/precedent original #N", Command("which", "original", clear=False)),
+        ("/precedent same as that one", Command("which", "same", clear=False)),
         ("/precedent refresh", Command("refresh")),
         ("/precedent off please", Command("off")),
         ("/precedent on.", Command("on")),
@@ -46,7 +51,8 @@ def test_a_command_is_read() -> None:
         ("/precedent", Command("help", clear=False)),
         ("/precedent sing", Command("help", clear=False)),
         ("/precedent search", Command("help", clear=False)),
-        ("/precedent wrong that one", Command("help", clear=False)),
+        ("/precedent wrong", Command("which", "wrong", clear=False)),
+        ("/precedent context", Command("help", clear=False)),
         ("/precedent context other/place#42", Command("help", clear=False)),
     ]
     for text, command in cases:
@@ -108,14 +114,7 @@ def test_a_command_does_not_count_elsewhere() -> None:
 
 
 def test_at_most_three_commands_are_read_and_each_only_once() -> None:
-    lines = [
-        "/precedent sing",
-        "/precedent off",
-        "/precedent dance",
-        "/precedent off",
-        "/precedent on",
-        "/precedent help",
-    ]
+    lines = [f"/precedent {words}" for words in ("sing", "off", "dance", "off", "on", "help")]
     assert names("\n".join(lines)) == ["help", "off", "on"]
 
 
@@ -123,7 +122,7 @@ def test_arguments_are_bounded() -> None:
     (command,) = commands(f"/precedent search {'a' * 5_000}")
     assert len(command.words) == MAX_ARGUMENT_CHARS
     (command,) = commands("/precedent wrong " + " ".join(f"#{number}" for number in range(1, 50)))
-    assert command.about == (1, 2, 3)
+    assert command.about == tuple(range(1, MAX_ISSUES + 1))
 
 
 # -- what is left of the text --------------------------------------------------------------------------------------
@@ -202,11 +201,7 @@ def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
 def test_recall_phrases_are_a_setting() -> None:
     cases = [
         ("any news on {topic}", "Any news on caching?", "caching"),
-        (
-            "was haben wir zu {topic} beschlossen",
-            "Was haben wir zu Zwischenspeichern beschlossen?",
-            "Zwischenspeichern",
-        ),
+        ("was haben wir zu {topic} gesagt", "Was haben wir zu Zwischenspeichern gesagt?", "Zwischenspeichern"),
         ("who * owns/keeps {topic}", "Who on earth keeps the printers?", "the printers"),
         ("who * owns/keeps {topic}", "Who of you all out there keeps the printers?", None),
         ("what about {topic}", "What about #3?", (3,)),
@@ -227,15 +222,8 @@ def test_a_command_in_a_table_counts_only_in_the_first_cell_of_a_row() -> None:
 
 
 def test_hostile_text_is_read_in_linear_time() -> None:
-    pieces = [
-        *"[*>`",
-        "/precedent ",
-        "/precedent\n",
-        "\0\ud800/precedent off",
-        "what did we decide about ",
-        "<!--",
-        "a, ",
-    ]
+    pieces = [*"[*>`", "/precedent ", "/precedent\n", "/precedent wrong 1, ", "\0\ud800/precedent off",
+              "what did we decide about ", "<!--", "a, "]  # fmt: skip
     assert_linear_time(lambda text: commands(text, repo=REPO), *pieces)
     assert_linear_time(without_commands, *pieces)
     assert_linear_time(lambda text: recall_question(text, RECALL_PHRASES, repo=REPO), *pieces)

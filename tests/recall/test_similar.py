@@ -1,7 +1,9 @@
 """Similar threads: closed and open ones apart, duplicates folded, nothing shown twice."""
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +14,11 @@ from bot.memory.memory import Memory
 from bot.reading.digest import digest
 from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, SimilarThreads, find_candidates, find_similar, is_next_in_series
+from bot.sources.archive_file import read_archive
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, message, similar, thread
 
+SAMPLE = Path(__file__).resolve().parents[2] / "sample" / "history.jsonl"
 TITLE = "Login loops after the upgrade"
 BODY = "The session cookie is refused behind the proxy: SESSION_PATH_MISMATCH in auth/cookie.py, again and again."
 LOG = " ".join(f"unit{n} compiled part{n % 7} of module{n % 13};" for n in range(300))
@@ -318,3 +322,24 @@ def test_a_thread_that_shares_nothing_specific_is_among_the_nearest_but_not_show
     specific = search("swims", "It failed to build: size unknown.", "swims", "The build failed: unknown size.")
     assert [match.id for match in specific.seen] == [1]
     assert specific.seen[0].why == ("both speak of walrus, swims",)
+
+
+TITLES = (
+    "自定义组件能不能这样定义和使用", "升级后图片无法显示", "列表滑动时偶尔卡顿", "ログイン後に白い画面になる",
+    "ブックマークの同期が終わらない", "印刷プレビューで文字化けする", "เปิดแอปแล้วหน้าจอค้าง", "นำเข้าบุ๊กมาร์กไม่ได้",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_title_in_a_script_without_spaces_that_is_filed_again_word_for_word_is_shown(remember: Remember) -> None:
+    history = list(read_archive(SAMPLE))
+    last = max(issue.created_at for issue in history)
+    older = [
+        thread(1000 + n, title, "", author=f"user-{n}", created_at=last + timedelta(hours=n))
+        for n, title in enumerate(TITLES)
+    ]
+    memory = remember(*history, *older)
+    for earlier in older:
+        again = replace(earlier, id=1050, author="hubot", created_at=last + timedelta(days=9))
+        (match,) = similar(again, memory, None, (), LIMITS)[1]
+        assert (match.id, match.why[0] in ("same text", "same title")) == (earlier.id, True)

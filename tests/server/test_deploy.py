@@ -37,10 +37,6 @@ def manifest() -> dict[str, Any]:
     return content
 
 
-def options_of(content: str) -> set[str]:
-    return set(re.findall(r"PRECEDENT_[A-Z_]+", content))
-
-
 def test_the_app_asks_for_the_permissions_of_its_tokens_and_no_more(manifest: dict[str, Any]) -> None:
     assert manifest["default_permissions"] == PERMISSIONS | dict.fromkeys(OPTIONAL_PERMISSIONS, "read")
     assert manifest["public"] is False, "nobody else can install it"
@@ -66,7 +62,7 @@ def test_the_registration_link_in_the_documentation_matches_the_manifest(manifes
 def test_every_variable_in_the_deployment_files_is_an_option(path: str) -> None:
     variables = {variable(name) for name in rules(ServerOptions)}
     variables |= {f"{variable(name)}_FILE" for name in rules(ServerOptions) if is_secret(name)}
-    assert options_of(text(path)) <= variables
+    assert set(re.findall(r"PRECEDENT_[A-Z_]+", text(path))) <= variables
 
 
 @pytest.mark.night

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
 from hypothesis import given
@@ -123,8 +122,10 @@ def test_hostile_names_are_escaped(name: str) -> None:
     assert "<script" not in page
 
 
-def test_a_repository_without_a_digest_says_so() -> None:
-    assert "None was made yet." in text_of(server_digest_page(None, "octo-org/compass", HOME, NOW))
+def test_a_repository_without_a_digest_says_so_and_shows_the_command_for_the_full_one() -> None:
+    page = server_digest_page(None, "octo-org/compass", HOME, NOW)
+    assert "None was made yet." in text_of(page)
+    assert "<code>precedent digest --repo octo-org/compass</code>" in page
 
 
 def test_the_status_page_links_to_existing_digests_only(sample: MaintainerReport) -> None:
@@ -171,8 +172,3 @@ def test_the_daily_check_makes_one_digest_a_week_and_an_issue_makes_none(harness
     assert second.made_at > first.made_at
     scheduled = [row for row in harness.env.rows(key) if row.event.name == "schedule"]
     assert {row.state for row in scheduled} == {"done"}
-
-
-def test_the_page_shows_the_command_for_the_full_digest() -> None:
-    page = server_digest_page(None, "octo-org/compass", HOME, NOW)
-    assert re.search(r"<code>precedent digest --repo octo-org/compass</code>", page)

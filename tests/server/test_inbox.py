@@ -74,10 +74,6 @@ def test_hostile_text_is_stored_in_a_form_that_databases_accept(queue: Queue) ->
     assert queue.inbox.deliveries()[-1].reason.endswith("' --")
 
 
-def test_putting_no_deliveries_stores_nothing(queue: Queue) -> None:
-    assert queue.inbox.put([]) == []
-
-
 def test_a_run_gets_the_due_deliveries_of_its_repository_oldest_first(queue: Queue) -> None:
     queue.inbox.put([arrival("b", number=2), arrival("x", OTHER), arrival("a", number=1)])
     work = begin_work(queue.inbox)
@@ -90,6 +86,7 @@ def test_a_run_gets_the_due_deliveries_of_its_repository_oldest_first(queue: Que
 
 
 def test_a_repeated_delivery_is_ignored(queue: Queue) -> None:
+    assert queue.inbox.put([]) == []
     assert queue.inbox.put([arrival("a"), arrival("b"), arrival("a", number=2)]) == [True, True, False]
     work = begin_work(queue.inbox)
     queue.inbox.end(work, all_done(work), RunReport())

@@ -77,15 +77,6 @@ def test_a_fast_clock_still_gets_a_token() -> None:
     assert tokens.grant(REPOSITORY, NOW).token == "token-2"
 
 
-def test_after_a_rename_the_next_token_carries_the_new_name() -> None:
-    tokens = token_cache(api := FakeTokenApi())
-    tokens.grant(REPOSITORY, NOW)
-    api.names[10] = "octocat/renamed"
-    assert tokens.grant(REPOSITORY, NOW).name == "octocat/hello-world"
-    tokens.forget(REPOSITORY)
-    assert tokens.grant(REPOSITORY, NOW).name == "octocat/renamed"
-
-
 @pytest.mark.parametrize(
     ("repository", "installation", "gone"),
     [
@@ -114,15 +105,6 @@ def test_a_token_requested_before_it_was_forgotten_is_not_cached() -> None:
     assert tokens.grant(REPOSITORY, NOW).token == "token-1"
     api.before_token = lambda: None
     assert tokens.grant(REPOSITORY, NOW).token == "token-2"
-
-
-def test_a_repository_that_is_no_longer_ours_gets_no_token() -> None:
-    tokens = token_cache(api := FakeTokenApi())
-    tokens.grant(REPOSITORY, NOW)
-    tokens.forget(REPOSITORY)
-    del api.names[10]
-    with pytest.raises(NotInstalled):
-        tokens.grant(REPOSITORY, NOW)
 
 
 def test_expired_tokens_are_not_kept() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bot.github.budget import Rate
-from bot.github.errors import CORE
 from bot.server.health import (
     APP_HEARTBEAT,
     MAX_QUEUE_WAIT,
@@ -53,14 +50,6 @@ def test_metrics_show_the_counts_of_a_day() -> None:
     assert metrics["precedent_workers", ()] == 1
     assert metrics["precedent_pushes_total", ()] == 3
     assert metrics["precedent_runs_total", (("result", "done"),)] == 12
-
-
-def test_the_metric_shows_the_fewest_api_requests_left_this_hour() -> None:
-    inbox, ends = sample_inbox(), datetime.fromtimestamp(NOW / 1000, UTC) + timedelta(minutes=9)
-    inbox.budgets().store(2, {CORE: Rate(12_000, 12_500, ends)})
-    assert samples(inbox)["precedent_api_requests_left", (("resource", "core"),)] == 4_739
-    assert samples(inbox)["precedent_api_requests_left", (("resource", "graphql"),)] == 4_992
-    assert not [name for name, _ in samples(empty_inbox()) if name == "precedent_api_requests_left"]
 
 
 def test_an_installation_is_paused_until_the_last_limit_on_events_ends() -> None:
@@ -139,22 +128,14 @@ def by_name(checks: list[Check]) -> dict[str, Check]:
     return {check.name: check for check in checks}
 
 
-def test_a_new_server_waits_for_its_token_and_its_workers_and_a_running_one_is_ready() -> None:
-    for inbox, expected in ((empty_inbox(), ["token", "workers"]), (sample_inbox(), [])):
-        assert [check.name for check in readiness_checks(inbox, OPTIONS, NOW) if not check.ok] == expected
-
-
 @pytest.mark.parametrize(
     ("note", "name", "line"),
     [
         ({"ahead": 31}, "clock", "31 s behind GitHub's: correct it"),
         ({"ahead": -95}, "clock", "95 s ahead of GitHub's: correct it"),
-        ({"fault": "the private key is not that of the App"}, "token", "the private key is not that of the App"),
     ],
 )
-def test_a_wrong_clock_or_private_key_makes_the_server_unready(
-    note: dict[str, str | int], name: str, line: str
-) -> None:
+def test_a_wrong_clock_makes_the_server_unready(note: dict[str, str | int], name: str, line: str) -> None:
     inbox = sample_inbox()
     inbox.heartbeat(APP_HEARTBEAT, {"slug": "precedent", "ahead": 0} | note)
     failed = [check for check in readiness_checks(inbox, OPTIONS, NOW) if not check.ok]

@@ -21,7 +21,6 @@ from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.inbox import Inbox
 from bot.server.installation_events import apply_installation_events
-from bot.server.installations import Installations
 from bot.server.model import Arrival, DroppedDelivery, HistoryPart, Lease, Priority, RepositoryKey, RunReport
 from bot.server.options import ServerOptions
 from bot.server.organisation_register import OrganisationRegister
@@ -322,11 +321,8 @@ def test_the_repository_list_shows_the_state_of_each_repository(queue: Queue) ->
     ]
     assert listed[1].done_at > now + 3_600_000
     register.pause(7, CORE, now + 60_000)
-    assert {bool(each.paused_until) for each in list_again(register, scope, now)[:4]} == {True}
-
-
-def list_again(register: Installations, scope: RepositoryScope, now: int) -> list[object]:
-    return [*repository_list(register.repositories(), register, scope, now)]
+    again = repository_list(register.repositories(), register, scope, now)
+    assert {bool(each.paused_until) for each in again[:4]} == {True}
 
 
 def test_the_status_page_shows_history_progress_and_observed_repositories(queue: Queue) -> None:

@@ -22,19 +22,10 @@ from bot.server.model import Instant, Lease, Priority
 from bot.server.queue import LEASE_DURATION, OLDEST_EVERY, Wakeups, WorkQueue
 from tests.examples import examples
 from tests.server import postgres
+from tests.server.app_environment import Clock
 from tests.server.queues import Queue, copy_database, template_file, until
 
 URGENT, CHANGE, CATCH_UP, HISTORY = Priority
-
-
-class ManualClock:
-    """A clock that the test sets."""
-
-    def __init__(self, now: Instant = 1_000_000) -> None:
-        self.now = now
-
-    def __call__(self) -> Instant:
-        return self.now
 
 
 @dataclass
@@ -42,7 +33,7 @@ class QueueBench:
     """A queue, its clock, and shorthands."""
 
     work: WorkQueue
-    clock: ManualClock
+    clock: Clock
 
     def add(self, *works: tuple[str, Priority, Instant], unread: Collection[str] = ()) -> None:
         with self.work.database.transaction() as adding:
@@ -66,7 +57,7 @@ class QueueBench:
 
 @pytest.fixture
 def bench(queue: Queue) -> QueueBench:
-    clock = ManualClock()
+    clock = Clock(1_000_000)
     return QueueBench(WorkQueue(queue.inbox.database, clock), clock)
 
 
@@ -153,7 +144,7 @@ def test_a_waiting_key_counts_as_history_only_if_all_its_work_is_history(bench: 
 
 
 def test_concurrent_claims_never_exceed_the_limit_of_histories(queue: Queue) -> None:
-    clock = ManualClock()
+    clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock, histories=2)
     with queue.inbox.database.transaction() as adding:
         work.add(adding, [(f"{n:03}", HISTORY, clock.now) for n in range(40)])
@@ -192,18 +183,6 @@ def test_a_key_is_leased_once_and_removed_when_finished_with_nothing_due(bench: 
     assert bench.claim() == ""
 
 
-def test_work_that_is_due_later_is_not_leased_before(bench: QueueBench) -> None:
-    bench.add(("a", CHANGE, bench.clock.now + 5_000))
-    assert bench.claim() == ""
-    bench.clock.now += 5_000
-    lease = bench.lease()
-    bench.finish(lease, bench.clock.now + 7_000, HISTORY)
-    bench.clock.now += 6_999
-    assert bench.claim() == ""
-    bench.clock.now += 1
-    assert bench.lease().priority == HISTORY
-
-
 def test_more_work_makes_a_waiting_key_more_urgent_and_due_at_once(bench: QueueBench) -> None:
     now = bench.clock.now
     bench.add(("later", CATCH_UP, now + 60_000), ("other", CHANGE, now - 10))
@@ -223,28 +202,6 @@ def test_a_lease_that_is_not_renewed_expires_and_its_owner_cannot_finish(bench: 
     assert bench.work.renew("a", [expired.id]) == {expired.id}
     assert bench.work.renew("b", [second_lease.id]) == frozenset()
     assert bench.finish(second_lease) is True
-
-
-def test_a_renewed_lease_does_not_expire(bench: QueueBench) -> None:
-    bench.add(("a", CHANGE, bench.clock.now))
-    lease = bench.lease("a")
-    for _ in range(4):
-        bench.clock.now += LEASE_DURATION - 1
-        assert bench.work.renew("a", [lease.id]) == frozenset()
-        assert bench.claim("b") == ""
-    assert bench.finish(lease) is True
-
-
-def test_keys_of_an_owner_that_has_ended_are_ready_after_release(bench: QueueBench) -> None:
-    now = bench.clock.now
-    bench.add(("a", CHANGE, now), ("b", CHANGE, now), ("c", CHANGE, now))
-    lost = [bench.lease("dead"), bench.lease("dead")]
-    live_lease = bench.lease("alive")
-    assert bench.work.release("dead") == 2
-    assert bench.work.release("dead") == 0
-    assert not any(bench.finish(lease) for lease in lost)
-    assert {bench.claim("alive"), bench.claim("alive"), bench.claim("alive")} == {"a", "b", ""}
-    assert bench.finish(live_lease) is True
 
 
 def test_tasks_are_added_once(bench: QueueBench) -> None:
@@ -270,7 +227,7 @@ def test_hasten_makes_a_waiting_task_due_sooner_and_never_later(bench: QueueBenc
 
 
 def test_concurrent_claims_take_each_key_once(queue: Queue) -> None:
-    clock = ManualClock()
+    clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
     with queue.inbox.database.transaction() as adding:
         work.add(adding, [(f"{n:03}", CHANGE, clock.now) for n in range(60)])
@@ -288,7 +245,7 @@ def test_concurrent_claims_take_each_key_once(queue: Queue) -> None:
 
 def test_work_added_while_a_key_is_being_finished_is_not_lost(queue: Queue) -> None:
     """The worker looks for more and sees none; other work is stored before the worker's transaction ends."""
-    clock = ManualClock()
+    clock = Clock(1_000_000)
     work = WorkQueue(queue.inbox.database, clock)
     with work.database.transaction() as adding:
         work.add(adding, [("a", CHANGE, clock.now)])
@@ -320,7 +277,7 @@ def test_a_worker_is_woken_by_work_added_on_another_connection(
     with ExitStack() as stack:
         url = stack.enter_context(postgres_server.database(template=postgres_template))
         here, there = (stack.enter_context(closing(Database(url))) for _ in range(2))
-        wakeups, work = Wakeups(here, interval=3600.0), WorkQueue(there, ManualClock())
+        wakeups, work = Wakeups(here, interval=3600.0), WorkQueue(there, Clock(1_000_000))
         stack.enter_context(wakeups.listening())
         waiting = threading.Thread(target=wakeups.wait, daemon=True)
         waiting.start()
@@ -372,7 +329,7 @@ class Model(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.database, self.end = type(self).open_database()
-        self.clock = ManualClock()
+        self.clock = Clock(1_000_000)
         self.work = WorkQueue(self.database, self.clock, HISTORIES)
         self.rows: dict[str, Row] = {}
         self.leases: list[tuple[str, Lease]] = []

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bot.github.client import GitHubClient
 from bot.github.errors import Gone
@@ -21,7 +19,6 @@ from bot.server import spans
 from bot.server.delivery_context import TRACE_KEY, delivery_fields, trace_receipt, trace_run
 from bot.server.model import Arrival, Delivery, RepositoryKey
 from bot.server.spans import (
-    TRACEPARENT,
     is_tracing_wanted,
     span,
     start_tracing,
@@ -182,6 +179,8 @@ def test_an_action_that_is_not_a_word_is_not_exported(collector: Collector) -> N
         f"01-{7:032x}-{8:016x}-01",
         f"00-{0:032x}-{8:016x}-01",
         f"00-{7:032x}-{0:016x}-01",
+        f"00-{7:031x}-{8:016x}-01",
+        f"00-{7:032x}-{8:015x}-01",
         f"{OTHER}\n",
         f"{OTHER}-more",
         "Open, Sesame",
@@ -194,14 +193,6 @@ def test_an_invalid_context_is_ignored(context: str, collector: Collector) -> No
     assert (run.trace, run.parent) == (f"{7:032x}", f"{8:016x}")
     assert run.links == ((run.trace, run.parent),)
     assert [span.trace for span in collector.spans_named("wait")] == [run.trace]
-
-
-@pytest.mark.slow
-@given(st.text(max_size=60) | st.from_regex(TRACEPARENT, fullmatch=True))
-def test_a_valid_context_has_55_characters_and_ids_other_than_zero(text: str) -> None:
-    if TRACEPARENT.fullmatch(text):
-        _, trace, span_id, _ = text.split("-")
-        assert (len(text), bool(int(trace, 16)), bool(int(span_id, 16))) == (55, True, True)
 
 
 def test_the_wait_span_lasts_from_the_due_time_until_the_claim(collector: Collector) -> None:

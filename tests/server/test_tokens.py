@@ -34,10 +34,6 @@ def create_git_spy(folder: Path) -> Path:
     return folder
 
 
-def tokens_of(harness: ServerHarness) -> list[str]:
-    return [text for text in harness.github.world.tokens if text.startswith(f"ghs_{APP}_")]
-
-
 def encoded_forms(tokens: list[str]) -> list[bytes]:
     """Return tokens as they are, and as in basic authentication."""
     basic = [base64.b64encode(f"x-access-token:{each}".encode()) for each in tokens]
@@ -80,7 +76,7 @@ def test_a_token_is_in_no_database_log_file_or_argument(
     harness.run(harness.repository(project))
     monkeypatch.undo()
     assert len(harness.comments(project, number)) == 1
-    tokens = tokens_of(harness)
+    tokens = [text for text in harness.github.world.tokens if text.startswith(f"ghs_{APP}_")]
     assert len(tokens) == 1
     everything = stored_data(harness.clones, queue) + caplog.text.encode()
     assert b"octo-org/app" in everything, "the search would find what is there"

@@ -105,7 +105,7 @@ def test_a_value_is_read_as_it_is_meant(text: str | bytes, path: str, value: obj
         ("referenes: {}", "p.yml:1: unknown setting 'referenes'; did you mean \"references\"?"),
         ("\nreferences:\n  mx: 3", "p.yml:3: unknown setting 'references.mx'; did you mean \"references.max\"?"),
         ("similarity_threshold: 0.5", 'did you mean "troubleshooting.similarity_threshold"?'),
-        ("comment: {zzz: 1}", "known here: author, redirect_links, daily_limit"),
+        ("comment: {zzz: 1}", "known here: author, language, redirect_links, daily_limit"),
         ("mode: loud", "p.yml:1: mode must be one of comment, summary, off, not 'loud'"),
         ("references: {max: '3'}", "references.max must be a whole number from 0 to 10, not '3'"),
         ("references: {max: 1.5}", "references.max must be a whole number from 0 to 10, not 1.5"),

@@ -129,17 +129,9 @@ class People:
         issue = self._any_issue()
         number = self.chance.choice(self._numbers() or [1])
         words = self._subject()[0].lower()
-        lines = (
-            "off",
-            "on",
-            "refresh",
-            f"wrong #{number}",
-            f"search {words}",
-            f"context #{number}",
-            "help",
-            "nonsense",
-        )
-        line = self.chance.choices(lines, (3, 3, 3, 2, 3, 1, 1, 1))[0]
+        lines = ("off", "on", "refresh", f"wrong #{number}", f"wrong {number}", "same", f"search {words}",
+                 f"context #{number}", "help", "nonsense")  # fmt: skip
+        line = self.chance.choices(lines, (3, 3, 3, 1, 1, 1, 3, 1, 1, 1))[0]
         return self._comment_event(issue.number, self._somebody(), f"/precedent {line}")
 
     def _question(self) -> Delivery:

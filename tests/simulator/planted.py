@@ -16,10 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
-SPEAKING = (
-    "    plans = _defer_taken(plans, run)\n"
-    "    results = [publish_comment(plan, run.comments_on(plan.thread.id), run.own, mode, words) for plan in plans]\n"
-)
+SPEAKING = "    plans = _defer_taken(plans, run)\n    results = [_publish(plan, run) for plan in plans]\n"
 MAX_HISTORIES = 400
 """A bug not caught after so many histories counts as missed. The rarest needs 240: few runs push at the same time."""
 
