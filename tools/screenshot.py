@@ -25,8 +25,8 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 REMEDY = (
-    "install one (Debian: apt-get install chromium fonts-liberation fonts-noto-color-emoji), or name it in the variable"
-    " CHROMIUM"
+    "install one (Debian: apt-get install chromium fonts-liberation fonts-noto-color-emoji fonts-wqy-microhei), or name"
+    " it in the variable CHROMIUM"
 )
 SECONDS = 30.0
 FIRST_FREE = 10

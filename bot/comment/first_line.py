@@ -16,6 +16,10 @@ from bot.domain.answer import Context, Match
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import OutcomeKind
 
+NEAR_SIMILARITY = 0.85
+CUT = "…"
+"""Stands for the words of an error that differ."""
+
 MIN_CONFIDENCE = 0.75
 """Confidence in an ending below which the first line does not tell it."""
 
@@ -30,10 +34,23 @@ _QUOTED_KINDS = {
 
 
 def first_line(context: Context, phrases: CommentPhrases) -> str:
-    """What the nearest closed thread says, else that the thing is reported already; "" if that is unclear."""
-    if context.seen_before:
-        return _of_ending(context.seen_before[0], phrases)
-    return phrases.words.texts["first_open"] if context.open_now else ""
+    """What the nearest thread says, or that it is still open; "" if it is not near enough or says nothing clear."""
+    nearest = max((*context.seen_before, *context.open_now), key=lambda match: match.similarity, default=None)
+    if nearest is None or not _is_near(nearest):
+        return ""
+    if nearest.state == "closed":
+        return _of_ending(nearest, phrases)
+    return phrases.words.say("first_open", thread=phrases.link_label(nearest.id, nearest.kind))
+
+
+def _is_near(match: Match) -> bool:
+    """Whether both have the same text, title, error or file, or are very similar in all.
+
+    Otherwise "likely" is wrong too often: of 22 first lines on the newest issues of five repositories two readers found
+    11 wrong, and 1 of 11 once issues that only have words, names or parts of an error in common got none.
+    """
+    is_same = any(reason.startswith("same ") and CUT not in reason for reason in match.why)
+    return is_same or match.similarity >= NEAR_SIMILARITY
 
 
 def _of_ending(match: Match, phrases: CommentPhrases) -> str:

@@ -56,7 +56,7 @@ def view_of(context: Context, links: CommentLinks, now: datetime, words: Words) 
         "mentioned": [_mention(mention, phrases) for mention in context.mentioned],
         "also_mentioned": [_in_brief(mention, phrases) for mention in context.also_mentioned],
         "elsewhere": _elsewhere(context.elsewhere, words),
-        "seen_before": [_seen_before(m, phrases, "" if at else first) for at, m in enumerate(context.seen_before)],
+        "seen_before": [_seen_before(match, phrases, first) for match in context.seen_before],
         "open_now": [_open_now(match, phrases) for match in context.open_now],
         "organisation": [_organisation_match(other, phrases) for other in context.organisation[:MAX_ORGANISATION_HITS]],
         "pages": [_page(page, phrases) for page in context.pages],
@@ -104,7 +104,7 @@ def _in_brief(mention: Mention, phrases: CommentPhrases) -> str:
 
 
 def _seen_before(match: Match, phrases: CommentPhrases, first: str) -> Item:
-    """``first``: the first line of the comment, if it is about this match. What it says is not repeated."""
+    """``first``: the first line of the comment. What it quotes is not repeated."""
     quote = ending_quote(match, phrases)
     return _item(
         link=phrases.numbered(match.id, match.kind),

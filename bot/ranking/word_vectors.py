@@ -255,10 +255,15 @@ def rarities(texts: Iterable[Iterable[str]], least: int) -> tuple[dict[str, int]
     return {word: number for number, (_, word) in enumerate(common)}, np.array(rarity, dtype=np.float32)
 
 
+_SHORTEST = 1e-30
+"""Shorter vectors are zero."""
+
+
 def encode_words(vectors: WordVectors) -> bytes:
     """The bytes of a file of vectors; `decode_words` restores the vectors, except for rounding."""
     lengths = np.abs(vectors.matrix).max(axis=1, initial=0.0).astype("<f4")
-    directions = np.rint(vectors.matrix * (127 / np.maximum(lengths, 1e-30))[:, None]).astype(np.int8)
+    lengths[lengths < _SHORTEST] = 0.0
+    directions = np.rint(vectors.matrix * (127 / np.maximum(lengths, _SHORTEST))[:, None]).astype(np.int8)
     words = "\0".join(vectors.words).encode("utf-8", "surrogatepass")
     header = _HEADER.pack(_MAGIC, len(vectors.words), vectors.dimensions, vectors.trained_on, len(words))
     return b"".join((header, words, vectors.rarity.astype("<f4").tobytes(), lengths.tobytes(), directions.tobytes()))

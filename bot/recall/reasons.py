@@ -82,6 +82,9 @@ _GENERATED = re.compile(
 )
 """Addresses, dates, mangled names, hashes, and build targets."""
 
+_STANDARD_NAME = re.compile(r"(?:Option|Result)::(?:unwrap|expect)\w*|std::\w+|java\.(?:lang|util)(?:\.\w+)*", re.ASCII)
+"""Names of standard libraries that are in any program's messages."""
+
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _FAILURE = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
@@ -202,15 +205,20 @@ def reasons(
     subject. ``theirs`` are all terms of the other text. For the same text (``is_same``) only that and the error are
     given. Code is between backticks. The values are strangers' text and not yet harmless.
     """
-    errors = [line for line in shared.errors if _is_error(line, text)]
+    lines = [line for line in shared.errors if _says_enough(shared.quoted.get(line, line))]
+    errors = [line for line in lines if _is_error(line, text)]
     found = ["same text"] if is_same else ["same title"] if same_title else []
     found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
     if files := telling_files(shared.files):
         found.append(f"same file `{_code_text(_short_path(files[0]))}`")
-    others = [line for line in shared.errors if line not in errors]
-    candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _GENERATED.search(name))
+    others = [line for line in lines if line not in errors]
+    candidates = (
+        name
+        for name in dict.fromkeys((*others, *shared.names))
+        if not (_GENERATED.search(name) or _STANDARD_NAME.fullmatch(name))
+    )
     names = [name for name in candidates if not _is_contained(name, found)]
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
@@ -286,7 +294,8 @@ def _is_telling(word: str) -> bool:
     plain = word.lower()
     if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
         return False
-    return not (_GENERATED.search(word) or word in FUNCTION_CHARACTERS or (word.isascii() and len(word) < 2))
+    is_standard = _GENERATED.search(word) or _STANDARD_NAME.fullmatch(word) or word in FUNCTION_CHARACTERS
+    return not (is_standard or (word.isascii() and len(word) < 2))
 
 
 def _telling_part(line: str) -> str:
@@ -326,6 +335,12 @@ def _is_error(line: str, text: str) -> bool:
         for found in re.finditer(re.escape(line), text)
     )
     return any(_FAILURE.search(words.rpartition("\n")[2]) for words in before)
+
+
+def _says_enough(quoted: str) -> bool:
+    """Whether an error of which only a part is the same says what failed: often the names that differ do."""
+    part = _telling_part(quoted)
+    return "…" not in part or len(telling_words(part)) > MIN_ERROR_WORDS
 
 
 def _is_contained(word: str, texts: Iterable[str]) -> bool:

@@ -117,7 +117,7 @@ def find_candidates(
             query, limit=len(missed), before=thread.created_at, keep=lambda e: e.id in missed and is_possible(e)
         )
     found = rank_candidates(hits, _originals(hits, library, before), ranking_query, model, holders)
-    fit = (c for c in found.candidates if c.entry.id not in left_out and not _is_in_series(thread, c.entry))
+    fit = (c for c in found.candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
 
 
@@ -223,11 +223,10 @@ def has_words(thread: Thread) -> bool:
     return bool(terms(thread.title) or body_terms(thread.body))
 
 
-def _is_in_series(thread: Thread, entry: IndexEntry) -> bool:
-    """Whether one person wrote both: weekly reports, or reports of the same day about parts of one thing."""
-    if thread.author != entry.author or is_same_title(thread.title, entry.title):
-        return is_next_in_series(thread, entry)
-    return thread.created_at - entry.created_at <= SAME_DAY or is_next_in_series(thread, entry)
+def _is_same_day(thread: Thread, entry: IndexEntry) -> bool:
+    """Whether one person filed both within a day, about parts of one thing: not under the same title."""
+    is_near = thread.author == entry.author and thread.created_at - entry.created_at <= SAME_DAY
+    return is_near and not is_same_title(thread.title, entry.title)
 
 
 def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
@@ -285,7 +284,8 @@ def judge_candidates(
     Leaves out candidates without a text, and those that share only a form, a link, a banner or common words.
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
-    alike = [c for c in sorted(ranking.candidates, key=lambda c: -c.likeness) if is_read(c.entry)]
+    fit = (c for c in ranking.candidates if not _is_same_day(thread, c.entry))
+    alike = [c for c in sorted(fit, key=lambda c: -c.likeness) if is_read(c.entry)]
     certain = [c for c in alike if is_same_title(thread.title, c.hit.entry.title)][:MAX_READ]
     certain += [c for c in alike if c.found_as in ranking.holders.answered and c not in certain][:MAX_READ]
     related = [c for c in alike if len(c.hit.terms) >= MIN_SHARED_TERMS and c not in certain]

@@ -65,7 +65,7 @@ CONTEXTS = [
         for ending in EVERY_ENDING
         for version in ("", "1.0", "3.0")
     ),
-    Context(open_now=EVERY_AGE[:2]),
+    Context(open_now=(replace(OPEN, why=("same text",)), OPEN)),
     Context(
         mentioned=EVERY_MENTION, also_mentioned=(Mention(9, missing="no record of this issue"),),
         seen_before=EVERY_ENDING, open_now=EVERY_AGE, elsewhere=("octo/other#5",) * 9,

@@ -20,7 +20,7 @@ def line_of(context: Context) -> str:
 def test_a_fix_is_told_with_its_release_its_change_and_the_version_of_the_report() -> None:
     cases = [
         (FIXED, FIX, "2.2.4", False, "Likely fixed in v2.3.0 by pull request 30; you report 2.2.4."),
-        (FIXED, FIX, "2.4", True, "Fixed before, in v2.3.0; you report 2.4, so it may be back."),
+        (FIXED, FIX, "2.4", True, "Fixed before, in v2.3.0; you report 2.4, so the problem may be back."),
         (FIXED, FIX, "", False, "Likely fixed in v2.3.0 by pull request 30."),
         (FIXED, WAITING, "2.2.4", False, "Likely fixed by pull request 30, which is not in a release yet."),
         (FIXED, None, "", False, "Likely fixed by change 30."),
@@ -53,7 +53,19 @@ def test_other_endings_are_told_in_the_words_of_those_who_know() -> None:
 
 
 def test_only_the_nearest_issue_counts_and_an_open_one_says_that_it_is_open() -> None:
-    unknown, fixed = closed_match(Outcome()), closed_match(FIXED, fix=FIX)
-    assert line_of(Context(seen_before=(unknown, fixed), open_now=(OPEN,))) == ""
-    assert line_of(Context((MENTION,), open_now=(OPEN,))) == "Likely reported already, and still open."
+    fixed, unknown = closed_match(FIXED, fix=FIX), closed_match(Outcome(), similarity=0.81)
+    near = replace(OPEN, why=("same error `E42`",))
+    assert line_of(Context(seen_before=(unknown, fixed))) == ""
+    assert line_of(Context((MENTION,), open_now=(near,))) == "Likely the same as issue 8, which is still open."
+    assert line_of(Context(seen_before=(fixed,), open_now=(replace(near, similarity=0.9),))).startswith(
+        "Likely the same"
+    )
     assert line_of(Context((MENTION,))) == ""
+
+
+def test_what_has_only_words_or_names_in_common_is_not_called_the_same() -> None:
+    cases = {("both speak of a, b",): False, ("both name `a` and `b`",): False, ("same error `a … b`",): False}
+    cases |= {("same text",): True, ("same title", "both speak of a, b"): True, ("same file `a.py`",): True}
+    for why, is_told in cases.items():
+        assert bool(line_of(Context(open_now=(replace(OPEN, why=why, similarity=0.8),)))) is is_told, why
+    assert line_of(Context(open_now=(replace(OPEN, why=("both speak of a, b",), similarity=0.9),)))

@@ -70,7 +70,7 @@ def test_an_ending_says_what_is_known() -> None:
         (PULL, "closed without being merged, 3 May 2025"),
         (replace(PULL, outcome=quoted_outcome(OutcomeKind.FIXED, "")), "closed, 3 May 2025"),
         (replace(PULL, state="open"), "still open since 1 May 2025"),
-        (replace(PULL, state="open", draft=True), "draft, still open since 1 May 2025"),
+        (replace(PULL, state="open", draft=True), "open draft since 1 May 2025"),
         (Mention(5, "Cookies", "open"), "still open"),
         (
             Mention(5, "Cookies", "open", created_at=day(4, 1), earlier=REOPENED),
@@ -82,11 +82,11 @@ def test_an_ending_says_what_is_known() -> None:
         ),
         (
             Mention(5, "Cookies", "open", created_at=day(5, 1), chain=(4,)),
-            "still open since 1 May 2025 · issue 4 was closed as a duplicate of this one",
+            "still open since 1 May 2025 · issue 4 was closed as a duplicate of it",
         ),
         (
             Mention(5, "Cookies", "open", chain=(3, 4)),
-            "still open · issue 3, issue 4 were closed as duplicates of this one",
+            "still open · issue 3, issue 4 were closed as duplicates of it",
         ),
     ]
     assert [hit for hit, words in cases if facts_of(hit) != words] == []

@@ -215,9 +215,9 @@ def test_the_telling_part_of_an_error_is_quoted() -> None:
     cases = [
         ("a.rs:7:6: 7:11 error: cookie is lost", "b.rs:1:6: 1:9 error: cookie is lost", "cookie is lost"),
         (
-            "<std macros>:3:24: 19:30 error: type `A` has no cookie",
-            "<std macros>:3:24: 10:11 error: type `B` has no cookie",
-            "type … has no cookie",
+            "<std macros>:3:24: 19:30 error: type `A` has no cookie left in the jar",
+            "<std macros>:3:24: 10:11 error: type `B` has no cookie left in the jar",
+            "type … has no cookie left in the jar",
         ),
         (
             "task 'one' panicked at 'no cookie is left in the jar', a/b.rs:10",
@@ -233,6 +233,10 @@ def test_the_telling_part_of_an_error_is_quoted() -> None:
     assert [
         ours for ours, theirs, shown in cases if explain(ours, theirs, title="It stops")[0] != f"same error `{shown}`"
     ] == []
+
+
+def test_an_error_of_few_words_with_another_name_is_no_reason() -> None:
+    assert explain("error: type `Jar` has no cookie", "error: type `Box` has no cookie", title="It stops") == ()
 
 
 def test_a_panic_that_says_nothing_is_no_shared_error() -> None:
