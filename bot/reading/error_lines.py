@@ -38,8 +38,16 @@ ReferenceError RuntimeError RuntimeException SQLException StackOverflowError Sta
 TimeoutError TimeoutException TypeError UnboundLocalError UnicodeDecodeError UnicodeEncodeError
 UnhandledPromiseRejectionWarning UnsupportedOperationException ValueError ZeroDivisionError
 """
-_COMMON_EXCEPTIONS = frozenset(_COMMON_EXCEPTION_NAMES.split())
+COMMON_EXCEPTIONS = frozenset(_COMMON_EXCEPTION_NAMES.split())
 """Types that any program raises: without a message they say no more than that something failed."""
+
+_BARE_MESSAGE = re.compile(
+    r"(?:uncaught )?(?:[\w.:-]{1,60}: ){0,3}(?:maximum call stack size exceeded|maximum recursion depth exceeded|stack overflow"
+    r"|(?:javascript heap )?out of memory|(?:integer )?division by zero|broken pipe|segmentation fault|bus error"
+    r"|(?:list |string |array )?index out of (?:range|bounds)|invalid syntax|unexpected end of (?:json )?input)\W{0,9}",
+    re.ASCII | re.IGNORECASE,
+)
+"""What a language says of such a type, whatever the program."""
 
 _EXCEPTION = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
@@ -63,12 +71,14 @@ def error_lines(found_errors: Iterable[str], text: str) -> dict[str, str]:
     """
     errors: dict[str, str] = {}
     for line in found_errors:
-        if line in _COMMON_EXCEPTIONS:
+        if line in COMMON_EXCEPTIONS or _BARE_MESSAGE.fullmatch(line.strip()):
             continue
         panic = PANIC.search(line)
         errors.setdefault(_error_key(line), panic[1] if panic else line)
     for raised in islice(_EXCEPTION.finditer(text), MAX_EXCEPTIONS):
         line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
+        if _BARE_MESSAGE.fullmatch(line):
+            continue
         opening = normalise_error(line).split()[: 1 + OPENING_WORDS]
         errors.setdefault(" ".join(opening), line)
     errors.pop("", None)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 
 from bot.reading.analyzer import FUNCTION_CHARACTERS, matched_part, terms, token_terms, tokens, unspaced_pattern
-from bot.reading.error_lines import FAILURE_VOCABULARY, PANIC, error_lines, line_term, says_what_failed, telling_words
+from bot.reading.error_lines import (
+    COMMON_EXCEPTIONS,
+    FAILURE_VOCABULARY,
+    PANIC,
+    error_lines,
+    line_term,
+    says_what_failed,
+    telling_words,
+)
 from bot.reading.signals import find_errors, find_files, find_identifiers, without_addresses
 from bot.reading.word_lists import COMMON_WORDS
 from bot.recall.mentions import telling_files
@@ -214,11 +222,7 @@ def reasons(
     if files := telling_files(shared.files):
         found.append(f"same file `{_code_text(_short_path(files[0]))}`")
     others = [line for line in lines if line not in errors]
-    candidates = (
-        name
-        for name in dict.fromkeys((*others, *shared.names))
-        if not (_GENERATED.search(name) or _STANDARD_NAME.fullmatch(name))
-    )
+    candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _is_everywhere(name))
     names = [name for name in candidates if not _is_contained(name, found)]
     if names and len(found) < MAX_REASONS:
         found.append("both name " + " and ".join(f"`{_code_text(name)}`" for name in names[:2]))
@@ -294,8 +298,12 @@ def _is_telling(word: str) -> bool:
     plain = word.lower()
     if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
         return False
-    is_standard = _GENERATED.search(word) or _STANDARD_NAME.fullmatch(word) or word in FUNCTION_CHARACTERS
-    return not (is_standard or (word.isascii() and len(word) < 2))
+    return not (_is_everywhere(word) or word in FUNCTION_CHARACTERS or (word.isascii() and len(word) < 2))
+
+
+def _is_everywhere(name: str) -> bool:
+    """Whether a machine made the name, or any program's messages have it."""
+    return bool(_GENERATED.search(name) or _STANDARD_NAME.fullmatch(name)) or name in COMMON_EXCEPTIONS
 
 
 def _telling_part(line: str) -> str:

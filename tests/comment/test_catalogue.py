@@ -3,7 +3,7 @@
 import re
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -17,10 +17,11 @@ from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
 from bot.domain.card import Passage
 from bot.domain.changes import FixInfo
-from bot.domain.thread import Outcome, OutcomeKind
+from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.errors import UserError
 from bot.pipeline.replies import sentence
 from bot.reading.requests import Command
+from bot.settings.schema import Language
 from bot.settings.yaml_file import load_texts
 from tests.comment.contexts import CASES, GITHUB, NOW, OPEN, closed_match, quoted_outcome
 from tests.comment.detector import report
@@ -181,6 +182,30 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
         assert "!" not in text
     assert not re.search(r"(?i)please|sorry|you should|invalid|score|%", "".join(ENGLISH.texts.values()))
     assert len(load_texts(SOURCE, WORDS_FILE)) == len(ENGLISH.texts)
+
+
+def test_the_words_of_a_language_are_complete_and_pass_the_same_checks() -> None:
+    languages = [path.stem for path in (SHIPPED_FOLDER / "words").glob("*.yml")]
+    assert {"auto", "en", *languages} == set(get_args(Language))
+    for language in languages:
+        own = load_texts((SHIPPED_FOLDER / "words" / f"{language}.yml").read_text(encoding="utf-8"), language)
+        assert list(own) == list(ENGLISH.texts)
+        assert {name: find_problem(name, own[name].text, ENGLISH.texts[name]) for name in own} == dict.fromkeys(own, "")
+
+
+def test_a_comment_is_in_the_language_of_the_issue_unless_one_is_chosen() -> None:
+    chinese, english = (Thread(1, title, "", "hubot", NOW) for title in ("升级后图片无法显示", "Images are lost"))
+    cases = [
+        (Renderer(), chinese, "以前出现过", "zh"), (Renderer(), english, "Seen before", "en"),
+        (Renderer(language="en"), chinese, "Seen before", "en"), (Renderer(language="zh"), english, "以前出现过", "zh"),
+        (Renderer(overrides={WORDS_FILE: 'why: "Grund"'}), chinese, "Seen before", "en"),
+        (Renderer(overrides={WORDS_FILE: 'why: "缘由"'}, language="zh"), english, "以前出现过", "zh"),
+    ]  # fmt: skip
+    for renderer, thread, heading, language in cases:
+        own = renderer.for_thread(thread)
+        text = own.render(Context(seen_before=(closed_match(FIX_OUTCOME),)), thread_id=1, now=NOW, searched=9).text
+        assert (heading in text, own.words.language) == (True, language)
+    assert [Renderer(language="zh").words.count("comments", n) for n in (1, 2)] == ["1 条评论", "2 条评论"]
 
 
 def test_texts_that_do_more_than_show_words_are_refused() -> None:

@@ -21,7 +21,11 @@ def test_the_same_line_has_the_same_term_whatever_the_paths_and_numbers(other: s
     assert (line_terms("", f"It fails.\n\n{LOG}\n") == line_terms("Fails", other)) is is_same
 
 
-@pytest.mark.parametrize("text", ["", "Plain words.", "TypeError", "error: process exited", "Tests FAILED"])
+BARE = ("", "Plain words.", "TypeError", "error: process exited", "Tests FAILED", "fatal: Out of memory!")
+BARE += ("RangeError: Maximum call stack size exceeded", "Uncaught RangeError: Maximum call stack size exceeded.")
+
+
+@pytest.mark.parametrize("text", BARE)
 def test_what_says_only_that_something_failed_is_no_line(text: str) -> None:
     assert line_terms("", text) == []
 

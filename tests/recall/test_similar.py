@@ -203,6 +203,17 @@ def test_open_repeats_of_an_error_do_not_hide_its_known_fix(remember: Remember, 
     assert crowded.similarity > alone.similarity - 0.05
 
 
+def test_a_rare_error_in_the_same_words_is_shown_however_much_else_differs(remember: Remember) -> None:
+    """A bare exception, or the same words around another name, is not enough."""
+    error = "linkbarn: no cookie left in the jar of `{}`"
+    old = closed(1, "Nightly build stops", f"{LOG}\n\n```\nfatal: {error.format('monalisa')}\n```\n\n{LOG}")
+    memory = remember(old, *FILLER)
+    body = "I followed the tutorial, and all I get is this:\n\n```\n{}\n```"
+    lines = {f"fatal: {error.format('monalisa')}": [1], f"fatal: {error.format('hubot')}": [], "TypeError": []}
+    for line, shown in lines.items():
+        assert ids(ask(memory, thread(500, "What can I do?", body.format(line))))[0] == shown, line
+
+
 def test_a_line_that_many_threads_were_closed_with_is_boilerplate(remember: Remember) -> None:
     line = "error: the widget exporter returned code 7"
     memory = remember(*(closed(n, f"Topic {n} is odd", line) for n in range(10, 40)), *FILLER)
