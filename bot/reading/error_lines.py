@@ -42,9 +42,10 @@ COMMON_EXCEPTIONS = frozenset(_COMMON_EXCEPTION_NAMES.split())
 """Types that any program raises: without a message they say no more than that something failed."""
 
 _BARE_MESSAGE = re.compile(
-    r"(?:uncaught )?(?:[\w.:-]{1,60}: ){0,3}(?:maximum call stack size exceeded|maximum recursion depth exceeded"
-    r"|stack overflow|(?:javascript heap )?out of memory|(?:integer )?division by zero|broken pipe|segmentation fault|bus error"
-    r"|(?:list |string |array )?index out of (?:range|bounds)|invalid syntax|unexpected end of (?:json )?input)\W{0,9}",
+    r"(?:uncaught )?(?:[\w.:-]{1,60}: ){0,3}"
+    r"(?:maximum call stack size exceeded|maximum recursion depth exceeded|stack overflow|broken pipe|bus error"
+    r"|(?:javascript heap )?out of memory|(?:integer )?division by zero|segmentation fault|invalid syntax"
+    r"|(?:list |string |array )?index out of (?:range|bounds)|unexpected end of (?:json )?input)\W{0,9}",
     re.ASCII | re.IGNORECASE,
 )
 """What a language says of such a type, whatever the program."""

@@ -55,12 +55,13 @@ def test_a_draft_is_answered_as_an_issue_would_be(store: Path, call: Run, monkey
     set_stdin(DRAFT, monkeypatch)
     short = call("check", "--store", store)
     assert (short.code, short.err) == (3, "")
-    assert short.out.startswith("**Seen before**\n\n- [Login loop after the upgrade to 2.2](https://")
+    assert short.out.startswith("Likely fixed in v2.3.0 by [pull request 50](https://")
+    assert "\n\n**Seen before**\n\n- [Login loop after the upgrade to 2.2](https://" in short.out
     assert "*Why:* same error `SESSION_PATH_MISMATCH`" in short.out
-    assert [part for part in ("<details", "How it went", "<sub>") if part in short.out] == []
+    assert [part for part in ("<details", "Show 7 messages", "<sub>") if part in short.out] == []
     Path("draft.md").write_text(DRAFT)
     full_comment = call("check", "draft.md", "--store", store, "--comment")
-    assert "<details><summary>How it went</summary>" in full_comment.out
+    assert "<details><summary>Show 7 messages</summary>" in full_comment.out
     assert "<!--" not in full_comment.out
     as_json = call("check", "draft.md", "--store", store, "--json")
     assert (as_json.code, as_json.data["comment"], as_json.data["similar"]) == (3, full_comment.out, True)
