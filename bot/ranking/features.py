@@ -48,10 +48,10 @@ _CACHE_SIZE = 1 << 14
 class RankingQuery:
     """The thread to find similar ones for: its analysed terms, and how rare each is among threads before ``at``.
 
-    ``lines`` are the terms of the errors that it states and few other threads were closed with, ``length`` counts
-    characters; ``rarest`` is the rarity of a
-    word that no thread contains. ``repeats``: how many older threads beyond the first say the same: word for word, at
-    the same time, or with the same error. They do not make its words common.
+    ``lines`` are the terms of the errors that it states and few other threads were closed with, if ``has_lines``;
+    otherwise that is not known. ``length`` counts characters; ``rarest`` is the rarity of a word that no thread
+    contains. ``repeats``: how many older threads beyond the first say the same: word for word, at the same time, or
+    with the same error. They do not make its words common.
     """
 
     title: frozenset[str]
@@ -63,6 +63,7 @@ class RankingQuery:
     at: datetime
     repeats: int = 0
     lines: frozenset[str] = frozenset()
+    has_lines: bool = False
 
     @property
     def words(self) -> int:

@@ -110,13 +110,19 @@ def telling_words(line: str) -> list[str]:
     return [word for word in _LETTERS.findall(line.lower()) if word not in FAILURE_VOCABULARY]
 
 
-def line_terms(title: str, body: str) -> list[str]:
-    """A term for each error that a text states: threads that hold the same line have it in common.
+def line_terms(title: str, body: str) -> dict[str, bool]:
+    """A term for each error that a text states, and whether the error is a mere name: threads that hold the same line
+    have its term in common.
 
     Words alone cannot tell: many threads hold all words of a short line somewhere.
     """
     text = f"{title}\n{body}"
-    return [line_term(key) for key in error_lines(find_errors(text), text)]
+    return {line_term(key): len(key.split()) == 1 for key in error_lines(find_errors(text), text)}
+
+
+def is_line(group: Iterable[str]) -> bool:
+    """Whether these terms are the term of a line."""
+    return [term[:1] for term in group] == [_LINE_MARK]
 
 
 def line_term(key: str) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from bot.domain.thread import Thread
 from bot.ranking.features import RankingQuery
 from bot.reading.analyzer import body_terms, terms, unspaced_pattern
+from bot.reading.error_lines import is_line
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
 from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
@@ -92,8 +93,9 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
     joint_frequency = library.joint_frequency(counted_groups, before=query.at)
 
     def is_specific(group: frozenset[str]) -> bool:
-        is_line = bool(group) and group <= query.lines
-        return is_line or joint_frequency.get(known_terms(group), query.few + 1) <= query.few
+        if is_line(group) and query.has_lines:
+            return group <= query.lines
+        return joint_frequency.get(known_terms(group), query.few + 1) <= query.few
 
     for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
         specific = [run for run in older_runs if is_specific(run.terms)]

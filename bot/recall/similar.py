@@ -14,6 +14,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.ranking import order
 from bot.ranking.features import (
+    SPECIFIC_THREADS_FLOOR,
     RankingQuery,
     SharedText,
     is_distinctive,
@@ -146,13 +147,15 @@ def is_telling_title(one: str, other: str) -> bool:
 def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
     """The query with the errors of the thread that are no boilerplate, and the threads that state one of them too.
 
-    An error is boilerplate if many threads that state it were closed, each for its own reason. However often people
-    report it while it is open, they report one thing.
+    An error is boilerplate if many threads that state it were closed, each for its own reason; a mere name sooner.
+    However often people report it while it is open, they report one thing.
     """
-    lines = sorted(set(line_terms(thread.title, thread.body)))
+    lines = line_terms(thread.title, thread.body)
     hits = library.search(Query(dict.fromkeys(lines, 1.0)), limit=MAX_CANDIDATES, before=query.at) if lines else []
     answered = Counter(line for hit in hits if _is_answered(hit.entry, query.at) for line in hit.terms)
-    query = replace(query, lines=frozenset(line for line in lines if answered[line] <= query.few))
+    few = {line: SPECIFIC_THREADS_FLOOR if is_name else query.few for line, is_name in lines.items()}
+    telling = frozenset(line for line in lines if answered[line] <= few[line])
+    query = replace(query, lines=telling, has_lines=True)
     held = Counter(line for hit in hits for line in hit.terms if line in query.lines)
     if not held:
         return query, NO_HOLDERS

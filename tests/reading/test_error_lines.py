@@ -27,7 +27,7 @@ BARE += ("RangeError: Maximum call stack size exceeded", "Uncaught RangeError: M
 
 @pytest.mark.parametrize("text", BARE)
 def test_what_says_only_that_something_failed_is_no_line(text: str) -> None:
-    assert line_terms("", text) == []
+    assert line_terms("", text) == {}
 
 
 def test_no_word_is_a_line() -> None:
