@@ -96,7 +96,7 @@ def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: Acti
         return replace(changed, mode="summary") if is_dry and changed.mode == "comment" else changed
 
     loaded = read_settings(fetched, report, change)
-    store: Store = branch_store(site, loaded.settings)
+    store: Store = branch_store(site, loaded)
     if is_dry:
         store = ReadOnlyStore(store)
     loaded = replace(loaded, embedder=embedder(loaded.settings, site, report), is_dry=is_dry)

@@ -14,7 +14,8 @@ from typing import Protocol
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
-from bot.errors import PrecedentError, UserError
+from bot.errors import PrecedentError, StoreError, UserError
+from bot.git.remote import as_remote
 from bot.git.remote_files import Head, open_head
 from bot.github.budget import RequestBudget
 from bot.github.client import GitHubClient
@@ -23,7 +24,7 @@ from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
 from bot.github.history import FallbackHistory, GraphQLHistory, RestHistory
 from bot.github.threads import OwnCommentRule
-from bot.memory.branch_store import BranchStore
+from bot.memory.branch_store import BranchStore, read_tip
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.store import Store
@@ -31,7 +32,7 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
 from bot.reading.pages import DOCS, RELEASES, WIKI
-from bot.settings.schema import PageSettings, Settings, SettingsError
+from bot.settings.schema import InvalidSettings, PageSettings, Settings
 from bot.settings.yaml_file import CONFIG_PATH, TEMPLATE_PATHS, load_settings
 from bot.sources.pages import BranchPages, DisabledPages, PageSource, ReleaseApi, ReleasePages
 
@@ -42,7 +43,7 @@ INVALID_SETTINGS = "the settings cannot be used: comments wait until they are co
 class RepositorySettings:
     """The settings and templates of a repository at commit ``head`` of its default branch.
 
-    ``muted`` and ``is_dry`` are as in `RunContext`.
+    ``muted`` and ``is_dry`` are as in `RunContext`. ``unread`` says why no setting could be read, "" if some could.
     """
 
     settings: Settings
@@ -51,6 +52,13 @@ class RepositorySettings:
     embedder: Embedder | None = None
     is_dry: bool = False
     head: str | None = None
+    unread: str = ""
+
+
+class UnreadSettings(StoreError):
+    """Nobody knows where the memory is, as the settings cannot be read."""
+
+    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,8 @@ def read_settings(
 ) -> RepositorySettings:
     """Read the settings and templates from these files, and apply ``change`` to the settings.
 
-    With bad settings the run still remembers everything; its comments are promised for when the settings are fixed.
+    With invalid settings the run still remembers everything, with those that are valid; its comments are promised for
+    when the others are corrected.
     """
     config, head, files = fetched
     templates = {
@@ -97,14 +106,23 @@ def read_settings(
         listener.note(f"There is no {config} on the default branch: the default settings apply.")
     try:
         settings = load_settings(files.get(config), config)
-    except SettingsError as error:
-        muted = INVALID_SETTINGS
+    except InvalidSettings as error:
+        settings, muted = error.kept or Settings(), INVALID_SETTINGS
+        if error.kept is None:
+            return RepositorySettings(change(settings), templates, muted, head=head, unread=str(error))
         listener.fail(str(error), error.exit_code)
     return RepositorySettings(change(settings), templates, muted, head=head)
 
 
-def branch_store(site: RepositorySite, settings: Settings, keep: Path | None = None) -> BranchStore:
-    """The store on the branch named in the settings; ``keep`` as in `BranchStore`."""
+def branch_store(site: RepositorySite, loaded: RepositorySettings, keep: Path | None = None) -> BranchStore:
+    """The store on the branch named in the settings; ``keep`` as in `BranchStore`.
+
+    Raises UnreadSettings if the settings could not be read and there is no memory on the default branch: it may be on
+    another one.
+    """
+    settings = loaded.settings
+    if loaded.unread and read_tip(as_remote(site.url, site.token), settings.branch) is None:
+        raise UnreadSettings(loaded.unread)
     return BranchStore(
         site.url,
         settings.branch,
@@ -151,6 +169,8 @@ def build_run_context(
     ``budget``: the state of GitHub's limits, if it is shared with other runs.
     """
     settings = loaded.settings
+    if loaded.unread:
+        listener.fail(loaded.unread, UnreadSettings.exit_code)
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)

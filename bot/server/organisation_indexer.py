@@ -162,13 +162,15 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
     try:
         grant = run.tokens.grant(repository, revision)
         site = repository_site(grant, run)
-        settings = read_settings(fetch_settings(site, CONFIG_PATH), RunLog()).settings
+        loaded = read_settings(fetch_settings(site, CONFIG_PATH), RunLog())
     except (NotInstalled, Unauthorised):
         run.tokens.forget(repository)
         raise
-    source = MemorySource(repository.number, grant.name, revision, run.options.server_url, settings.ignore.people)
+    source = MemorySource(
+        repository.number, grant.name, revision, run.options.server_url, loaded.settings.ignore.people
+    )
     with run.clones.borrow(repository) as keep:
-        memory = Memory(branch_store(site, settings, keep), repo=grant.name)
+        memory = Memory(branch_store(site, loaded, keep), repo=grant.name)
         try:
             yield memory.open(), source
         finally:

@@ -259,7 +259,7 @@ class RepositoryRun:
         config = replace(config, embedder=embedder(config.settings, site, self.run_log))
         self.run_log.on_stage("clone")
         with run.clones.borrow(repository) as keep:
-            self.store = PacedStore(branch_store(site, config.settings, keep), run.pace, row.pushes, run.stop)
+            self.store = PacedStore(branch_store(site, config, keep), run.pace, row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
             with build_run_context(site, config, self.store, now, self.run_log, self.budget) as built:
                 bot = replace(

@@ -26,6 +26,15 @@ class SettingsError(UserError):
     """An invalid setting or input: one line with its place, its name and the allowed values."""
 
 
+class InvalidSettings(SettingsError):
+    """A settings file with mistakes. ``kept`` are the settings that it states without one; the others have their
+    defaults. None if not even one could be read, so that nobody knows what the file means."""
+
+    def __init__(self, message: str, kept: Settings | None) -> None:
+        super().__init__(message)
+        self.kept = kept
+
+
 @dataclass(frozen=True, slots=True)
 class SettingRule:
     """The allowed values of a setting. ``form`` is a pattern that the whole text, or each whole item of a list, must

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import yaml
 
-from bot.settings.schema import Settings, SettingsError, check_value, describe, format_value, rules
+from bot.settings.schema import InvalidSettings, Settings, SettingsError, check_value, describe, format_value, rules
 
 try:
     from yaml import CSafeLoader as SafeLoader
@@ -27,6 +28,9 @@ MAX_BYTES = 65_536
 MAX_DEPTH = 4
 MAX_FAULTS = 5
 """Mistakes in a file that one error reports."""
+
+MAX_SECTIONS, MAX_SECTION_LINES = 100, 40
+"""Sections of a broken file that are read, and lines of each."""
 
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
@@ -62,17 +66,46 @@ class PlacedText(NamedTuple):
 def load_settings(text: bytes | str | None, name: str = CONFIG_PATH) -> Settings:
     """The settings in ``text``, the content of the file ``name``; the defaults if it is None or empty.
 
-    Raises SettingsError with file and line for the first five mistakes: a typo never changes a meaning.
+    Raises InvalidSettings with file and line for the first five mistakes: a typo never changes a meaning.
     """
-    root = _parse(_decode(text, name), name) if text else None
-    if root is None or _is_null(root):
-        return Settings()
     faults: list[str] = []
-    settings: Settings = _read_section(root, Settings, "", name, faults)
+    try:
+        root = _parse(_decode(text, name), name) if text else None
+        if root is None or _is_null(root):
+            return Settings()
+        settings: Settings = _read_section(root, Settings, "", name, faults)
+    except SettingsError as error:
+        raise InvalidSettings(str(error), _readable_settings(text or "", name)) from None
     if faults:
         more = len(faults) - MAX_FAULTS
-        raise SettingsError("; ".join([*faults[:MAX_FAULTS], *([f"and {more} more"] if more > 0 else [])]))
+        message = "; ".join([*faults[:MAX_FAULTS], *([f"and {more} more"] if more > 0 else [])])
+        raise InvalidSettings(message, settings)
     return settings
+
+
+_SECTION_START = re.compile(r"^(?=[^\s#])", re.MULTILINE)
+
+
+def _readable_settings(text: bytes | str, name: str) -> Settings | None:
+    """The settings of a file that is no YAML as a whole, each section read alone; None if none can be read."""
+    source = text if isinstance(text, str) else text[:MAX_BYTES].decode("utf-8-sig", "replace")
+    pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    for section in _SECTION_START.split(_HIDDEN_BREAK.sub("\n", source[:MAX_BYTES]))[:MAX_SECTIONS]:
+        pairs += _readable_pairs(section, name)
+    settings: Settings = _read_section(yaml.MappingNode(_TAG_PREFIX + "map", pairs), Settings, "", name, [])
+    return settings if pairs else None
+
+
+def _readable_pairs(section: str, name: str) -> list[tuple[yaml.Node, yaml.Node]]:
+    """The names and values of a section; if it is no YAML, of what is left without one of its lines."""
+    lines = section.splitlines()[:MAX_SECTION_LINES]
+    for left_out in (None, *range(1, len(lines))):
+        try:
+            root = _parse("\n".join(line for at, line in enumerate(lines) if at != left_out), name)
+        except SettingsError:
+            continue
+        return list(root.value) if isinstance(root, yaml.MappingNode) else []
+    return []
 
 
 def load_texts(text: bytes | str | None, name: str) -> dict[str, PlacedText]:
@@ -177,7 +210,8 @@ def _is_null(node: yaml.Node) -> bool:
 
 def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: list[str]) -> Any:
     """An instance of the dataclass ``kind`` from a mapping; absent and empty settings keep their defaults. Mistakes in
-    single settings are added to ``faults``."""
+    single settings are added to ``faults``. A misspelt name then counts as the one that it resembles, so that a typo
+    does not move the memory to another branch."""
     if not isinstance(node, yaml.MappingNode):
         subject = prefix.rstrip(".") or "the file"
         raise SettingsError(
@@ -186,6 +220,7 @@ def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: l
     rules_by_name = rules(kind)
     values: dict[str, Any] = {}
     seen: set[str] = set()
+    misspelt: list[tuple[str, yaml.Node]] = []
     for key_node, value_node in node.value:
         try:
             key = _read_key(key_node, rules_by_name, prefix, name)
@@ -193,16 +228,29 @@ def _read_section(node: yaml.Node, kind: type, prefix: str, name: str, faults: l
                 raise SettingsError(f"{_location(name, key_node)}: {prefix}{key} is set twice; keep one of the two")
             seen.add(key)
             if not _is_null(value_node):
-                rule, default = rules_by_name[key]
-                if isinstance(default, type):
-                    values[key] = _read_section(value_node, default, f"{prefix}{key}.", name, faults)
-                else:
-                    values[key] = check_value(
-                        f"{_location(name, value_node)}: {prefix}{key}", _scalar(value_node), rule, default
-                    )
+                values[key] = _read_value(value_node, key, rules_by_name, prefix, name, faults)
         except SettingsError as fault:
             faults.append(str(fault))
+            misspelt += [(close, value_node) for close in _resembling(key_node, rules_by_name)]
+    for key, value_node in misspelt:
+        with suppress(SettingsError):
+            values.setdefault(key, _read_value(value_node, key, rules_by_name, prefix, name, faults))
     return kind(**values)
+
+
+def _read_value(
+    node: yaml.Node, key: str, rules_by_name: Mapping[str, Any], prefix: str, name: str, faults: list[str]
+) -> Any:
+    rule, default = rules_by_name[key]
+    if isinstance(default, type):
+        return _read_section(node, default, f"{prefix}{key}.", name, faults)
+    return check_value(f"{_location(name, node)}: {prefix}{key}", _scalar(node), rule, default)
+
+
+def _resembling(node: yaml.Node, rules_by_name: Mapping[str, object]) -> list[str]:
+    """The name that a misspelt one resembles; none for a name that is spelt right."""
+    key = node.value if isinstance(node, yaml.ScalarNode) else ""
+    return [] if key in rules_by_name else difflib.get_close_matches(key[:100], rules_by_name, n=1)
 
 
 def _read_key(node: yaml.Node, rules_by_name: Mapping[str, object], prefix: str, name: str) -> str:
