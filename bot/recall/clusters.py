@@ -260,7 +260,7 @@ class _Builder:
             if self._may_join(key, group):
                 self._group_of[other] = group
                 self.groups.append(group)
-                self._add(key, group)
+                self._add(key, group, near)
                 return
 
     def place_late(self, key: ThreadId) -> None:
@@ -285,7 +285,7 @@ class _Builder:
         for seed in sorted(weights, key=lambda each_seed: (-weights[each_seed], _age(self._entries[each_seed]))):
             group = self._group_of[seed]
             if self._belongs(key, group, near) and self._may_join(key, group):
-                self._add(key, group)
+                self._add(key, group, near)
                 return True
         return False
 
@@ -310,7 +310,7 @@ class _Builder:
             return True
         return len(group.strangers) < MAX_UNVOUCHED and entry.author.casefold() not in group.strangers
 
-    def _add(self, key: ThreadId, group: _Group) -> None:
+    def _add(self, key: ThreadId, group: _Group, near: Mapping[ThreadId, int]) -> None:
         self._group_of[key] = group
         group.members.append(key)
         if self._entries[key].is_unvouched_at(None):
@@ -319,9 +319,7 @@ class _Builder:
         signs = {link.sign for _, link in self._bonds[key].get(group.seed, ())}
         if PERSONAL_SIGNS & signs or self._is_named(key, group):
             group.anchors.add(key)
-        if key in group.anchors or any(
-            self._neighbours(key).get(other, 0) >= MIN_STRONG_TIE for other in group.anchors
-        ):
+        if key in group.anchors or any(near[other] >= MIN_STRONG_TIE for other in near.keys() & group.anchors):
             group.core.add(key)
 
 
