@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.domain.kinds import Kind
+from bot.domain.secrets import mask_secrets
 from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
 
 ANSWERED = "answered"
@@ -255,7 +256,7 @@ def _name(value: object) -> str:
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str:
-    return _require_text(fields.get(name))
+    return mask_secrets(_require_text(fields.get(name)))
 
 
 def _require_text(value: object) -> str:

@@ -22,6 +22,14 @@ class RemoteRefused(GitError):
     )
 
 
+class SecretRefused(RemoteRefused):
+    """The server's push protection takes something in the push for a secret."""
+
+    usual_remedy = (
+        "let it through at that address, or start a run with `run: forget` and the number of the issue with it"
+    )
+
+
 class Archived(RemoteRefused):
     """The repository was archived: nothing can be written until it is unarchived."""
 
@@ -82,6 +90,7 @@ _ERROR_PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] 
         re.compile(r"cannot lock ref|failed to update ref|failed to lock|reference already exists|incorrect old value"),
     ),
     (Archived, re.compile(r"was archived")),
+    (SecretRefused, re.compile(r"[Pp]ush cannot contain secrets|push protection|secret-scanning")),
     (RemoteRefused, re.compile(r"GH0\d\d|protected branch|was archived|read-only so|remote rejected")),
     (RefMissing, re.compile(r"couldn't find remote ref")),
     (
@@ -111,7 +120,8 @@ _REASON_PATTERNS = (
     re.compile(r"^(?:fatal|error):"),
     re.compile(""),
 )
-_MAX_REASON_CHARS = 300
+_RULE_LINE = re.compile(r"^remote: (?:error: )?[-\u2014\u2013 ]*(?=[^\W_])(.+?)[-\u2014\u2013 ]*$")
+_MAX_REASON_CHARS, _MAX_RULE_CHARS = 300, 900
 
 
 def parse_error(verb: str, output: str, no_access: str = AuthFailed.usual_remedy) -> GitError | DiskFault:
@@ -122,5 +132,9 @@ def parse_error(verb: str, output: str, no_access: str = AuthFailed.usual_remedy
     kind = next((kind for kind, marks in _ERROR_PATTERNS if marks.search(output)), GitError)
     lines = [" ".join(line.split()) for line in output.replace("\r", "\n").splitlines() if line.strip()]
     telling_line = next((line for sign in _REASON_PATTERNS for line in lines if sign.search(line)), "it gave no reason")
-    sentence = "".join(char for char in telling_line if char.isprintable())[:_MAX_REASON_CHARS]
+    limit = _MAX_REASON_CHARS
+    if issubclass(kind, RemoteRefused):  # the first line only names the kind of rule
+        rule = dict.fromkeys(match[1].rstrip(" .") for line in lines if (match := _RULE_LINE.match(line)))
+        telling_line, limit = "; ".join(rule) or telling_line, _MAX_RULE_CHARS
+    sentence = "".join(char for char in telling_line if char.isprintable())[:limit]
     return kind(f"git {verb}: {sentence}", no_access if kind is AuthFailed else kind.usual_remedy)

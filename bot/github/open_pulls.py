@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.changes import OpenPull
+from bot.domain.secrets import mask_secrets
 from bot.domain.thread_json import MAX_TITLE, clean
 from bot.github.client import GitHubClient
 from bot.github.threads import object_in, objects_in
@@ -70,7 +71,7 @@ def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[Op
         is_home = str(object_in(pull.get("repository")).get("nameWithOwner")).lower() == home.lower()
         if type(number) is int and number not in seen and pull.get("state") == "OPEN" and is_home:
             seen.add(number)
-            title, draft = clean(pull.get("title"))[:MAX_TITLE], pull.get("isDraft") is True
+            title, draft = mask_secrets(clean(pull.get("title")))[:MAX_TITLE], pull.get("isDraft") is True
             yield OpenPull(about, number, title, closes, draft, _files(pull), now)
 
 

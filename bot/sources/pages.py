@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from bot.domain.changes import Changes
+from bot.domain.secrets import mask_secrets
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, Tombstone
 from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time
 from bot.errors import WorldError
@@ -220,7 +221,7 @@ class BranchPages:
 
 def _decode(data: bytes) -> str:
     """The part of a file's text that is kept: whole lines from the start, where a changelog has its newest entries."""
-    text = clean(data.decode("utf-8-sig", "replace"))
+    text = mask_secrets(clean(data.decode("utf-8-sig", "replace")))
     if len(text) <= MAX_TEXT:
         return text
     return text[: text.rfind("\n", 0, MAX_TEXT) + 1] or text[:MAX_TEXT]
@@ -291,7 +292,7 @@ def _page(item: Mapping[str, Any]) -> Thread | None:
 
 
 def _text_field(value: object) -> str:
-    return clean(value).strip() if isinstance(value, str) else ""
+    return mask_secrets(clean(value).strip()) if isinstance(value, str) else ""
 
 
 def _state(pages: Iterable[Thread]) -> str:
