@@ -44,6 +44,14 @@ class UnreadableFile(StoreError):
         self.paths = frozenset(paths)
 
 
+class TextRefused(StoreError):
+    """The server refuses the text in the files ``paths``, which it takes for a secret."""
+
+    def __init__(self, cause: str, remedy: str, paths: Iterable[str]) -> None:
+        super().__init__(cause, remedy)
+        self.paths = frozenset(paths)
+
+
 class PathClash(StoreError):
     """A write would need one path as a file and as a folder. ``paths`` says which."""
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from bot.errors import StoreError, TipMoved, UnreadableFile
+from bot.errors import StoreError, TextRefused, TipMoved, UnreadableFile
 from bot.files import (
     MAX_CHECKOUT_BYTES,
     MAX_FILE_BYTES,
@@ -30,7 +30,15 @@ from bot.files import (
     on_disk,
     refuse_clashes,
 )
-from bot.git.errors import AuthFailed, GitError, PushRejected, RefMissing, RemoteRefused, RemoteUnreachable
+from bot.git.errors import (
+    AuthFailed,
+    GitError,
+    PushRejected,
+    RefMissing,
+    RemoteRefused,
+    RemoteUnreachable,
+    SecretRefused,
+)
 from bot.git.objects import Commit
 from bot.git.remote import OwnRemote, Remote, as_remote, checked_branch
 from bot.git.repository import (
@@ -55,6 +63,9 @@ _TEMP_PREFIX = "precedent-"
 
 _REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """Errors that a fresh clone would not fix."""
+
+_NAMED_PATH = re.compile(r"\bpath: (\S+?)(?::\d+)?(?=[;\s]|\Z)")
+"""A file in which the server found a secret, as GitHub names it."""
 
 _COUNT_TRAILERS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 _EPOCH_TRAILER = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
@@ -197,7 +208,11 @@ class BranchStore:
         files = apply_changes(base.files, changes)
         refuse_clashes(files)
         self._newest = None
-        self._newest = BranchSnapshot(self, self._push_changes(base, changes, message, squash=squash), files)
+        try:
+            made = self._push_changes(base, changes, message, squash=squash)
+        except SecretRefused as error:
+            raise TextRefused(error.cause, error.remedy, _NAMED_PATH.findall(error.cause)) from error
+        self._newest = BranchSnapshot(self, made, files)
         return self._newest
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar, Unpack
 
+from bot.domain.card import name_of
 from bot.domain.changes import (
     AnswerRecord,
     Changes,
@@ -22,13 +23,14 @@ from bot.domain.changes import (
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
-from bot.errors import PathClash, StoreError, TipMoved
+from bot.errors import PathClash, StoreError, TextRefused, TipMoved
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
+from bot.memory.paths import record_path
 from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
@@ -273,8 +275,31 @@ class Memory:
                 wait = min(MAX_BACKOFF, wait * 2)
                 self._reapply(read)
                 continue
+            except TextRefused as error:
+                if not self._withhold(error.paths):
+                    raise
+                self._reapply(read)
+                continue
             self._adopt(written)
             return True
+
+    def _withhold(self, paths: Collection[str]) -> bool:
+        """Stage the records at these paths without their text. Returns whether there is any that had one."""
+        refused = {
+            record.id: replace(
+                record, title="", body="", comments=tuple(replace(each, text="") for each in record.comments)
+            )
+            for changes in self._staged
+            for record in changes.records
+            if isinstance(record, Thread) and record_path(record.id) in paths and not _is_bare(record)
+        }
+        self._staged = [
+            replace(changes, records=tuple(refused.get(record.id, record) for record in changes.records))
+            for changes in self._staged
+        ]
+        for key in refused:
+            self.notes.add(f"{name_of(key)} is kept without its text: the server takes something in it for a secret")
+        return bool(refused)
 
     def settle_notes(self) -> None:
         """After a complete rebuild has been written, report the damage that it repaired as repaired."""
@@ -357,6 +382,10 @@ class Memory:
             return remaining
         answers, requests = postpone(remaining.answers), postpone(remaining.requests)
         return replace(remaining, answers=answers, requests=requests, standing=(), renewed=(), notices=())
+
+
+def _is_bare(thread: Thread) -> bool:
+    return not (thread.title or thread.body or any(comment.text for comment in thread.comments))
 
 
 def postpone(promises: Iterable[Promise]) -> tuple[Promise, ...]:

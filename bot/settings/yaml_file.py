@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -29,8 +29,8 @@ MAX_DEPTH = 4
 MAX_FAULTS = 5
 """Mistakes in a file that one error reports."""
 
-MAX_SECTIONS, MAX_SECTION_LINES = 100, 40
-"""Sections of a broken file that are read, and lines of each."""
+MAX_SECTIONS, MAX_TRIES, MAX_SECTION_CHARS = 60, 60, 3_000
+"""Sections of a broken file that are read, how often one is tried again without a line, and how long such a one is."""
 
 MAX_EVENTS = 5_000
 MAX_PLAIN_DEPTH = 20
@@ -90,16 +90,19 @@ def _readable_settings(text: bytes | str, name: str) -> Settings | None:
     """The settings of a file that is no YAML as a whole, each section read alone; None if none can be read."""
     source = text if isinstance(text, str) else text[:MAX_BYTES].decode("utf-8-sig", "replace")
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
+    tries = iter(range(MAX_TRIES))
     for section in _SECTION_START.split(_HIDDEN_BREAK.sub("\n", source[:MAX_BYTES]))[:MAX_SECTIONS]:
-        pairs += _readable_pairs(section, name)
+        pairs += _readable_pairs(section, name, tries)
     settings: Settings = _read_section(yaml.MappingNode(_TAG_PREFIX + "map", pairs), Settings, "", name, [])
     return settings if pairs else None
 
 
-def _readable_pairs(section: str, name: str) -> list[tuple[yaml.Node, yaml.Node]]:
+def _readable_pairs(section: str, name: str, tries: Iterator[int]) -> list[tuple[yaml.Node, yaml.Node]]:
     """The names and values of a section; if it is no YAML, of what is left without one of its lines."""
-    lines = section.splitlines()[:MAX_SECTION_LINES]
-    for left_out in (None, *range(1, len(lines))):
+    lines = section.splitlines()
+    for left_out in (None, *(range(1, len(lines)) if len(section) <= MAX_SECTION_CHARS else ())):
+        if left_out and next(tries, None) is None:
+            break
         try:
             root = _parse("\n".join(line for at, line in enumerate(lines) if at != left_out), name)
         except SettingsError:

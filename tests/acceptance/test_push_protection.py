@@ -2,30 +2,41 @@
 
 import pytest
 
+from bot.domain.thread import Thread
 from bot.git.errors import RemoteRefused, SecretRefused, parse_error
-from tests.acceptance.stage import Stage, with_mentions, with_past
+from tests.acceptance.stage import Stage, summary, with_mentions, with_past
 
 TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3hJ5"
+UNKNOWN = "ZZKEY-" + "A1B2C3D4E5" * 3
 HOOK = """#!/bin/sh
 while read -r old new ref; do
-  if git rev-list --objects "$new" --not --all | cut -d " " -f 1 | git cat-file --batch | grep -aqiE "ghp_[a-z0-9]{36}"
-  then
+  found=$(git rev-list --objects "$new" --not --all | while read -r oid path; do
+    if [ "$path" ] && git cat-file -p "$oid" | grep -aqE "ghp_[A-Za-z0-9]{36}|ZZKEY-[A-Z0-9]{30}"; then
+      printf "      path: %s:1\\n" "$path"
+    fi
+  done)
+  if [ "$found" ]; then
     printf "error: GH013: Repository rule violations found for %s.\\n\\n- GITHUB PUSH PROTECTION\\n" "$ref" >&2
-    printf "  - Push cannot contain secrets\\n\\n  (?) Learn more: https://docs.example/push\\n" >&2
+    printf "  - Push cannot contain secrets\\n%s\\n  (?) Learn more: https://docs.example/push\\n" "$found" >&2
     exit 1
   fi
 done
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("reads_history", [True, False])
-def test_a_token_in_an_issue_is_neither_stored_nor_stops_a_run(empty_stage: Stage, *, reads_history: bool) -> None:
+def protected(empty_stage: Stage) -> Stage:
     stage = empty_stage.begin(with_mentions, with_past)
     hook = stage.bare / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(HOOK)
     hook.chmod(0o755)
+    return stage
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reads_history", [True, False])
+def test_a_token_in_an_issue_is_neither_stored_nor_stops_a_run(empty_stage: Stage, *, reads_history: bool) -> None:
+    stage = protected(empty_stage)
     if not reads_history:
         stage.deliver("schedule")
     leak = stage.github.open_issue("hubot", f"It fails with {TOKEN}", f"As in #1, with {TOKEN}.\n\n```\n{TOKEN}\n```")
@@ -38,6 +49,29 @@ def test_a_token_in_an_issue_is_neither_stored_nor_stops_a_run(empty_stage: Stag
     number = stage.github.open_issue("hubot", "It fails again", f"As in #{leak}.")
     stage.deliver("issues", "opened", number)
     assert "It fails with \\[secret " in stage.comments(number)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reads_history", [True, False])
+def test_a_secret_of_an_unknown_shape_costs_only_the_text_of_its_issue(
+    empty_stage: Stage, capfd: pytest.CaptureFixture[str], *, reads_history: bool
+) -> None:
+    stage = protected(empty_stage)
+    if not reads_history:
+        stage.deliver("schedule")
+    leak = stage.github.open_issue("hubot", f"It fails with {UNKNOWN}", "Why?")
+    stage.deliver("issues", "opened", leak)
+    assert f"#{leak} is kept without its text" in summary(stage) + capfd.readouterr().out
+    number = stage.github.open_issue("hubot", "Everybody is logged out", "As in #1.")
+    stage.deliver("issues", "opened", number)
+    assert len(stage.comments(number)) == 1
+    records = stage.memory().records([1, leak, number])
+    assert [bool(isinstance(record, Thread) and record.title) for record in records.values()] == [True, False, True]
+    stage.github.edit_issue(leak, title="It fails", body="Why? The key is revoked.")
+    stage.deliver("issues", "edited", leak)
+    (record,) = stage.memory().records([leak]).values()
+    assert isinstance(record, Thread)
+    assert record.title == "It fails"
 
 
 def test_a_refused_push_tells_the_whole_rule_with_its_address_and_its_own_remedy() -> None:
