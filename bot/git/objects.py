@@ -73,14 +73,14 @@ class Objects:
                 yield name, content[:-1]
 
     def commit(self, rev: str) -> Commit:
-        if self.sizes([rev]).get(rev, MAX_OBJECT_BYTES) <= MAX_COMMIT_BYTES:
-            for _, head in self._contents.ask([rev]):
-                oid, kind, size = head.split()
-                text = self._contents.take(int(size) + 1).decode("utf-8", "replace")
-                if kind == b"commit":
-                    headers, _, message = text[:-1].partition("\n\n")
-                    return Commit(oid.decode(), headers[5:45], message, _commit_time(headers))
-        raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and run `mode: rebuild`")
+        is_small = self.sizes([rev]).get(rev, MAX_OBJECT_BYTES) <= MAX_COMMIT_BYTES
+        for _, head in self._contents.ask([rev] if is_small else []):  # to the end, as stopping early ends the process
+            oid, kind, size = head.split()
+            text = self._contents.take(int(size) + 1).decode("utf-8", "replace")
+        if not is_small or kind != b"commit":
+            raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and start `run: rebuild`")
+        headers, _, message = text[:-1].partition("\n\n")
+        return Commit(oid.decode(), headers[5:45], message, _commit_time(headers))
 
 
 class _BatchProcess:

@@ -200,18 +200,6 @@ def test_a_config_with_a_typo_posts_nothing_and_a_later_run_catches_up(
     assert scenario.recovers(number)
 
 
-@pytest.mark.parametrize("settings", ["mode: [", "a: &a [*a]", "mode: loud"])
-def test_an_invalid_config_is_reported_and_nothing_is_posted(
-    scenario: Scenario, settings: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    scenario.commit(".github/precedent.yml", settings)
-    number = scenario.open_issue()
-    assert scenario.act("issues", "opened", number) == 2
-    (line,) = errors(scenario, capfd)
-    assert line.startswith(".github/precedent.yml")
-    assert scenario.stage.comments(number) == []
-
-
 def test_an_invalid_input_is_named(scenario: Scenario, capfd: pytest.CaptureFixture[str]) -> None:
     nonsense = {"INPUT_MODE": "loud", "INPUT_RUN": "fast", "INPUT_ISSUE": "x", "INPUT_DRY-RUN": "maybe"}
     for name, value in nonsense.items():

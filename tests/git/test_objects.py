@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -74,6 +74,28 @@ def test_a_commit_has_its_time_and_message(git: Git, line: str, at: datetime | N
     commit = git.objects.commit(oid)
     assert (commit.oid, commit.tree, commit.at) == (oid, tree, at)
     assert commit.message == "Words\n\ncommitter b <b> 5 +0000\n"
+
+
+def test_reading_commits_takes_one_process_of_each_kind(git: Git, tmp_path: Path) -> None:
+    started: list[object] = []
+
+    def start(words: Sequence[str]) -> GitProcess:
+        started.append(words)
+        return GitProcess(
+            ["git", "-C", str(tmp_path / "own.git"), *words],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+        )
+
+    tree = git.run("hash-object", "-t", "tree", "-w", "--stdin").decode().strip()
+    words = f"tree {tree}\nauthor a <a> 1 +0000\ncommitter a <a> 1 +0000\n\nWords\n".encode()
+    oid = git.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=words).decode().strip()
+    objects = Objects(start, lambda *_: RemoteUnreachable("it said no more"), 10.0)
+    assert [objects.commit(oid).message for _ in range(3)] == ["Words\n"] * 3
+    assert len(started) == 2
+    objects.close()
 
 
 def test_an_object_that_is_not_a_commit_is_refused(git: Git) -> None:
