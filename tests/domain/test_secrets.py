@@ -36,16 +36,9 @@ HARMLESS = (
 @pytest.mark.parametrize("issuer", SECRETS)
 def test_a_secret_is_masked_and_equal_ones_stay_equal(issuer: str) -> None:
     for secret in SECRETS[issuer]:
-        shown = mask_secrets(f'It says token="{secret}", and again: {secret}\nWhy?')
-        assert shown.startswith('It says token="') or "hooks.slack" in secret
-        assert (secret[8:] in shown, shown.count("[secret "), len({*shown.split("[secret ")[1:]}) > 0) == (
-            False,
-            2,
-            True,
-        )
+        shown = mask_secrets(f"It says {secret}, and again: {secret}\nWhy?")
         first, second = (part[:6] for part in shown.split("[secret ")[1:])
-        assert first == second
-        assert mask_secrets(shown) == shown
+        assert (secret[8:] in shown, first == second, mask_secrets(shown) == shown) == (False, True, True)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
