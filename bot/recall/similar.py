@@ -131,17 +131,17 @@ def _with_same_title(thread: Thread, library: Library, keep: Callable[[IndexEntr
 
 def is_same_title(one: str, other: str) -> bool:
     """Whether two titles are the same, or have nearly the same words, at least two."""
-    if " ".join(one.casefold().split()) == " ".join(other.casefold().split()):
-        return True
     ours, theirs = title_terms(one), title_terms(other)
-    return len(ours & theirs) >= max(MIN_TITLE_TERMS, SAME_TITLE_SHARE * len(ours | theirs))
+    return _is_equal(one, other) or len(ours & theirs) >= max(MIN_TITLE_TERMS, SAME_TITLE_SHARE * len(ours | theirs))
 
 
 def is_telling_title(one: str, other: str) -> bool:
     """Whether two titles are the same, and long enough to be no coincidence."""
-    return (
-        " ".join(one.casefold().split()) == " ".join(other.casefold().split()) and len(terms(one)) >= MIN_SHARED_TERMS
-    )
+    return _is_equal(one, other) and len(terms(one)) >= MIN_SHARED_TERMS
+
+
+def _is_equal(one: str, other: str) -> bool:
+    return one.casefold().split() == other.casefold().split()
 
 
 def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
