@@ -102,10 +102,12 @@ _FAILURE = re.compile(
 _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 _FRAMEWORK_FRAME = re.compile(
     r"^[ \t]*at (?:java|javax|jdk|sun|com\.sun|android|androidx|com\.android|dalvik|kotlin|kotlinx|scala"
-    r"|org\.(?:springframework|apache|junit|gradle|eclipse|jetbrains|hibernate)|io\.netty|System|Microsoft)\.[^\n]*$",
+    r"|org\.(?:springframework|apache|junit|gradle|eclipse|jetbrains|hibernate)|io\.netty|System|Microsoft)\.[^\n]*$"
+    r"|^[ \t]*at [^\n(]*"
+    r"\((?:node:|internal/|(?:vm|module|events|timers|net|fs|stream|bootstrap_node|_\w{1,40})\.js:)[^\n]*$",
     re.ASCII | re.MULTILINE,
 )
-"""A frame in a framework's own file, which says nothing about this project."""
+"""A frame in a file of a framework or of the runtime, which says nothing about this project."""
 
 _BUILD_MACRO = re.compile(r"(?:A[CMHSX]|LT|M4|PKG|CMAKE)_", re.ASCII)
 """Prefixes of build systems' macros, which occur in errors but are not errors."""
