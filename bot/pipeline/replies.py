@@ -225,13 +225,13 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
     if is_silent or request.has_reply or not (sentences or plan.context.mentioned):
         return plan
     names = (*sentences, *(["others_left"] if request.others else []))
-    words = run.renderer.for_thread(request.thread).words
-    limit = run.settings.commands.searches_per_hour
+    renderer = run.renderer.for_thread(request.thread)
+    words, limit = renderer.words, run.settings.commands.searches_per_hour
     choices = _choices(request, run) if WHICH in names else ()
     lines = [sentence(name, request.command, words, limit, choices) for name in names]
     lines += [_searched_sentence(words, run)] if "nothing" in sentences else []
     is_unquoted = request.by.casefold() in {login.casefold() for login in run.settings.ignore.people}
-    rendered = run.renderer.for_thread(request.thread).reply(
+    rendered = renderer.reply(
         plan.context,
         asked="" if is_unquoted else request.text,
         reply_to=request.key,
