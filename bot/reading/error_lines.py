@@ -60,7 +60,7 @@ _EXCEPTION = re.compile(
 PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
-_LETTERS = re.compile(r"[^\W\d_]+")
+LETTERS = re.compile(r"[^\W\d_]+")
 _LINE_MARK = "="
 """The first character of a line's term, which no word has."""
 
@@ -94,7 +94,7 @@ def _error_key(line: str) -> str:
     panic = PANIC.search(line)
     if panic:
         form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
-        return form if len(_LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
+        return form if len(LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
     form = normalise_error(line)
     if says_what_failed(_PLACEHOLDER.sub(" ", form)):
         return form
@@ -107,7 +107,7 @@ def says_what_failed(line: str) -> bool:
 
 def telling_words(line: str) -> list[str]:
     """The words of an error in lower case that say what failed."""
-    return [word for word in _LETTERS.findall(line.lower()) if word not in FAILURE_VOCABULARY]
+    return [word for word in LETTERS.findall(line.lower()) if word not in FAILURE_VOCABULARY]
 
 
 def line_terms(title: str, body: str) -> dict[str, bool]:

@@ -11,6 +11,7 @@ from bot.reading.analyzer import FUNCTION_CHARACTERS, matched_part, terms, token
 from bot.reading.error_lines import (
     COMMON_EXCEPTIONS,
     FAILURE_VOCABULARY,
+    LETTERS,
     PANIC,
     error_lines,
     line_term,
@@ -76,7 +77,6 @@ _ERROR_POSITION = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::
 
 _SEPARATOR = re.compile(r"[\\/]")
 _ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[\\/]", re.ASCII)
-_LETTERS = re.compile(r"[^\W\d_]+")
 _CALENDAR_WORDS = """
 january february march april may june july august september october november december
 monday tuesday wednesday thursday friday saturday sunday
@@ -298,7 +298,7 @@ def _is_whole(name: str, words: Mapping[str, bool]) -> bool:
 
 def _is_telling(word: str) -> bool:
     plain = word.lower()
-    if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not _LETTERS.search(word):
+    if len(word) > MAX_WORD_CHARS or plain in _STOP_WORDS or plain in _CALENDAR or not LETTERS.search(word):
         return False
     return not (_is_everywhere(word) or word in FUNCTION_CHARACTERS or (word.isascii() and len(word) < 2))
 
