@@ -10,10 +10,14 @@ from typing import TextIO
 GC_THRESHOLD = 50_000
 """New objects before garbage is collected. Loading modules leaves no garbage, and most runs end before that many."""
 
+LONG_RUNNING = {"serve", "worker", "mcp"}
+"""Commands that run for weeks: Python's own threshold is right for them."""
+
 
 def main() -> int:
     """Run the program; returns its exit code, and for Ctrl-C 128 and the number of the signal."""
-    gc.set_threshold(GC_THRESHOLD)
+    if LONG_RUNNING.isdisjoint(sys.argv[1:2]):
+        gc.set_threshold(GC_THRESHOLD)
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     try:
         return _run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -44,13 +45,30 @@ class DiskFault(StoreError):
     usual_remedy = "free some space, or use a folder that this account can write to"
 
 
+_LIMIT_ERRORS = (errno.EMFILE, errno.ENFILE)
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, *_LIMIT_ERRORS)
+"""Errors of the system that are about its disk, whatever was done there."""
+
+
+class TooManyFiles(DiskFault):
+    """This process, or the machine, has as many files and connections open as it may have."""
+
+    usual_remedy = "raise the limit of open files (`ulimit -n`, or LimitNOFILE of the systemd unit) and start again"
+
+
+def disk_fault(doing: str, error: OSError) -> DiskFault:
+    """The fault, with its remedy, that kept us from ``doing`` something."""
+    kind = TooManyFiles if error.errno in _LIMIT_ERRORS else DiskFault
+    return kind(f"{doing}: {error.strerror or error}", kind.usual_remedy)
+
+
 @contextmanager
 def on_disk(action: str) -> Iterator[None]:
     """Turn an OSError in this block into DiskFault: "cannot" and the ``action``."""
     try:
         yield
     except OSError as error:
-        raise DiskFault(f"cannot {action}: {error.strerror or error}", DiskFault.usual_remedy) from error
+        raise disk_fault(f"cannot {action}", error) from error
 
 
 def read_regular(file: Path, limit: int = MAX_FILE_BYTES) -> bytes | None:

@@ -126,6 +126,11 @@ def non_empty(text: str) -> str:
     return text
 
 
+def delivery_name(text: str) -> int | str:
+    """The number of a delivery, or GitHub's GUID of it in lower case."""
+    return text.lower() if re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4,12}){4}", text) else positive(text)
+
+
 def positive(text: str) -> int:
     """A positive integer of up to 15 digits."""
     if not re.fullmatch(r"[1-9][0-9]{0,14}", text):

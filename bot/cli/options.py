@@ -26,6 +26,7 @@ from bot.cli.arguments import (
     add_server,
     add_store,
     address,
+    delivery_name,
     history_size,
     issue,
     login,
@@ -474,7 +475,8 @@ def deliveries(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     actions = ("list", "show", "replay", "drop", "audit")
     add("action", **one_of(*actions), metavar="ACTION", help=f"{', '.join(actions[:-1])} or {actions[-1]}")
-    add("numbers", nargs="*", default=[], type=positive, metavar="NUMBER", help="which to show, replay or drop")
+    help_text = "which to show, replay or drop; show also takes GitHub's GUID"
+    add("numbers", nargs="*", default=[], type=delivery_name, metavar="NUMBER", help=help_text)
     add("--all-dead", action="store_true", help="replay, drop: all dead deliveries that match the filters")
     add("--state", **one_of(*DELIVERY_STATES), help="filter: only deliveries in this state")
     add("--reason", type=non_empty, metavar="TEXT", help="filter: only those whose reason contains this")

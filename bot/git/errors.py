@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bot.errors import StoreError
-from bot.files import DiskFault
+from bot.files import DiskFault, TooManyFiles
 
 
 class GitError(StoreError):
@@ -73,6 +73,7 @@ class FilterRefused(GitError):
 # In this order, since local faults are followed by "the remote end hung up", refusals of a protected branch also say
 # "remote rejected", and those of an archived repository also say "403".
 _ERROR_PATTERNS: tuple[tuple[type[GitError | DiskFault], re.Pattern[str]], ...] = (
+    (TooManyFiles, re.compile(r"Too many open files")),
     (
         DiskFault,
         re.compile(

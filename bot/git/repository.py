@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 from bot.errors import StoreError
-from bot.files import MAX_DEPTH, MAX_FILES, MAX_PATH_CHARS, DiskFault, on_disk
+from bot.files import MAX_DEPTH, MAX_FILES, MAX_PATH_CHARS, disk_fault, on_disk
 from bot.git.errors import FilterRefused, GitError, RemoteUnreachable, parse_error
 from bot.git.objects import Commit, Objects
 from bot.git.process import PIPE, GitAnswer, GitProcess, finish, start
@@ -158,7 +158,7 @@ class Git:
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing", "install git and put it on PATH") from None
         except OSError as error:
-            raise DiskFault(f"git {args[0]}: {error.strerror}", DiskFault.usual_remedy) from None
+            raise disk_fault(f"git {args[0]}", error) from None
 
     def _parse_error(self, args: Sequence[str], remarks: bytes | None) -> StoreError:
         """The error in git's remarks, which are None if it did not finish in time."""

@@ -136,6 +136,7 @@ class _Session:
 
     def __init__(self, app_id: int, key: str, api_url: str) -> None:
         # A cache of its own, since the shared one keeps signatures by a key that may have been replaced.
+        self._signatures = MemCacheStrategy()
         self._github = GitHub(
             AppAuthStrategy(str(app_id), key),
             base_url=api_url,
@@ -143,7 +144,7 @@ class _Session:
             http_cache=False,
             timeout=TIMEOUT,
             user_agent="precedent",
-            cache_strategy=MemCacheStrategy(),
+            cache_strategy=self._signatures,
         )
         try:
             AppAuth(self._github, app_id, key).get_jwt()
@@ -154,7 +155,17 @@ class _Session:
         self._context.run(self._github.__enter__)
 
     def ask(self, verb: str, path: str, token: str, **options: Any) -> Response[Any]:
-        """Send a request. Returns GitHub's answer, even a refusal."""
+        """Send a request. Returns GitHub's answer, even a refusal.
+
+        A refused signature is made again once: it may be from before our clock was corrected.
+        """
+        answer = self._send(verb, path, token, **options)
+        if answer.status_code == 401 and not token:
+            self._signatures.cleanup()
+            answer = self._send(verb, path, token, **options)
+        return answer
+
+    def _send(self, verb: str, path: str, token: str, **options: Any) -> Response[Any]:
         client = self._github.with_auth(TokenAuthStrategy(token)) if token else self._github
         try:
             answer: Response[Any] = self._caller_context().run(lambda: client.request(verb, path, **options))

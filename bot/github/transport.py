@@ -7,7 +7,9 @@ repeated failures, nothing more is sent.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import time
 from collections import Counter
@@ -23,6 +25,7 @@ from requests import Response
 from requests.exceptions import RequestException
 from urllib3.exceptions import HTTPError
 
+from bot.files import TooManyFiles
 from bot.github.budget import RequestBudget
 from bot.github.errors import (
     CATCH_UP_REMEDY,
@@ -255,6 +258,8 @@ class HttpTransport:
                 )
                 tell(status, headers)
         except (RequestException, HTTPError, OSError, ValueError, RuntimeError) as error:
+            if os.strerror(errno.EMFILE) in str(error):
+                raise Unreachable("cannot connect to GitHub: too many open files", TooManyFiles.usual_remedy) from error
             raise Unreachable(f"GitHub did not answer ({type(error).__name__})", CATCH_UP_REMEDY) from error
         self.budget.note(headers)
         if status in _REDIRECTS:

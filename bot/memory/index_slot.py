@@ -35,6 +35,10 @@ class IndexSlot:
         self.was_rebuilt = False
         """Whether this run rebuilt the index from the records."""
 
+    def close(self) -> None:
+        """Release the files of the index."""
+        self._stored.close()
+
     @property
     def encoder(self) -> Encoder:
         """Computes the same vectors of threads as the index has."""

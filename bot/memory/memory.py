@@ -107,7 +107,14 @@ class Memory:
         return self
 
     def close(self) -> None:
+        """Close the store, and release the files of the indexes."""
+        self._close_indexes()
         self._store.close()
+
+    def _close_indexes(self) -> None:
+        for index in (self._index, self._messages):
+            if index:
+                index.close()
 
     @property
     def index(self) -> IndexSlot:
@@ -313,6 +320,7 @@ class Memory:
 
     def _adopt(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
+        self._close_indexes()
         state = MemoryState(BaseState(snapshot, self.notes, paths), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)

@@ -44,6 +44,10 @@ class MessageIndex:
             state.manifest = replace(state.manifest, messages=MessageFiles())
         self._has_gone = False
 
+    def close(self) -> None:
+        """Release the files of the index."""
+        self._stored.close()
+
     @property
     def exists(self) -> bool:
         """Whether the memory has such an index; after damage to the manifest, it has none until it is rebuilt."""

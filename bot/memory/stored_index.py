@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
 from bot.index.protocol import LAYOUT_VERSION, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
 from bot.memory.base_state import BaseState
-from bot.memory.store import Edits
+from bot.memory.store import Edits, Snapshot
 from bot.reading.analyzer import ANALYSER_VERSION
 
 
@@ -64,14 +65,20 @@ class StoredIndex:
 
     def open(self) -> Index:
         """The stored index. Raises IndexCorrupt."""
-        self.index = open_index(self._checkout(), self._fetch, self._sizes)
+        # Not a method: a circle of references would keep the files open until the garbage is collected.
+        fetch = partial(_fetch, self._base.snapshot, self._parts)
+        self.index = open_index(self._checkout(), fetch, self._sizes)
         return self.index
 
-    def build(self, documents: Iterable[IndexDocument]) -> Index:
-        """Build a new index of these documents; the stored one is not read. Raises IndexCorrupt, OSError."""
+    def close(self) -> None:
+        """Release the files of the index. It can be opened again."""
         if self.index:
             self.index.close()
         self.index = None
+
+    def build(self, documents: Iterable[IndexDocument]) -> Index:
+        """Build a new index of these documents; the stored one is not read. Raises IndexCorrupt, OSError."""
+        self.close()
         self._folder = self._base.snapshot.checkout(f"empty-{secrets.token_hex(8)}")
         build_index(self._folder, documents, self._sizes)
         self.has_changed = True
@@ -105,14 +112,14 @@ class StoredIndex:
             self._folder = self._base.snapshot.checkout(self._name)
         return self._folder
 
-    def _fetch(self, names: Iterable[str]) -> dict[str, bytes]:
-        """The parts with these names that the store has, in one exchange."""
-        snapshot = self._base.snapshot
-        stored = set(snapshot.paths(self._parts))
-        names_by_path = {path: name for name in names if (path := part_path(self._parts, name)) in stored}
-        try:
-            return {names_by_path[path]: data for path, data in snapshot.read(names_by_path).items()}
-        except StoreError as error:
-            if type(error) in (StoreError, UnreadableFile):  # a foreign file, not a network or disk error
-                raise IndexCorrupt(str(error)) from error
-            raise
+
+def _fetch(snapshot: Snapshot, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+    """The parts with these names that the snapshot has in ``folder``, in one exchange."""
+    stored = set(snapshot.paths(folder))
+    names_by_path = {path: name for name in names if (path := part_path(folder, name)) in stored}
+    try:
+        return {names_by_path[path]: data for path, data in snapshot.read(names_by_path).items()}
+    except StoreError as error:
+        if type(error) in (StoreError, UnreadableFile):  # a foreign file, not a network or disk error
+            raise IndexCorrupt(str(error)) from error
+        raise

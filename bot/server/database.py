@@ -19,6 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bot.errors import UserError, WorldError
+from bot.server.log import DATABASE_OUTAGE
 from bot.server.model import Instant
 
 BUSY_TIMEOUT, SHORT_BUSY_TIMEOUT = 30.0, 6.0
@@ -39,7 +40,7 @@ SYNC_INTERVAL = 30.0
 POSTGRES_SCHEMA = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
@@ -57,7 +58,8 @@ create index deliveries_repository on deliveries (repository, state, seq);
 create index deliveries_state on deliveries (state, seq);
 create table queue (
   key text primary key, priority integer not null, since {big} not null, due {big} not null, ready integer not null,
-  history integer not null default 0, owner text not null default '', lease text not null default ''){often};
+  history integer not null default 0, owner text not null default '', lease text not null default '',
+  slow integer not null default 0, installation {big} not null default 0){often};
 create index queue_urgent on queue (history, priority, since) where ready = 1;
 create index queue_oldest on queue (history, since) where ready = 1;
 create index queue_histories on queue (key) where history = 1 and lease <> '';
@@ -245,9 +247,7 @@ class Database:
             sa.exc.PendingRollbackError,
         ) as error:  # the last: the connection broke
             cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0][:200]
-            raise WorldError(
-                f"the queue's database does not answer ({cause}): check that it is running and has free space"
-            ) from error
+            raise WorldError(f"{DATABASE_OUTAGE} ({cause}): check that it is running and has free space") from error
 
     def make_tables(self) -> None:
         """Create the tables in an empty database, one process at a time; may be repeated.

@@ -43,6 +43,7 @@ def trace_run(run: str, deliveries: Sequence[Delivery], began: int) -> Iterator[
     links = tuple(contexts.values()) if len(deliveries) > 1 else ()
     attributes: dict[str, str | int] = {"precedent.run": run, "precedent.deliveries": len(deliveries)}
     with ExitStack() as open_blocks:
+        open_blocks.enter_context(log_fields(repository=deliveries[0].repository.text, run=run))
         open_blocks.enter_context(log_fields(**delivery_fields(deliveries)))
         if is_tracing():
             first = next(iter(contexts.values()), "")

@@ -6,7 +6,6 @@ The server is ready while it can store deliveries: once stored, they can wait fo
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
@@ -14,6 +13,7 @@ from threading import Lock
 from bot.errors import WorldError
 from bot.github.app import App, AppInfo
 from bot.github.errors import Unauthorised
+from bot.server.disk_guard import describe_free_space
 from bot.server.inbox import Inbox
 from bot.server.model import WORKER_PREFIX, Instant, Note
 from bot.server.options import ServerOptions
@@ -36,8 +36,8 @@ MAX_CLOCK_SKEW_SECONDS = 30
 MAX_QUEUE_WAIT = 2 * 3_600_000
 """Milliseconds after which a due delivery is overdue: retries and rate limits take an hour and a half."""
 
-MIN_FREE_BYTES = 200_000_000
-"""Free bytes of disk below which no delivery is accepted."""
+OBSTACLE = "obstacle"
+"""The field in a worker's heartbeats: why it begins no run."""
 
 log = logging.getLogger(__name__)
 Heartbeats = Mapping[str, tuple[Instant, Note]]
@@ -56,15 +56,19 @@ class Check:
     stores: bool = True
 
 
-def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
-    """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
+def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant, since: Instant = 0) -> list[Check]:
+    """Run all checks: queue, disk, clock, token, workers, in this order. Never raises.
+
+    ``since`` is when the server started.
+    """
     queue = _queue(inbox, options, now)
     try:
         heartbeats = inbox.heartbeats()
     except WorldError:
         unknown = "unknown while the database is unavailable"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
-    return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
+    token, workers = _token(heartbeats, now, options), _workers(heartbeats, now, since)
+    return [queue, _disk(options), _clock(heartbeats), token, workers]
 
 
 def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
@@ -74,6 +78,12 @@ def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
         for name, (at, _note) in heartbeats.items()
         if name.startswith(WORKER_PREFIX) and now - at <= WORKER_TIMEOUT
     )
+
+
+def obstacles(heartbeats: Heartbeats, now: Instant) -> list[str]:
+    """Why live workers begin no run, for each that does not."""
+    notes = (heartbeats[f"{WORKER_PREFIX}{name}"][1] for name in live_workers(heartbeats, now))
+    return [str(note[OBSTACLE]) for note in notes if note.get(OBSTACLE)]
 
 
 def refusal_reason(inbox: Inbox, options: ServerOptions) -> str:
@@ -108,16 +118,8 @@ def _queue(inbox: Inbox, options: ServerOptions, now: Instant) -> Check:
 
 
 def _disk(options: ServerOptions) -> Check:
-    try:
-        free = shutil.disk_usage(options.data).free
-    except OSError as error:
-        return Check("disk", False, f"{options.data} cannot be read ({error.strerror}): is it mounted?", stores=False)
-    line = f"{free / 1e9:,.1f} GB free"
-    return (
-        Check("disk", True, line)
-        if free >= MIN_FREE_BYTES
-        else Check("disk", False, f"only {line}: make room", stores=False)
-    )
+    has_room, line = describe_free_space(options.data)
+    return Check("disk", has_room, line, stores=has_room)
 
 
 def _clock(heartbeats: Heartbeats) -> Check:
@@ -142,10 +144,14 @@ def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Chec
     return Check("token", True, f"authenticated as {note.get('slug') or 'the App'}")
 
 
-def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
+def _workers(heartbeats: Heartbeats, now: Instant, since: Instant) -> Check:
     count = len(live_workers(heartbeats, now))
+    if not count and 0 <= now - since <= WORKER_TIMEOUT:
+        return Check("workers", True, "none has reported since the start")
     if not count:
         return Check("workers", False, "none is running: deliveries are kept until one starts")
+    if blocked := obstacles(heartbeats, now):
+        return Check("workers", False, f"{len(blocked)} of {count} begin no runs: {blocked[0]}")
     return Check("workers", True, f"{count} running")
 
 

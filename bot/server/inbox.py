@@ -49,7 +49,7 @@ from bot.server.model import (
     State,
 )
 from bot.server.organisation_changes import note_run
-from bot.server.queue import MAX_HISTORIES, WorkQueue
+from bot.server.queue import MAX_HISTORIES, SLOW_RUN, WorkQueue
 from bot.server.repository_list import HistoryEstimate, parse_estimate
 
 MAX_RUN_DELIVERIES = 50
@@ -172,7 +172,8 @@ class Inbox(DatabasePart):
             _close_run(transaction, work, report, now)
             if report.requeue_after:
                 _schedule_follow_up(transaction, work, row, now, report)
-            self._finish(transaction, work.lease, now, is_unread=row.is_unread)
+            is_quick = now - work.began_at < SLOW_RUN
+            self._finish(transaction, work.lease, now, is_unread=row.is_unread, is_quick=is_quick)
             add_counts(transaction, run_counters(results, report))
             # Last, because other runs of the installation write the same rows.
             Budgets(lambda: nullcontext(transaction), self.now).store(work.repository.installation, report.rates)
@@ -211,6 +212,11 @@ class Inbox(DatabasePart):
                 return None
             run = transaction.row("select * from runs where id = :run", run=row["run"])
             return parse_delivery(row), parse_run(run) if run else None
+
+    def number_of(self, guid: str) -> int:
+        """The number of the delivery with this GUID; 0 if there is none. Reads all of them."""
+        row = self._row("select seq from deliveries where id like :name order by seq limit 1", name=f"%:{guid}")
+        return int(row["seq"]) if row else 0
 
     def existing_ids(self, ids: Sequence[str]) -> frozenset[str]:
         sql = "select id from deliveries where id in :ids"
@@ -356,7 +362,14 @@ class Inbox(DatabasePart):
         self.queue.add(transaction, [(key, priority, now) for key, priority in urgent.items()], unread)
 
     def _finish(
-        self, transaction: Transaction, lease: Lease, at_least: Instant, history: Instant = 0, *, is_unread: bool
+        self,
+        transaction: Transaction,
+        lease: Lease,
+        at_least: Instant,
+        history: Instant = 0,
+        *,
+        is_unread: bool,
+        is_quick: bool = False,
     ) -> None:
         """End the lease: its key is due when its next unfinished delivery is, and no sooner than ``at_least``, or
         ``history`` if that delivery only continues a history."""
@@ -370,7 +383,7 @@ class Inbox(DatabasePart):
         row = transaction.row(sql, least=at_least, history=latest, last=int(Priority.HISTORY), repository=lease.key)
         is_unread = is_unread and not lease.key.endswith("-0")  # an installation has no history
         due, priority = (row["due"], Priority(row["priority"])) if row else (0, Priority.URGENT)
-        self.queue.finish(transaction, lease, due, priority, is_unread=is_unread)
+        self.queue.finish(transaction, lease, due, priority, is_unread=is_unread, is_quick=is_quick)
 
 
 def _batches(values: Sequence[_T]) -> list[list[_T]]:

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,8 +19,13 @@ from typing import Literal, TextIO
 from urllib.parse import unquote
 
 from bot.errors import PrecedentError, bug_report
+from bot.files import DISK_ERRORS, disk_fault
 
 HIDDEN = "[hidden]"
+DATABASE_OUTAGE = "the queue's database does not answer"
+"""The words by which a line about an outage is known."""
+
+OUTAGE_SECONDS = 60.0
 MAX_CHARS = 2_000
 """Most characters of one text; the rest is cut off."""
 
@@ -101,10 +107,30 @@ def describe_error(error: BaseException) -> str:
     return f"{type(error).__name__} at {places}" if places else type(error).__name__
 
 
+class OutageFilter(logging.Filter):
+    """Lets one warning a minute pass that says that the database does not answer: everything that needs it says so."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock, self._next, self._left_out = clock, 0.0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.WARNING or DATABASE_OUTAGE not in record.getMessage():
+            return True
+        if self._clock() < self._next:
+            self._left_out += 1
+            return False
+        if self._left_out:
+            record.left_out = self._left_out
+        self._next, self._left_out = self._clock() + OUTAGE_SECONDS, 0
+        return True
+
+
 def write_logs(form: Literal["json", "text"], secrets: Iterable[str], stream: TextIO | None = None) -> None:
     """Write all logs of this process, including those of libraries, to ``stream`` (stderr)."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(LogFormatter(form, (*secrets, *_collector_keys(os.environ))))
+    handler.addFilter(OutageFilter())
     root = logging.getLogger()
     for former in list(root.handlers):
         root.removeHandler(former)
@@ -143,6 +169,8 @@ def catch_error(call: Callable[[], object]) -> PrecedentError | None:
         call()
     except PrecedentError as error:
         return error
+    except OSError as error:
+        return disk_fault("it failed", error) if error.errno in DISK_ERRORS else Bug(bug_report(error))
     except Exception as error:  # noqa: BLE001 - nothing above a thread would report a bug
         return Bug(bug_report(error))
     return None

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from bot.github.errors import EVENT_LIMITS
-from bot.server.health import live_workers
+from bot.server.health import live_workers, obstacles
 from bot.server.inbox import Inbox
 from bot.server.inbox_rows import BUCKETS
 from bot.server.model import WORKER_PREFIX, Counters, Instant
@@ -83,7 +83,11 @@ def _families(inbox: Inbox, now: Instant) -> Iterator[Metric]:
     yield jobs
     oldest = inbox.oldest_waiting()
     yield _gauge("oldest_waiting_seconds", "Age of the oldest due delivery", (now - oldest) / 1000 if oldest else 0)
-    yield _gauge("workers", "Running workers", len(live_workers(inbox.heartbeats(), now)))
+    heartbeats = inbox.heartbeats()
+    yield _gauge("workers", "Running workers", len(live_workers(heartbeats, now)))
+    yield _gauge(
+        "blocked_workers", "Running workers that begin no runs for want of disk", len(obstacles(heartbeats, now))
+    )
     yield _gauge(
         "paused_installations",
         "Installations that wait for a rate limit to end",

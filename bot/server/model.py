@@ -144,7 +144,7 @@ class Lease:
     """The right to work on ``key``, until it is finished, or runs out because nobody renewed it.
 
     ``id`` is new for each claim: whoever lost the key can finish nothing. ``is_history``: its run reads a
-    whole history; only some of these are leased at once.
+    whole history; only some of these are leased at once. ``is_slow``: its last run took so long that the next one may.
     """
 
     key: str
@@ -152,6 +152,7 @@ class Lease:
     priority: Priority
     since: Instant
     is_history: bool = False
+    is_slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

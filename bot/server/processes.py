@@ -31,6 +31,7 @@ from bot.recall.other_repositories import elsewhere_to_show
 from bot.server import health, web
 from bot.server.clone_cache import CloneCache
 from bot.server.database import Database, DatabaseClock
+from bot.server.disk_guard import DiskGuard
 from bot.server.health import APP_HEARTBEAT, refresh_app_info
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
@@ -169,6 +170,9 @@ class Children:
                 slot.next_at = now + slot.pause
                 log.warning("a worker cannot be started: %s", error.strerror)
 
+
+MAX_OPEN_FILES = 65_536
+"""The limit of open files and connections that a process sets itself, if it may have as many."""
 
 NICENESS = 10
 """Niceness of workers, so that the web process comes first."""
@@ -315,6 +319,7 @@ def _run_worker(options: ServerOptions, run: Run, parent: int, name: str, alive:
             parent,
             alive=alive,
             tells=lambda: {INDEX_UP: int(guard.is_up)} if guard else {},
+            obstacle=dependencies.disk.obstacle,
         )
         try:
             worker.run_until_stopped()
@@ -335,6 +340,7 @@ def run_dependencies(
         inbox=inbox,
         tokens=TokenCache(app),
         clones=CloneCache(options.data / "clones", options.clones_mb),
+        disk=DiskGuard(options.data),
         pace=RateLimiter(options.pushes_per_minute, inbox.now),
         own_login=login,
         stop=stop,
@@ -397,11 +403,14 @@ def _with_password(options: ServerOptions) -> ServerOptions:
 
 
 def _set_up_process(options: ServerOptions) -> None:
-    """Set up a process: its log, its traces, and no core dump, which would contain secrets."""
+    """Set up a process: its log, its traces, as many open files as it may have, and no core dump, which would contain
+    secrets."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the secrets are watched; it would end the process
     write_logs(options.log, options.hidden)
     start_tracing(os.environ)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(MAX_OPEN_FILES, most), most))
 
 
 def _stop_on_signals() -> threading.Event:

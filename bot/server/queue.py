@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from bot.errors import WorldError
-from bot.server.database import Database, NotificationsUnavailable, Row, Transaction
+from bot.server.database import Database, NotificationsUnavailable, Row, Transaction, Value
 from bot.server.model import Instant, Lease, Priority
 
 LEASE_DURATION = 30_000
@@ -30,6 +31,9 @@ MAX_PROMOTED = 500
 MAX_HISTORIES = 1_000
 """Default limit of histories read at once: more than there are workers."""
 
+SLOW_RUN = 90_000
+"""Milliseconds after which a run counts as slow: a part of a history is read for one minute."""
+
 CHANNEL = "precedent_queue"
 
 HISTORY_PENDING, HISTORY_INTERRUPTED = 1, 2
@@ -37,8 +41,11 @@ HISTORY_PENDING, HISTORY_INTERRUPTED = 1, 2
 
 log = logging.getLogger(__name__)
 
+_MAY_TAKE = " and (lease = '' or :takes_over = 1 and lease not in :held)"
+_MAY_CLAIM = " and (slow = 0 or :takes_slow = 1) and installation not in :full"
 _ADD = """
-insert into queue (key, priority, since, due, ready, history) values (:key, :priority, :due, :due, :ready, :history)
+insert into queue (key, priority, since, due, ready, history, installation)
+ values (:key, :priority, :due, :due, :ready, :history, :installation)
  on conflict (key) do update set
   priority = case when excluded.priority < queue.priority then excluded.priority else queue.priority end,
   since = case when excluded.since < queue.since then excluded.since else queue.since end,
@@ -50,18 +57,18 @@ _WAITING = """
 select (select 1 from queue where ready = 1 and history = 0 limit 1) as short,
  (select 1 from queue where ready = 1 and history = 1 limit 1) as history,
  (select 1 from queue where ready = 1 and history = 2 limit 1) as cut_off,
- (select 1 from queue where ready = 0 and due <= :now limit 1) as due,
+ (select 1 from queue where ready = 0 and due <= :now{may_take} limit 1) as due,
  (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) as leased
 """
 _PROMOTE = """
 update queue set ready = 1, owner = '', lease = '',
  history = case when history = 1 and lease <> '' then 2 else history end where key {among}
- (select key from queue where ready = 0 and due <= :now order by due limit :many{skip}){end}
+ (select key from queue where ready = 0 and due <= :now{may_take} order by due limit :many{skip}){end}
 """
 _CLAIM = """
 update queue set ready = 0, due = :until, owner = :owner, lease = :lease,
  history = case when history = 2 then 1 else history end where key = ({first})
- returning key, priority, since, history, lease
+ returning key, priority, since, history, lease, slow
 """
 _CLAIM_KEY = """
 insert into queue (key, priority, since, due, ready, owner, lease) values
@@ -73,19 +80,37 @@ _RELEASE = """
 update queue set ready = 1, owner = '', lease = '', history = case when history = 1 then 2 else history end
  where owner = :owner and owner <> ''
 """
-_SELECT_SHORT = "select key from queue where ready = 1 and history = 0 order by {order} limit 1{skip}"
+_SELECT_SHORT = "select key from queue where ready = 1 and history = 0{may_claim} order by {order} limit 1{skip}"
 _SELECT_ANY = """
 select key from
  (select * from
-   (select key, priority, since from queue where ready = 1 and history = 0 order by {order} limit 1{skip}) as short
+   (select key, priority, since from queue where ready = 1 and history = 0{may_claim}
+     order by {order} limit 1{skip}) as short
   union all select * from
-   (select key, priority, since from queue where ready = 1 and history = :history
+   (select key, priority, since from queue where ready = 1 and history = :history{may_claim}
      and (select count(*) from (select 1 from queue where history = 1 and lease <> '' limit :most) as leased) < :most
      order by {order} limit 1{skip}) as history) as either order by {order} limit 1
 """
 
 _HISTORY_LOCK = 0x50726563_68697374
 """The number of the lock in PostgreSQL under which leased histories are counted and one more is leased."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRules:
+    """What a worker leaves to others, or for later.
+
+    It takes keys whose last run was slow only if ``takes_slow``, none of the installations in ``full``, and leases of
+    vanished workers only if ``takes_over``. ``held`` are its own leases: even if they ran out, they are not given up.
+    """
+
+    takes_slow: bool = True
+    takes_over: bool = True
+    full: frozenset[int] = frozenset()
+    held: frozenset[str] = frozenset()
+
+
+TAKE_ALL = ClaimRules()
 
 
 class WorkQueue:
@@ -104,7 +129,8 @@ class WorkQueue:
         self._skip = " for update skip locked" if database.is_postgres else ""
         # PostgreSQL would read the whole table for "in", as it does not know how few rows there will be.
         among, end = ("= any(array", ")") if database.is_postgres else ("in", "")
-        self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip)
+        self._waiting = _WAITING.format(may_take=_MAY_TAKE)
+        self._promote = _PROMOTE.format(among=among, end=end, skip=self._skip, may_take=_MAY_TAKE)
         self._claims = 0
         self._claims_lock = threading.Lock()
 
@@ -137,42 +163,53 @@ class WorkQueue:
         with self.database.transaction() as transaction:
             transaction.change(sql, key=key, due=due)
 
-    def claim(self, owner: str) -> Lease | None:
+    def claim(self, owner: str, rules: ClaimRules = TAKE_ALL) -> Lease | None:
         """Lease the most urgent key to this owner, the longest waiting first; None if none is due.
 
         At the limit of leased histories, the others wait while everything else passes them. Of those that wait,
         interrupted ones come first.
         """
         now = self.now()
+        takes: dict[str, Value] = {"now": now, "takes_over": int(rules.takes_over), "held": ["", *rules.held]}
         with self.database.transaction() as transaction:
-            ready = self._find_ready(transaction, now)
+            ready = self._find_ready(transaction, takes)
             if ready["due"]:
-                transaction.change(self._promote, now=now, many=MAX_PROMOTED)
-                ready = self._find_ready(transaction, now)
+                transaction.change(self._promote, many=MAX_PROMOTED, **takes)
+                ready = self._find_ready(transaction, takes)
             history = HISTORY_INTERRUPTED if ready["cut_off"] else HISTORY_PENDING if ready["history"] else 0
             if ready["leased"] >= self.histories:
                 history = 0
             if not (ready["short"] or history):
                 return None
-            row = self._claim_first(transaction, owner, now + LEASE_DURATION, history)
+            row = self._claim_first(transaction, owner, now + LEASE_DURATION, history, rules)
         if row is None:
             return None
-        return Lease(row["key"], row["lease"], Priority(row["priority"]), row["since"], is_history=bool(row["history"]))
+        return Lease(
+            row["key"],
+            row["lease"],
+            Priority(row["priority"]),
+            row["since"],
+            is_history=bool(row["history"]),
+            is_slow=bool(row["slow"]),
+        )
 
-    def _find_ready(self, transaction: Transaction, now: Instant) -> Row:
-        row = transaction.row(_WAITING, now=now, most=self.histories)
+    def _find_ready(self, transaction: Transaction, takes: Mapping[str, Value]) -> Row:
+        row = transaction.row(self._waiting, most=self.histories, **takes)
         assert row is not None
         return row
 
-    def _claim_first(self, transaction: Transaction, owner: str, until: Instant, history: int) -> Row | None:
+    def _claim_first(
+        self, transaction: Transaction, owner: str, until: Instant, history: int, rules: ClaimRules
+    ) -> Row | None:
         """Claim the first key, including those whose ``history`` is in this state if it is not 0."""
-        values: dict[str, str | int] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
+        values: dict[str, Value] = {"until": until, "owner": owner, "lease": uuid.uuid4().hex}
+        values |= {"takes_slow": int(rules.takes_slow), "full": sorted(rules.full)}
         if history:
             values |= {"most": self.histories, "history": history}
             if self.database.is_postgres:  # two workers at once would count the same; SQLite has one writer anyway
                 transaction.rows("select pg_advisory_xact_lock(:number)", number=_HISTORY_LOCK)
         order = "since" if self._takes_oldest() else "priority, since"
-        first = (_SELECT_ANY if history else _SELECT_SHORT).format(order=order, skip=self._skip)
+        first = (_SELECT_ANY if history else _SELECT_SHORT).format(order=order, skip=self._skip, may_claim=_MAY_CLAIM)
         return transaction.row(_CLAIM.format(first=first), **values)
 
     def _takes_oldest(self) -> bool:
@@ -198,6 +235,13 @@ class WorkQueue:
             renewed = transaction.rows(sql, until=self.now() + LEASE_DURATION, owner=owner, leases=list(leases))
         return frozenset(leases) - {row["lease"] for row in renewed}
 
+    def mark_slow(self, lease: Lease) -> None:
+        """Remember that this key's run takes long, even if its worker vanishes."""
+        with self.database.transaction() as transaction:
+            transaction.change(
+                "update queue set slow = 1 where key = :key and lease = :lease", key=lease.key, lease=lease.id
+            )
+
     def lock(self, transaction: Transaction, lease: Lease) -> bool:
         """Whether the lease still holds. Until the transaction ends, it cannot be lost and no work can be added."""
         sql = "update queue set lease = lease where key = :key and lease = :lease"
@@ -222,10 +266,12 @@ class WorkQueue:
         priority: Priority = Priority.CHANGE,
         *,
         is_unread: bool = False,
+        is_quick: bool = False,
     ) -> None:
         """End a lease that the transaction has locked. The key is due again at ``due``; with 0 it has no more work.
 
-        ``is_unread``: its next run reads a whole history, whatever its priority.
+        ``is_unread``: its next run reads a whole history, whatever its priority. ``is_quick``: its run was not slow, so
+        that the next one need not be.
         """
         if not due:
             transaction.change("delete from queue where key = :key and lease = :lease", key=lease.key, lease=lease.id)
@@ -233,8 +279,10 @@ class WorkQueue:
         now = self.now()
         transaction.change(
             "update queue set priority = :priority, since = :since, due = :due, ready = :ready, history = :history,"
-            " owner = '', lease = '' where key = :key and lease = :lease",
+            " slow = case when :quick = 1 then 0 else slow end, owner = '', lease = ''"
+            " where key = :key and lease = :lease",
             priority=int(priority),
+            quick=int(is_quick),
             history=HISTORY_PENDING if is_unread or priority == Priority.HISTORY else 0,
             since=max(due, now),
             due=due,
@@ -266,11 +314,18 @@ def add_work(
                 "due": max(due, 0),
                 "ready": int(due <= now),
                 "history": HISTORY_PENDING if priority == Priority.HISTORY or key in unread else 0,
+                "installation": _installation(key),
             }
             for key, priority, due in rows
         ],
     )
     return bool(rows)
+
+
+def _installation(key: str) -> int:
+    """The installation of a repository; 0 for the server's own tasks."""
+    number, dash, _ = key.partition("-")
+    return int(number) if dash and number.isdecimal() else 0
 
 
 class Wakeups:

@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from bot.domain.kinds import Kind
 from bot.errors import PrecedentError, WorldError
+from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.budget import RequestBudget
 from bot.github.client import GitHubClient
@@ -85,8 +86,11 @@ from bot.settings.yaml_file import CONFIG_PATH
 RETRY_SECONDS = 15.0
 """Seconds until the next try for a repository whose run could not be started or stored."""
 
-STORE_PAUSES = (0.2, 1.0, 5.0, 15.0, 30.0)
-"""Seconds between tries to store a run's results, so that it is not repeated. By the last, a database is back."""
+STORE_PAUSES = (0.2, 1.0, *(5.0,) * 120)
+"""Seconds between tries to store a run's results, so that it is not repeated: ten minutes in all."""
+
+DRAIN_PAUSE = 1.0
+"""Seconds between two tries while the process drains."""
 
 OUTBOX_DELAY = 125_000
 """Milliseconds until an unconfirmed outbox entry may be checked: a little over `run_context.POSTING_WINDOW`."""
@@ -127,9 +131,9 @@ def _reconcile(lease: Lease, run: RunDependencies) -> None:
         with span("finish"):
             is_stored = _store_results(work, results, report, run)
         if is_stored:
-            _log_results(work, results)
+            _log_results(work, results, (time.time_ns() - since) / 1e9)
         else:
-            log.warning("the results of a run were not stored, as it lost its lease", extra={"repository": lease.key})
+            log.warning("the results of a run were not stored, as it lost its lease")
 
 
 def run_repository(work: PendingWork, run: RunDependencies) -> tuple[list[Result], RunReport]:
@@ -151,18 +155,17 @@ def _store_results(work: PendingWork, results: list[Result], report: RunReport, 
         try:
             return run.inbox.end(work, results, report)
         except WorldError as error:
-            log.warning(
-                "the results of a run could not be stored yet: %s", error, extra={"repository": work.repository.text}
-            )
-            run.pace.wait(run.stop, pause)
+            log.warning("the results of a run could not be stored yet: %s", error)
+            if run.pace.wait(run.stop, pause):
+                time.sleep(DRAIN_PAUSE)
     return run.inbox.end(work, results, report)
 
 
-def _log_results(work: PendingWork, results: list[Result]) -> None:
+def _log_results(work: PendingWork, results: list[Result], seconds: float) -> None:
     deliveries = {each.seq: each for each in work.deliveries}
     for each in results:
         level = logging.WARNING if each.state == "dead" else logging.INFO
-        details = {"repository": work.repository.text, "number": each.seq, "said": each.said, "reason": each.reason}
+        details = {"number": each.seq, "said": each.said, "reason": each.reason, "seconds": round(seconds, 2)}
         with log_fields(**delivery_fields([deliveries[each.seq]])):
             log.log(level, "%s", each.state, extra=details)
 
@@ -439,6 +442,8 @@ class RepositoryRun:
             run.tokens.forget(repository)
         elif isinstance(error, RateLimited) and error is not self.known_limit:
             run.inbox.installations().pause(repository.installation, error.resource, limit_end(error, run.now()))
+        elif isinstance(error, DiskFault):
+            run.disk.note_fault(error)
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE_ERRORS):
             run.clones.forget(repository)
 

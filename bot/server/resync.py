@@ -52,8 +52,8 @@ MIN_DELIVERY_AGE = MINUTE
 REDELIVERY_TIMEOUT = 5 * MINUTE
 """How long a redelivery may take."""
 
-MAX_REQUESTED = 200
-"""Most deliveries that one resync requests."""
+BATCH = 200
+"""Deliveries that are requested before what was requested is stored."""
 
 INDEX_TIMEOUT = 10 * MINUTE
 """The organisation's index is switched off when no worker has reported one for this long; a restart takes less."""
@@ -119,9 +119,8 @@ class Redelivery:
         state = self._load()
         is_first, since = not state.until, max(state.until - OVERLAP, now - GITHUB_RETENTION)
         attempts = [each for each in self.api.deliveries(since) if each.event in EVENTS and each.guid]
-        stored = self._stored_guids([*(each.guid for each in attempts), *state.pending])
-        state.pending = {guid: pending for guid, pending in state.pending.items()
-                         if guid not in stored and pending.asked_at > now - GITHUB_RETENTION}  # fmt: skip
+        stored = self._stored_guids([each.guid for each in attempts])
+        self._forget_arrived(state, now)
         latest = {each.guid: each for each in sorted(attempts, key=lambda each: each.id)}
         missing = [each for each in latest.values() if each.guid not in stored]
         result = self._redeliver(state, _failed_deliveries(missing, attempts, now), now)
@@ -131,7 +130,7 @@ class Redelivery:
         return replace(result, repositories=_repositories_of(missing) if is_first else frozenset())
 
     def _redeliver(self, state: _RedeliveryState, failed: Mapping[str, DeliveryInfo], now: Instant) -> MissedDeliveries:
-        """Request the due deliveries, oldest first and at most `MAX_REQUESTED`, and remember them."""
+        """Request the due deliveries, oldest first, and remember them."""
         requested, given_up = 0, state.give_up(now)
         attempts = {guid: each.attempt for guid, each in state.pending.items()}
         attempts |= {guid: each.id for guid, each in failed.items()}
@@ -139,10 +138,9 @@ class Redelivery:
             earlier = state.pending.get(guid, PendingRedelivery(attempt, 0, 0))
             if earlier.times >= MAX_TRIES or now - earlier.asked_at < REDELIVERY_TIMEOUT:
                 continue
-            if requested >= MAX_REQUESTED:
-                return MissedDeliveries(
-                    requested, given_up=given_up, trouble=f"more than {MAX_REQUESTED} deliveries are missing"
-                )
+            if requested and requested % BATCH == 0:
+                self._forget_arrived(state, now)
+                self._save(state)
             try:
                 self.api.redeliver(attempt)
             except (RateLimited, Unreachable, Unauthorised) as error:
@@ -153,6 +151,12 @@ class Redelivery:
             requested += 1
             state.pending[guid] = PendingRedelivery(attempt, earlier.times + 1, now)
         return MissedDeliveries(requested, given_up=given_up)
+
+    def _forget_arrived(self, state: _RedeliveryState, now: Instant) -> None:
+        """Forget the requests whose delivery has arrived, or is too old to be repeated."""
+        stored = self._stored_guids(state.pending)
+        state.pending = {guid: pending for guid, pending in state.pending.items()
+                         if guid not in stored and pending.asked_at > now - GITHUB_RETENTION}  # fmt: skip
 
     def _stored_guids(self, guids: Iterable[str]) -> frozenset[str]:
         prefix = f"{self.app}:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.errors import PrecedentError, UserError, WorldError
+from bot.files import DiskFault
 from bot.git.errors import Archived, AuthFailed, RemoteRefused
 from bot.github.errors import (
     CannotComment,
@@ -48,6 +49,8 @@ def judge(error: PrecedentError, delivery: Delivery, now: Instant, most: int, ch
         return later if is_urgent and isinstance(error, Suspended) else Result(seq, "dropped", why)
     if isinstance(error, (ServerStopping, RepositoryMoved)):
         return Result(seq, "waiting", why, now, counts=False)
+    if isinstance(error, DiskFault):  # the fault of this machine
+        return Result(seq, "waiting", why, now + MINUTE, counts=False)
     if isinstance(error, RateLimited):
         return Result(seq, "waiting", why, limit_end(error, now), counts=False)
     if isinstance(error, SILENT_ERRORS) and not _may_be_temporary(error):

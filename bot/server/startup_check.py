@@ -17,7 +17,8 @@ from typing import Literal
 from bot.errors import PrecedentError, UserError, WorldError
 from bot.github.app import EVENTS, PERMISSION_LEVELS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised
-from bot.server.health import MAX_CLOCK_SKEW_SECONDS, MIN_FREE_BYTES
+from bot.server.disk_guard import MIN_FREE_BYTES
+from bot.server.health import MAX_CLOCK_SKEW_SECONDS
 from bot.server.options import Misconfigured, ServerOptions, stored_password
 from bot.server.spans import is_tracing_wanted, tracing_problem
 

@@ -162,7 +162,7 @@ def _headline(checks: Sequence[Check], counts: Mapping[State, int]) -> str:
     if bad := [check.name for check in checks if not check.ok]:
         return f"Not well: {join_names(bad)}"
     dead = counts.get("dead", 0)
-    return f"All is well, but {count_of(dead, 'delivery was', 'deliveries were')} put aside" if dead else "All is well"
+    return f"Please look at {count_of(dead, 'delivery', 'deliveries')} put aside" if dead else "All is well"
 
 
 def _state(checks: Sequence[Check], counts: Mapping[State, int]) -> str:

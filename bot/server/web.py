@@ -280,7 +280,8 @@ class StatusRoutes:
     def __init__(self, door: WebContext) -> None:
         self._door = door
         self._access = Access(lambda: door.options)
-        self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
+        since = door.clock()
+        self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now, since), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Report whether deliveries can be stored. Everything else can wait."""

@@ -7,14 +7,19 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from bot.domain.thread import ThreadId
 from bot.errors import WorldError
 from bot.github.budget import WRITE_GAP
 from bot.server.clone_cache import CloneCache
+from bot.server.disk_guard import DiskGuard
+from bot.server.health import OBSTACLE
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.log import run_guarded
@@ -22,14 +27,21 @@ from bot.server.model import WORKER_PREFIX, Instant, Lease, Note, RepositoryKey
 from bot.server.options import ServerOptions
 from bot.server.organisation_guard import OrganisationGuard
 from bot.server.organisation_search import Ranking
-from bot.server.queue import LEASE_DURATION, Wakeups
+from bot.server.queue import SLOW_RUN, ClaimRules, Wakeups
 from bot.server.rate_limiter import RateLimiter
 
 CHECK_INTERVAL = 0.5
 """Seconds between two checks of the parent process and of hanging runs."""
 
 RENEWAL_INTERVAL = 8.0
-"""Seconds between two renewals of the leases; up to three in a row may fail."""
+"""Seconds between two renewals of the leases; after one that failed, until the next try there is one second."""
+
+OUTAGE_GRACE = 15.0
+"""Seconds after a start or an outage of the database in which a worker takes over no lease: all leases ran out during
+the outage, and their workers need a moment to renew them."""
+
+SLOW_CALL = 5.0
+"""Seconds after which an answer of the database counts as an outage."""
 
 GRACE_SECONDS = 1.0
 """Seconds for a run to end after its results are stored."""
@@ -58,6 +70,8 @@ keys over."""
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class WorkerExit(BaseException):
     """The process has to end at once with this code. No ``except Exception`` catches it."""
@@ -85,6 +99,7 @@ class RunDependencies:
     own_login: str
     stop: threading.Event
     now: Callable[[], Instant]
+    disk: DiskGuard
     write_gap: float = WRITE_GAP
     ranking: Callable[[int], Ranking] | None = None
     organisation: OrganisationGuard | None = None
@@ -106,12 +121,16 @@ class Task:
 
 @dataclass(slots=True)
 class Worker:
-    """One worker process, which has at most ``jobs`` runs at once.
+    """One worker process, which has at most ``jobs`` runs at once, and as many slow ones.
+
+    A run gives its place back after ``slow_seconds``, so that a GitHub that hangs for some repositories does not stop
+    the others. Of all places, an installation has at most three quarters. A key whose last run was slow is claimed only
+    while less than half of the places for slow ones are taken.
 
     ``run`` handles a lease, and never raises. ``tasks`` are by key. ``parent``: id of the process that started
     it and has to stay alive; 0 for none. ``alive``: a file that it touches as long as its loop and all its threads are
-    alive. ``tells`` is added to its heartbeats. It ends after ``lease_seconds`` in which its leases could not be
-    renewed, and when a run takes longer than ``hang_timeout`` seconds.
+    alive. ``tells`` is added to its heartbeats, and so is ``obstacle``, which returns why no run may begin now. It ends
+    when another worker has taken over one of its leases, and when a run takes longer than ``hang_timeout`` seconds.
     """
 
     inbox: Inbox
@@ -123,17 +142,20 @@ class Worker:
     drain: float = DRAIN_SECONDS
     alive: Path | None = None
     tells: Callable[[], Note] = dict
+    obstacle: Callable[[], str] = str
     renewal_interval: float = RENEWAL_INTERVAL
-    lease_seconds: float = LEASE_DURATION / 1000
+    outage_grace: float = OUTAGE_GRACE
+    slow_seconds: float = SLOW_RUN / 1000
     hang_timeout: float = HANG_TIMEOUT
     retry_seconds: float = RETRY_SECONDS
     began: Instant = field(default_factory=lambda: time.time_ns() // 1_000_000)
     _held: dict[Lease, float] = field(default_factory=dict)
+    _marked: set[Lease] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _claiming: threading.Lock = field(default_factory=threading.Lock)
     _heartbeat_at: float = 0.0
     _renewed_at: float = 0.0
-    _confirmed_at: float = 0.0
+    _takes_over_from: float = 0.0
 
     @property
     def name(self) -> str:
@@ -148,8 +170,8 @@ class Worker:
         """Work until ``stop``. Returns whether all runs ended in time. Raises `WorkerExit` when it must not go on."""
         wakeups = Wakeups(self.inbox.database, POLL_INTERVAL)
         threads = [threading.Thread(target=self._work, args=(wakeups,), name=f"run-{n}", daemon=True)
-                   for n in range(self.jobs)]  # fmt: skip
-        self._confirmed_at = time.monotonic()
+                   for n in range(2 * self.jobs)]  # fmt: skip
+        self._takes_over_from = time.monotonic() + self.outage_grace
         with wakeups.listening():
             for thread in threads:
                 thread.start()
@@ -174,39 +196,76 @@ class Worker:
         while not self.stop.is_set():
             with self._claiming:
                 lease = self._wait_for_lease(wakeups)
-            if lease is None:
-                return
-            task = self.tasks.get(lease.key)
-            if task is None:
+                if lease is None:
+                    return
+                with self._lock:
+                    self._held[lease] = time.monotonic()
+            if lease.key not in self.tasks:
                 self._run_leased(lease, self.run)
+                wakeups.wake()
                 continue
             # Runs do not wait for a task.
             threading.Thread(target=self._run_leased, args=(lease, self._run_task), name=lease.key, daemon=True).start()
 
     def _wait_for_lease(self, wakeups: Wakeups) -> Lease | None:
         """Wait for work; None when the worker stops."""
-        last_error = ""
+        last_reason = ""
         while not self.stop.is_set():
-            try:
-                if lease := self.inbox.queue.claim(self.name):
-                    return lease
-                last_error = ""
-                wakeups.wait()
-            except WorldError as error:
-                if str(error) != last_error:
-                    log.warning("no work can be claimed: %s", error, extra=self._log_fields())
-                last_error = str(error)
+            reason = self.obstacle()
+            if not reason:
+                rules = self._claim_rules(time.monotonic())
+                try:
+                    lease = self._ask(partial(self.inbox.queue.claim, self.name, rules)) if rules else None
+                except WorldError as error:
+                    reason = str(error)
+                else:
+                    if lease:
+                        return lease
+                    wakeups.wait()
+            if reason and reason != last_reason:
+                log.warning("no work can be claimed: %s", reason, extra=self._log_fields())
+            last_reason = reason
+            if reason:
                 self.stop.wait(self.retry_seconds)
         return None
 
-    def _run_leased(self, lease: Lease, work: Callable[[Lease], None]) -> None:
+    def _claim_rules(self, now: float) -> ClaimRules | None:
+        """What may be claimed now; None if all places are taken."""
         with self._lock:
-            self._held[lease] = time.monotonic()
+            runs = [(lease, self._is_slow(lease, now)) for lease in self._held if lease.key not in self.tasks]
+            held = frozenset(lease.id for lease in self._held)
+        slow = sum(is_slow for _, is_slow in runs)
+        if len(runs) - min(slow, self.jobs) >= self.jobs:
+            return None
+        shares = Counter(RepositoryKey.of(lease.key).installation for lease, _ in runs)
+        return ClaimRules(
+            takes_slow=slow < max(1, self.jobs // 2),
+            takes_over=now >= self._takes_over_from,
+            full=frozenset(key for key, count in shares.items() if count >= self.jobs + self.jobs // 2),
+            held=held,
+        )
+
+    def _is_slow(self, lease: Lease, now: float) -> bool:
+        return lease.is_slow or now - self._held[lease] >= self.slow_seconds
+
+    def _ask(self, call: Callable[[], T]) -> T:
+        """Call the database, and note an outage."""
+        began, answered = time.monotonic(), False
+        try:
+            answer = call()
+            answered = time.monotonic() - began < SLOW_CALL
+            return answer
+        finally:
+            if not answered:
+                self._takes_over_from = time.monotonic() + self.outage_grace
+
+    def _run_leased(self, lease: Lease, work: Callable[[Lease], None]) -> None:
         try:
             work(lease)
         finally:
             with self._lock:
                 del self._held[lease]
+                self._marked.discard(lease)
 
     def _run_task(self, lease: Lease) -> None:
         task = self.tasks[lease.key]
@@ -234,22 +293,19 @@ class Worker:
             return
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + HEARTBEAT_INTERVAL
-            if line := run_guarded(self._send_heartbeat):
+            if line := run_guarded(lambda: self._send_heartbeat(now)):
                 log.warning("%s", line, extra=self._log_fields())
 
     def _renew_leases(self, now: float) -> None:
+        """Renew all leases. One that ran out during an outage is still ours, unless another worker took it."""
         with self._lock:
             held = {lease.id: lease for lease in self._held}
-        line = run_guarded(lambda: self._renew_or_end(held, now))
-        if line:
+        if line := run_guarded(lambda: self._renew_or_end(held)):
+            self._renewed_at = now + 1.0
             log.warning("the leases could not be renewed: %s", line, extra=self._log_fields())
-        if held and now - self._confirmed_at > self.lease_seconds:
-            log.error("the leases have expired: this worker exits", extra=self._log_fields())
-            raise WorkerExit(EXIT_WORK_ABANDONED)
 
-    def _renew_or_end(self, held: Mapping[str, Lease], now: float) -> None:
-        lost = self.inbox.queue.renew(self.name, list(held))
-        self._confirmed_at = now
+    def _renew_or_end(self, held: Mapping[str, Lease]) -> None:
+        lost = self._ask(lambda: self.inbox.queue.renew(self.name, list(held)))
         if lost:
             time.sleep(GRACE_SECONDS)
         with self._lock:
@@ -258,6 +314,14 @@ class Worker:
             log.error("other workers have taken over %s: this worker exits", ", ".join(keys), extra=self._log_fields())
             raise WorkerExit(EXIT_WORK_ABANDONED)
 
+    def _mark_slow_runs(self, now: float) -> None:
+        with self._lock:
+            runs = [lease for lease in self._held if lease.key not in self.tasks and self._is_slow(lease, now)]
+            new = [lease for lease in runs if lease not in self._marked]
+            self._marked.update(new)
+        for lease in new:
+            self._ask(partial(self.inbox.queue.mark_slow, lease))
+
     def _longest_run(self, now: float) -> tuple[str, float]:
         """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
         with self._lock:
@@ -265,9 +329,12 @@ class Worker:
         began, key = min(runs, default=(now, ""))
         return key, now - began
 
-    def _send_heartbeat(self) -> None:
-        self.inbox.queue.ensure(self.tasks)
+    def _send_heartbeat(self, now: float) -> None:
+        self._ask(lambda: self.inbox.queue.ensure(self.tasks))
+        self._mark_slow_runs(now)
+        obstacle = self.obstacle()
         note = {"pid": os.getpid(), "began": self.began, "busy": self.busy, **self.tells()}
+        note |= {OBSTACLE: obstacle} if obstacle else {}
         self.inbox.heartbeat(f"{WORKER_PREFIX}{self.name}", note)
 
     def _log_fields(self) -> dict[str, object]:

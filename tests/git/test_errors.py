@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.errors import StoreError, WorldError
-from bot.files import DiskFault
+from bot.files import DiskFault, TooManyFiles
 from bot.git.errors import (
     Archived,
     AuthFailed,
@@ -58,6 +58,7 @@ GIT_MESSAGES: dict[type[WorldError], tuple[str, ...]] = {
         "error: RPC failed; curl 56 GnuTLS recv error\nfetch-pack: unexpected disconnect\nfatal: early EOF",
         "fatal: the remote end hung up unexpectedly",
     ),
+    TooManyFiles: ("error: cannot create async thread: Too many open files\nfatal: fetch-pack: unable to fork off",),
     DiskFault: (
         "fatal: write error: No space left on device\nfatal: index-pack failed",
         "error: unable to create temporary file: Read-only file system",

@@ -6,6 +6,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
 
 import httpx
 import pytest
@@ -55,6 +56,26 @@ def test_a_new_key_is_used_from_the_next_request(forge: FakeGitHub, app: App) ->
         app.about()
     forge.apps.by_id[77].public_key = public
     assert app.about().id == 77
+
+
+class SlowClock(datetime):
+    """A clock that is an hour behind."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime.now(tz) - timedelta(hours=1)
+
+
+def test_a_signature_from_before_the_clock_was_corrected_is_made_again(
+    forge: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as wrong:
+        wrong.setattr("githubkit.auth.app.datetime", SlowClock)
+        app = App(77, key_pair()[0], forge.url)
+        with pytest.raises(Unauthorised):
+            app.about()
+    with app:
+        assert app.about().id == 77
 
 
 @pytest.mark.parametrize("ahead", [0, 90, -3600])
@@ -166,7 +187,7 @@ def test_each_fault_has_an_error_that_contains_no_token_or_key_and_does_not_last
 ) -> None:
     number = forge.tenants.install("octocat", [HELLO])
     app.create_token(number, forge.repo.id)  # from now on the accepted permissions are known
-    forge.faults.add("POST /app/installations/*", kind)
+    forge.faults.add("POST /app/installations/*", kind, times=2 if kind == "401" else 1)  # a new signature is tried
     with pytest.raises(expected) as caught:
         app.create_token(number, forge.repo.id)
     text = "".join(traceback.format_exception(caught.value))

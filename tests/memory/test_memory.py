@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -336,3 +338,25 @@ def test_a_refused_write_can_be_retried_on_the_same_memory(stored: StoredMemory)
         with pytest.raises(StoreError, match="full"):
             memory.commit("refused")
     assert find_threads(memory, word_of(1)) == [1]
+
+
+def test_a_memory_that_is_closed_or_dropped_holds_no_file_open(stored: StoredMemory) -> None:
+    """Without the garbage collector, which may come hours later."""
+
+    def mapped_files() -> int:
+        return Path("/proc/self/maps").read_text(encoding="utf-8").count(".seg")
+
+    before = mapped_files()
+    gc.disable()
+    try:
+        remember(stored.memory(), issue(1), issue(2))
+        memory, dropped = stored.memory(), stored.memory()
+        for each in (memory, dropped):
+            each.search(query(word_of(1)))
+            each.search_messages(query(word_of(1)))
+        assert mapped_files() == before + 4
+        memory.close()
+        del each, dropped
+        assert mapped_files() == before
+    finally:
+        gc.enable()

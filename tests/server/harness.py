@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bot.github.events import Event
 from bot.server.clone_cache import CloneCache
+from bot.server.disk_guard import DiskGuard
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, RunRow
 from bot.server.options import ServerOptions
@@ -69,6 +70,7 @@ class ServerHarness:
             inbox=self.env.inbox,
             tokens=self.env.tokens,
             clones=CloneCache(self.clones, 100),
+            disk=DiskGuard(folder),
             pace=RateLimiter(6, self.env.clock, self.waits),
             own_login=LOGIN,
             stop=self.stop,

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from bot.errors import WorldError
 from bot.server.clone_cache import CloneCache
 from bot.server.database import SHORT_BUSY_TIMEOUT, Database
+from bot.server.disk_guard import DiskGuard
 from bot.server.inbox import Inbox
 from bot.server.installations import TokenCache
 from bot.server.model import Lease, RepositoryKey
@@ -111,6 +112,7 @@ def test_a_repository_whose_run_cannot_begin_is_due_again_soon(
         inbox=inbox,
         tokens=cast("TokenCache", None),
         clones=CloneCache(tmp_path, 1),
+        disk=DiskGuard(tmp_path),
         pace=RateLimiter(6, inbox.clock),
         own_login="precedent[bot]",
         stop=threading.Event(),

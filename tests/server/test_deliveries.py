@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY, OTHER = RepositoryKey(17, 42), RepositoryKey(17, 43)
 NOON, HOUR = 1_767_614_400_000, 3_600_000
 NOT_PERMITTED = "it is not permitted: issues: write"
+GUID = "0b989ba4-242f-11e5-81e1-c7b6966d2516"
 WHO = f"{pwd.getpwuid(os.getuid()).pw_name}@{socket.gethostname()}"
 
 
@@ -126,6 +127,9 @@ def test_show_prints_a_delivery_with_its_last_run(server: CommandServer) -> None
     delivery = server.json_output("show", "1")
     assert isinstance(delivery, dict)
     assert (delivery["number"], delivery["issue"], delivery["run"]["worker"]) == (1, 7, "test")
+    server.inbox.put([Arrival(f"9:{GUID}", OTHER, Event("push"), "octo-org/other", True, NOON)])
+    assert "number       4" in server.run("show", GUID.upper()).out
+    assert server.run("replay", GUID).code == 2
     assert "run" not in server.run("show", "2").out, "it has not run yet"
     result = server.run("show", "99")
     assert (result.code, result.err) == (
@@ -237,7 +241,7 @@ HELP = "see --help"
         (["replay", "--all-dead", "--limit", "5"], f"replay takes no --limit: {HELP}"),
         (["list", "1"], f"list takes no numbers: {HELP}"),
         (["list", "--all-dead"], f"list takes no --all-dead: {HELP}"),
-        (["show", "1", "2"], "show takes the number of one delivery"),
+        (["show", "1", "2"], "show takes the number or the GUID of one delivery"),
         (["audit", "--reason", "x"], f"audit takes no --reason: {HELP}"),
     ],
 )

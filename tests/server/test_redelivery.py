@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bot.server.model import RepositoryKey
-from bot.server.resync import MAX_REQUESTED, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
+from bot.server.resync import BATCH, MAX_TRIES, MINUTE, REDELIVERY_HEARTBEAT, ResyncResult
 from tests.fakes.state import from_epoch
 from tests.server.app_environment import (
     APP,
@@ -94,16 +94,14 @@ def test_two_resyncs_in_short_succession_request_a_delivery_once(
 
 
 @pytest.mark.slow
-def test_a_resync_leaves_requests_beyond_its_limit_to_the_next_one(env: AppEnvironment) -> None:
+def test_after_a_long_outage_one_resync_requests_all_deliveries(env: AppEnvironment) -> None:
     env.github.validate = False
     env.github.tenants.install("octocat", [HELLO])
-    open_issues(env, MAX_REQUESTED + 10)
-    first = run_resync(env, 2 * MINUTE)
-    assert (first.redelivered, len(first.notes)) == (MAX_REQUESTED, 1)
-    run_resync(env, 6 * MINUTE)
+    open_issues(env, 2 * BATCH + 10)
+    result = run_resync(env, 2 * MINUTE)
+    assert (result.redelivered, result.notes) == (2 * BATCH + 11, ())
     all_guids = {each.guid for each in env.github.hooks.deliveries}
-    redelivered_guids = {each.guid for each in env.github.hooks.deliveries if each.redelivery}
-    assert (len(all_guids), redelivered_guids) == (MAX_REQUESTED + 11, all_guids)
+    assert {each.guid for each in env.github.hooks.deliveries if each.redelivery} == all_guids
 
 
 def test_a_rate_limit_postpones_the_remaining_redeliveries(env: AppEnvironment, endpoint: DeliveryEndpoint) -> None:

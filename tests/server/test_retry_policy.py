@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import bot
 from bot.errors import PrecedentError, StoreError, UserError, WorldError
-from bot.files import DiskFault
+from bot.files import disk_fault
 from bot.git.errors import Archived, AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.errors import (
     CannotComment,
@@ -27,7 +28,7 @@ from bot.github.events import Event
 from bot.memory.manifest import ForeignFormat
 from bot.server.inbox_rows import NEVER_ENDED, REASONS
 from bot.server.log import Bug
-from bot.server.model import Delivery, RepositoryKey, Result, ServerStopping
+from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.retry_policy import RepositoryMoved, judge
 
 ROOT = Path(bot.__file__).parent
@@ -74,7 +75,6 @@ def test_a_delivery_is_dropped_where_the_app_is_not_installed() -> None:
     [
         Unreachable("502"),
         RemoteUnreachable("no answer"),
-        DiskFault("full"),
         StoreError("others keep writing"),
         GitError("bad object"),
         ForgeError("what is that"),
@@ -87,6 +87,11 @@ def test_a_temporary_error_is_retried_with_growing_delays_until_the_last_attempt
     assert times == [15_000, 30_000, 60_000, 120_000, 240_000, 480_000, 960_000]
     assert all(judge(error, delivery(attempts), NOW, 8).counts for attempts in range(7))
     assert judge(error, delivery(7), NOW, 8) == Result(7, "dead", str(error))
+
+
+def test_a_full_disk_costs_no_attempt() -> None:
+    full = disk_fault("cannot write", OSError(errno.ENOSPC, "No space left on device"))
+    assert judge(full, delivery(7), NOW, 8) == Result(7, "waiting", str(full), NOW + MINUTE, counts=False)
 
 
 def test_jitter_spreads_deliveries_that_failed_together() -> None:

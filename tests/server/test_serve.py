@@ -22,7 +22,7 @@ from bot.errors import UserError, WorldError
 from bot.github.app import EVENTS, OPTIONAL_PERMISSIONS, PERMISSIONS, AppInfo
 from bot.github.errors import Unauthorised, Unreachable
 from bot.server import options as password
-from bot.server.health import MIN_FREE_BYTES
+from bot.server.disk_guard import MIN_FREE_BYTES
 from bot.server.options import Misconfigured, ServerOptions
 from bot.server.processes import RESYNC_DELAY, RESYNC_TASK
 from bot.server.startup_check import (

@@ -66,7 +66,7 @@ def status(inbox: SampleInbox, delivery_filter: DeliveryFilter | None = None) ->
 
 def test_the_status_page_shows_comments_and_the_reasons_for_silence() -> None:
     page = text_of(status(sample_inbox()))
-    assert "All is well, but 1 delivery was put aside" in page
+    assert "Please look at 1 delivery put aside" in page
     assert "It looks after 4 repositories. 3 deliveries are in hand." in page
     assert (
         "Commented octo-org/harbour #878 issue opened showed #512 (83 %) · the comment of delivery 12 1 min ago" in page

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 from bot.errors import WorldError
 from bot.github.events import Event
+from bot.server.health import OBSTACLE
 from bot.server.inbox import Inbox
 from bot.server.model import Arrival, Lease, Note, RepositoryKey, Result, RunReport
-from bot.server.queue import LEASE_DURATION, WorkQueue
+from bot.server.queue import LEASE_DURATION, TAKE_ALL, ClaimRules, WorkQueue
 from bot.server.worker import CHECK_INTERVAL, EXIT_WORK_ABANDONED, HANG_TIMEOUT, Task, Worker, WorkerExit
 from tests.server.queues import Queue, copy_database, keys, queue_in_database, template_file, until
 from tests.server.server_process import ServerStage
@@ -37,12 +39,13 @@ class WorkerBench:
         self.inbox = queue.inbox
         self.stop = threading.Event()
         self.may_end = threading.Event()
+        self.hangs: Callable[[str], bool] = lambda key: key == HANGS.text
         self.sweeps: list[int] = []
         self.threads: list[threading.Thread] = []
 
     def run(self, lease: Lease) -> None:
         work = self.inbox.begin(lease)
-        if lease.key == HANGS.text:
+        if self.hangs(lease.key):
             self.may_end.wait(60)
         if work:
             self.inbox.end(work, [Result(each.seq, "done", "nothing") for each in work.deliveries], RunReport())
@@ -233,16 +236,55 @@ class NotRenewingQueue(WorkQueue):
         raise WorldError("the connection was refused")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("lease_seconds", "expected"), [(60.0, []), (0.3, [EXIT_WORK_ABANDONED])])
-def test_a_worker_survives_a_database_outage_until_somebody_else_may_have_its_leases(
-    bench: WorkerBench, lease_seconds: float, expected: list[object]
-) -> None:
+def test_a_worker_survives_a_database_outage_longer_than_its_leases(bench: WorkerBench) -> None:
     unreachable = NoHeartbeatInbox(bench.inbox.database, "one", bench.queue.clock)
     unreachable.queue = queue = NotRenewingQueue(bench.inbox.database, bench.queue.clock)
-    _, ended = bench.run_hanging(bench.worker(unreachable, renewal_interval=0.1, lease_seconds=lease_seconds))
-    until(lambda: ended or queue.renewals >= 4)
-    assert ended == expected
+    _, ended = bench.run_hanging(bench.worker(unreachable, renewal_interval=0.1))
+    bench.queue.clock.ahead += 10 * LEASE_DURATION
+    until(lambda: ended or queue.renewals >= 2)
+    assert ended == []
+    bench.may_end.set()
+    until(lambda: bench.inbox.counts().get("done") == 1)
+    assert ended == [], "nobody took its lease, so it was still its own"
+
+
+def test_a_worker_leaves_the_leases_of_others_alone_until_they_could_renew_them(bench: WorkerBench) -> None:
+    """After an outage of the database, all leases have run out."""
+    other = Inbox(bench.inbox.database, "other", bench.queue.clock)
+    bench.inbox.put([arrival(1)])
+    lease = other.queue.claim("other")
+    assert lease
+    bench.queue.clock.ahead += LEASE_DURATION + 1
+    bench.run_in_thread(bench.worker(outage_grace=1.0))
+    time.sleep(0.5)
+    assert other.queue.renew("other", [lease.id]) == frozenset()
+    bench.queue.clock.ahead += LEASE_DURATION + 1
+    until(lambda: bench.inbox.counts().get("done") == 1)
+
+
+def test_runs_that_hang_leave_places_for_others(bench: WorkerBench) -> None:
+    """Even after a restart, when they are known."""
+    bench.hangs = lambda key: key.startswith("18-")
+    bench.inbox.put([arrival(number, RepositoryKey(18, number)) for number in range(1, 9)])
+    for start in range(2):
+        bench.run_in_thread(bench.worker(slow_seconds=0.2))
+        until(lambda: bench.inbox.counts()["working"] >= 1)
+        bench.inbox.put([arrival(100 + start)])
+        until(partial(lambda expected: bench.inbox.counts().get("done") == expected, 1 + start))
+        assert bench.inbox.counts()["working"] <= 3
+        bench.stop.set()
+        bench.stop = threading.Event()
+        bench.inbox.abandon()
+
+
+def test_a_worker_without_room_claims_nothing_and_says_so(bench: WorkerBench) -> None:
+    full = [True]
+    bench.inbox.put([arrival(1)])
+    bench.run_in_thread(bench.worker(obstacle=lambda: "disk: full" if full[0] else "", retry_seconds=0.05))
+    until(lambda: bench.inbox.heartbeats().get("worker:one", (0, {}))[1].get(OBSTACLE))
+    assert bench.inbox.counts()["waiting"] == 1
+    full[0] = False
+    until(lambda: bench.inbox.counts().get("done") == 1)
 
 
 def test_claims_are_retried_after_a_database_error(bench: WorkerBench) -> None:
@@ -258,10 +300,10 @@ class BrokenQueue(WorkQueue):
 
     is_broken = False
 
-    def claim(self, owner: str) -> Lease | None:
+    def claim(self, owner: str, rules: ClaimRules = TAKE_ALL) -> Lease | None:
         if self.is_broken:
             raise ZeroDivisionError
-        return super().claim(owner)
+        return super().claim(owner, rules)
 
 
 class FlakyQueue(WorkQueue):
@@ -269,8 +311,8 @@ class FlakyQueue(WorkQueue):
 
     failures_left = 2
 
-    def claim(self, owner: str) -> Lease | None:
+    def claim(self, owner: str, rules: ClaimRules = TAKE_ALL) -> Lease | None:
         self.failures_left -= 1
         if self.failures_left >= 0:
             raise WorldError("the connection was refused")
-        return super().claim(owner)
+        return super().claim(owner, rules)

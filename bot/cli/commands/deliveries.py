@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bot.server.inbox import Inbox
 
 MAX_LIMIT = 1000
-COLUMNS = "number\tstate\treceived\tlane\tabout\tevent\treason"
+COLUMNS = "number\tstate\treceived\tkey\tabout\tevent\treason"
 AUDIT_COLUMNS = "number\ttime\twho\taction\tdone\tasked\twhich\twhy"
 
 FILTERS = ("state", "reason", "repo", "since", "until")
@@ -63,7 +63,9 @@ def _check_arguments(args: argparse.Namespace) -> None:
             shown = "numbers" if name == "numbers" else f"--{name.replace('_', '-')}"
             raise UserError(f"{action} takes no {shown}: see --help")
     if action == "show" and len(args.numbers) != 1:
-        raise UserError("show takes the number of one delivery")
+        raise UserError("show takes the number or the GUID of one delivery")
+    if action != "show" and any(isinstance(each, str) for each in args.numbers):
+        raise UserError(f"{action} takes numbers: `precedent deliveries show GUID` says the number")
     if action in ("replay", "drop") and bool(args.numbers) == args.all_dead:
         raise UserError(f"{action} takes the numbers of deliveries, or --all-dead")
     if args.numbers and any(getattr(args, name) for name in FILTERS):
@@ -108,10 +110,10 @@ def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
 
 
 def _show_delivery(inbox: Inbox, args: argparse.Namespace) -> object:
-    (number,) = args.numbers
-    stored = inbox.delivery(number)
+    (name,) = args.numbers
+    stored = inbox.delivery(name if isinstance(name, int) else inbox.number_of(name))
     if stored is None:
-        raise UserError(f"there is no delivery {number}: it was never stored, or was removed because of its age")
+        raise UserError(f"there is no delivery {name}: it was never stored, or was removed because of its age")
     delivery, run = stored
     data = _as_data(delivery) | {"run": _run_data(run) if run else None}
     if args.json:
