@@ -1,10 +1,13 @@
 """A server that takes no push with a secret in it: one in somebody's issue stops nothing."""
 
+from hashlib import blake2b
+
 import pytest
 
 from bot.domain.thread import Thread
 from bot.git.errors import RemoteRefused, SecretRefused, parse_error
-from tests.acceptance.stage import Stage, summary, with_mentions, with_past
+from tests.acceptance.stage import REPOSITORY, Stage, summary, with_mentions, with_past
+from tests.acceptance.test_forget import leaks
 
 TOKEN = "gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3hJ5"
 UNKNOWN = "ZZKEY-" + "A1B2C3D4E5" * 3
@@ -94,3 +97,54 @@ def test_a_refused_push_tells_the_whole_rule_with_its_address_and_its_own_remedy
     assert type(leak) is SecretRefused
     for part in ("Push cannot contain secrets", "path: issues/00/42.json:1", "unblock-secret/2abc", "run: forget"):
         assert part in str(leak)
+
+
+class Leaks:
+    """A secret of its own for each place."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, str] = {}
+
+    def __getitem__(self, place: str) -> str:
+        letters = "".join(chr(ord("a") + byte % 26) for byte in blake2b(place.encode(), digest_size=36).digest())
+        self.places[letters] = place
+        return f"ghp_{letters}"
+
+
+@pytest.mark.slow
+def test_no_text_of_a_repository_brings_a_secret_into_memory(empty_stage: Stage) -> None:
+    stage, github, at = empty_stage, empty_stage.github, "2026-01-01T10:00:00Z"
+    secret = Leaks()
+    stage.configure("references:\n  speak: always\nreleases:\n  notify: comment\n")
+    stage.configure(f"# Setup with {secret['heading']}\n\nUse {secret['docs']}.\n", f"docs/{secret['path']}.md")
+    stage.git.create(f"{REPOSITORY}.wiki")
+    stage.git.commit(f"{REPOSITORY}.wiki", f"{secret['page']}.md", f"Use {secret['wiki']}.\n")
+    github.set_permission("octocat", "write")
+    body = f"It is {secret['body']}.\n\n```\nLoginError: {secret['error']} in src/{secret['file']}.py\n```\n"
+    github.open_issue(secret["author"], f"Login fails: {secret['title']}", body, at, labels=[secret["label"]])
+    github.comment(1, secret["writer"], f"We decided to use {secret['decision']}.", at)
+    github.add_commit(f"Log in {secret['message']}", "octocat", at, files=[f"src/{secret['change']}.py"], sha="c" * 40)
+    github.reference(1, "c" * 40, "octocat", at)
+    github.add_pull(
+        secret["opener"], f"Log in: {secret['pull']}", f"Fixes #1: {secret['text']}", at,
+        [f"src/{secret['changed']}.py"], [1],
+    )  # fmt: skip
+    github.merge_pull(2, "octocat", at)
+    github.add_release(f"v2.0.0+{secret['tag']}", "2026-01-02T10:00:00Z", f"Fixed: {secret['notes']}")
+    github.open_issue("hubot", "Sessions are lost", "On each restart.", at)
+    github.add_pull(
+        "octocat", f"Keep {secret['open']}", "Fixes #3.", at, [f"{secret['work']}/src/auth/session.py"], [3]
+    )
+    number = github.discuss(
+        secret["asker"], secret["question"], secret["asked"], at, secret["category"], [secret["discussion label"]]
+    )
+    github.mark_answer(number, github.say(number, secret["helper"], f"Set {secret['answer']}.", at), "hubot", at)
+    stage.deliver("schedule", after=3600)
+    for text in ("As in #1 and #3, in src/auth/session.py.", f"/precedent search {secret['search']}"):
+        asked = github.open_issue("hubot", f"Login fails with {secret['new']}", f"{text}\n\n{secret['new body']}")
+        stage.deliver("issues", "opened", asked)
+        stage.deliver("issue_comment", "created", asked, github.comment(asked, "hubot", text))
+    stage.deliver("workflow_dispatch", run="digest")
+    stage.deliver("workflow_dispatch", run="rebuild")
+    found = {secret.places[leak.rpartition(" ")[2]]: leak for leak in leaks(stage, *secret.places)}
+    assert found == {}
