@@ -25,9 +25,7 @@ class RemoteRefused(GitError):
 class SecretRefused(RemoteRefused, TextRefused):
     """The server's push protection takes something in the push for a secret."""
 
-    usual_remedy = (
-        "let it through at that address, or start a run with `run: forget` and the number of the issue with it"
-    )
+    usual_remedy = "let it through at that address, or comment `/precedent forget` on the issue with it"
 
     def __init__(self, cause: str, remedy: str = "") -> None:
         TextRefused.__init__(self, cause, remedy, ((path, int(line or 1)) for path, line in _PLACE.findall(cause)))

@@ -103,7 +103,12 @@ def test_a_refused_push_tells_the_whole_rule_with_its_address_and_its_own_remedy
         f"remote:        https://github.com/o/r/security/secret-scanning/unblock-secret/2abc{end}",
     )
     assert type(leak) is SecretRefused
-    for part in ("Push cannot contain secrets", "path: issues/00/42.json:1", "unblock-secret/2abc", "run: forget"):
+    for part in (
+        "Push cannot contain secrets",
+        "path: issues/00/42.json:1",
+        "unblock-secret/2abc",
+        "/precedent forget",
+    ):
         assert part in str(leak)
 
 
