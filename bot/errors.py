@@ -45,11 +45,11 @@ class UnreadableFile(StoreError):
 
 
 class TextRefused(StoreError):
-    """The server refuses the text in the files ``paths``, which it takes for a secret."""
+    """The server takes a text in each of these ``places``, paths and numbers of lines, for a secret."""
 
-    def __init__(self, cause: str, remedy: str, paths: Iterable[str]) -> None:
+    def __init__(self, cause: str, remedy: str, places: Iterable[tuple[str, int]]) -> None:
         super().__init__(cause, remedy)
-        self.paths = frozenset(paths)
+        self.places = frozenset(places)
 
 
 class PathClash(StoreError):

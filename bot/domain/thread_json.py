@@ -57,6 +57,11 @@ def clean(text: object) -> str:
     return _UNSTORABLE.sub("�", str(text)) if text and isinstance(text, str | int | float) else ""
 
 
+def storable_text(text: object) -> str:
+    """A text from outside, of any length, as it is stored: clean, and with secrets masked."""
+    return mask_secrets(clean(text))
+
+
 def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
     """A thread from one line of an archive (the same format as a record).
 
@@ -68,8 +73,8 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
     thread = Thread(
         id=parse_key(fields["id"]),
         kind=Kind(fields.get("kind") or ("pull" if fields.get("pull") else "issue")),
-        title=_text(fields, "title")[:MAX_TITLE],
-        body=_text(fields, "body")[:MAX_TEXT],
+        title=_require_text(fields.get("title"))[:MAX_TITLE],
+        body=_require_text(fields.get("body"))[:MAX_TEXT],
         author=_name(fields.get("author")) or GHOST,
         role=_name(fields.get("author_association")),
         is_bot=bool(fields.get("is_bot")) or _name(fields.get("author")).endswith("[bot]"),
@@ -188,7 +193,7 @@ def _message(fields: Mapping[str, Any]) -> Message:
         is_bot=bool(fields.get("is_bot")) or author.endswith("[bot]"),
         created_at=created,
         updated_at=updated if updated != created else None,
-        text=_text(fields, "body")[:MAX_TEXT],
+        text=_require_text(fields.get("body"))[:MAX_TEXT],
         reactions=_reactions(fields),
     )
 
@@ -255,13 +260,9 @@ def _name(value: object) -> str:
     return _require_text(value)[:MAX_NAME]
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    return mask_secrets(_require_text(fields.get(name)))
-
-
 def _require_text(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
-        return clean(value)
+        return storable_text(value)
     raise ValueError(f"not a string: {type(value).__name__}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.errors import StoreError
+from bot.errors import StoreError, TextRefused
 from bot.files import DiskFault, TooManyFiles
 
 
@@ -22,12 +22,13 @@ class RemoteRefused(GitError):
     )
 
 
-class SecretRefused(RemoteRefused):
+class SecretRefused(RemoteRefused, TextRefused):
     """The server's push protection takes something in the push for a secret."""
 
-    usual_remedy = (
-        "let it through at that address, or start a run with `run: forget` and the number of the issue with it"
-    )
+    usual_remedy = "let it through at that address, or comment `/precedent forget` on the issue with it"
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        TextRefused.__init__(self, cause, remedy, ((path, int(line or 1)) for path, line in _PLACE.findall(cause)))
 
 
 class Archived(RemoteRefused):
@@ -122,6 +123,9 @@ _REASON_PATTERNS = (
     re.compile(""),
 )
 _RULE_LINE = re.compile(r"^remote: (?:error: )?[-\u2014\u2013 ]*(?=[^\W_])(.+?)[-\u2014\u2013 ]*$")
+_PLACE = re.compile(r"\bpath: (\S+?)(?::(\d{1,9}))?(?=[;\s]|\Z)")
+"""The place of a secret, as GitHub names it."""
+
 _MAX_REASON_CHARS, _MAX_RULE_CHARS = 300, 900
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from bot.domain.change_state import NamedChange
 from bot.domain.changes import FixInfo
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import parse_time
+from bot.domain.thread_json import parse_time, storable_text
 from bot.github.client import GitHubClient
 from bot.github.errors import (
     ForgeError,
@@ -42,6 +42,10 @@ class Release:
     at: datetime | None = None
     is_early: bool = False
     commit: str = ""
+
+    @property
+    def stored_tag(self) -> str:
+        return storable_text(self.tag)
 
 
 def first_by_date(releases: Sequence[Release], has: Callable[[str], bool]) -> Release | None:
@@ -311,7 +315,7 @@ class FixFinder:
         first = first_by_date(full, has) or first_by_date(early, has)
         if first is None and (releases or not listed):
             return self._tag_fields(commit, max((release.version for release in releases), default=None))
-        return {} if first is None else {"release": first.tag, "released_at": first.at}
+        return {} if first is None else {"release": first.stored_tag, "released_at": first.at}
 
     def _tag_fields(self, commit: str, newest: Version | None) -> dict[str, Any]:
         """The same from the tags newer than the newest release, or from all tags if there is no release."""
@@ -324,7 +328,7 @@ class FixFinder:
             return {"unreleased": bool(self._tags)}
         if first is recent[0] and len(tags) > MAX_TAGS:
             return {}
-        return {"release": first.tag, "released_at": self._commit_date(first.commit)}
+        return {"release": first.stored_tag, "released_at": self._commit_date(first.commit)}
 
     def _commit_date(self, commit: str) -> datetime | None:
         """The date of a commit; None if it cannot be read, as the release matters more."""
@@ -400,7 +404,7 @@ def _unread_fix(key: ThreadId, ref: str, looked_at: datetime) -> FixInfo:
 
 def files_of(listed: object) -> tuple[str, ...]:
     """Return at most MAX_FILES paths of changed files: code, then tests and documents; no generated files."""
-    paths = [str(fields.get("filename") or "") for fields in objects_in(listed)]
+    paths = [storable_text(fields.get("filename")) for fields in objects_in(listed)]
     kept = [path for path in paths if path and not _GENERATED_FILE.search(path)]
     return tuple(sorted(kept, key=lambda path: bool(_TEST_OR_DOC.search(path)))[:MAX_FILES])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
-from bot.domain.thread_json import MAX_TITLE, clean, parse_time
+from bot.domain.thread_json import MAX_TITLE, clean, parse_time, storable_text
 from bot.github.app import visibility_of
 from bot.github.client import GitHubClient
 from bot.github.errors import CATCH_UP_REMEDY, Gone, Unreachable
@@ -87,7 +87,7 @@ def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
     closed_at = chosen_at or node.get("closedAt")
     try:
         return ForeignThread(
-            clean(node.get("title"))[:MAX_TITLE],
+            storable_text(node.get("title"))[:MAX_TITLE],
             "closed" if is_closed else "open",
             parse_time(node.get("createdAt")),
             clean(reason).lower() if reason else None,

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.changes import OpenPull
-from bot.domain.secrets import mask_secrets
-from bot.domain.thread_json import MAX_TITLE, clean
+from bot.domain.thread_json import MAX_TITLE, storable_text
 from bot.github.client import GitHubClient
 from bot.github.threads import object_in, objects_in
 
@@ -71,10 +70,10 @@ def read_pulls(issue: Json, about: int, home: str, now: datetime) -> Iterator[Op
         is_home = str(object_in(pull.get("repository")).get("nameWithOwner")).lower() == home.lower()
         if type(number) is int and number not in seen and pull.get("state") == "OPEN" and is_home:
             seen.add(number)
-            title, draft = mask_secrets(clean(pull.get("title")))[:MAX_TITLE], pull.get("isDraft") is True
+            title, draft = storable_text(pull.get("title"))[:MAX_TITLE], pull.get("isDraft") is True
             yield OpenPull(about, number, title, closes, draft, _files(pull), now)
 
 
 def _files(pull: Json) -> tuple[str, ...]:
     listed = objects_in(object_in(pull.get("files")).get("nodes"))
-    return tuple(path for file in listed if (path := clean(file.get("path"))[:MAX_PATH]))
+    return tuple(path for file in listed if (path := storable_text(file.get("path"))[:MAX_PATH]))

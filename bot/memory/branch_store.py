@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from bot.errors import StoreError, TextRefused, TipMoved, UnreadableFile
+from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
     MAX_CHECKOUT_BYTES,
     MAX_FILE_BYTES,
@@ -37,7 +37,6 @@ from bot.git.errors import (
     RefMissing,
     RemoteRefused,
     RemoteUnreachable,
-    SecretRefused,
 )
 from bot.git.objects import Commit
 from bot.git.remote import OwnRemote, Remote, as_remote, checked_branch
@@ -63,9 +62,6 @@ _TEMP_PREFIX = "precedent-"
 
 _REMOTE_ERRORS = (AuthFailed, RemoteRefused, RemoteUnreachable)
 """Errors that a fresh clone would not fix."""
-
-_NAMED_PATH = re.compile(r"\bpath: (\S+?)(?::\d+)?(?=[;\s]|\Z)")
-"""A file in which the server found a secret, as GitHub names it."""
 
 _COUNT_TRAILERS = re.compile(r"^Precedent-(Commits|Bytes): (\d{1,15})$", re.MULTILINE | re.ASCII)
 _EPOCH_TRAILER = re.compile(r"^Precedent-Past: ([0-9a-f]{16})$", re.MULTILINE | re.ASCII)
@@ -208,10 +204,7 @@ class BranchStore:
         files = apply_changes(base.files, changes)
         refuse_clashes(files)
         self._newest = None
-        try:
-            made = self._push_changes(base, changes, message, squash=squash)
-        except SecretRefused as error:
-            raise TextRefused(error.cause, error.remedy, _NAMED_PATH.findall(error.cause)) from error
+        made = self._push_changes(base, changes, message, squash=squash)
         self._newest = BranchSnapshot(self, made, files)
         return self._newest
 

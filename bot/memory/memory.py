@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, TypeVar, Unpack
@@ -23,6 +25,7 @@ from bot.domain.changes import (
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
+from bot.domain.thread_json import parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
@@ -30,7 +33,7 @@ from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
-from bot.memory.paths import record_path
+from bot.memory.paths import RECORD_FOLDER
 from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
@@ -283,22 +286,20 @@ class Memory:
                 self._reapply(read)
                 continue
             except TextRefused as error:
-                if not self._withhold(error.paths):
+                if not self._withhold(_threads_at(error.places, edits)):
                     raise
                 self._reapply(read)
                 continue
             self._adopt(written)
             return True
 
-    def _withhold(self, paths: Collection[str]) -> bool:
-        """Stage the records at these paths without their text. Returns whether there is any that had one."""
+    def _withhold(self, keys: Collection[ThreadId]) -> bool:
+        """Stage the records of these threads without their text. Returns whether there is any that had one."""
         refused = {
-            record.id: replace(
-                record, title="", body="", comments=tuple(replace(each, text="") for each in record.comments)
-            )
+            record.id: bare
             for changes in self._staged
             for record in changes.records
-            if isinstance(record, Thread) and record_path(record.id) in paths and not _is_bare(record)
+            if isinstance(record, Thread) and record.id in keys and (bare := _without_text(record)) != record
         }
         self._staged = [
             replace(changes, records=tuple(refused.get(record.id, record) for record in changes.records))
@@ -392,8 +393,21 @@ class Memory:
         return replace(remaining, answers=answers, requests=requests, standing=(), renewed=(), notices=())
 
 
-def _is_bare(thread: Thread) -> bool:
-    return not (thread.title or thread.body or any(comment.text for comment in thread.comments))
+def _without_text(thread: Thread) -> Thread:
+    comments = tuple(replace(comment, text="") for comment in thread.comments)
+    return replace(thread, title="", body="", labels=(), comments=comments)
+
+
+def _threads_at(places: Iterable[tuple[str, int]], edits: Edits) -> set[ThreadId]:
+    """The threads whose records, or whose lines of a shard, are at these places of a write."""
+    keys = set[ThreadId]()
+    for path, number in places:
+        data = edits.get(path)
+        if isinstance(data, bytes):
+            text = data if path.startswith(f"{RECORD_FOLDER}/") else b"".join(data.split(b"\n")[number - 1 : number])
+            with suppress(ValueError, KeyError, TypeError):  # not one of these
+                keys.add(parse_key(json.loads(text)["id"]))
+    return keys
 
 
 def postpone(promises: Iterable[Promise]) -> tuple[Promise, ...]:

@@ -72,6 +72,7 @@ class PacedStore:
         try:
             written = self._store.write(base, edits, message, squash=squash)
         except StoreError:
+            self.pushes.append(self._pace.clock())
             self.changed |= changed_threads(base, edits)  # it may have arrived, with only its answer lost
             raise
         if written is not base:

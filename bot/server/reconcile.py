@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
@@ -329,9 +330,22 @@ class RepositoryRun:
                 self._record_outcome(group, self.comment_results.get(group.number), EVENT_PROCESSED)
                 continue
             memory = open_repository_memory(site, config, self.store)
-            self._handle(group, replace(bot, memory=memory), site)
+            with self._noting(memory):
+                self._handle(group, replace(bot, memory=memory), site)
+        with self._noting(memory):
+            self._read_on(memory, bot, row)
+
+    @contextmanager
+    def _noting(self, memory: Memory) -> Iterator[None]:
+        """A block after which the notes of the memory are in the report, even if it fails."""
+        try:
+            yield
+        finally:
             for line in memory.notes:
                 self.run_log.note(line)
+
+    def _read_on(self, memory: Memory, bot: RunContext, row: RepositoryRow) -> None:
+        """Continue what nobody waits for: the history, discussions, and the digest if it is due."""
         self.run_log.on_stage("read on")
         self.report = self._plan_next(memory, bot, row, made_progress=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:

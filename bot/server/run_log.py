@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
@@ -21,6 +22,8 @@ MAX_NOTES = 20
 MAX_NOTE_CHARS = 300
 REASON_KINDS = ("same text", "same error", "same file", "both name", "both speak of")
 """How reasons begin (see `bot.recall.similar`); words of issues follow."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -42,8 +45,9 @@ class RunLog:
 
     def note(self, line: str) -> None:
         line = " ".join(line.split())[:MAX_NOTE_CHARS]
-        if line not in self.notes and len(self.notes) < MAX_NOTES:
-            self.notes.append(line)
+        if line not in self.notes:
+            log.info("%s", line)
+            self.notes = [*self.notes, line][:MAX_NOTES]
 
     def show(self, line: str) -> None:
         """Show nothing."""

@@ -12,9 +12,8 @@ from pathlib import PurePosixPath
 from typing import Any, Protocol
 
 from bot.domain.changes import Changes
-from bot.domain.secrets import mask_secrets
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, Tombstone
-from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time
+from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time, storable_text
 from bot.errors import WorldError
 from bot.files import Globs
 from bot.git.remote_files import Head
@@ -180,7 +179,7 @@ class BranchPages:
             note(f"Pages of {self.name}: {reason}")
         by_key: dict[ThreadId, tuple[str, str]] = {}
         for path in sorted(files, key=lambda path: (path.count("/"), path)):
-            key = page_key(self.name, PurePosixPath(path).stem if self.name == WIKI else path)
+            key = page_key(self.name, storable_text(PurePosixPath(path).stem if self.name == WIKI else path))
             if key is not None:
                 by_key.setdefault(key, (path, files[path]))
         if len(by_key) > MAX_FILES:
@@ -214,14 +213,14 @@ class BranchPages:
                 yield key, _decode(contents[oid]) if oid in contents else None
 
     def _page_of_file(self, key: ThreadId, path: str, text: str, at: datetime) -> Thread:
-        file = PurePosixPath(path)
+        file = PurePosixPath(storable_text(path))
         title = file.stem.replace("-", " ") if self.name == WIKI else clean(page_title(text)) or file.name
         return Thread(key, title[:MAX_TITLE], text, GHOST, at, kind=Kind.PAGE, updated_at=at)
 
 
 def _decode(data: bytes) -> str:
     """The part of a file's text that is kept: whole lines from the start, where a changelog has its newest entries."""
-    text = mask_secrets(clean(data.decode("utf-8-sig", "replace")))
+    text = storable_text(data.decode("utf-8-sig", "replace"))
     if len(text) <= MAX_TEXT:
         return text
     return text[: text.rfind("\n", 0, MAX_TEXT) + 1] or text[:MAX_TEXT]
@@ -292,7 +291,7 @@ def _page(item: Mapping[str, Any]) -> Thread | None:
 
 
 def _text_field(value: object) -> str:
-    return mask_secrets(clean(value).strip()) if isinstance(value, str) else ""
+    return storable_text(value).strip() if isinstance(value, str) else ""
 
 
 def _state(pages: Iterable[Thread]) -> str:

@@ -80,22 +80,22 @@ def issues_showing(stage: Stage, word: str = SECRET) -> list[int]:
     ]
 
 
-def leaks(stage: Stage) -> list[str]:
-    """Where the branch contains the secret: in its objects, and in what the index decodes to."""
+def leaks(stage: Stage, *words: str) -> list[str]:
+    """Where the branch contains the secret, or one of these words: in its objects, and in what the index decodes to."""
     matches = []
     for name in stage.run_git("rev-list", "--objects", "--no-object-names", "precedent").split():
         content = Bare(stage.bare).object(name)
-        if any(SECRET.encode() in part for part in (content, *inflated(content))):
-            matches.append(name)
-    return matches + index_leaks(stage)
+        for part in (content, *inflated(content)):
+            matches += [f"{name}: {word}" for word in words or (SECRET,) if word.encode() in part.lower()]
+    return matches + index_leaks(stage, *words)
 
 
-def index_leaks(stage: Stage) -> list[str]:
+def index_leaks(stage: Stage, *words: str) -> list[str]:
     memory = stage.memory()
     matches = []
     for name, segment in memory.index.segments().items():
-        matches += [f"{name}: a term" for key, _, _ in segment.items() if SECRET.encode() in key]
-        matches += [f"{name}: an entry" for number in range(segment.count) if SECRET in str(segment.entry(number))]
+        parts = [key for key, _, _ in segment.items()] + [str(segment.entry(n)).encode() for n in range(segment.count)]
+        matches += [f"{name}: {word}" for part in parts for word in words or (SECRET,) if word.encode() in part.lower()]
     return matches
 
 

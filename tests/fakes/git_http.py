@@ -18,6 +18,7 @@ MAIN = "refs/heads/main"
 REFUSALS = {
     "GH006": "error: GH006: Protected branch update failed for $ref.\nerror: Changes need a pull request.",
     "GH013": "error: GH013: Repository rule violations found for $ref.\n- Cannot update this protected ref.",
+    "push protection": "error: GH013: Rule violations found for $ref.\n- Push cannot contain secrets\n  path: x:1",
     "archived": "This repository was archived so it is read-only.",
 }
 HOOK = """#!/bin/sh
@@ -94,7 +95,8 @@ class GitServer(Loopback):
         return self.access(token, full_name) if self.access else self.tokens.get(token)
 
     def protect(self, full_name: str, branch: str, rule: str = "GH006") -> None:
-        """Refuse every push to this branch: ``GH006`` (branch protection), ``GH013`` (a ruleset) or ``archived``."""
+        """Refuse every push to this branch: ``GH006`` (branch protection), ``GH013`` (a ruleset),
+        ``push protection`` (for a secret in no file of ours) or ``archived``."""
         ref = f"refs/heads/{branch}"
         hook = self.folder / f"{full_name}.git" / "hooks" / "pre-receive"
         hook.parent.mkdir(exist_ok=True)

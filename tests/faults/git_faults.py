@@ -138,6 +138,7 @@ ROWS = (
     Row("push: page of a proxy", git_fault(PUSH, "html"), later(1, "git push"), NOTHING),
     Row("protected branch (GH006)", branch_rule("GH006"), later(1, "GH006"), "The error names the remedy. " + NOTHING),
     Row("ruleset (GH013)", branch_rule("GH013"), later(1, "GH013"), "The error names the remedy. " + NOTHING),
+    Row("push protection", branch_rule("push protection"), later(1, "Push cannot contain secrets"), "A text that the error names is left out, and the push repeated. Else, the error names the remedy. " + NOTHING),
     Row("archived repository", archive_repository, later(0, "archived"), "The run succeeds with a notice, and does not try again."),
     Row("somebody pushed first", before_push(push_another_commit), FINE, "The run applies its changes to the new tip and pushes again."),
     Row("branch deleted in the run", before_push(delete_branch), FINE, "The run creates it again from what it holds."),

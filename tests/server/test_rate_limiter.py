@@ -238,7 +238,7 @@ def test_a_push_that_waits_ends_when_the_server_stops(limiter: RateLimiter, tmp_
         store.write(base, {"file": b"1"}, "one")
 
 
-def test_threads_of_a_push_whose_answer_is_lost_count_as_changed(tmp_path: Path) -> None:
+def test_a_push_whose_answer_is_lost_counts_and_so_do_its_threads(tmp_path: Path) -> None:
     class Lossy(FolderStore):
         def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> NoReturn:
             super().write(base, edits, message, squash=squash)
@@ -247,7 +247,7 @@ def test_threads_of_a_push_whose_answer_is_lost_count_as_changed(tmp_path: Path)
     store = PacedStore(Lossy(tmp_path), RateLimiter(6, lambda: BEGAN), (), threading.Event())
     with pytest.raises(StoreError):
         store.write(store.open(), {"records/0000/7.json": b"{}"}, "one")
-    assert store.changed == {7}
+    assert (store.pushes, store.changed) == ([BEGAN], {7})
 
 
 # -- peers, and their shares
