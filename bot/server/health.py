@@ -56,19 +56,15 @@ class Check:
     stores: bool = True
 
 
-def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant, since: Instant = 0) -> list[Check]:
-    """Run all checks: queue, disk, clock, token, workers, in this order. Never raises.
-
-    ``since`` is when the server started.
-    """
+def readiness_checks(inbox: Inbox, options: ServerOptions, now: Instant) -> list[Check]:
+    """Run all checks: queue, disk, clock, token, workers, in this order. Never raises."""
     queue = _queue(inbox, options, now)
     try:
         heartbeats = inbox.heartbeats()
     except WorldError:
         unknown = "unknown while the database is unavailable"
         return [queue, _disk(options), *(Check(name, False, unknown) for name in ("clock", "token", "workers"))]
-    token, workers = _token(heartbeats, now, options), _workers(heartbeats, now, since)
-    return [queue, _disk(options), _clock(heartbeats), token, workers]
+    return [queue, _disk(options), _clock(heartbeats), _token(heartbeats, now, options), _workers(heartbeats, now)]
 
 
 def live_workers(heartbeats: Heartbeats, now: Instant) -> list[str]:
@@ -144,10 +140,8 @@ def _token(heartbeats: Heartbeats, now: Instant, options: ServerOptions) -> Chec
     return Check("token", True, f"authenticated as {note.get('slug') or 'the App'}")
 
 
-def _workers(heartbeats: Heartbeats, now: Instant, since: Instant) -> Check:
+def _workers(heartbeats: Heartbeats, now: Instant) -> Check:
     count = len(live_workers(heartbeats, now))
-    if not count and 0 <= now - since <= WORKER_TIMEOUT:
-        return Check("workers", True, "none has reported since the start")
     if not count:
         return Check("workers", False, "none is running: deliveries are kept until one starts")
     if blocked := obstacles(heartbeats, now):
@@ -158,7 +152,8 @@ def _workers(heartbeats: Heartbeats, now: Instant, since: Instant) -> Check:
 class CachedChecks:
     """Runs the checks, one at a time and at most once in ``max_age`` milliseconds, however many callers ask.
 
-    Each new problem is logged once, because some callers see only its name.
+    Each new problem is logged once, because some callers see only its name; but not that workers are missing while they
+    start.
     """
 
     def __init__(
@@ -169,6 +164,7 @@ class CachedChecks:
         self._max_age = max_age
         self._lock = Lock()
         self._at: Instant = 0
+        self._began = clock()
         self._results: list[Check] = []
         self._reported: dict[str, str] = {}
 
@@ -178,7 +174,9 @@ class CachedChecks:
             now = self._clock()
             if not self._results or not 0 <= now - self._at < self._max_age:
                 self._at, self._results = now, self._run_checks(now)
-                self._log_changes({check.name: check.line for check in self._results if not check.ok})
+                starts = now - self._began < WORKER_TIMEOUT
+                bad = (check for check in self._results if not check.ok and not (starts and check.name == "workers"))
+                self._log_changes({check.name: check.line for check in bad})
             return self._results
 
     def _log_changes(self, problems: dict[str, str]) -> None:

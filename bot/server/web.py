@@ -280,8 +280,7 @@ class StatusRoutes:
     def __init__(self, door: WebContext) -> None:
         self._door = door
         self._access = Access(lambda: door.options)
-        since = door.clock()
-        self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now, since), door.clock)
+        self._checks = CachedChecks(lambda now: readiness_checks(door.inbox, door.options, now), door.clock)
 
     def readyz(self, _: Request) -> Response:
         """Report whether deliveries can be stored. Everything else can wait."""

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from bot.errors import WorldError
 from bot.server.database import SCHEMA_HEARTBEAT, Database
 from bot.server.database import machine_clock as clock
-from bot.server.health import APP_HEARTBEAT, WORKER_TIMEOUT, CachedChecks, readiness_checks
+from bot.server.health import APP_HEARTBEAT, WORKER_TIMEOUT, CachedChecks, Check, readiness_checks
 from bot.server.inbox import Inbox
 from bot.server.model import MAX_COUNT, STATES, WORKER_PREFIX
 from bot.server.options import ServerOptions
@@ -39,9 +39,7 @@ def healthy_server(folder: Path) -> tuple[FileInbox, ServerOptions]:
 
 def get_status(inbox: Inbox, options: ServerOptions, page: str = "state") -> tuple[int, dict[str, bool]]:
     """The status and body of `/status.json`, or of ``readyz``."""
-    began = [clock() - WORKER_TIMEOUT - 1]
-    times = lambda: began.pop() if began else clock()  # noqa: E731 - the server started a while ago
-    context = WebContext(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(inbox), inbox, options, times)
+    context = WebContext(WebhookRules(7, (b"x" * 16,), ""), GroupCommitWriter(inbox), inbox, options, clock)
     answer = getattr(StatusRoutes(context), page)(cast("Request", None))
     return answer.status_code, json.loads(bytes(answer.body))
 
@@ -106,6 +104,18 @@ def test_a_fault_is_logged_once_and_so_is_its_end(tmp_path: Path, caplog: pytest
         now[0] += 100
         cached_checks.results()
     assert caplog.messages == [f"check failed: token: {FAULT}", "check passes again: token"]
+
+
+def test_missing_workers_are_reported_once_they_had_time_to_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, now = Check("workers", False, "none is running"), [clock()]
+    cached_checks = CachedChecks(lambda _: [bad], lambda: now[0])
+    assert not cached_checks.results()[0].ok
+    assert caplog.messages == []
+    now[0] += WORKER_TIMEOUT
+    cached_checks.results()
+    assert caplog.messages == ["check failed: workers: none is running"]
 
 
 def test_an_unreachable_database_fails_its_checks_without_an_exception(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.errors import WorldError
-from bot.server.log import HIDDEN, MAX_CHARS, LogFormatter, log_fields, run_guarded, write_logs
+from bot.server.log import (
+    DATABASE_OUTAGE,
+    HIDDEN,
+    MAX_CHARS,
+    OUTAGE_SECONDS,
+    LogFormatter,
+    OutageFilter,
+    log_fields,
+    run_guarded,
+    write_logs,
+)
 from bot.server.options import Misconfigured
 from bot.server.worker import EXIT_WORK_ABANDONED, WorkerExit
 
@@ -162,3 +173,15 @@ def test_a_bug_is_reported_without_text_that_somebody_wrote() -> None:
 def test_exceptions_that_end_the_process_pass_through(error: BaseException) -> None:
     with pytest.raises(type(error)):
         run_guarded(lambda: fail(error))
+
+
+def test_an_outage_of_the_database_is_reported_once_a_minute() -> None:
+    now = [0.0]
+    outages = OutageFilter(lambda: now[0])
+    make = partial(logging.LogRecord, "bot", logging.WARNING, "", 1, "not stored: %s", exc_info=None)
+    outage = make(args=(f"{DATABASE_OUTAGE} (refused)",))
+    assert [bool(outages.filter(outage)) for _ in range(1000)] == [True] + [False] * 999
+    assert outages.filter(make(args=("the disk is full",)))
+    now[0] += OUTAGE_SECONDS
+    assert outages.filter(outage)
+    assert vars(outage)["left_out"] == 999
