@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.comment.marker import fingerprint
-from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
+from bot.domain.answer import Context, has_false_quotes, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
-from bot.domain.thread import Kind, Record, Thread, ThreadId
+from bot.domain.thread import Kind, Record, Thread, ThreadId, text_mark
 from bot.github.errors import ForgeError, Gone
 from bot.github.events import MAINTENANCE_EVENTS, Event
 from bot.github.fixes import due_fixes
@@ -274,8 +274,9 @@ def standing_reply(plan: ReplyPlan, run: RunContext) -> StandingComment | None:
 def _with_shown_threads(new: StandingComment, thread: Thread, context: Context, run: RunContext) -> StandingComment:
     """Fill in what the reply shows, including its own thread, as it quotes the request."""
     shows = shown_in(context)
-    texts = [comment.text for comment in thread.comments if comment.id == new.reply] or [thread.title, thread.body]
-    quotes = {*map(mark, texts), *quoted_in(context, run.memory.records(shows))}
+    asked = [comment.mark for comment in thread.comments if comment.id == new.reply]
+    asked = asked or [text_mark(thread.title), text_mark(thread.body)]
+    quotes = {*asked, *quoted_in(context, run.memory.records(shows))}
     return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
 
 
