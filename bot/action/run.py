@@ -12,7 +12,6 @@ from bot.action.report import ActionReport, write_report
 from bot.action.task import RunTask
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
-from bot.github.events import MAINTENANCE_EVENTS
 from bot.memory.store import ReadOnlyStore, Store
 from bot.pipeline.discussions import read_discussions
 from bot.pipeline.forget import forget_by_hand
@@ -72,7 +71,7 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
             report.note("No answer was due." if inputs.dry_run else "No answer was due; the changes are remembered.")
         own = next((result.id for result in results if not result.renews), event.number)
         report.past = _recent_on(own, run)
-        continue_rebuild(run, calm=event.name in MAINTENANCE_EVENTS)
+        continue_rebuild(run, calm=event.is_maintenance)
         read_discussions(event, run)
 
 

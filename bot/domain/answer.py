@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from bot.domain.change_state import number_of
 from bot.domain.changes import FixInfo, OpenPull, StandingComment
 from bot.domain.changes import OrganisationKey as OrganisationKey  # noqa: PLC0414 - a noun of answers, kept by memory
 from bot.domain.kinds import Kind
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId, text_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,24 +196,18 @@ def open_issues(context: Context) -> tuple[int, ...]:
 
 def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str, ...]:
     """Marks of the messages (titles included) that a comment with this context quotes, looked up in ``records``."""
-    marks = {mark(text) for hit in _hits(context) for text in _quoted_texts(hit, records.get(hit.id))}
-    return tuple(sorted(marks))
+    return tuple(sorted({mark for hit in _hits(context) for mark in _quoted_marks(hit, records.get(hit.id))}))
 
 
 def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
     """Whether a comment quotes something that none of the threads it shows contains any more."""
     threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
-    messages = (
-        text
+    marks = {
+        mark
         for thread in threads
-        for text in (thread.title, thread.body, *(comment.text for comment in thread.comments))
-    )
-    return not set(map(mark, messages)).issuperset(standing.quotes)
-
-
-def mark(text: str) -> str:
-    """Eight hexadecimal digits that identify a text."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+        for mark in (text_mark(thread.title), text_mark(thread.body), *(comment.mark for comment in thread.comments))
+    }
+    return not marks.issuperset(standing.quotes)
 
 
 def _hits(context: Context) -> Iterable[Hit]:
@@ -231,14 +224,14 @@ def _thread_ids(hit: Hit) -> Iterator[ThreadId]:
         yield number
 
 
-def _quoted_texts(hit: Hit, record: Record | None) -> Iterator[str]:
+def _quoted_marks(hit: Hit, record: Record | None) -> Iterator[str]:
     if not isinstance(record, Thread):
         return
-    yield record.title
+    yield text_mark(record.title)
     times = set(_moments(hit))
     if record.created_at in times:
-        yield record.body
-    yield from (comment.text for comment in record.comments if comment.created_at in times)
+        yield text_mark(record.body)
+    yield from (comment.mark for comment in record.comments if comment.created_at in times)
 
 
 def _moments(hit: Hit) -> Iterator[datetime]:

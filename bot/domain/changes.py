@@ -98,8 +98,8 @@ class StandingComment:
     ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the main comment. ``at`` is when it was
     composed: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
     threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
-    (`bot.domain.answer.mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is renewed.
-    ``pulls`` are the open pull requests in it that came from the forge: a renewal does not ask for them again.
+    (`bot.domain.thread.text_mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is
+    renewed. ``pulls`` are the open pull requests in it that came from the forge: a renewal does not ask for them again.
     ``others`` are the threads of other repositories in it.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,9 +31,17 @@ KNOWN_ROLES = frozenset(ROLE_WORDS)
 """Values of ``author_association`` for members of the repository and for anybody who has committed to it."""
 
 
+def text_mark(text: str) -> str:
+    """Eight hexadecimal digits that identify a text."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One comment. ``id`` is GitHub's comment id; threads from an archive may have none."""
+    """One comment. ``id`` is GitHub's comment id; threads from an archive may have none.
+
+    ``whole_mark`` identifies the whole text if ``text`` is only its beginning, else it is "".
+    """
 
     author: str
     role: str
@@ -42,10 +51,22 @@ class Message:
     updated_at: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
     is_bot: bool = False
+    whole_mark: str = ""
+
+    @property
+    def mark(self) -> str:
+        """Identifies the text as its author wrote it, however much of it is stored."""
+        return self.whole_mark or text_mark(self.text)
 
     @property
     def by_maintainer(self) -> bool:
         return self.role in MAINTAINER_ROLES
+
+    def shortened(self, length: int) -> Message:
+        """The comment with at most ``length`` characters of its text."""
+        if len(self.text) <= length:
+            return self
+        return replace(self, text=self.text[:length], whole_mark=self.mark)
 
     def as_of(self, moment: datetime) -> Message:
         """The comment as it stood at ``moment``, except that earlier versions of its text are not known."""

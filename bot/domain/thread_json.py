@@ -112,7 +112,7 @@ def limit_size(thread: Thread) -> Thread:
     middle = min(MAX_MIDDLE_TEXT, max(0, room) // max(1, len(indexes)))
     return replace(
         thread,
-        comments=tuple(c if i in keep else replace(c, text=c.text[:middle]) for i, c in enumerate(thread.comments)),
+        comments=tuple(c if i in keep else c.shortened(middle) for i, c in enumerate(thread.comments)),
     )
 
 
@@ -155,6 +155,7 @@ def _message_fields(message: Message) -> dict[str, object]:
             "created_at": stamp(message.created_at),
             "updated_at": stamp(message.updated_at),
             "body": message.text,
+            "whole_mark": message.whole_mark or None,
             "reactions": dict(message.reactions),
         }
     )
@@ -195,6 +196,7 @@ def _message(fields: Mapping[str, Any]) -> Message:
         updated_at=updated if updated != created else None,
         text=_require_text(fields.get("body"))[:MAX_TEXT],
         reactions=_reactions(fields),
+        whole_mark=_name(fields.get("whole_mark")),
     )
 
 

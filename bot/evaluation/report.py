@@ -93,6 +93,8 @@ def _subtitle(backtest: Backtest) -> str:
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:
     total, commented = len(backtest.replayed), _int(figures["commented"])
+    if not total and backtest.wanted:
+        return [f"Time ran out before the first of {count(backtest.wanted, 'issue')} was replayed."]
     if not total:
         return ["There is no issue to replay yet. Once issues are in the memory, run the backtest again."]
     share = percent(_share(figures["commented_share"]))

@@ -77,14 +77,11 @@ ANSWERABLE_EVENTS = {
 """Events that may be answered; those of discussions only if a setting allows it. https://docs.github.com/webhooks/webhook-events-and-payloads"""
 
 REMOVAL_EVENTS = {(name, action) for name in ("issues", "discussion") for action in ("deleted", "transferred")}
-MAINTENANCE_EVENTS = frozenset({"schedule", "workflow_dispatch"})
-"""Events for which nobody is waiting."""
-
 CATCH_UP_EVENT = "catch-up"
 """The server's own event for a repository whose changes it has missed."""
 
-BACKGROUND_EVENTS = MAINTENANCE_EVENTS | {CATCH_UP_EVENT}
-"""Events that nobody waits for, the server's own included."""
+BACKGROUND_EVENTS = frozenset({"schedule", "workflow_dispatch", CATCH_UP_EVENT})
+"""Events that look at the whole repository."""
 
 DISCUSSION_EVENTS = frozenset({"discussion", "discussion_comment"})
 ORGANISATION_EVENT = "organisation"
@@ -125,6 +122,16 @@ class Event:
     @property
     def is_of_discussion(self) -> bool:
         return self.name in DISCUSSION_EVENTS
+
+    @property
+    def is_background(self) -> bool:
+        """Whether nobody waits for it. Whoever starts a run for one thread does."""
+        return self.name in BACKGROUND_EVENTS and self.number is None
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether nobody waits for it, and it is time for what is not urgent."""
+        return self.is_background and self.name != CATCH_UP_EVENT
 
     @property
     def may_be_answered(self) -> bool:

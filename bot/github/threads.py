@@ -138,6 +138,7 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
+        "whole_mark": comment.get("whole_mark"),
         "reactions": _reactions(comment, STORED_REACTIONS),
     }
 
@@ -151,6 +152,7 @@ def archive_message(message: Message) -> dict[str, object]:
         "created_at": message.created_at.isoformat(),
         "updated_at": (message.updated_at or message.created_at).isoformat(),
         "body": message.text,
+        "whole_mark": message.whole_mark,
         "reactions": dict(message.reactions),
     }
 

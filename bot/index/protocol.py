@@ -157,7 +157,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 7
+LAYOUT_VERSION = 8
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 

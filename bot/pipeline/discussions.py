@@ -80,7 +80,7 @@ def read_discussions(event: Event, run: RunContext) -> None:
     A run for an issue never starts it: if the token may not read discussions, every such run would be refused.
     """
     progress = run.memory.state.manifest.discussions
-    is_calm = event.name in BACKGROUND_EVENTS
+    is_calm = event.is_background
     if run.forge.troubles or (progress and progress.is_done) or event.has_discussions is False:
         return
     if progress or is_calm or event.is_of_discussion:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bot.domain.changes import Changes, StandingComment, threads_to_redo
 from bot.domain.thread import Kind, Thread
-from bot.github.events import MAINTENANCE_EVENTS, Event
+from bot.github.events import Event
 from bot.github.updates import tombstone
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import with_discussions
@@ -87,18 +87,18 @@ def _publish(plan: CommentPlan, run: RunContext) -> CommentResult:
 
 
 def _remember(state: RunState, run: RunContext) -> None:
-    """Stage what changed, and readers' feedback in a run that nobody waits for (`MAINTENANCE_EVENTS`). Then learn, if
-    due; a calm run also looks for clusters."""
+    """Stage what changed; maintenance adds readers' feedback and pages. Then learn, if due; maintenance also looks for
+    clusters."""
     memory, event, updates = run.memory, state.event, state.updates
     settled = tuple(state.updated_answers.values())
     memory.stage(Changes(updates.records, settled, cursor=updates.cursor, discussions=state.discussions))
-    if event.name in MAINTENANCE_EVENTS:
+    if event.is_maintenance:
         memory.stage(Changes(answers=collect_feedback(memory, run.forge, run.now)))
-    if event.name in PAGE_EVENTS or not memory.state.manifest.pages:
+    if event.is_maintenance or event.name in PAGE_EVENTS or not memory.state.manifest.pages:
         memory.stage(refresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
-    if is_due(memory, calm=event.name in MAINTENANCE_EVENTS):
+    if is_due(memory, calm=event.is_maintenance):
         learn_from_memory(run, LEARN_SECONDS)
-    if event.name in MAINTENANCE_EVENTS:
+    if event.is_maintenance:
         link_threads(memory, run.clock.seconds, LINK_SECONDS)
 
 

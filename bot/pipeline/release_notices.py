@@ -16,7 +16,7 @@ from bot.domain.changes import NOTICES_OFF, Changes, ReleaseNotice, is_off
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
-from bot.github.events import MAINTENANCE_EVENTS, Event
+from bot.github.events import Event
 from bot.github.fixes import Release, was_reverted
 from bot.github.threads import OwnComment, own_comment
 from bot.github.updates import comments_of
@@ -68,7 +68,7 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     if until is None or not is_on:
         run.memory.stage(Changes(told_until=run.now if is_on else NOTICES_OFF))
         return []
-    if state.limit or (event.name not in MAINTENANCE_EVENTS and event.name != "release"):
+    if state.limit or not (event.is_maintenance or event.name == "release"):
         return []
     releases = project_releases(run)
     new = {

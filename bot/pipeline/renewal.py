@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.comment.marker import fingerprint
-from bot.domain.answer import Context, has_false_quotes, mark, quoted_in, shown_in
+from bot.domain.answer import Context, has_false_quotes, quoted_in, shown_in
 from bot.domain.changes import AnswerRecord, Changes, CommentKey, Renewal, Request, StandingComment
-from bot.domain.thread import Kind, Record, Thread, ThreadId
+from bot.domain.thread import Kind, Record, Thread, ThreadId, text_mark
 from bot.github.errors import ForgeError, Gone
-from bot.github.events import MAINTENANCE_EVENTS, Event
+from bot.github.events import Event
 from bot.github.fixes import due_fixes
 from bot.github.threads import OwnComment, own_comment
 from bot.pipeline.outbox import (
@@ -75,7 +75,7 @@ def plan_renewals(planned: Iterable[CommentPlan], state: RunState, run: RunConte
         renewals.owed.setdefault(renewal.comment_key, []).append(renewal)
     own = renewals.owed.keys() & {(number, 0) for number in (event.number, *event.numbers) if number}
     if not run.may_post:
-        looked_at = renewals.owed.keys() if run.checks_others or event.name in MAINTENANCE_EVENTS else own
+        looked_at = renewals.owed.keys() if run.checks_others or event.is_maintenance else own
         shown = run.memory.state.thread_comments({key for key, _ in looked_at})
         others = {comment.comment_key for linked in shown.values() for comment in linked.comments if comment.others}
         renewals.owed = {key: owed for key, owed in renewals.owed.items() if key in looked_at and key in others}
@@ -171,11 +171,7 @@ def look_for_releases(event: Event, run: RunContext) -> None:
     """Look again for the release of each fix shown without one: every day, and when a release is published."""
     if run.settings.releases.notify == "off":
         return
-    if (
-        run.settings.mode != "comment"
-        or run.muted
-        or (event.name not in MAINTENANCE_EVENTS and event.name != "release")
-    ):
+    if run.settings.mode != "comment" or run.muted or not (event.is_maintenance or event.name == "release"):
         return
     unreleased = {fix.id: fix for fix in run.memory.state.every_fix() if fix.commit and not fix.release}
     due = (
@@ -274,8 +270,9 @@ def standing_reply(plan: ReplyPlan, run: RunContext) -> StandingComment | None:
 def _with_shown_threads(new: StandingComment, thread: Thread, context: Context, run: RunContext) -> StandingComment:
     """Fill in what the reply shows, including its own thread, as it quotes the request."""
     shows = shown_in(context)
-    texts = [comment.text for comment in thread.comments if comment.id == new.reply] or [thread.title, thread.body]
-    quotes = {*map(mark, texts), *quoted_in(context, run.memory.records(shows))}
+    asked = [comment.mark for comment in thread.comments if comment.id == new.reply]
+    asked = asked or [text_mark(thread.title), text_mark(thread.body)]
+    quotes = {*asked, *quoted_in(context, run.memory.records(shows))}
     return replace(new, shows=tuple(dict.fromkeys((*shows, thread.id))), quotes=tuple(sorted(quotes)))
 
 

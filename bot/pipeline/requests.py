@@ -121,13 +121,17 @@ def _with_event_comment(thread: Thread, event: Event, run: RunContext) -> Thread
     number, is_own = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
     if not (is_new_comment and number) or is_own or any(other.id == number for other in thread.comments):
         return thread
+    return replace(thread, comments=(*thread.comments, *_read_comment(thread, number, run)))
+
+
+def _read_comment(thread: Thread, number: int, run: RunContext) -> tuple[Message, ...]:
+    """The comment as GitHub has it; none if it cannot be read."""
     try:
         comment = run.forge.comment(number)
         at = comment["created_at"]
-        parsed = thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(comment)]})
+        return thread_from_archive({"id": thread.id, "created_at": at, "comments": [message_fields(comment)]}).comments
     except (ForgeError, KeyError, ValueError):
-        return thread
-    return replace(thread, comments=(*thread.comments, *parsed.comments))
+        return ()
 
 
 def _open_requests(
@@ -186,6 +190,8 @@ def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | Non
     comment = next(
         (candidate for candidate in thread.comments if candidate.id == key and candidate.updated_at is None), None
     )
+    if comment and comment.whole_mark:  # memory may have cut off the request
+        comment = next(iter(_read_comment(thread, key, run)), comment)
     return _parse_comment(thread, comment, key, run, True) if comment else None
 
 

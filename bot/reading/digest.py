@@ -225,8 +225,11 @@ def is_visible(old: Record | None, new: Record, repo: str | None) -> bool:
 
 
 def _texts(thread: Thread) -> set[tuple[int | None, str]]:
-    """Its texts, each with its comment's id: if one of two identical comments is deleted, our reply stays."""
-    return {(None, thread.title), (None, thread.body), *((comment.id, comment.text) for comment in thread.comments)}
+    """Its texts, each with its comment's id: if one of two identical comments is deleted, our reply stays.
+
+    Comments count by their marks, as growing shortens those in the middle, and nobody took anything back.
+    """
+    return {(None, thread.title), (None, thread.body), *((comment.id, comment.mark) for comment in thread.comments)}
 
 
 def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:

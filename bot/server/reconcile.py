@@ -31,7 +31,7 @@ from bot.github.errors import (
     Suspended,
     Unauthorised,
 )
-from bot.github.events import BACKGROUND_EVENTS, CATCH_UP_EVENT, MAINTENANCE_EVENTS, ORGANISATION_EVENT
+from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT
 from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import LimitedHistory
 from bot.memory.memory import Memory
@@ -351,13 +351,13 @@ class RepositoryRun:
         if before := memory.state.manifest.reading:
             continue_rebuild(
                 replace(bot, memory=memory),
-                calm=all(each.event.name in BACKGROUND_EVENTS for each in self.work.deliveries),
+                calm=all(each.event.is_background for each in self.work.deliveries),
             )
             self.report = self._plan_next(memory, bot, row, made_progress=memory.state.manifest.reading != before)
         events = [each.event for each in self.work.deliveries]
         event = next((each for each in events if each.is_of_discussion), events[0])
         read_discussions(event, replace(bot, memory=memory))
-        if all(each.name in MAINTENANCE_EVENTS for each in events) and not self.run_log.met:
+        if all(each.is_maintenance for each in events) and not self.run_log.met:
             self._make_digest(bot, memory)
 
     def _make_digest(self, bot: RunContext, memory: Memory) -> None:

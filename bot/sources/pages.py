@@ -19,8 +19,8 @@ from bot.files import Globs
 from bot.git.remote_files import Head
 from bot.reading.pages import RELEASES, WIKI, page_key, page_title, source_of
 
-PAGE_EVENTS = frozenset({"gollum", "push", "release", "schedule", "workflow_dispatch"})
-"""Events after which pages may have changed; after others, pages are read only if they never were."""
+PAGE_EVENTS = frozenset({"gollum", "push", "release"})
+"""Events after which pages may have changed; maintenance looks too, others only if pages were never read."""
 
 OFF = "off"
 """The state of a source that is switched off in the settings."""

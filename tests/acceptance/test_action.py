@@ -391,8 +391,16 @@ def test_a_manual_answer_is_posted_however_old_the_issue_is(stage: Stage) -> Non
     assert stage.comments(old) == []
     stage.deliver("workflow_dispatch", run="answer", issue=str(old))
     assert len(stage.comments(old)) == 1
-    stage.deliver("workflow_dispatch", run="answer", issue=str(old))
+    stage.deliver("workflow_dispatch", run="answer", issue=str(old), after=3600)
     assert (len(stage.comments(old)), stage.github.writes) == (1, 0)
+
+
+def test_only_a_manual_catch_up_reads_reactions_and_pages_and_looks_for_clusters(answered: Stage) -> None:
+    for run, is_maintenance in (("answer", False), ("catch-up", True)):
+        answered.deliver("workflow_dispatch", run=run, issue=str(NUMBER), after=3600)
+        asked = {request.path.rpartition("/")[2] for request in answered.github.recent}
+        assert asked & {"{comment_id}", "releases"} == ({"{comment_id}", "releases"} if is_maintenance else set())
+        assert (answered.memory().state.manifest.links.down_to == 0) is is_maintenance
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,32 @@ def test_our_comment_is_withdrawn_if_it_quotes_deleted_words_even_if_a_person_ed
     assert read_seal(our_comment(stage, 3))
 
 
+def test_words_in_the_middle_of_a_very_long_issue_stay_true(stage: Stage) -> None:
+    """Memory shortens what is in the middle: neither what we quote from it nor the command there is gone."""
+    talk_at_length(stage, 2)
+    decision = stage.github.comment(2, "octocat", f"We decided to drop printers.\n{'x' * 2_000}")
+    stage.deliver("issue_comment", "created", 2, decision)
+    number = open_referring_issue(stage, 2)
+    talk_at_length(stage, number)
+    command = stage.github.comment(number, "hubot", f"{'x' * 2_000}\n\n/precedent context #2")
+    stage.deliver("issue_comment", "created", number, command)
+    first = stage.github.comments_by(BOT, number)[0]
+    stage.github.edit_comment(first.id, f"{first.body}\nA remark of a person.", by="octocat")
+    for long in (2, number):
+        stage.deliver("issue_comment", "created", long, talk_at_length(stage, long))
+    stage.github.reopen(2, "octocat")
+    stage.deliver("issues", "reopened", 2)
+    assert ["drop printers" in text for text in stage.comments(number)] == [True, True]
+    stage.github.edit_comment(decision, "I said something wrong here.")
+    stage.deliver("issue_comment", "edited", 2, decision)
+    assert ["drop printers" in text for text in stage.comments(number)] == [False, False]
+
+
+def talk_at_length(stage: Stage, number: int) -> int:
+    """Add half of what memory stores of an issue; returns the last comment."""
+    return [stage.github.comment(number, "hubot", "x" * 65_000) for _ in range(8)][-1]
+
+
 def test_our_comment_is_not_written_again_if_a_person_deleted_it(stage: Stage) -> None:
     stage.github.delete_comment(stage.github.comments_by(BOT, 3)[0].id, by="octocat")
     stage.github.reopen(1, "octocat")

@@ -50,6 +50,9 @@ def test_the_json_has_every_section(store: Path, call: Run) -> None:
     assert back["url"] == f"https://github.com/{REPO}/issues/90"
     assert [entry["cite"] for entry in back["evidence"]] == ["#48"]
     assert data["first"][0] == {"section": "possibly_back", "id": 90}
+    later = call("digest", "--store", store, *SINCE, "--json").data
+    assert later.pop("until") >= data.pop("until")
+    assert later == data
 
 
 def test_the_digest_compares_threads_that_no_run_has_compared(store: Path, call: Run) -> None:

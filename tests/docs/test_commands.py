@@ -6,14 +6,16 @@ import argparse
 import ast
 import re
 import shlex
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import pytest
 
 from bot.cli.main import parser
 from bot.server.options import FLAGS, ServerOptions
+from bot.settings.schema import MODES, Run, describe
 from tests.docs.pages import CODE, PAGES, ROOT, blocks, code_of, parsers, rows, section, text
 
 PAGE = "docs/command-line.md"
@@ -165,22 +167,55 @@ def test_numeric_defaults_in_help_texts_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_that_a_page_shows_or_names_is_accepted(page: Path) -> None:
-    """A command in prose may omit its arguments; its name and options must exist."""
-    program, known = parser(), parsers()
+    """A command in prose may omit its arguments; its name and options must exist. So must a run or mode."""
+    program = parser()
     shown = re.findall(r"^\$ (.+)$", "\n".join(blocks(page, "console")), re.MULTILINE)
     for line in (*shown, *"\n".join(blocks(page, "")).splitlines()):
         for arguments in re.findall(r"(?:^|\| )precedent ([^|\n]*)", line):
             words = shlex.split(re.sub(r" 2?>.*| &&.*", "", arguments))
-            assert program.parse_args(words).command in {*known, "ss"}
-    for code in CODE.findall(page.read_text(encoding="utf-8")):
-        if call := re.match(r"precedent ([a-z][a-z-]*)(?: (.*))?$", code):
-            assert call[1] in {*known, "ss"}, f"{page.name} names `{code}`"
-            command_parser = known["smart-search" if call[1] == "ss" else call[1]]
-            if call[1] == "skill" and call[2]:
-                command_parser = parsers(command_parser)[call[2].split()[0]]
-            named_options = set(re.findall(r"(?<!\S)--[a-z-]+", call[2] or ""))
-            existing = {name for action in command_parser._actions for name in action.option_strings}
-            assert named_options <= existing, f"{page.name} names `{code}`"
+            assert program.parse_args(words).command in {*parsers(), "ss"}
+    assert unknown_names(CODE.findall(page.read_text(encoding="utf-8"))) == []
+
+
+def test_every_command_run_mode_and_setting_that_the_program_names_exists() -> None:
+    plain = re.compile(r"'(precedent [^']+)'|\b(?:run:?|see|with) (precedent [a-z-]+(?: [a-z-]+)?|run: [a-z-]+)")
+    codes = []
+    for path in sorted((ROOT / "bot").rglob("*.py")):
+        for words in texts_of(ast.parse(path.read_text(encoding="utf-8"))):
+            codes += [*CODE.findall(words), *("".join(named) for named in plain.findall(words))]
+    assert {"run: rebuild", "run: forget", "precedent doctor --offline", "precedent org rebuild"} <= set(codes)
+    assert unknown_names(codes) == []
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    """The texts in code, with … for what is filled in."""
+    parts = {each for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for each in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(each.value) if isinstance(each, ast.Constant) else "…" for each in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in parts:
+            yield node.value
+
+
+def unknown_names(codes: Iterable[str]) -> list[str]:
+    """The codes that name a command, an option of one, a run, a mode or a setting that does not exist."""
+    return [code for code in codes if not is_known(code)]
+
+
+def is_known(code: str) -> bool:
+    if value := re.fullmatch(r"(run|mode): ([\w-]+)", code):
+        return value[2] in {"run": get_args(Run), "mode": MODES}[value[1]]
+    paths = {each.path for each in describe()}
+    if (setting := re.fullmatch(r"(([a-z_]+)\.[a-z_]+)(?:: .*)?", code)) and setting[2] in paths:
+        return setting[1] in paths
+    name, *words = code.removeprefix("precedent ").split() if re.match(r"precedent [a-z]", code) else [""]
+    if not name:
+        return True
+    command = parsers().get("smart-search" if name == "ss" else name)
+    if command and words and (of_group := parsers(command)):
+        command = of_group.get(words[0])
+    existing = {option for action in command._actions for option in action.option_strings} if command else set[str]()
+    return command is not None and {word for word in words if re.match("--[a-z]", word)} <= existing
 
 
 def test_make_targets_in_the_pages_and_in_the_makefile_agree() -> None:

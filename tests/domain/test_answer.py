@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, mark, quoted_in, shown_in
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, quoted_in, shown_in
 from bot.domain.change_state import number_of
 from bot.domain.changes import StandingComment
-from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone
+from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone, text_mark
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def test_a_fix_may_be_a_pull_request(ref: str, number: int | None) -> None:
 )
 def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: set[str]) -> None:
     marks = quoted_in(Context(mentioned=(mention,)), {5: THREAD})
-    assert set(marks) == set(map(mark, expected))
+    assert set(marks) == set(map(text_mark, expected))
     assert all(len(each) == 8 for each in marks)
 
 
@@ -69,6 +69,7 @@ def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: se
         ({5: THREAD}, False),
         ({5: replace(THREAD, comments=(*COMMENTS, replace(COMMENTS[0], text="More.")))}, False),
         ({5: replace(THREAD, comments=COMMENTS[:2])}, False),
+        ({5: replace(THREAD, comments=[comment.shortened(9).shortened(4) for comment in COMMENTS])}, False),
         ({5: replace(THREAD, comments=COMMENTS[1:])}, True),
         ({5: replace(THREAD, comments=(replace(COMMENTS[0], text="Comment 1"), *COMMENTS[1:]))}, True),
         ({5: replace(THREAD, title="Login loops")}, True),

@@ -196,7 +196,8 @@ def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_
     assert len(sizes) == 2_500
     assert sizes[0] == sizes[1] == sizes[-1] == MAX_TEXT
     assert 0 < sizes[1_250] <= MAX_MIDDLE_TEXT
-    assert limit_size(limited) == limited
+    assert {message.mark for message in limited.comments} == {messages[0].mark}
+    assert limit_size(limited) == limited == thread_from_archive(archive_fields(limited))
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 20_000])

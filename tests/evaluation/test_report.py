@@ -171,7 +171,8 @@ def test_the_report_states_no_figures_of_other_repositories() -> None:
 
 def test_small_replays_read_well() -> None:
     cases = [
-        (backtest(wanted=300), "There is no issue to replay yet."),
+        (backtest(), "There is no issue to replay yet."),
+        (backtest(wanted=300), "Time ran out before the first of 300 issues was replayed."),
         (backtest(replayed(1)), "On the newest issue, it would have shown nothing similar. That is too little"),
         (backtest(replayed(1, shown(11, 0.9))), "shown similar ones. Nobody linked a thread that it showed"),
         (

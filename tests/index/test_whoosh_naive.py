@@ -15,7 +15,7 @@ from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
 from bot.index.impacts import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
-from bot.index.whoosh.codec import FLIP_COLUMNS
+from bot.index.whoosh.codec import last_flips
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of
 
@@ -66,7 +66,7 @@ def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime
 
 
 def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
-    closed_at = replace(hit.entry, flips=hit.entry.flips[: len(FLIP_COLUMNS)]).closed_since(moment)
+    closed_at = replace(hit.entry, flips=last_flips(hit.entry.flips)).closed_since(moment)
     values = {
         **hit.near,
         "text": hit.score / best if best else 0.0,

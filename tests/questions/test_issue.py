@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bot.comment.marker import fingerprint
-from bot.domain.answer import Context, mark, quoted_in
+from bot.domain.answer import Context, quoted_in
 from bot.domain.card import Passage
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
@@ -242,7 +242,7 @@ def test_a_passage_counts_as_quoted(memory_with_talk: Memory) -> None:
     mention = replace(
         search_words("importer capacitor", service(memory_with_talk)).mentioned[0], conversation=(), summary=""
     )
-    assert mark(TALK.comments[1].text) in quoted_in(Context(mentioned=(mention,)), {60: TALK})
+    assert TALK.comments[1].mark in quoted_in(Context(mentioned=(mention,)), {60: TALK})
     assert fingerprint(Context(mentioned=(mention,))) != fingerprint(
         Context(mentioned=(replace(mention, passage=None),))
     )

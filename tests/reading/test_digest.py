@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread import Message, OutcomeKind, Reference, Thread
-from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY_CHARS, digest
+from bot.reading.digest import MAX_KEYWORDS, MAX_SUMMARY_CHARS, digest, is_visible
 from tests.examples import share
 from tests.reading.linear_time import assert_linear_time
 
@@ -244,6 +244,8 @@ def test_a_long_thread_gives_a_small_digest() -> None:
 def test_the_same_thread_gives_the_same_digest() -> None:
     issue = thread("`a_b` and `c_d` in x.py, y.py", message("We chose b."))
     assert digest(issue) == digest(replace(issue))
+    shortened = replace(issue, comments=tuple(comment.shortened(10) for comment in issue.comments))
+    assert not is_visible(issue, shortened, None)
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=60))

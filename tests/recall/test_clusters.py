@@ -18,6 +18,7 @@ from bot.domain.thread import Kind, ThreadId
 from bot.recall.clusters import MAX_MEMBERS, MAX_UNVOUCHED, WEIGHTS, Opinions, build_clusters, pairs_in, weight_of
 from bot.settings.schema import ClusterSettings
 from tests.examples import examples
+from tests.reading.linear_time import too_slow
 from tests.recall.samples import at
 
 NO_OPINIONS = Opinions()
@@ -255,3 +256,16 @@ def test_three_members_hold_a_thread_that_is_near_to_each_of_them() -> None:
     assert members(build_clusters(near_to_two, entries(1, 2, 3, 4), NO_OPINIONS)) == [[1, 2, 3]]
     strangers = entries(1, 4) | {n: entry(n, unvouched=True) for n in (2, 3)}
     assert members(build_clusters(near_to_three, strangers, NO_OPINIONS)) == [[1, 2, 3]]
+
+
+def test_a_cluster_of_many_threads_takes_linear_time() -> None:
+    """Half of them are marked as duplicates of the first one, and the others are near to three of those."""
+
+    def build(threads: str) -> None:
+        half = len(threads) // 2
+        signs = links(*((n, 1, ("duplicate",)) for n in range(2, half)))
+        signs |= links(*((n, n - half + back, NEAR) for n in range(half + 3, 2 * half) for back in range(3)))
+        (cluster,) = build_clusters(signs, entries(*range(1, 2 * half)), NO_OPINIONS)
+        assert cluster.total > len(threads) * 0.9
+
+    assert not too_slow(build, "x".__mul__, (100, 800))

@@ -37,6 +37,7 @@ from bot.index.whoosh.codec import (
     Storage,
     hash_key,
     id_key,
+    last_flips,
     pack_columns,
     pack_pieces,
     pack_stored,
@@ -103,7 +104,7 @@ class IndexWriter:
             "kind": KIND_NUMBERS[entry.kind],
             "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
-            **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, entry.flips[: len(FLIP_COLUMNS)])},
+            **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, last_flips(entry.flips))},
         }
         for name, row in chain(
             ((name, _NUMBER.pack(value)) for name, value in numbers.items()), document.vectors.items()
