@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
+import pstats
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -193,6 +195,17 @@ def test_a_dry_run_writes_nothing_and_still_answers(stored: StoredMemory) -> Non
     assert find_threads(memory, word_of(1)) == [1]
     assert stored.files() == before
     memory.close()
+
+
+def test_a_dry_run_that_saved_often_reads_with_as_many_calls_as_after_its_first_save(stored: StoredMemory) -> None:
+    store, calls = ReadOnlyStore(stored.store()), set()
+    snapshot = store.open()
+    for number in range(20):
+        snapshot = store.write(snapshot, {"a": b"%d" % number, "b": None}, "again")
+        profile = cProfile.Profile()
+        assert profile.runcall(lambda: snapshot.read(snapshot.paths(""))) == {"a": b"%d" % number}  # noqa: B023
+        calls.add(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    assert len(calls) == 1
 
 
 # -- any order, any number of times ------------------------------------------------------------------------------------
