@@ -187,7 +187,7 @@ def build_run_context(
             address=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
-            now=now,
+            started=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
             began=time.monotonic(),
             note=listener.note,
@@ -200,6 +200,9 @@ def build_run_context(
     finally:
         memory.close()
         left = forge.rate.left if forge.rate else -1
+        if (right := forge.budget.correct_time(now)) != now:
+            clocks = f"This machine's clock says {now:%Y-%m-%d %H:%M} UTC, GitHub's {right:%Y-%m-%d %H:%M}"
+            listener.note(f"{clocks}: GitHub's counts. Set the clock.")
         _report(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
 
 
