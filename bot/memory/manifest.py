@@ -74,6 +74,9 @@ def _short(number: object) -> str:
 
 
 MANIFEST_PATH = "manifest.json"
+SETTINGS_PATH = "settings.yml"
+"""The settings file of the last run that could read it; absent if the repository has none."""
+
 INDEX_FOLDER, MESSAGE_FOLDER = "index", "messages"
 INDEX_PARTS_FOLDER, MESSAGE_PARTS_FOLDER = "index-parts", "messages-parts"
 """Next to their index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
