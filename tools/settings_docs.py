@@ -41,7 +41,9 @@ The file is YAML of at most 64 KB, without anchors, aliases and tags. Booleans a
 .github/precedent.yml:3: unknown setting 'references.mx'; did you mean "references.max"?
 ```
 
-Until you fix it, the bot posts nothing; it keeps updating its memory with the default settings.
+Until you fix it, the bot posts nothing. It keeps updating its memory with the settings that are valid; if none can be
+read, for example because the file is not YAML or too large, with those of the last run that could read them, which are
+kept with the memory.
 """
 
 INPUTS_HEAD = """\

@@ -22,7 +22,7 @@ _TEXT_CHARS = 300
 
 def write_digest(run: RunContext, environment: RunnerEnvironment, since: str) -> list[str]:
     """Write the page for the next steps. Returns the digest as Markdown entries; it may be cut off after any."""
-    request = DigestRequest(moment_of(since, run.now), run.now)
+    request = DigestRequest(moment_of(since, run.started), run.started)  # nothing is asked of GitHub, nor stored
     report = digest_of_memory(run.memory.open(), run.settings, run.address, request, clock=run.clock.seconds)
     home = f"{run.address.server}/{run.address.repo}"
     path = write_file(environment, DIGEST_FILE, render_digest(report, home))

@@ -94,7 +94,7 @@ def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: Acti
         changed = with_inputs(settings, task.given)
         return replace(changed, mode="summary") if is_dry and changed.mode == "comment" else changed
 
-    loaded = read_settings(fetched, report, change)
+    loaded = read_settings(site, fetched, report, change)
     store: Store = branch_store(site, loaded)
     if is_dry:
         store = ReadOnlyStore(store)

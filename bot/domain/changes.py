@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.change_state import NamedChange
@@ -13,6 +13,14 @@ from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
 """The name of the request to forget a thread. Only this request is kept for a forgotten thread."""
+
+LATER_RUNS = timedelta(hours=1)
+"""How much later than this run another one may have begun whose times this run reads."""
+
+
+def is_within(moment: datetime, window: timedelta, now: datetime) -> bool:
+    """Whether a stored time lies within the ``window`` before ``now``; one that a wrong clock set does not."""
+    return now - window < moment <= now + LATER_RUNS
 
 
 @dataclass(frozen=True, slots=True)

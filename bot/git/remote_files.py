@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from bot.errors import StoreError
+from bot.errors import UnreadableFile
 from bot.files import MAX_FILES, check_path, is_safe_path, on_disk
 from bot.git.errors import AuthFailed, RefMissing
 from bot.git.remote import Remote, as_remote
@@ -95,9 +95,10 @@ def read_head(
 ) -> tuple[str, dict[str, bytes]]:
     """Return the commit of HEAD, and its files that match ``paths`` (``.github/precedent/*.j2``; no ``/`` in ``*``).
 
-    Without a commit, these are "" and no files. Raises StoreError for a symlink, a submodule or a file of more than
-    ``limit`` bytes. This takes at most three exchanges: the commit; its top folder; everything below the first folder
-    of each path, without large files. If the server cannot leave out trees, the names of all files are sent as well.
+    Without a commit, these are "" and no files. Raises UnreadableFile for a symlink, a submodule or a file of more
+    than ``limit`` bytes. This takes at most three exchanges: the commit; its top folder; everything below the first
+    folder of each path, without large files. If the server cannot leave out trees, the names of all files are sent as
+    well.
     """
     patterns = [check_path(path) for path in paths]
     with _repository(url, token) as git:
@@ -154,12 +155,12 @@ def _leads_to_match(path: str, patterns: list[str]) -> bool:
 
 def _is_file(path: str, entry: TreeEntry, patterns: list[str]) -> bool:
     if entry.mode not in _FILE_MODES:
-        raise StoreError(f"{path} is a symlink or a submodule; put the file itself there")
+        raise UnreadableFile(f"{path} is a symlink or a submodule; put the file itself there", [path])
     depth = path.count("/")
     return any(pattern.count("/") == depth and _leads_to_match(path, [pattern]) for pattern in patterns)
 
 
 def _check_size(limit: int, path: str, content: bytes | None) -> bytes:
     if content is None or len(content) > limit:
-        raise StoreError(f"{path} has more than {limit:,} bytes; make it shorter")
+        raise UnreadableFile(f"{path} has more than {limit:,} bytes; make it shorter", [path])
     return content

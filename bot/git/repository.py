@@ -84,15 +84,16 @@ class Git:
     def exists(self) -> bool:
         return (self._folder / "HEAD").exists()
 
-    def fetch_tip(self, ref: str, filters: Iterable[str]) -> bool:
-        """Fetch the newest commit of ``ref`` to TIP_REF, without its history, with the first filter the server accepts.
+    def fetch_tip(self, ref: str, filters: Iterable[str], target: str = TIP_REF) -> bool:
+        """Fetch the newest commit of ``ref`` to ``target``, without its history, with the first filter the server
+        accepts; with a ``*`` in both, those of all such refs.
 
         Returns whether the server left anything out; without a known filter it sends everything. Raises RefMissing.
         """
         for filter_spec in (*filters, ""):
             settings = self._remote.settings(filter_spec)
             try:
-                fetched = self._remotely(*_FETCH, "--depth=1", "origin", f"+{ref}:{TIP_REF}", settings=settings)
+                fetched = self._remotely(*_FETCH, "--depth=1", "origin", f"+{ref}:{target}", settings=settings)
                 return bool(filter_spec) and b"filtering not recognized" not in fetched.stderr
             except FilterRefused:
                 if not filter_spec:

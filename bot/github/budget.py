@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, hour_ends, whole_number
+from bot.github.errors import CORE, GRAPHQL, HISTORY, RateLimited, answered_at, date_of, hour_ends, whole_number
 
 WRITE_GAP = 1.0
 """Seconds between two writes. https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api"""
@@ -26,6 +26,9 @@ WINDOW_TOLERANCE = timedelta(minutes=30)
 
 MAX_WINDOW = timedelta(hours=2)
 """An end further away than this cannot be the end of an hour."""
+
+MAX_CLOCK_SKEW = timedelta(minutes=1)
+"""How far this machine's clock may be from GitHub's; beyond that, GitHub's counts."""
 
 RESOURCES = (CORE, GRAPHQL)
 """The limits that are counted separately: requests of the REST API, and points of GraphQL."""
@@ -60,9 +63,14 @@ class RequestBudget:
         self.rates: dict[str, Rate] = dict(known or {})
         self._reserve, self._report = reserve, report
         self._noted = 0
+        self.date: datetime | None = None
+        """When GitHub gave its last answer, by its own clock."""
+        self._first_date: datetime | None = None
 
     def note(self, headers: Mapping[str, str]) -> None:
         """Take note of an answer, whose ``headers`` have lower-case names."""
+        self.date = date_of(headers) or self.date
+        self._first_date = self._first_date or self.date
         rate, resource = _rate_of(headers), headers.get("x-ratelimit-resource", CORE)
         if rate is None or resource not in RESOURCES:
             return
@@ -72,6 +80,11 @@ class RequestBudget:
         self._noted += 1
         if self._noted % ANSWERS_PER_REPORT == 0:
             self._report(self.rates)
+
+    def correct_time(self, now: datetime) -> datetime:
+        """``now``, or the time of GitHub's first answer if the clocks are further apart than MAX_CLOCK_SKEW."""
+        first = self._first_date
+        return first if first and abs(first - now) > MAX_CLOCK_SKEW else now
 
     def keep_reserve(self, resource: str, least: int = 0) -> None:
         """Raise RateLimited if reading history must leave the rest of this resource to events.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -97,6 +98,16 @@ class GitHubClient:
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
         return tuple(self._transport.lacking.values())
+
+    def correct_time(self, now: datetime) -> datetime:
+        """``now``, or GitHub's time if this machine's clock is wrong.
+
+        Before the first request it asks GitHub for the limits, which is free, so that no wrong time is ever stored.
+        """
+        if not (self.budget.date or self._transport.sent):
+            with suppress(ForgeError):
+                self.get("/rate_limit", {})
+        return self.budget.correct_time(now)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

@@ -226,12 +226,17 @@ def _resumes_at(headers: Mapping[str, str], *, is_primary: bool) -> datetime:
     return (hour_ends(headers) if is_primary else None) or answered_at(headers) + DEFAULT_WAIT
 
 
-def answered_at(headers: Mapping[str, str]) -> datetime:
-    """Return the time of the answer by the server's clock, or by ours without a Date header."""
+def date_of(headers: Mapping[str, str]) -> datetime | None:
+    """Return the time of the answer by the server's clock; None if it has no valid Date header."""
     try:
         return parsedate_to_datetime(headers.get("date", "")).astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
-        return datetime.now(UTC)
+        return None
+
+
+def answered_at(headers: Mapping[str, str]) -> datetime:
+    """Return the time of the answer by the server's clock, or by ours without a Date header."""
+    return date_of(headers) or datetime.now(UTC)
 
 
 def _is_limit(status: int, headers: Mapping[str, str], message: str) -> bool:

@@ -216,7 +216,7 @@ class HttpTransport:
 
         Tests, which leave no gap between writes, do not wait.
         """
-        after = datetime.now(UTC) + timedelta(seconds=seconds)
+        after = (self.budget.date or datetime.now(UTC)) + timedelta(seconds=seconds)
         time.sleep(min(1.0, self._write_gap) * seconds)
         self._stop_reasons = {kind: error for kind, error in self._stop_reasons.items() if not _is_over(error, after)}
 

@@ -15,6 +15,7 @@ from bot.memory.manifest import (
     MANIFEST_PATH,
     MESSAGE_FOLDER,
     MESSAGE_PARTS_FOLDER,
+    SETTINGS_PATH,
     Manifest,
     decode_manifest,
 )
@@ -44,7 +45,9 @@ CHUNK_SIZE = 1_000
 
 _STORED_SHARDS: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
 _INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
-_OWN_NAMES = frozenset((MANIFEST_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS)))
+_OWN_NAMES = frozenset(
+    (MANIFEST_PATH, SETTINGS_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS))
+)
 
 
 def files_of(ids: Iterable[ThreadId]) -> list[str]:

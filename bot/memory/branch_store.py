@@ -440,6 +440,20 @@ class Tip:
     growth: Growth
 
 
+def memory_branches(remote: Remote) -> list[str]:
+    """The branches whose newest commit this program wrote, the newest first. Takes two requests."""
+    with (
+        on_disk("make a temporary folder"),
+        tempfile.TemporaryDirectory(prefix=_TEMP_PREFIX) as folder,
+        Git(Path(folder) / "tips.git", remote) as git,
+    ):
+        git.init()
+        git.fetch_tip("refs/heads/*", ["tree:0", _BLOB_FILTER], "refs/heads/*")
+        refs = git.run("for-each-ref", "--sort=-committerdate", "--format=%(refname)").decode().splitlines()
+        ours = [ref for ref in refs if Growth.of(git.objects.commit(ref).message).commits]
+    return [ref.removeprefix("refs/heads/") for ref in ours]
+
+
 def read_tip(url: str | Remote, branch: str) -> Tip | None:
     """The newest commit of ``branch`` at ``url``; None if there is no such branch. Takes two requests."""
     ref = f"refs/heads/{checked_branch(branch)}"

@@ -23,6 +23,7 @@ from bot.domain.changes import (
     HistoryProgress,
     Renewal,
     Request,
+    is_within,
 )
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
@@ -73,6 +74,9 @@ def _short(number: object) -> str:
 
 
 MANIFEST_PATH = "manifest.json"
+SETTINGS_PATH = "settings.yml"
+"""The settings file of the last run that could read it; absent if the repository has none."""
+
 INDEX_FOLDER, MESSAGE_FOLDER = "index", "messages"
 INDEX_PARTS_FOLDER, MESSAGE_PARTS_FOLDER = "index-parts", "messages-parts"
 """Next to their index, so that opening it fetches no part; in 16 folders by the first digit of the name."""
@@ -198,7 +202,7 @@ class Manifest:
 
     def promised_within_day(self, now: datetime) -> int:
         """How many new comments were promised within the 24 hours before ``now``, including replies."""
-        return sum(moment > now - WRITTEN_WINDOW for moment in self.written)
+        return sum(is_within(moment, WRITTEN_WINDOW, now) for moment in self.written)
 
     def requests_since(self, moment: datetime) -> tuple[Request, ...]:
         """The requests on any thread since then, oldest first; read from ``recent``, so no file is opened.
@@ -282,10 +286,11 @@ class Manifest:
         return read if before is None or (current and current.merge(before) == current) else None
 
     def with_written(self, moments: Iterable[datetime]) -> Manifest:
-        """The manifest with these moments at which comments were promised, up to a day before the newest."""
-        written = sorted([*self.written, *moments])
-        kept = [moment for moment in written if moment > max(written) - WRITTEN_WINDOW]
-        return replace(self, written=tuple(kept[-MAX_WRITTEN:]))
+        """The manifest with these moments at which comments were promised, and those less than a day from the newest of
+        them; a wrong clock may have stored later ones."""
+        new = sorted(moments)
+        kept = [moment for moment in self.written if not new or abs(new[-1] - moment) < WRITTEN_WINDOW]
+        return replace(self, written=tuple(sorted([*kept, *new])[-MAX_WRITTEN:]))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

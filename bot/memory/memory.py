@@ -30,7 +30,7 @@ from bot.errors import PathClash, StoreError, TextRefused, TipMoved
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
-from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, Manifest, encode_manifest
+from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
@@ -74,6 +74,8 @@ class Memory:
         self.embedder = CachingEmbedder(embedder) if embedder else None
         self.deciders: frozenset[str] = frozenset()
         """Accounts, in lower case, whose statements in threads staged from now on count like a maintainer's."""
+        self.settings: bytes | None = None
+        """The repository's settings file, to be stored; empty if it has none, None to leave the stored one as it is."""
         self.threads_behind = MAX_THREADS_BEHIND
         """Threads that the index of messages may be behind on; `open` passes it on."""
         self.notes = Notes()
@@ -106,7 +108,7 @@ class Memory:
         """
         self._went_back = False
         paths = files_of(want)
-        self._adopt(self._store.open([MANIFEST_PATH, INDEX_FOLDER, MODEL_FOLDER, *paths]), paths)
+        self._adopt(self._store.open([MANIFEST_PATH, SETTINGS_PATH, INDEX_FOLDER, MODEL_FOLDER, *paths]), paths)
         return self
 
     def close(self) -> None:
@@ -259,9 +261,13 @@ class Memory:
                 self.messages.ask(lambda _: None, None)
             self.state.queue_outdated()
         messages, message_files = self.messages.edits()
-        file_edits = {**self.state.edits(), **index, **messages}
+        file_edits = {**self.state.edits(), **index, **messages, **self._settings_edits()}
         data = encode_manifest(replace(manifest, messages=message_files, owed=self.state.manifest.owed))
         return file_edits if data == self.state.base.files[MANIFEST_PATH] else {**file_edits, MANIFEST_PATH: data}
+
+    def _settings_edits(self) -> Edits:
+        stored = self.state.base.read([SETTINGS_PATH]).get(SETTINGS_PATH, b"")
+        return {} if self.settings in (None, stored) else {SETTINGS_PATH: self.settings or None}
 
     def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged. If another writer was faster, apply it to their state and try again.
@@ -286,15 +292,17 @@ class Memory:
                 self._reapply(read)
                 continue
             except TextRefused as error:
-                if not self._withhold(_threads_at(error.places, edits)):
+                if not self._withhold(error.places, edits):
                     raise
                 self._reapply(read)
                 continue
             self._adopt(written)
             return True
 
-    def _withhold(self, keys: Collection[ThreadId]) -> bool:
-        """Stage the records of these threads without their text. Returns whether there is any that had one."""
+    def _withhold(self, places: Collection[tuple[str, int]], edits: Edits) -> bool:
+        """Stage the records of the threads at these places of a write without their text, or leave the settings out.
+        Returns whether that changes anything."""
+        keys = _threads_at(places, edits)
         refused = {
             record.id: bare
             for changes in self._staged
@@ -307,7 +315,11 @@ class Memory:
         ]
         for key in refused:
             self.notes.add(f"{name_of(key)} is kept without its text: the server takes something in it for a secret")
-        return bool(refused)
+        has_settings = self.settings is not None and any(path == SETTINGS_PATH for path, _ in places)
+        if has_settings:
+            self.settings = None
+            self.notes.add("The settings are not kept with the memory: the server takes something in them for a secret")
+        return bool(refused) or has_settings
 
     def settle_notes(self) -> None:
         """After a complete rebuild has been written, report the damage that it repaired as repaired."""

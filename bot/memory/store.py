@@ -87,6 +87,10 @@ class EditedSnapshot:
         self.revision = base.revision
         self._base, self._edits = base, edits
 
+    def edited(self, edits: Mapping[str, bytes | None]) -> EditedSnapshot:
+        """This state with more edits: still one layer, as a read goes through all layers and a long run saves often."""
+        return EditedSnapshot(self._base, {**self._edits, **edits})
+
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         requested = list(paths)
         contents = self._base.read(path for path in requested if path not in self._edits)
@@ -119,7 +123,7 @@ class ReadOnlyStore:
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> Snapshot:  # noqa: ARG002 - nothing is written
         contents = {path: new.read_bytes() if isinstance(new, Path) else new for path, new in edits.items()}
-        return EditedSnapshot(base, contents)
+        return base.edited(contents) if isinstance(base, EditedSnapshot) else EditedSnapshot(base, contents)
 
     def close(self) -> None:
         self._store.close()

@@ -35,8 +35,10 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
     since = memory.state.manifest.cursor - OVERLAP if memory.state.manifest.cursor else None
     listed, complete = _list_changes(event, since, run)
     if not complete:
-        run.note("Too much changed since the last run to list it, so it was read as history.")
-        listed, late = [], _read_history(run, since)
+        listed = []
+        if not is_first:  # the first run has just read it as history
+            run.note("Too much changed since the last run to list it, so it was read as history.")
+            late = _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
     stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))

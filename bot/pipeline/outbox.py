@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from bot.comment.marker import fingerprint, read_seal
@@ -12,6 +12,7 @@ from bot.domain.answer import Answer, Context, Match, Silent, Speak, shown_in
 from bot.domain.changes import AnswerRecord, StandingComment
 from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import parse_time
+from bot.github.budget import MAX_CLOCK_SKEW
 from bot.github.discussion_comments import CommentClient
 from bot.github.errors import ForgeError, Unreachable
 from bot.github.threads import OwnComment, OwnCommentRule, split_own
@@ -19,9 +20,6 @@ from bot.github.updates import comments_of
 
 WITHDRAWN_FINGERPRINT = "0" * 16
 """The fingerprint of a withdrawn comment."""
-
-MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""How far the runner's clock, which dates promises, may be ahead of GitHub's."""
 
 EDITED = "a person edited the comment: it is left as it is"
 SWITCHED_OFF = "somebody switched it off on this issue"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.comment.render import Renderer
-from bot.domain.changes import AnswerRecord, DiscussionProgress, Request
+from bot.domain.changes import AnswerRecord, DiscussionProgress, Request, is_within
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
@@ -29,8 +29,8 @@ DAILY_LIMIT_REACHED = "the daily limit of comments is reached"
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Everything that handling an event needs; an entry point builds it. ``now`` is the time of the run, at which its
-    clock showed ``began``.
+    """Everything that handling an event needs; an entry point builds it. ``started`` is when the run began by the clock
+    of this machine, and ``began`` by ``clock``.
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
@@ -49,7 +49,7 @@ class RunContext:
     address: RepositoryAddress
     fixes: FixFinder
     pages: tuple[PageSource, ...]
-    now: datetime
+    started: datetime
     clock: Clock
     began: float
     note: Callable[[str], None]
@@ -63,6 +63,12 @@ class RunContext:
     discussion_comments: DiscussionComments | None = None
     organisation: OrganisationSearch | None = None
     checks_others: bool = False
+
+    @property
+    def now(self) -> datetime:
+        """The time of the run, by GitHub's clock if this machine's is wrong: a stored time of next year would count as
+        recent for that long."""
+        return self.forge.correct_time(self.started)
 
     @property
     def within(self) -> timedelta:
@@ -137,4 +143,4 @@ def is_being_posted(answer: AnswerRecord, now: datetime) -> bool:
 
 def is_in_progress(since: datetime | None, now: datetime) -> bool:
     """Whether a run that began to write at ``since`` may still be writing."""
-    return since is not None and since > now - POSTING_WINDOW
+    return since is not None and is_within(since, POSTING_WINDOW, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Protocol
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
-from bot.errors import PrecedentError, StoreError, UserError
+from bot.errors import PrecedentError, StoreError, UnreadableFile, UserError
 from bot.git.remote import as_remote
 from bot.git.remote_files import Head, open_head
 from bot.github.budget import RequestBudget
@@ -24,7 +24,8 @@ from bot.github.discussions import DiscussionReader
 from bot.github.fixes import FixFinder
 from bot.github.history import FallbackHistory, GraphQLHistory, RestHistory
 from bot.github.threads import OwnCommentRule
-from bot.memory.branch_store import BranchStore, read_tip
+from bot.memory.branch_store import BranchStore, memory_branches
+from bot.memory.manifest import SETTINGS_PATH
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.store import Store
@@ -43,7 +44,7 @@ INVALID_SETTINGS = "the settings cannot be used: comments wait until they are co
 class RepositorySettings:
     """The settings and templates of a repository at commit ``head`` of its default branch.
 
-    ``muted`` and ``is_dry`` are as in `RunContext`. ``unread`` says why no setting could be read, "" if some could.
+    ``muted`` and ``is_dry`` are as in `RunContext`. ``text`` is the settings file; None if it is invalid.
     """
 
     settings: Settings
@@ -52,11 +53,11 @@ class RepositorySettings:
     embedder: Embedder | None = None
     is_dry: bool = False
     head: str | None = None
-    unread: str = ""
+    text: bytes | None = None
 
 
 class UnreadSettings(StoreError):
-    """Nobody knows where the memory is, as the settings cannot be read."""
+    """The settings cannot be read, and no memory says what they were."""
 
     exit_code = 2
 
@@ -90,39 +91,53 @@ class RunListener(Protocol):
 
 
 def read_settings(
-    fetched: SettingsFiles, listener: RunListener, change: Callable[[Settings], Settings] = lambda same: same
+    site: RepositorySite,
+    fetched: SettingsFiles,
+    listener: RunListener,
+    change: Callable[[Settings], Settings] = lambda same: same,
 ) -> RepositorySettings:
     """Read the settings and templates from these files, and apply ``change`` to the settings.
 
-    With invalid settings the run still remembers everything, with those that are valid; its comments are promised for
-    when the others are corrected.
+    With invalid settings the run still remembers everything, with those that are valid, or with the last ones if none
+    is; its comments are promised for when they are corrected. Raises UnreadSettings if there are no last ones either.
     """
-    config, head, files = fetched
+    config, head, files, fault = fetched
     templates = {
         Path(path).name: data.decode("utf-8", "replace") for path, data in files.items() if path in TEMPLATE_PATHS
     }
-    settings, muted = Settings(), ""
-    if config not in files and config != CONFIG_PATH:
+    text = files.get(config, b"")
+    if not (text or fault or config in files) and config != CONFIG_PATH:
         listener.note(f"There is no {config} on the default branch: the default settings apply.")
     try:
-        settings = load_settings(files.get(config), config)
+        if fault:
+            raise InvalidSettings(fault, None)
+        return RepositorySettings(change(load_settings(text, config)), templates, head=head, text=text)
     except InvalidSettings as error:
-        settings, muted = error.kept or Settings(), INVALID_SETTINGS
-        if error.kept is None:
-            return RepositorySettings(change(settings), templates, muted, head=head, unread=str(error))
+        settings = change(error.kept) if error.kept else _last_settings(site, change)
+        if settings is None:
+            raise UnreadSettings(str(error)) from error
         listener.fail(str(error), error.exit_code)
-    return RepositorySettings(change(settings), templates, muted, head=head)
+        return RepositorySettings(settings, templates, INVALID_SETTINGS, head=head)
+
+
+def _last_settings(site: RepositorySite, change: Callable[[Settings], Settings]) -> Settings | None:
+    """The settings that the newest memory was written with; None without a memory.
+
+    They say on which branch it is, so an old memory that moved, or a copy of the branch, does not count.
+    """
+    remote = as_remote(site.url, site.token)
+    for branch in memory_branches(remote):
+        with suppress(UnreadableFile, UserError), BranchStore(remote, branch) as store:
+            stored = store.open([SETTINGS_PATH]).read([SETTINGS_PATH])
+            settings = change(load_settings(stored.get(SETTINGS_PATH), SETTINGS_PATH))
+            if settings.branch == branch:
+                return settings
+    return None
 
 
 def branch_store(site: RepositorySite, loaded: RepositorySettings, keep: Path | None = None) -> BranchStore:
-    """The store on the branch named in the settings; ``keep`` as in `BranchStore`.
-
-    Raises UnreadSettings if the settings could not be read and there is no memory on the default branch: it may be on
-    another one.
-    """
+    """The store on the branch named in the settings; ``keep`` as in `BranchStore`."""
     settings = loaded.settings
-    if loaded.unread and read_tip(as_remote(site.url, site.token), settings.branch) is None:
-        raise UnreadSettings(loaded.unread)
     return BranchStore(
         site.url,
         settings.branch,
@@ -151,6 +166,7 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
 def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, store: Store) -> Memory:
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
     memory = Memory(store, embedder=loaded.embedder, repo=site.repository)
+    memory.settings = loaded.text
     memory.deciders = frozenset(map(str.casefold, loaded.settings.decisions.accounts))
     return memory
 
@@ -169,8 +185,6 @@ def build_run_context(
     ``budget``: the state of GitHub's limits, if it is shared with other runs.
     """
     settings = loaded.settings
-    if loaded.unread:
-        listener.fail(loaded.unread, UnreadSettings.exit_code)
     own = OwnCommentRule(site.own_login or settings.comment.author, marker(site.instance))
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
@@ -187,7 +201,7 @@ def build_run_context(
             address=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
-            now=now,
+            started=now,
             clock=Clock(time.monotonic, listener.show, forge.pause_requests),
             began=time.monotonic(),
             note=listener.note,
@@ -200,6 +214,9 @@ def build_run_context(
     finally:
         memory.close()
         left = forge.rate.left if forge.rate else -1
+        if (right := forge.budget.correct_time(now)) != now:
+            clocks = f"This machine's clock says {now:%Y-%m-%d %H:%M} UTC, GitHub's {right:%Y-%m-%d %H:%M}"
+            listener.note(f"{clocks}: GitHub's counts. Set the clock.")
         _report(memory, forge, ApiUsage(forge.reads, forge.writes, graphql.requests + forge.queries, left), listener)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from bot.errors import UnreadableFile
 from bot.git.remote_files import read_head
 from bot.github.budget import WRITE_GAP
 from bot.settings.yaml_file import TEMPLATE_PATHS
@@ -36,14 +37,20 @@ class RepositorySite:
 class SettingsFiles(NamedTuple):
     """The settings file (at ``config``) and the templates of a repository, those that exist, by path.
 
-    ``head`` is the commit of the default branch that they come from.
+    ``head`` is the commit of the default branch that they come from. ``fault``: why the settings file cannot be read.
     """
 
     config: str
     head: str
     files: dict[str, bytes]
+    fault: str = ""
 
 
 def fetch_settings(site: RepositorySite, config: str) -> SettingsFiles:
     """Fetch the settings file and the templates from the default branch. Raises StoreError."""
-    return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATE_PATHS]))
+    try:
+        return SettingsFiles(config, *read_head(site.url, site.token, [config, *TEMPLATE_PATHS]))
+    except UnreadableFile as error:
+        if config not in error.paths:
+            raise
+        return SettingsFiles(config, *read_head(site.url, site.token, TEMPLATE_PATHS), str(error))

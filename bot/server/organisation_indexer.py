@@ -162,7 +162,7 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
     try:
         grant = run.tokens.grant(repository, revision)
         site = repository_site(grant, run)
-        loaded = read_settings(fetch_settings(site, CONFIG_PATH), RunLog())
+        loaded = read_settings(site, fetch_settings(site, CONFIG_PATH), RunLog())
     except (NotInstalled, Unauthorised):
         run.tokens.forget(repository)
         raise

@@ -255,7 +255,7 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        config = read_settings(fetch_settings(site, CONFIG_PATH), self.run_log)
+        config = read_settings(site, fetch_settings(site, CONFIG_PATH), self.run_log)
         if scope.observes(grant.name) and config.settings.mode != "off":
             config = replace(config, settings=replace(config.settings, mode="summary"))
         register.store_shares(repository, config.settings.organisation.share_with)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -14,7 +15,7 @@ from bot.domain.thread import Record, Thread, Tombstone
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED
 from bot.reading.digest import digest
 from tests.acceptance.bare_repository import Bare
-from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, summary, with_mentions, with_past
+from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_mentions, with_past
 from tests.marker import find_marker
 from tests.memory.remotes import HostedRepository
 
@@ -559,6 +560,26 @@ def test_no_24_hours_have_more_comments_than_the_daily_limit(stage: Stage) -> No
     stage.github.clock.advance(11 * 3600)
     stage.deliver("schedule")
     assert [len(stage.comments(number)) for number in numbers] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("days", [365, -365])
+def test_no_time_by_a_wrong_clock_is_stored_or_ends_the_daily_limit(stage: Stage, days: int) -> None:
+    stage.configure("comment: {daily_limit: 3, answer_within_hours: 48}\nreleases: {notify: comment}\n")
+    began, stage.clock_error = stage.github.clock.now, timedelta(days=days)
+    assert rebuild(stage) == 0
+    open_issue(stage)
+    text = summary(stage)
+    stage.deliver("workflow_dispatch", run="forget", issue="2")
+    stored = b"\n".join(data for path, data in branch_files(stage).items() if ".json" in path)
+    times = re.findall(r'"(20[0-9-]{8}T[0-9:.]+Z)"', stored.decode())
+    assert began in times
+    assert not [time for time in times if not "2025-07" < time <= stage.github.clock.now]
+    stage.clock_error = timedelta()
+    numbers = [open_issue(stage), open_issue(stage)]
+    assert [len(stage.comments(number)) for number in numbers] == [1, 0]
+    stage.deliver("schedule", after=24 * 3600)
+    assert [len(stage.comments(number)) for number in numbers] == [1, 1]
+    assert text.count("GitHub's counts") == 1
 
 
 def test_replies_and_comments_share_one_daily_limit(stage: Stage) -> None:

@@ -33,9 +33,11 @@ BROKEN = {
     "an open bracket": VALID.replace("[quiet]", "[quiet"),
 }
 UNREADABLE = {
-    "a list": ("- branch\n- memory\n", 2), "a page": ("<html><body>Not found</body></html>\n", 2), "no text": ("\0", 2),
-    "too many bytes": (VALID + "#" * 70_000, 1),
-}  # fmt: skip
+    "a list": "- branch\n- memory\n",
+    "a page": "<html><body>Not found</body></html>\n",
+    "no text": "\0",
+    "too many bytes": VALID + "#" * 70_000,
+}
 
 
 @pytest.fixture
@@ -82,16 +84,36 @@ def test_broken_settings_move_nothing_and_one_line_says_what_is_wrong(
 
 
 @pytest.mark.parametrize("how", UNREADABLE)
-def test_settings_that_cannot_be_read_begin_no_second_memory(
+def test_while_no_setting_can_be_read_the_last_ones_count(
     stage: Stage, how: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    stage.run_git("update-ref", "refs/heads/precedent", "memory")  # a copy, which says that it is not the memory
+    stage.git.commit(REPOSITORY, "records/0000/1.json", "{", "refs/heads/not-a-memory")
     before = branches(stage)
-    text, code = UNREADABLE[how]
-    stage.configure(text)
-    number = stage.github.open_issue("octocat", "Logged out, too", "See #1.")
-    stage.deliver("issues", "opened", number, code=code)
-    assert [".github/precedent.yml" in line for line in errors(capfd.readouterr().out)] == [True]
-    assert (branches(stage), stage.comments(number)) == (before, [])
+    stage.configure(UNREADABLE[how])
+    numbers = [stage.github.open_issue(author, "Logged out, too", "See #1.") for author in ("octocat", "shy-person")]
+    for number in numbers:
+        stage.deliver("issues", "opened", number, code=2)
+    assert [".github/precedent.yml" in line for line in errors(capfd.readouterr().out)] == [True, True]
+    assert (branches(stage), [stage.comments(number) for number in numbers]) == (before, [[], []])
+    with BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "memory", stage.git.token) as store:
+        answers = Memory(store, repo=REPOSITORY).open().state.answers(numbers)
+        assert [answers[number].state for number in numbers] == ["pending", "silent"]
     stage.configure(VALID)
     stage.deliver("schedule", after=600)
-    assert (branches(stage), len(stage.comments(3)), len(stage.comments(number))) == (before, 1, 1)
+    assert [len(stage.comments(number)) for number in (3, *numbers)] == [1, 1, 0]
+    assert branches(stage) == before
+
+
+@pytest.mark.parametrize("stored", ["- branch\n- memory\n", "\0", "branch: other\n"])
+def test_without_a_memory_that_says_what_the_settings_were_nothing_begins(
+    empty_stage: Stage, stored: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    empty_stage.configure("- branch\n- memory\n")
+    empty_stage.git.commit(REPOSITORY, "settings.yml", stored, "refs/heads/memory")
+    words = ("commit-tree", "memory^{tree}", "-m", "Remember\n\nPrecedent-Commits: 1\nPrecedent-Bytes: 1")
+    empty_stage.run_git("update-ref", "refs/heads/memory", empty_stage.run_git(*words))
+    before = branches(empty_stage)
+    empty_stage.deliver("schedule", code=2)
+    assert [".github/precedent.yml" in line for line in errors(capfd.readouterr().out)] == [True]
+    assert branches(empty_stage) == before

@@ -40,6 +40,14 @@ def test_a_limit_ends_a_rebuild_cleanly_and_a_scheduled_run_continues_it(stage: 
     assert memory.state.manifest.read_whole == datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
+def test_the_first_run_reads_what_changed_all_at_once_only_once(empty_stage: Stage) -> None:
+    for number in range(301):  # more than a run reads one by one
+        empty_stage.github.open_issue("octocat", f"Crash {number}", at="2026-01-01T00:00:00Z")
+    empty_stage.github.mark()
+    assert empty_stage.act("schedule") == 0
+    assert (graph_requests(empty_stage), empty_stage.memory().state.manifest.threads) == (7, 301)
+
+
 @pytest.mark.night
 def test_issues_deleted_while_a_rebuild_was_cut_short_become_tombstones(stage: Stage) -> None:
     assert rebuild(stage) == 0

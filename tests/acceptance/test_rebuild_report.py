@@ -213,7 +213,7 @@ def test_every_request_that_was_sent_is_counted(stage: Stage) -> None:
     stage.github.faults.add(GRAPHQL, "drop", 1)
     assert rebuild(stage) == 0
     counts = (
-        f"API: {stage.github.reads - graph_requests(stage)} read, 0 writes. GraphQL: {graph_requests(stage)} requests."
+        f"API: {stage.github.reads - graph_requests(stage)} reads, 0 writes. GraphQL: {graph_requests(stage)} requests."
     )
     assert counts in summary(stage)
 

@@ -46,7 +46,7 @@ class FakeGitHub(EventfulProject):
         self.limits = RateLimits(world.clock)
         self.apps = Apps(world)
         self.ahead = 0.0
-        """Seconds by which the ``Date`` header is ahead of the real clock."""
+        """Seconds by which the ``Date`` header is ahead of the clock."""
         self.hooks = Hooks(world)
         self.tenants = Tenants(self)
         self.requests: list[RecordedRequest] = []

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import json
 import re
-import time
 import traceback
 from dataclasses import dataclass, replace
 from email.utils import formatdate
@@ -219,7 +218,7 @@ class Service:
         resource = "graphql" if route is GRAPHQL else "core"
         token = self._counted_token(request.headers)
         headers = {
-            "Date": formatdate(time.time() + self.fake.ahead, usegmt=True),
+            "Date": formatdate(self.fake.clock.epoch + self.fake.ahead, usegmt=True),
             "Content-Type": "application/json; charset=utf-8",
             "Cache-Control": "private, max-age=60, s-maxage=60" if token else "public, max-age=60, s-maxage=60",
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP,Accept-Encoding, Accept, X-Requested-With",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import cProfile
 import gc
 import json
+import pstats
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import islice
@@ -16,7 +18,8 @@ from hypothesis import strategies as st
 
 from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
-from bot.errors import StoreError
+from bot.errors import StoreError, TextRefused
+from bot.memory.folder_store import FolderSnapshot, FolderStore
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import encode_record
@@ -195,6 +198,37 @@ def test_a_dry_run_writes_nothing_and_still_answers(stored: StoredMemory) -> Non
     assert find_threads(memory, word_of(1)) == [1]
     assert stored.files() == before
     memory.close()
+
+
+def test_a_dry_run_that_saved_often_reads_with_as_many_calls_as_after_its_first_save(stored: StoredMemory) -> None:
+    store, calls = ReadOnlyStore(stored.store()), set()
+    snapshot = store.open()
+    for number in range(20):
+        snapshot = store.write(snapshot, {"a": b"%d" % number, "b": None}, "again")
+        profile = cProfile.Profile()
+        assert profile.runcall(lambda: snapshot.read(snapshot.paths(""))) == {"a": b"%d" % number}  # noqa: B023
+        calls.add(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    assert len(calls) == 1
+
+
+class ProtectedStore(FolderStore):
+    """Takes a word for a secret, as push protection does."""
+
+    def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:
+        if refused := [path for path, data in edits.items() if isinstance(data, bytes) and b"xyzzy" in data]:
+            raise TextRefused("a secret", "", refused)
+        return super().write(base, edits, message, squash=squash)
+
+
+def test_the_last_valid_settings_are_kept_unless_there_is_a_secret_in_them(stored: StoredMemory) -> None:
+    kept = []
+    for number, text in enumerate((b"mode: summary\n", None, b"# xyzzy\n", b""), 1):
+        memory = Memory(ProtectedStore(stored.folder)).open()
+        memory.settings = text
+        assert remember(memory, issue(number))
+        kept.append(stored.files().get("settings.yml"))
+    assert kept == [b"mode: summary\n"] * 3 + [None]
+    assert set(stored.memory().records([1, 2, 3, 4])) == {1, 2, 3, 4}
 
 
 # -- any order, any number of times ------------------------------------------------------------------------------------

@@ -62,7 +62,9 @@ def read_history(
         client.pause_requests(seconds)
 
     clock = Clock(lambda: 0.0, lambda _: None, sleep)
-    return backfill(memory, history, Deadline(clock, datetime.now(UTC), limit), None, lambda _: ()), pauses
+    return backfill(
+        memory, history, Deadline(clock, datetime.fromisoformat(github.clock.now), limit), None, lambda _: ()
+    ), pauses
 
 
 @pytest.mark.parametrize("call", ["GET */issues", "GET */issues/2/timeline"])

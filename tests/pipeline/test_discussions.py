@@ -44,8 +44,9 @@ def test_a_failure_to_read_discussions_is_reported_if_there_are_any(
     if progress:
         memory.stage(Changes(discussions=progress))
     sample.github.world.tokens[sample.github.token].permissions = {"issues": "write"}
-    sample.github.mark()
     run = sample.run_context(memory)
+    assert run.now
+    sample.github.mark()
     assert isinstance(run.history, GraphQLHistory)
     read_discussions(event, replace(run, discussions=DiscussionReader(run.history, sample.own, run.forge.budget)))
     memory.close()

@@ -20,8 +20,10 @@ def test_a_run_looks_up_a_limited_number_of_issues_in_one_request(sample: Sample
     shown = tuple(Match(number, "It crashes", 0.9, "open", day(1, 5)) for number in numbers)
     plan = CommentPlan(Thread(3, "Zyx", "Wvu.", "monalisa", day(1, 5)), Speak(Context(open_now=shown)), "Shown.")
     memory = sample.memory().open()
+    run = sample.run_context(memory)
+    assert run.now
     sample.github.mark()
-    (completed,) = add_open_pulls([plan], sample.run_context(memory))
+    (completed,) = add_open_pulls([plan], run)
     memory.close()
     assert [pull.about for pull in completed.context.pulls] == [numbers[-2]]
     assert len(sample.github.recent) == 1

@@ -99,7 +99,7 @@ class SampleRepository:
             address=RepositoryAddress(REPO),
             fixes=FixFinder(forge, REPO),
             pages=(),
-            now=datetime.fromisoformat(self.github.clock.now),
+            started=datetime.fromisoformat(self.github.clock.now),
             clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
             began=0.0,
             note=self.notes.append,

@@ -250,19 +250,26 @@ def test_a_repository_that_the_app_can_no_longer_see_is_dropped(harness: ServerH
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("broken", ["branch: memory\nmode: loud\n", "- branch\n"])
 def test_invalid_settings_are_reported_and_the_answer_follows_once_they_are_fixed(
-    harness: ServerHarness, project: EventfulProject
+    harness: ServerHarness, project: EventfulProject, broken: str
 ) -> None:
-    harness.git.commit("octo-org/app", ".github/precedent.yml", "mode: loud\n")
+    harness.git.commit("octo-org/app", ".github/precedent.yml", "branch: memory\n")
+    harness.ask(project)
+    harness.run(harness.repository(project))
+    harness.git.commit("octo-org/app", ".github/precedent.yml", broken)
     number = harness.ask(project)
     harness.run(harness.repository(project))
     assert harness.comments(project, number) == []
-    assert ".github/precedent.yml" in harness.row(project, number).reason
-    harness.git.commit("octo-org/app", ".github/precedent.yml", "mode: comment\n")
+    row = harness.row(project, number)
+    assert (row.state, ".github/precedent.yml" in row.reason) == ("done", True)
+    harness.git.commit("octo-org/app", ".github/precedent.yml", "branch: memory\n")
     harness.pass_time(60)
     harness.deliver_events(project, Event("push"))
     harness.run(harness.repository(project))
     assert len(harness.comments(project, number)) == 1
+    folder = harness.git.folder / "octo-org/app.git/refs/heads"
+    assert {path.name for path in folder.iterdir()} == {"main", "memory"}
 
 
 @pytest.mark.slow
