@@ -216,7 +216,7 @@ class ProtectedStore(FolderStore):
 
     def write(self, base: Snapshot, edits: Edits, message: str, *, squash: bool = False) -> FolderSnapshot:
         if refused := [path for path, data in edits.items() if isinstance(data, bytes) and b"xyzzy" in data]:
-            raise TextRefused("a secret", "", refused)
+            raise TextRefused("a secret", "", [(path, 1) for path in refused])
         return super().write(base, edits, message, squash=squash)
 
 
