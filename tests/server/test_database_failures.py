@@ -183,6 +183,7 @@ def test_a_server_reports_a_postgresql_outage_and_loses_no_delivery(tmp_path: Pa
         at_end.callback(stage.close)
         add_decision(stage)
         stage.start(2)
+        until(lambda: stage.log_text().count('"message": "working"') == 2, LONGEST_WAIT, stage.log_text)
         server.restart()
         ask_until(stage, statuses, 202)
         began, workers = time.monotonic(), stage.children()
