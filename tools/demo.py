@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -38,6 +39,7 @@ class Stage:
 
     def act(self, event: str, action: str, number: int, comment: int | None = None) -> None:
         """Run the Action on one event, as its container would; its log goes to stderr."""
+        self.github.ahead = time.time() - self.github.clock.epoch  # the Action runs by this machine's clock
         self.github.write_event(self.folder / "event.json", event, action, number, comment)
         environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         environment |= self.github.environment(event, self.folder)

@@ -250,6 +250,7 @@ class ServerHarness:
         ]
 
     def _observe_request(self, request: str) -> None:
+        self.github.ahead = (self.env.clock.now - self._real_time()) / 1000  # the clocks agree
         self.on_request(request)
 
     def _access(self, token: str, full_name: str) -> str | None:
