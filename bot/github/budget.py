@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -65,12 +66,14 @@ class RequestBudget:
         self._noted = 0
         self.date: datetime | None = None
         """When GitHub gave its last answer, by its own clock."""
-        self._first_date: datetime | None = None
+        self._began = time.monotonic()
+        self._began_at: datetime | None = None
 
     def note(self, headers: Mapping[str, str]) -> None:
         """Take note of an answer, whose ``headers`` have lower-case names."""
         self.date = date_of(headers) or self.date
-        self._first_date = self._first_date or self.date
+        if self.date and self._began_at is None:
+            self._began_at = self.date - timedelta(seconds=time.monotonic() - self._began)
         rate, resource = _rate_of(headers), headers.get("x-ratelimit-resource", CORE)
         if rate is None or resource not in RESOURCES:
             return
@@ -82,9 +85,10 @@ class RequestBudget:
             self._report(self.rates)
 
     def correct_time(self, now: datetime) -> datetime:
-        """``now``, or the time of GitHub's first answer if the clocks are further apart than MAX_CLOCK_SKEW."""
-        first = self._first_date
-        return first if first and abs(first - now) > MAX_CLOCK_SKEW else now
+        """``now``, when this budget was made, or that moment by GitHub's clock if it is further away than
+        MAX_CLOCK_SKEW."""
+        began = self._began_at
+        return began if began and abs(began - now) > MAX_CLOCK_SKEW else now
 
     def keep_reserve(self, resource: str, least: int = 0) -> None:
         """Raise RateLimited if reading history must leave the rest of this resource to events.

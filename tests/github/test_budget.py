@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -203,3 +204,16 @@ def test_an_unexpected_response_is_not_a_change(scripted_server: ScriptedServer,
     scripted_server.answers.append(SentReply(200, {}, body))
     with pytest.raises(ForgeError, match="an unexpected answer"):
         scripted_server.client().newest_change()
+
+
+@pytest.mark.parametrize(("ahead", "counts"), [(0, False), (50, False), (3_600, True), (-86_400, True)])
+def test_githubs_clock_counts_where_ours_is_wrong_however_late_its_first_answer_is(
+    ahead: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, late, seconds = datetime(2026, 5, 3, 12, tzinfo=UTC), timedelta(minutes=7), [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: seconds[0])
+    limits = RequestBudget()
+    seconds[0] = late.total_seconds()
+    limits.note({"date": format_datetime(began + late + timedelta(seconds=ahead), usegmt=True)})
+    right = began + timedelta(seconds=ahead)
+    assert limits.correct_time(began) == (right if counts else began)
