@@ -184,7 +184,7 @@ def test_check_results_are_cached_for_a_moment() -> None:
         times_run.append(now)
         return [Check("queue", True, str(now))]
 
-    times = iter((1_000, 2_999, 3_000, 500))
+    times = iter((0, 1_000, 2_999, 3_000, 500))
     cache = CachedChecks(run_checks, lambda: next(times), 2_000)
     assert [cache.results()[0].line for _ in range(4)] == ["1000", "1000", "3000", "500"]
     assert times_run == [1_000, 3_000, 500]

@@ -65,7 +65,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if action == "show" and len(args.numbers) != 1:
         raise UserError("show takes the number or the GUID of one delivery")
     if action != "show" and any(isinstance(each, str) for each in args.numbers):
-        raise UserError(f"{action} takes numbers: `precedent deliveries show GUID` says the number")
+        raise UserError(f"{action} takes numbers: `precedent deliveries list` shows them")
     if action in ("replay", "drop") and bool(args.numbers) == args.all_dead:
         raise UserError(f"{action} takes the numbers of deliveries, or --all-dead")
     if args.numbers and any(getattr(args, name) for name in FILTERS):
