@@ -17,7 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -128,7 +128,7 @@ def time_new_issues(memory: Memory, threads: Sequence[Thread]) -> Spread:
         memory.stage(Changes(records=(issue,)))
         memory.rarity(["a"])
         started = process_time()
-        link_threads(memory, perf_counter, 1e9)
+        link_threads(memory, datetime.now(UTC), perf_counter, 1e9)
         times.append(1000 * (process_time() - started))
     return Spread.of(times)
 
@@ -192,7 +192,7 @@ def compare(memory: Memory, seconds: float) -> None:
         if count % 500 == 0:
             print(f"{count:,} compared after {perf_counter() - started:.0f} s", flush=True)
 
-    link_threads(memory, perf_counter, seconds, tick)
+    link_threads(memory, datetime.now(UTC), perf_counter, seconds, tick)
     wall, cpu = perf_counter() - started, process_time() - used
     print(json.dumps({"compared": count, "of": memory.state.manifest.threads, "seconds": round(wall, 1)}))
     costs = {"ms of CPU for each": _ms(cpu / max(1, count)), "peak MB": round(peak()), "before": round(before)}

@@ -32,6 +32,7 @@ class AnswerRecord:
     and references at the time, empty if no answer was sought. ``at`` is when the answer was first promised and
     identifies it: new states and counts keep it. ``trying_since`` is the start of the run that is writing the comment,
     None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment when last checked.
+    ``revised_at`` is when the promise, its outcome or the counts last changed; None: at ``at``.
     """
 
     id: ThreadId
@@ -45,6 +46,7 @@ class AnswerRecord:
     trying_since: datetime | None = None
     ups: int = 0
     downs: int = 0
+    revised_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

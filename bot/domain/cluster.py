@@ -28,11 +28,12 @@ class ClusterLink:
 
 @dataclass(frozen=True, slots=True)
 class ClusterLinks:
-    """The signs found for thread ``id`` as of ``at``, the time of its newest change."""
+    """The signs found for thread ``id`` as of ``at``, the time of its newest change, by the run of ``found_at``."""
 
     id: ThreadId
     at: datetime
     links: tuple[ClusterLink, ...] = ()
+    found_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,23 @@
-"""Decides which of two states of a value wins: those of two runs, or a new one and the stored one."""
+"""Decides which of two states of a value wins: those of two runs, or a new one and the stored one.
+
+The result is the same whichever is merged into the other. Times decide, then `field_order`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from bot.domain.changes import JUDGEMENT_REQUESTS, AnswerRecord, FixInfo, ReleaseNotice, Request
+from bot.domain.changes import (
+    JUDGEMENT_REQUESTS,
+    AnswerRecord,
+    FixInfo,
+    ReleaseNotice,
+    Request,
+    StandingComment,
+)
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import ThreadId
 
@@ -34,6 +44,17 @@ MAX_NOTICES = 20
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
+def field_order(value: object) -> tuple[object, ...]:
+    """Orders values of one kind by their fields, the first one first: None, numbers, texts, times, lists."""
+    if is_dataclass(value):
+        return tuple(field_order(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, tuple):
+        return 4, *map(field_order, value)
+    if isinstance(value, datetime):
+        return 3, value
+    return (0,) if value is None else (2, value) if isinstance(value, str) else (1, value)
+
+
 def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
     """Merges two states: a later answer replaces an earlier one.
 
@@ -41,16 +62,35 @@ def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
     a run that counts 👍 and 👎 may write what it read before another run settled the answer. A later answer in the same
     comment keeps that comment's counts until they are read again.
     """
-    if old is None or new.at < old.at:
-        return old or new
-    if new.at > old.at:
-        is_same = new.comment_id is not None and new.comment_id == old.comment_id
-        uncounted = is_same and not (new.ups or new.downs)
-        return replace(new, ups=old.ups, downs=old.downs) if uncounted else new
-    if new.state == old.state or (new.text_hash, new.question) != (old.text_hash, old.question):
+    if old is None:
         return new
-    last = max(new, old, key=lambda answer: _STATE_RANKS[answer.state])
+    earlier, later = sorted((new, old), key=lambda answer: answer.at)
+    if earlier.at < later.at:
+        is_same = later.comment_id is not None and later.comment_id == earlier.comment_id
+        uncounted = is_same and not (later.ups or later.downs)
+        return replace(later, ups=earlier.ups, downs=earlier.downs) if uncounted else later
+    if (new.text_hash, new.question) != (old.text_hash, old.question):
+        return max(new, old, key=_answer_order)
+    last = max(new, old, key=lambda answer: (_STATE_RANKS[answer.state], _answer_order(answer)))
+    if new.state == old.state:
+        return last
     return replace(last, ups=max(new.ups, old.ups), downs=max(new.downs, old.downs))
+
+
+def _answer_order(answer: AnswerRecord) -> tuple[object, ...]:
+    """At one moment, a run first promises to work the answer out, then what it posts, and gives that back last."""
+    revised_at, is_worked_out = answer.revised_at or answer.at, bool(answer.text_hash or answer.question)
+    return revised_at, is_worked_out, -_STATE_RANKS[answer.state], answer.trying_since is None, field_order(answer)
+
+
+def later_comment(new: StandingComment, old: StandingComment | None) -> StandingComment:
+    """The one composed later. At one moment, a run first promises the comment, which counts as showing more."""
+    return new if old is None else max(new, old, key=_comment_order)
+
+
+def _comment_order(comment: StandingComment) -> tuple[object, ...]:
+    shown = len(comment.shows) + len(comment.others)
+    return comment.at, comment.trying_since is None, -shown, -len(comment.quotes), field_order(comment)
 
 
 def later_notice(new: ReleaseNotice, old: ReleaseNotice | None) -> ReleaseNotice:
@@ -58,8 +98,8 @@ def later_notice(new: ReleaseNotice, old: ReleaseNotice | None) -> ReleaseNotice
     return new if old is None else max(new, old, key=_notice_progress)
 
 
-def _notice_progress(notice: ReleaseNotice) -> tuple[int, datetime, str]:
-    return _STATE_RANKS[notice.state], notice.trying_since or _NEVER, repr(notice)
+def _notice_progress(notice: ReleaseNotice) -> tuple[object, ...]:
+    return _STATE_RANKS[notice.state], notice.trying_since or _NEVER, field_order(notice)
 
 
 def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...]:
@@ -71,13 +111,21 @@ def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...
 
 
 def later_fix(new: FixInfo, old: FixInfo | None) -> FixInfo:
-    """The one that was looked at later."""
-    return new if old is None else max(new, old, key=lambda fix: (fix.looked_at, repr(fix)))
+    """The one that was looked at later, or that is merged or released later."""
+    return new if old is None else max(new, old, key=_fix_order)
+
+
+def _fix_order(fix: FixInfo) -> tuple[object, ...]:
+    return fix.looked_at, fix.merged_at or _NEVER, fix.released_at or _NEVER, field_order(fix)
 
 
 def later_links(new: ClusterLinks, old: ClusterLinks | None) -> ClusterLinks:
     """The signs of the later state of the thread; for the same state, those found last."""
-    return old if old and old.at > new.at else new
+    return new if old is None else max(new, old, key=_links_order)
+
+
+def _links_order(links: ClusterLinks) -> tuple[object, ...]:
+    return links.at, links.found_at or _NEVER, field_order(links)
 
 
 def without_links(every: Mapping[ThreadId, ClusterLinks], gone: Container[ThreadId]) -> dict[ThreadId, ClusterLinks]:
@@ -131,5 +179,6 @@ def _time_order(request: Request) -> tuple[datetime, int]:
     return request.at, request.comment_id
 
 
-def _progress(request: Request) -> tuple[int, datetime, int, str]:
-    return REQUEST_STATES.index(request.state), request.trying_since or _NEVER, request.reply_id or 0, repr(request)
+def _progress(request: Request) -> tuple[object, ...]:
+    state = REQUEST_STATES.index(request.state)
+    return state, request.trying_since or _NEVER, request.reply_id or 0, field_order(request)

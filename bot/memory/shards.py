@@ -192,6 +192,7 @@ def parse_answer(line: Line) -> AnswerRecord:
         trying_since=time_or_none(line.get("trying_since")),
         ups=parse_number(line.get("ups")) or 0,
         downs=parse_number(line.get("downs")) or 0,
+        revised_at=time_or_none(line.get("revised_at")),
     )
 
 
@@ -318,7 +319,8 @@ def cluster_links_fields(cluster_links: ClusterLinks) -> dict[str, object] | Non
 def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
     """The inverse of `cluster_links_fields`, at most MAX_LINKS, and whether each sign could be read."""
     links, is_whole = parse_each(_as_list(line["links"], MAX_LINKS), _parse_cluster_link)
-    return ClusterLinks(parse_key(line["id"]), parse_time(line["at"]), tuple(links)), is_whole
+    at, found_at = parse_time(line["at"]), time_or_none(line.get("found_at"))
+    return ClusterLinks(parse_key(line["id"]), at, tuple(links), found_at), is_whole
 
 
 def _parse_cluster_link(line: Line) -> ClusterLink:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bot.domain.changes import CommentKey, ReleaseNotice, Renewal, StandingComment, ThreadComments
 from bot.domain.thread import Record, ThreadId
-from bot.memory.merge import later_notice, newest_notices
+from bot.memory.merge import later_comment, later_notice, newest_notices
 from bot.memory.records import sort_key
 
 
@@ -51,7 +51,7 @@ class ThreadCommentChanges:
         for comment in new:
             linked = self.lookup([comment.id]).get(comment.id, ThreadComments(comment.id))
             stored = next((other for other in linked.comments if other.reply == comment.reply), None)
-            if stored is None or comment.at >= stored.at:
+            if later_comment(comment, stored) == comment:
                 self._comments.setdefault(comment.id, {})[comment.reply] = comment
                 for key in stored.shows if stored else ():
                     self._shown.setdefault(key, {})[comment.comment_key] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from bot.domain.changes import Changes
@@ -22,7 +23,11 @@ BATCH_SIZE = 100
 
 
 def link_threads(
-    memory: Memory, clock: Callable[[], float], seconds: float, tick: Callable[[int], None] = lambda _: None
+    memory: Memory,
+    now: datetime,
+    clock: Callable[[], float],
+    seconds: float,
+    tick: Callable[[int], None] = lambda _: None,
 ) -> int:
     """Stage the links of threads not compared yet, as far as time allows. Returns how many were compared.
 
@@ -36,7 +41,7 @@ def link_threads(
         count += len(links)
         reached = [key for key, is_next in batch[: len(links)] if is_next]
         down_to: ThreadId | None = 0 if count == len(waiting) else reached[-1] if reached else None
-        memory.stage(Changes(links=tuple(links), linked_to=down_to))
+        memory.stage(Changes(links=tuple(replace(each, found_at=now) for each in links), linked_to=down_to))
         tick(len(links))
     return count
 

@@ -28,7 +28,7 @@ def digest_of_memory(
     With a ``clock``, threads that no run has compared for clusters yet are compared now, for at most LINK_SECONDS.
     """
     if clock:
-        link_threads(memory, clock, LINK_SECONDS, tick)
+        link_threads(memory, request.until, clock, LINK_SECONDS, tick)
     return maintainer_report(digest_source(memory, settings, place, request), tick)
 
 

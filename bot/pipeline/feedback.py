@@ -34,7 +34,7 @@ def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tupl
     changed: list[AnswerRecord] = []
     try:
         for answer in _on_issues(_newest_answers(memory.state.every_answer(), now), memory):
-            changed += _changed_answer(answer, forge)
+            changed += _changed_answer(answer, forge, now)
     except ForgeError:
         pass
     return tuple(changed)
@@ -55,7 +55,7 @@ def _on_issues(answers: list[AnswerRecord], memory: Memory) -> list[AnswerRecord
     return [answer for answer in answers if answer.id not in entries or entries[answer.id].kind is not Kind.DISCUSSION]
 
 
-def _changed_answer(answer: AnswerRecord, forge: GitHubClient) -> Iterator[AnswerRecord]:
+def _changed_answer(answer: AnswerRecord, forge: GitHubClient, now: datetime) -> Iterator[AnswerRecord]:
     """The answer if it changed. It keeps its ``at``, as it is not a new answer."""
     assert answer.comment_id is not None
     try:
@@ -63,7 +63,7 @@ def _changed_answer(answer: AnswerRecord, forge: GitHubClient) -> Iterator[Answe
     except Gone:
         current = replace(answer, state="removed", reason=DELETED, trying_since=None)
     if current != answer:
-        yield current
+        yield replace(current, revised_at=now)
 
 
 def with_reactions(answer: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:

@@ -296,9 +296,8 @@ def _changes_after(deleted: Sequence[CommentKey], key: ThreadId, run: RunContext
     owed = tuple(
         renewal for renewal in run.memory.state.manifest.owed if renewal.about == key and renewal.comment_key in deleted
     )
-    return Changes(
-        answers=tuple(_without_match(answer, key) for answer in answers.values()), standing=gone, renewed=owed
-    )
+    silent = tuple(replace(_without_match(answer, key), revised_at=run.now) for answer in answers.values())
+    return Changes(answers=silent, standing=gone, renewed=owed)
 
 
 def _without_match(answer: AnswerRecord, key: ThreadId) -> AnswerRecord:

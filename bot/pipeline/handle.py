@@ -99,7 +99,7 @@ def _remember(state: RunState, run: RunContext) -> None:
     if is_due(memory, calm=event.is_maintenance):
         learn_from_memory(run, LEARN_SECONDS)
     if event.is_maintenance:
-        link_threads(memory, run.clock.seconds, LINK_SECONDS)
+        link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
 
 
 def _note_first_run(run: RunContext) -> None:
@@ -136,7 +136,7 @@ def _store_failures(results: Iterable[CommentResult], run: RunContext) -> None:
     answers = []
     for key, answer in run.memory.state.answers(failed).items():
         state = "silent" if failed[key].is_refused else answer.state
-        answers.append(replace(answer, state=state, reason=failed[key].reason, trying_since=None))
+        answers.append(replace(answer, state=state, reason=failed[key].reason, trying_since=None, revised_at=run.now))
     gone = tuple(
         tombstone(key, result.gone, run.now) for key, result in failed.items() if result.gone and isinstance(key, int)
     )

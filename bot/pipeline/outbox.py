@@ -158,9 +158,10 @@ def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     answer = replace(answer, ups=before.ups, downs=before.downs)
     if plan.is_skipped and before.state != "pending":
         return before
-    if before.state == answer.state == "pending" or replace(answer, at=before.at) == before:
-        return replace(answer, at=before.at)
-    return answer
+    kept = replace(answer, at=before.at, revised_at=before.revised_at)
+    if kept == before:
+        return before
+    return replace(kept, revised_at=now) if before.state == answer.state == "pending" else answer
 
 
 def _planned_record(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:

@@ -188,7 +188,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     is_current = memory.has_learned and not is_due(memory, calm=True)
     backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
     memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
-    link_threads(memory, run.clock.seconds, LINK_SECONDS)
+    link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")
     if not run.is_dry:
         memory.settle_notes()

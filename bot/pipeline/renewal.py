@@ -250,7 +250,7 @@ def reply_after_renewal(renewed: RenewedReply, result: CommentResult, run: RunCo
     """The record of the reply after its renewal."""
     stood = renewed.stood
     if result.reason == EDITED:
-        return replace(stood, at=run.now)
+        return replace(stood, at=run.now, trying_since=None)
     if not renewed.text or result.reason == DELETED or result.action == "withdrawn":
         return StandingComment(stood.id, run.now, stood.reply)
     return _with_shown_threads(

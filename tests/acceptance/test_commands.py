@@ -157,8 +157,10 @@ def test_a_command_writes_no_comment_while_another_run_is_about_to_write_it(stag
     stage.github.faults.add(f"POST */issues/{number}/comments", "5xx")
     stage.deliver("issues", "opened", number, code=1)
     memory = stage.memory(writable=True)
+    stage.github.clock.advance(1)
     now = datetime.fromisoformat(stage.github.clock.now)
-    memory.stage(Changes(answers=(replace(memory.state.answers([number])[number], trying_since=now),)))
+    given_back = memory.state.answers([number])[number]
+    memory.stage(Changes(answers=(replace(given_back, trying_since=now, revised_at=now),)))
     memory.commit("Another run takes it up")
     memory.close()
     stage.github.comment(number, "monalisa", "/precedent refresh")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
-from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -13,15 +12,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, FixInfo, Request
+from bot.domain.changes import (
+    AnswerRecord,
+    FixInfo,
+    OpenPull,
+    OrganisationKey,
+    ReleaseNotice,
+    Request,
+    StandingComment,
+)
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
 from bot.memory.merge import (
     MAX_REQUESTS,
     RECENT_WINDOW,
+    REQUEST_STATES,
     later_answer,
+    later_comment,
     later_fix,
     later_links,
+    later_notice,
     limit_requests,
     merge_requests,
     recent,
@@ -43,7 +53,7 @@ from bot.memory.shards import (
     write_shard,
 )
 from bot.reading.digest import digest
-from tests.memory.samples import ANY_FIX, ANY_REQUEST, ask, at, fix, issue
+from tests.memory.samples import ANY_REQUEST, ask, at, fix, issue
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\u2028\u2029\x85\x0b\x1c\n"), max_size=20)
 STATES = st.sampled_from(["pending", "said", "silent", "withdrawn", "removed"])
@@ -318,12 +328,71 @@ def test_pending_requests_are_recent_for_a_week_and_done_ones_for_an_hour() -> N
     assert recent([waits, done], [ask(2, 9, at=at(7 * 24 + 0.1))]) == (ask(2, 9, at=at(7 * 24 + 0.1)),)
 
 
-@given(st.lists(ANY_FIX, min_size=1, max_size=5))
-def test_the_fix_looked_at_last_wins_in_any_order(fixes: list[FixInfo]) -> None:
-    fixes = [replace(info, id=1) for info in fixes]
-    for order in list(permutations(fixes))[:24]:
-        latest = reduce(lambda latest, info: later_fix(info, latest), order, None)
-        assert latest == max(fixes, key=lambda info: (info.looked_at, repr(info)))
+FEW_TIMES, FEW_KEYS = st.integers(0, 2).map(at), st.sampled_from([1, 2, "ABC-1"])
+MAYBE_TIME, MAYBE_NUMBER = st.none() | FEW_TIMES, st.none() | st.integers(1, 2)
+FEW_TEXTS = st.sampled_from(["", "a", "b"])
+MERGES: dict[str, tuple[Callable[[Any, Any], Any], st.SearchStrategy[Any]]] = {
+    "answer": (
+        later_answer,
+        st.builds(
+            AnswerRecord, st.just(1), STATES, FEW_TIMES, st.just(""), st.sampled_from(["", "a"]), MAYBE_NUMBER,
+            st.lists(st.tuples(FEW_KEYS, st.just(0.5)), max_size=2).map(tuple),
+            st.just(""), MAYBE_TIME, st.integers(0, 2), st.integers(0, 2), MAYBE_TIME,
+        ),
+    ),
+    "request": (
+        lambda new, old: merge_requests([new], [old])[0],
+        st.builds(
+            Request, st.just(1), st.just(5), st.sampled_from(["waiting", "wrong"]), FEW_TEXTS, FEW_TIMES,
+            st.lists(FEW_KEYS, max_size=2).map(tuple), st.sampled_from(REQUEST_STATES), MAYBE_NUMBER, MAYBE_TIME,
+        ),
+    ),
+    "fix": (
+        later_fix,
+        st.builds(
+            FixInfo, st.just(1), FEW_TEXTS, FEW_TIMES, st.booleans(), st.none() | FEW_TEXTS, MAYBE_TIME,
+            st.lists(FEW_TEXTS, max_size=2).map(tuple), st.none() | FEW_TEXTS, MAYBE_TIME, st.booleans(),
+        ),
+    ),
+    "notice": (
+        later_notice,
+        st.builds(
+            ReleaseNotice, st.just(1), st.just("#9"), FEW_TEXTS, FEW_TIMES, st.none() | FEW_KEYS,
+            STATES, MAYBE_NUMBER, MAYBE_TIME,
+        ),
+    ),
+    "comment": (
+        later_comment,
+        st.builds(
+            StandingComment, st.just(1), FEW_TIMES, st.just(0), FEW_TEXTS, st.lists(FEW_KEYS, max_size=2).map(tuple),
+            st.lists(FEW_TEXTS, max_size=2).map(tuple), MAYBE_TIME,
+            st.lists(st.builds(OpenPull, st.just(1), st.integers(1, 2), seen_at=MAYBE_TIME), max_size=1).map(tuple),
+            st.lists(st.builds(OrganisationKey, st.integers(1, 2), FEW_KEYS), max_size=1).map(tuple),
+        ),
+    ),
+    "links": (
+        later_links,
+        st.builds(
+            ClusterLinks, st.just(1), FEW_TIMES,
+            st.lists(st.builds(ClusterLink, FEW_KEYS, st.just("said"), FEW_TEXTS), max_size=2).map(tuple), MAYBE_TIME,
+        ),
+    ),
+}  # fmt: skip
+
+
+def test_of_two_look_ups_at_one_moment_the_one_that_found_a_release_counts() -> None:
+    released = fix(7, release="v1", released_at=at(1))
+    assert later_fix(fix(7), released) == later_fix(released, fix(7)) == released
+
+
+@pytest.mark.parametrize("kind", MERGES)
+@given(st.data())
+def test_two_states_merge_the_same_in_either_order_and_again(kind: str, data: st.DataObject) -> None:
+    merge, values = MERGES[kind]
+    one, other = data.draw(values), data.draw(values)
+    merged = merge(one, other)
+    assert merged == merge(other, one)
+    assert merge(merged, one) == merge(merged, other) == merge(merged, merged) == merged
 
 
 @pytest.mark.parametrize(
@@ -380,6 +449,7 @@ LATER = replace(ANSWER, at=at(2), text_hash="y")
 PENDING = replace(LATER, state="pending", comment_id=None)
 OLDER = replace(ANSWER, at=at(0.5), text_hash="w")
 OTHER = replace(PROMISE, text_hash="y")
+RECOUNTED = replace(ANSWER, revised_at=at(4))
 HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, comment_id=None)
 
 
@@ -395,7 +465,7 @@ HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, com
         pytest.param(replace(LATER, downs=3), COUNTED, replace(LATER, downs=3), id="with counts of its own"),
         pytest.param(replace(LATER, comment_id=6), COUNTED, replace(LATER, comment_id=6), id="another comment"),
         pytest.param(HERE_LATER, HERE_COUNTED, HERE_LATER, id="no comment"),
-        pytest.param(ANSWER, replace(ANSWER, downs=1), ANSWER, id="thumbs that were taken back"),
+        pytest.param(RECOUNTED, replace(ANSWER, downs=1, revised_at=at(3)), RECOUNTED, id="thumbs taken back"),
         pytest.param(
             replace(PROMISE, trying_since=None), PROMISE, replace(PROMISE, trying_since=None), id="given back"
         ),
@@ -404,10 +474,10 @@ HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, com
     ],
 )
 def test_which_of_two_answers_wins(new: AnswerRecord, old: AnswerRecord, expected: AnswerRecord) -> None:
-    assert later_answer(new, old) == expected
+    assert later_answer(new, old) == later_answer(old, new) == expected
 
 
-LINKS = ClusterLinks(7, at(1), (ClusterLink(3, "error", "E42: no such door"), ClusterLink("ABC-1", "said")))
+LINKS = ClusterLinks(7, at(1), (ClusterLink(3, "error", "E42: no such door"), ClusterLink("ABC-1", "said")), at(2))
 
 
 def test_cluster_links_round_trip_through_their_line() -> None:
@@ -443,5 +513,6 @@ def test_cluster_links_are_bounded() -> None:
 def test_cluster_links_of_the_later_thread_win_or_the_newest_of_the_same_thread() -> None:
     later, recomputed = replace(LINKS, at=at(2), links=()), replace(LINKS, links=LINKS.links[:1])
     assert later_links(LINKS, later) == later_links(later, LINKS) == later
-    assert later_links(recomputed, LINKS) == recomputed
+    recomputed = replace(recomputed, found_at=at(3))
+    assert later_links(recomputed, LINKS) == later_links(LINKS, recomputed) == recomputed
     assert later_links(LINKS, None) == LINKS

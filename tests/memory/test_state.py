@@ -180,7 +180,7 @@ AGAIN = replace(EARLIER, trying_since=at(3))
         pytest.param(EARLIER, SAID, AGAIN, True, id="it saw that this promise was kept"),
         pytest.param(EARLIER, replace(EARLIER, trying_since=at(2)), AGAIN, True, id="it tries this promise again"),
         pytest.param(SAID, replace(NEWER, at=at(2), trying_since=at(2)), NEWER, True, id="it promised the same"),
-        pytest.param(EARLIER, replace(SAID, question="second"), NEWER, True, id="it answered the same"),
+        pytest.param(EARLIER, replace(SAID, question="second", revised_at=at(2)), NEWER, True, id="it answered it"),
         pytest.param(SAID, replace(SAID, state="removed"), NEWER, True, id="it saw that a person deleted the comment"),
         pytest.param(None, NEWER, AGAIN, True, id="it was the first to answer"),
     ],

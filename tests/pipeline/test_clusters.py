@@ -44,8 +44,10 @@ def damage(folder: Path, key: int) -> None:
     (folder / record_path(key)).write_bytes(b"{")
 
 
-def compare_threads(memory: Memory, seconds: float = NO_LIMIT, clock: Callable[[], float] = lambda: 0.0) -> int:
-    count = link_threads(memory, clock, seconds)
+def compare_threads(
+    memory: Memory, seconds: float = NO_LIMIT, clock: Callable[[], float] = lambda: 0.0, day: float = 40
+) -> int:
+    count = link_threads(memory, at(day), clock, seconds)
     memory.commit("Compare")
     return count
 
@@ -75,7 +77,11 @@ def test_a_run_out_of_time_leaves_the_older_threads_to_the_next(tmp_path: Path, 
     memory = memory_in(tmp_path)
     store_records(memory, *map(thread, range(1, 2 * BATCH_SIZE + 51)))
     moments, progress = iter(range(1_000)), list[int]()
-    assert link_threads(memory, lambda: float(next(moments)), count + 0.5, progress.append) == sum(progress) == count
+    assert (
+        link_threads(memory, at(40), lambda: float(next(moments)), count + 0.5, progress.append)
+        == sum(progress)
+        == count
+    )
     memory.commit("Compare")
     assert memory.open().state.manifest.links == LinkProgress(2 * BATCH_SIZE + 51 - count)
     assert compare_threads(memory) == 2 * BATCH_SIZE + 50 - count
@@ -99,7 +105,7 @@ def test_links_of_the_later_state_of_a_thread_win_between_two_writers(tmp_path: 
     store_records(ours, duplicate(3, 1), thread(1), thread(2))
     compare_threads(ours)
     theirs.open()
-    link_threads(ours, lambda: 0.0, NO_LIMIT)
+    link_threads(ours, at(40), lambda: 0.0, NO_LIMIT)
     word = message("Duplicate of #1", 20, "hubot", "MEMBER")
     store_records(theirs, replace(thread(2), comments=(word,), updated_at=at(20)))
     old = ClusterLinks(2, thread(2).revised_at, (ClusterLink(3, "alike"),))
@@ -115,7 +121,7 @@ def test_a_first_comparison_does_not_skip_what_another_run_wrote_meanwhile(tmp_p
     ours, theirs = memory_in(tmp_path), memory_in(tmp_path)
     store_records(ours, thread(1), thread(2))
     theirs.open()
-    link_threads(ours, lambda: 0.0, NO_LIMIT)
+    link_threads(ours, at(40), lambda: 0.0, NO_LIMIT)
     store_records(theirs, duplicate(3, 1))
     ours.commit("Compare")
     assert ours.has_moved
@@ -152,12 +158,12 @@ def test_a_rebuild_compares_all_threads_again(tmp_path: Path) -> None:
     memory = memory_in(tmp_path)
     store_records(memory, thread(1), duplicate(2, 1))
     compare_threads(memory)
-    wrong = ClusterLinks(2, duplicate(2, 1).revised_at, (ClusterLink(9, "said"),))
+    wrong = ClusterLinks(2, duplicate(2, 1).revised_at, (ClusterLink(9, "said"),), at(41))
     memory.stage(Changes(links=(wrong,)))
     memory.commit("Damage")
     assert clusters_of(memory) == ()
     memory.stage(Changes(relink=True))
-    assert compare_threads(memory) == 2
+    assert compare_threads(memory, day=42) == 2
     assert len(clusters_of(memory.open())) == 1
 
 

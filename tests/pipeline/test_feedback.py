@@ -58,7 +58,7 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
     react(github, liked, "+1", "+1", "heart", "-1")
     react(github, disliked, "-1", "confused")
     updated = collect_feedback(memory, client, NOW)
-    assert set(updated) == {replace(liked, ups=2, downs=1), replace(disliked, downs=1)}
+    assert set(updated) == {replace(liked, ups=2, downs=1, revised_at=NOW), replace(disliked, downs=1, revised_at=NOW)}
     memory.stage(Changes(answers=updated))
     assert memory.commit("feedback")
     assert collect_feedback(memory, client, NOW) == ()
@@ -67,7 +67,7 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
 def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
     (answer,) = post_answers(github, memory, ups=2, downs=1)
     updated = collect_feedback(memory, client, NOW)
-    assert updated == (replace(answer, ups=0, downs=0),)
+    assert updated == (replace(answer, ups=0, downs=0, revised_at=NOW),)
     memory.stage(Changes(answers=updated))
     memory.commit("feedback")
     assert memory.state.answers([answer.id])[answer.id].ups == 0
@@ -81,8 +81,8 @@ def test_a_comment_deleted_by_a_person_is_recorded_as_removed(
     github.delete_comment(deleted.comment_id, by="octocat")
     react(github, standing, "+1")
     assert set(collect_feedback(memory, client, NOW)) == {
-        replace(deleted, state="removed", reason=DELETED),
-        replace(standing, ups=1),
+        replace(deleted, state="removed", reason=DELETED, revised_at=NOW),
+        replace(standing, ups=1, revised_at=NOW),
     }
 
 
@@ -177,5 +177,5 @@ def test_slow_feedback_does_not_undo_what_happened_meanwhile(
     assert stored == {
         removed.id: replace(removed, state="removed", ups=1),
         reanswered.id: later,
-        unchanged.id: replace(unchanged, ups=1),
+        unchanged.id: replace(unchanged, ups=1, revised_at=NOW),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -43,7 +44,8 @@ def fetch(sample: SampleRepository, event: Event) -> None:
 @pytest.mark.parametrize("state", ["said", "removed", "silent", "withdrawn"])
 def test_an_unreadable_issue_keeps_its_answer(sample: SampleRepository, state: str) -> None:
     memory = sample.memory().open()
-    expected = AnswerRecord(3, state, sample.run_context(memory).now, text_hash="abc", comment_id=77, question="what")
+    at = sample.run_context(memory).now + timedelta(seconds=1)
+    expected = AnswerRecord(3, state, at, text_hash="abc", comment_id=77, question="what")
     memory.stage(Changes(answers=(expected,)))
     memory.commit("said")
     memory.close()

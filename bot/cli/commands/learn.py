@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from datetime import UTC, datetime
 
 from bot.cli.output import progress
 from bot.comment.links import CommentLinks
@@ -55,7 +56,7 @@ def learn_and_commit(memory: Memory, repo: str | None, seconds: float) -> Backte
 
 def _compare(memory: Memory, seconds: float) -> None:
     with progress("Comparing threads", sum(1 for _ in memory.state.uncompared())) as tick:
-        link_threads(memory, time.monotonic, seconds, tick)
+        link_threads(memory, datetime.now(UTC), time.monotonic, seconds, tick)
 
 
 def learner_of_store(args: argparse.Namespace) -> tuple[Memory, Learner]:
