@@ -36,7 +36,7 @@ def test_a_random_history_breaks_no_invariant(scene: Scene, seed: int) -> None:
 @pytest.mark.parametrize("scenario", share(SCENARIOS, 4, 1))
 def test_the_next_run_recovers_from_a_crash_at_any_point(scene: Scene, scenario: str) -> None:
     crashes = list(crash_everywhere(scene, scenario))
-    assert len(crashes) > 20
+    assert len(crashes) >= 20
     assert {crash.kind for crash in crashes} >= {"git fetch", "git push", "git cat-file", "http.client.send"}
     assert [crash for crash in crashes if crash.broken] == []
 
