@@ -24,7 +24,7 @@ def add_history(github: FakeGitHub) -> None:
     github.open_issue("monalisa", "Session store", "Where should sessions live?", at="2025-03-01T10:00:00Z")
     github.comment(1, "octocat", DECISION, at="2025-03-12T10:00:00Z")
     github.close(1, "octocat", at="2025-03-13T10:00:00Z")
-    github.open_issue("hubot", "Dark mode for the printer", "At night it glares.", at="2025-04-01T10:00:00Z")
+    github.open_issue("defunkt", "Dark mode for the printer", "At night it glares.", at="2025-04-01T10:00:00Z")
     github.comment(2, "octocat", "We will not do that: paper is white.", at="2025-04-02T10:00:00Z")
     github.close(2, "octocat", "not_planned", at="2025-04-02T10:00:00Z")
 
