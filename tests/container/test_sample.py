@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -117,6 +118,7 @@ def replay_events(runner: Runner, world: SampleWorld, run_event: Callable[[str],
     """Run all events and return the state of the repository; ``run_event`` returns what is wrong with a run."""
     runner.connect(world.github, world.git)
     for event, action, number, comment in world.events():
+        world.github.ahead = time.time() - world.github.clock.epoch  # a run goes by GitHub's clock
         world.github.write_event(runner.folder / "workflow/event.json", event, action, number, comment)
         assert run_event(event) == ""
     return world.result()

@@ -172,7 +172,7 @@ def test_huge_settings_and_templates_are_refused_by_their_size(
     subprocess.run(["git", "-C", str(hosted.repository), "config", "uploadpack.allowFilter", filters], check=True)
     commit(hosted.repository, nested(hosted.repository, path, FILE, zeros(hosted.repository, LARGE)), "main")
     output = run_bounded(hosted, f"read_head({{url!r}}, {{token!r}}, {SETTINGS_PATHS!r})[1]", 90)
-    assert output == f"StoreError {path} has more than 65,536 bytes; make it shorter\n"
+    assert output == f"UnreadableFile {path} has more than 65,536 bytes; make it shorter\n"
 
 
 def test_a_huge_page_is_left_out(hosted: HostedRepository) -> None:

@@ -182,7 +182,8 @@ def _read_history(site: RepositorySite, store: Path, settings: Settings, args: a
         else:
             since, glimpse = _find_start(history, args.history or glimpse.issues, glimpse)
         _announce(glimpse)
-        deadline = Deadline(Clock(time.monotonic, lambda _: None, forge.pause_requests), datetime.now(UTC))
+        now = forge.correct_time(datetime.now(UTC))
+        deadline = Deadline(Clock(time.monotonic, lambda _: None, forge.pause_requests), now)
         with progress("Reading issues", glimpse.changed) as tick:
             result = backfill(memory, _WatchedHistory(history, tick), deadline, since, lambda _: ())
     if result.stopped:
