@@ -293,6 +293,7 @@ class Changes:
     ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
     until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
+    ``told_from``: those of the releases published after it still wait for their notices.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
     ``linked_to`` on were compared. ``relink``: compare all of them again.
     """
@@ -311,6 +312,7 @@ class Changes:
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
     told_until: datetime | None = None
+    told_from: datetime | None = None
     links: tuple[ClusterLinks, ...] = ()
     linked_to: ThreadId | None = None
     relink: bool = False
