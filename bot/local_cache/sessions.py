@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -372,17 +372,23 @@ def open_session_index(
         wanted = find_sessions(typed, str(folder))
         for pattern, reason in wanted.unmatched.items():
             raise UserError(f"--logs {typed[pattern]}: {reason}")
-        named, usual = find_sessions(sources.patterns, str(folder)), _usual_sessions(logs, sources)
-        committed = _committed_paths(top, named.merge(usual))
-        own, is_typed = usual.without(committed), {file.path for file in wanted.sessions}
-        logs.committed = frozenset(committed - is_typed)
+        files = wanted.merge(_known_sessions(logs, sources, {file.path for file in wanted.sessions}))
         with progress("Reading transcripts", None) as tick:
-            notes = logs.refresh(files := wanted.merge(named).merge(own), tick)
+            notes = logs.refresh(files, tick)
         for note in (*notes, *_broken_note(logs), *(_folders_note(logs, sources, files) if verbose else ())):
             warn(note)
-        yield logs if own.sessions or patterns else None
+        yield logs if files.sessions or patterns else None
     finally:
         logs.close()
+
+
+def _known_sessions(logs: SessionIndex, sources: SessionSources, wanted: Container[str]) -> SessionFiles:
+    """The sessions that the settings name, and those in the usual folders that did not come with a checkout. Tells the
+    index which are committed, except for the ``wanted`` ones."""
+    named, usual = find_sessions(sources.patterns, str(sources.top)), _usual_sessions(logs, sources)
+    committed = _committed_paths(sources.top, named.merge(usual))
+    logs.committed = frozenset(path for path in committed if path not in wanted)
+    return named.merge(usual.without(committed))
 
 
 def _usual_sessions(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
