@@ -32,7 +32,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     f"{ISSUES}/{{issue_number}}/timeline": ("get",),
     COMMENTS: ("get",),
     f"{COMMENTS}/{{comment_id}}": ("get", "patch", "delete"),
-    f"{COMMENTS}/{{comment_id}}/reactions": ("post",),
+    f"{COMMENTS}/{{comment_id}}/reactions": ("get", "post"),
     "/repos/{owner}/{repo}/collaborators/{username}/permission": ("get",),
     "/repos/{owner}/{repo}/releases": ("get",),
     "/repos/{owner}/{repo}/tags": ("get",),

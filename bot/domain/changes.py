@@ -23,6 +23,14 @@ def is_within(moment: datetime, window: timedelta, now: datetime) -> bool:
     return now - window < moment <= now + LATER_RUNS
 
 
+class Vote(NamedTuple):
+    """An account's opinion on one of our comments. ``may_write``: it may write to the repository."""
+
+    by: str
+    helps: bool
+    may_write: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
     """The answer on a thread, as stored on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
@@ -30,9 +38,9 @@ class AnswerRecord:
     ``state`` is ``pending`` (stored, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or ``removed`` (a
     person deleted the comment: it is not posted again). ``question`` identifies what was answered: the thread's text
     and references at the time, empty if no answer was sought. ``at`` is when the answer was first promised and
-    identifies it: new states and counts keep it. ``trying_since`` is the start of the run that is writing the comment,
-    None once the result is known. ``ups`` and ``downs`` count the 👍 and 👎 on the comment when last checked.
-    ``revised_at`` is when the promise, its outcome or the counts last changed; None: at ``at``.
+    identifies it: new states and votes keep it. ``trying_since`` is the start of the run that is writing the comment,
+    None once the result is known. ``votes`` are the 👍 and 👎 on the comment when last checked, by account.
+    ``revised_at`` is when the promise, its outcome or the votes last changed; None: at ``at``.
     """
 
     id: ThreadId
@@ -44,8 +52,7 @@ class AnswerRecord:
     matches: tuple[tuple[ThreadId, float], ...] = ()
     question: str = ""
     trying_since: datetime | None = None
-    ups: int = 0
-    downs: int = 0
+    votes: tuple[Vote, ...] = ()
     revised_at: datetime | None = None
 
 
@@ -286,6 +293,7 @@ class Changes:
     ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
     until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
+    ``told_from``: those of the releases published after it still wait for their notices.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
     ``linked_to`` on were compared. ``relink``: compare all of them again.
     """
@@ -304,6 +312,7 @@ class Changes:
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
     told_until: datetime | None = None
+    told_from: datetime | None = None
     links: tuple[ClusterLinks, ...] = ()
     linked_to: ThreadId | None = None
     relink: bool = False
@@ -330,11 +339,6 @@ def wrong_matches_for(requests: Iterable[Request], before: datetime | None = Non
     """The threads that somebody marked wrong on the thread of these requests, until ``before`` (None: now)."""
     wrong = (request for request in requests if request.name == "wrong" and (before is None or request.at <= before))
     return frozenset(key for request in wrong for key in request.about)
-
-
-def wrong_pairs(requests: Iterable[Request]) -> frozenset[tuple[ThreadId, ThreadId]]:
-    """Pairs of a thread and another one marked wrong on it, from requests on any threads."""
-    return frozenset((request.id, key) for request in requests if request.name == "wrong" for key in request.about)
 
 
 def threads_to_redo(requests: Iterable[Request]) -> frozenset[ThreadId]:

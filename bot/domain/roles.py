@@ -15,6 +15,12 @@ ROLE_WORDS = {
 }
 """Role → its word; everybody else is a participant."""
 
+MERGE_BOTS = frozenset({"bors", "bors[bot]", "github-merge-queue[bot]", "mergify[bot]"})
+"""The accounts of well-known programs that close issues by merging their fixes. A name like one of these is nobody."""
+
+RELEASE_BOTS = frozenset({"semantic-release-bot"})
+"""The accounts of well-known programs that say in a comment which release has a fix."""
+
 
 def role_word(role: str | None) -> str:
     """``maintainer``, ``contributor``, or ``participant`` for any other role."""

@@ -13,7 +13,7 @@ from bot.domain.change_state import NamedChange, named_change
 from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
-from bot.domain.roles import MAINTAINER, ROLE_WORDS
+from bot.domain.roles import MAINTAINER, MERGE_BOTS, RELEASE_BOTS, ROLE_WORDS
 
 ThreadId = int | str
 """The number of an issue, pull request or discussion, or the key of a thread from elsewhere (``ABC-123``)."""
@@ -104,8 +104,9 @@ class Thread:
 
     ``role`` is the author's ``author_association``: ``NONE`` is a value too, and "" means that it is not known.
     Only pull requests have ``draft`` and ``merged_at``. A discussion counts as closed once an answer is marked, even if
-    it may go on. ``deciders`` are accounts whose statements count like a maintainer's, by the settings; ``assignees``
-    matter only in a history without roles.
+    it may go on. ``deciders`` are accounts whose statements count like a maintainer's, by the settings; ``merge_bots``
+    and ``release_bots`` are further ones like MERGE_BOTS and RELEASE_BOTS; ``assignees`` matter only in a history
+    without roles.
     """
 
     id: ThreadId
@@ -129,11 +130,21 @@ class Thread:
     comments: tuple[Message, ...] = ()
     events: tuple[TimelineEvent, ...] = ()
     deciders: tuple[str, ...] = ()
+    merge_bots: tuple[str, ...] = ()
+    release_bots: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
 
     @property
     def is_closed(self) -> bool:
         return self.state == "closed"
+
+    def is_merge_bot(self, login: str) -> bool:
+        """Whether this account closes threads by merging fixes. Its own threads it may close for any reason."""
+        return login in (*MERGE_BOTS, *self.merge_bots) and login != self.author
+
+    def is_release_bot(self, login: str) -> bool:
+        """Whether the repository believes this account which release has a fix."""
+        return login in (*RELEASE_BOTS, *self.release_bots)
 
     @property
     def revised_at(self) -> datetime:

@@ -92,6 +92,8 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
         deciders=_logins(fields, "deciders"),
+        merge_bots=_logins(fields, "merge_bots"),
+        release_bots=_logins(fields, "release_bots"),
         assignees=_logins(fields, "assignees"),
     )
     return limit_size(thread)
@@ -140,6 +142,8 @@ def archive_fields(thread: Thread) -> dict[str, object]:
         "comments": [_message_fields(comment) for comment in thread.comments],
         "events": [_event_fields(event) for event in thread.events],
         "deciders": list(thread.deciders),
+        "merge_bots": list(thread.merge_bots),
+        "release_bots": list(thread.release_bots),
         "assignees": list(thread.assignees),
     }
     return without_defaults(fields)

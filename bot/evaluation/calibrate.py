@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import NamedTuple
 
 from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import best_hits, count_reaching
 from bot.evaluation.results import Replayed
-from bot.ranking.weights import RankingWeights
+from bot.ranking.weights import RankingWeights, probability_of
 
 MAX_HIT_SHARE = 0.125
 """Maximum share of issues that get a hit when a repository learns its own cut."""
@@ -18,11 +20,20 @@ MAX_HIT_SHARE = 0.125
 MIN_THREADS = 100
 """Fewer replayed threads do not give a meaningful share."""
 
+_HALVINGS = 50
+"""So often is an interval halved: the rest is below any rounding of a stored number."""
+
 MIN_COMMENTS = 20
 """Fewer comments do not give a meaningful precision."""
 
-PRIOR_STRENGTH = 20.0
-"""How strongly a repository's own confidences are drawn to the shipped ones, in units of each feature's spread."""
+PRIOR_STRENGTH = 10.0
+"""How strongly a repository's own confidences are drawn to the shipped ones: like ten votes of each kind, roughly."""
+
+VOTE_LOG_ODDS = 0.05
+"""The most by which one vote moves the log-odds of all confidences: ten move 0.65 to 0.53 or 0.75."""
+
+MAX_STRANGERS = 10
+"""The votes for which those of all people without write access count, however many they are. One account's are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +50,44 @@ def refit_confidence(
 ) -> RankingWeights:
     """The model with confidences drawn towards the feedback on hits that people saw.
 
-    Links play no part: most threads worth showing are never linked, so links teach only the order.
+    All move alike: a few votes on alike hits say nothing about the weight of a feature, and would move hits that nobody
+    rated by any amount. Links play no part: most threads worth showing are never linked, so links teach only the order.
     """
-    from bot.ranking.fit import fit_probability
-
-    pairs = [
-        ((one.replayed.id, hit.id), candidate.evidence)
+    rated = [
+        _Rated(vote.by, model.log_odds(candidate.evidence), vote.helps, vote.may_write)
         for one in seen
         for candidate, hit in zip(one.candidates, one.replayed.hits, strict=True)
+        for vote in feedback.votes.get((one.replayed.id, hit.id), ())
     ]
-    rows = [evidence for key, evidence in pairs if key in feedback]
-    labels = [feedback[key] for key, _ in pairs if key in feedback]
-    if not rows:
-        return model
-    prior = (model.confidence, model.intercept)
-    weights, intercept = fit_probability(
-        rows, labels, [*model.confidence], prior=prior, strength=PRIOR_STRENGTH, holds_intercept=True
-    )
-    return replace(model, confidence=weights, intercept=intercept)
+    own = _shift([(1.0, each.log_odds, each.helps) for each in rated if each.may_write])
+    strangers = [each for each in rated if not each.may_write]
+    votes_by_account = Counter(each.by for each in strangers)
+    share = min(1.0, MAX_STRANGERS / max(1, len(votes_by_account)))
+    moved = _shift([(share / votes_by_account[each.by], each.log_odds + own, each.helps) for each in strangers])
+    return replace(model, intercept=model.intercept + own + moved) if rated else model
+
+
+class _Rated(NamedTuple):
+    """One vote on a hit with these log-odds."""
+
+    by: str
+    log_odds: float
+    helps: bool
+    may_write: bool
+
+
+def _shift(votes: Sequence[tuple[float, float, bool]]) -> float:
+    """How far to move all log-odds for these votes: the weight of each, the log-odds of its hit, whether it helps.
+
+    The maximum of their likelihood with a normal prior around 0, within VOTE_LOG_ODDS for each vote.
+    """
+    high = VOTE_LOG_ODDS * sum(weight for weight, _, _ in votes)
+    low = -high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        slope = sum(weight * (probability_of(odds + middle) - helps) for weight, odds, helps in votes)
+        low, high = (middle, high) if slope + PRIOR_STRENGTH * middle < 0 else (low, middle)
+    return (low + high) / 2
 
 
 def cut_by_share(replayed: Sequence[Replayed], model: RankingWeights, share: float) -> Calibration:

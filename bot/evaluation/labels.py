@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.domain.changes import AnswerRecord, Request, wrong_pairs
-from bot.domain.thread import Thread, ThreadId, TimelineEvent
+from bot.domain.changes import AnswerRecord, Request, Vote
+from bot.domain.thread import MAINTAINER_ROLES, Thread, ThreadId, TimelineEvent
 from bot.evaluation.results import Relations
 from bot.reading.endings.engine import find_original
 from bot.reading.endings.outcome import outcome
@@ -18,25 +18,60 @@ from bot.reading.references import find_references, find_title_references
 _CLOSING_WINDOW = timedelta(minutes=2)
 """How long after a closing a comment may state the ending."""
 
-Feedback = Mapping[tuple[ThreadId, ThreadId], bool]
-"""(thread, match) → whether people found the match helpful, for the matches that they judged."""
-
-NO_FEEDBACK: Feedback = {}
+Pair = tuple[ThreadId, ThreadId]
+"""A thread, and a match that people were shown for it."""
 
 
-def feedback_of(answers: Iterable[AnswerRecord], requests: Iterable[Request]) -> Feedback:
-    """Whether people found the matches helpful that they were shown.
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What people think of the matches that they were shown.
+
+    ``opinions``: whether a match is helpful, according to people who may say so for everybody. ``votes``: everybody's.
+    """
+
+    opinions: Mapping[Pair, bool] = field(default_factory=dict)
+    votes: Mapping[Pair, tuple[Vote, ...]] = field(default_factory=dict)
+
+
+NO_FEEDBACK = Feedback()
+
+
+def feedback_of(
+    answers: Iterable[AnswerRecord], requests: Iterable[Request], threads: Iterable[Thread] = ()
+) -> Feedback:
+    """The feedback on the matches of these answers. ``threads``: those whose authors may have called a match wrong.
 
     The thumbs on a comment judge its match if it shows only one; with several, they could mean any. A pair that was
     called wrong is wrong in both directions, whatever the thumbs say.
     """
-    thumbs = {
-        (record.id, record.matches[0][0]): record.ups > record.downs
-        for record in answers
-        if len(record.matches) == 1 and record.ups != record.downs
-    }
-    unlike = {pair for one, other in wrong_pairs(requests) for pair in ((one, other), (other, one))}
-    return thumbs | dict.fromkeys(unlike, False)
+    votes = {(record.id, record.matches[0][0]): record.votes for record in answers if len(record.matches) == 1}
+    opinions = {pair: balance > 0 for pair, rated in votes.items() if (balance := _balance(rated))}
+    unlike = _votes_against(requests, {thread.id: thread for thread in threads})
+    votes = {pair: rated for pair, rated in (votes | unlike).items() if rated}
+    return Feedback(opinions | dict.fromkeys(unlike, False), votes)
+
+
+def _votes_against(requests: Iterable[Request], threads: Mapping[ThreadId, Thread]) -> dict[Pair, tuple[Vote, ...]]:
+    """The pairs that were called wrong, in both directions, and by whom."""
+    votes: dict[Pair, tuple[Vote, ...]] = {}
+    for request in requests:
+        vote = Vote(request.by.casefold(), False, _may_write(request, threads.get(request.id)))
+        for match in request.about if request.name == "wrong" else ():
+            for pair in ((request.id, match), (match, request.id)):
+                votes[pair] = (*(other for other in votes.get(pair, ()) if other.by != vote.by), vote)
+    return votes
+
+
+def _balance(votes: Iterable[Vote]) -> int:
+    """How many more people with write access found a match helpful than not."""
+    return sum(1 if vote.helps else -1 for vote in votes if vote.may_write)
+
+
+def _may_write(request: Request, thread: Thread | None) -> bool:
+    """Whether a ``wrong`` came from somebody with write access. Others may call a match wrong on their own issues."""
+    if thread is None:
+        return False
+    return thread.author.casefold() != request.by.casefold() or thread.role in MAINTAINER_ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +168,7 @@ class LinkLabels:
         self.created = created
         self.feedback = feedback
         self._opinions: dict[ThreadId, dict[ThreadId, bool]] = {}
-        for (thread, match), helps in feedback.items():
+        for (thread, match), helps in feedback.opinions.items():
             self._opinions.setdefault(thread, {})[match] = helps
         self._marks: dict[ThreadId, list[Mark]] = {}
         self._neighbours: dict[ThreadId, list[tuple[ThreadId, datetime]]] = {}

@@ -75,7 +75,7 @@ class Learner:
         seen = list(self._replay(replace(self.watch, ranking=ranking, render=None), count, seconds, tick))
         calibration = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": calibration.reason, "replayed": len(seen)}
-        evidence |= {"opinions": len(self.links.feedback)} if self.links.feedback else {}
+        evidence |= {"opinions": len(self.links.feedback.votes)} if self.links.feedback.votes else {}
         own = ranking.with_model(vector_fields_of(seen), calibration.model)
         return replace(own, provenance={**ranking.provenance, **evidence}), calibration
 

@@ -27,6 +27,7 @@ MAX_OUTPUT_BYTES = 1 << 18
 """Maximum bytes to read of git's output."""
 
 _MAX_FILTERS = 50
+_NAMES_PER_CALL = 500
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT")
 """The home folder brings the user's own settings, such as safe.directory."""
 
@@ -375,11 +376,32 @@ def remote_of_checkout(top: Path | None) -> RemoteRepository | str:
     return git.refusal() or f"{top} has no remote: name a repository (--repo OWNER/NAME) or a folder (--store DIR)"
 
 
-def tracked_files(top: Path, paths: Iterable[str]) -> set[str]:
-    """Return the files that git tracks; if git fails for a file, it counts as tracked."""
-    git = CheckoutGit(top)
-    answers = {path: git.run("ls-files", "-z", "--", path) for path in paths}
-    return {path for path, answer in answers.items() if answer.stdout or answer.returncode}
+def tracked_files(top: Path | None, paths: Iterable[str]) -> set[str]:
+    """Return the files that git tracks in the checkout around each, which may be a submodule or another one than that
+    at ``top``. If git fails for a checkout, all these files in it count as tracked."""
+    owners: dict[str, Path | None] = {}
+    by_owner: dict[Path, dict[str, str]] = {}
+    for path in paths:
+        folder = os.path.realpath(os.path.dirname(path))  # noqa: PTH120 - the file itself may be a link
+        if folder not in owners:
+            owners[folder] = find_top(Path(folder)) or top  # what looks like a bare repository may hide in it
+        owner = owners[folder]
+        if owner and Path(folder).is_relative_to(owner):
+            by_owner.setdefault(owner, {})[os.path.relpath(f"{folder}/{os.path.basename(path)}", owner)] = path  # noqa: PTH119
+    return {path for owner, names in by_owner.items() for path in _tracked_in(owner, names)}
+
+
+def _tracked_in(top: Path, names: Mapping[str, str]) -> Iterator[str]:
+    """The paths whose names in the checkout at ``top`` git tracks."""
+    git, all_names = CheckoutGit(top), [*names]
+    for start in range(0, len(all_names), _NAMES_PER_CALL):
+        part = all_names[start : start + _NAMES_PER_CALL]
+        with suppress(NoAnswer):
+            answer = git.run("ls-files", "-z", "--", *part)
+            if not (answer.returncode or answer.is_cut):
+                listed = set(answer.stdout.decode("utf-8", "surrogateescape").split("\0"))
+                part = [name for name in part if name in listed]
+        yield from (names[name] for name in part)
 
 
 def _parse_address(address: str, top: Path) -> RemoteRepository:

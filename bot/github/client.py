@@ -34,6 +34,9 @@ _REPO = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}\Z", re.ASCII)
 _LOGIN = re.compile(
     r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII
 )  # the name of an App has brackets; Apps have no such permission
+WRITE_PERMISSIONS = frozenset({"admin", "maintain", "write"})
+"""Those that include write access: https://docs.github.com/rest/collaborators/collaborators"""
+
 _NEXT_LINK = re.compile(r'<([^>]{1,2000})>;\s?rel="next"')
 _REPO_PATH = re.compile(r"(/repositories/[0-9]{1,18}|/repos/[^/]{1,100}/[^/]{1,100})(/.{0,1000})?", re.ASCII)
 _ETAG = re.compile(r'(W/)?"[!#-~]{1,200}"', re.ASCII)
@@ -187,6 +190,18 @@ class GitHubClient:
         except Gone:  # no such account
             return "none"
         return str(data.get("permission") or "none")
+
+    def may_write(self, login: str) -> bool:
+        """Return whether the account may write to the repository now.
+
+        ``author_association`` does not say: it calls a private member of the organisation a contributor.
+        """
+        return self.permission(login) in WRITE_PERMISSIONS
+
+    def reactions(self, comment_id: int) -> list[Json]:
+        """Return the first hundred reactions to a comment."""
+        path = f"{self._repo}/issues/comments/{comment_id}/reactions"
+        return self.pages(path, {"per_page": PER_PAGE}, 1)[0]
 
     # -- writing ---------------------------------------------------------------------------------------------------
 

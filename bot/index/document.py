@@ -111,10 +111,11 @@ def unvouched_until(thread: Thread) -> datetime | None:
     """
     if not thread.kind.traits.is_suggested or thread.role in KNOWN_ROLES:
         return None
-    return min(_vouchings(thread), default=FOREVER)
+    return min(vouchings(thread), default=FOREVER)
 
 
-def _vouchings(thread: Thread) -> Iterator[datetime]:
+def vouchings(thread: Thread) -> Iterator[datetime]:
+    """When other people took part in a thread: commented on it, closed or reopened it."""
     own = thread.author.casefold()
     for comment in thread.comments:
         if not comment.is_bot and comment.author.casefold() != own:

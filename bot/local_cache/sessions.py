@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -68,10 +68,15 @@ _OUTLINES_SQL = (
 
 
 class SessionIndex:
-    """The index of sessions in the file at ``path``. Raises WorldError if the file cannot be used."""
+    """The index of sessions in the file at ``path``. Raises WorldError if the file cannot be used.
+
+    ``committed`` are paths of transcripts that came with a checkout: anybody who may open a pull request could put
+    words into the agent's mouth, so they are found only if somebody searches for sessions.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.committed: frozenset[str] = frozenset()
         self._database = open_database(path, SESSIONS_SCHEMA)
 
     def close(self) -> None:
@@ -95,11 +100,13 @@ class SessionIndex:
             return list(islice(self._passages(ranking, limit, since), max(0, limit)))
 
     def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
-        """Return the best message of each of the best sessions, as found among the best messages of all."""
+        """Return the best message of each of the best sessions, as found among the best messages of all; none of a
+        committed transcript."""
         best_by_session: dict[str, SessionPassage] = {}
         with self._replacing_damage():
             ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]))
-            for passage in islice(self._passages(ranking, limit, since), _MAX_PASSAGES):
+            own = (one for one in self._passages(ranking, limit, since) if one.path not in self.committed)
+            for passage in islice(own, _MAX_PASSAGES):
                 best_by_session.setdefault(passage.session, passage)
                 if len(best_by_session) >= limit:
                     break
@@ -356,33 +363,51 @@ def open_session_index(
 
     folder = top if top and sources.are_known else Path.cwd()
     typed = {_absolute_path(transcript): transcript for transcript in transcripts}
-    patterns = [*sources.patterns, *(each.path for each in sources.folders if each.is_in_checkout), *typed]
+    patterns = [*sources.patterns, *typed]
     usual = ["the usual folders"] if sources.folders else []
     name = cache_name("\n".join([str(folder), *patterns, *usual, local_key()]))  # stored times depend on the zone
     version = SESSIONS_SCHEMA.format.replace(" ", "-")  # other versions use other files
     logs = SessionIndex(cache_folder() / "logs" / f"{name}.{version}.db")
     try:
-        files = find_sessions(patterns, str(folder))
-        for pattern, reason in files.unmatched.items():
-            if pattern in typed:
-                raise UserError(f"--logs {typed[pattern]}: {reason}")
-        own = _checkout_sessions(logs, sources)
+        wanted = find_sessions(typed, str(folder))
+        for pattern, reason in wanted.unmatched.items():
+            raise UserError(f"--logs {typed[pattern]}: {reason}")
+        files = wanted.merge(_known_sessions(logs, sources, {file.path for file in wanted.sessions}))
         with progress("Reading transcripts", None) as tick:
-            notes = logs.refresh(files := files.merge(own), tick)
+            notes = logs.refresh(files, tick)
         for note in (*notes, *_broken_note(logs), *(_folders_note(logs, sources, files) if verbose else ())):
             warn(note)
-        yield logs if own.sessions or patterns else None
+        yield logs if files.sessions or patterns else None
     finally:
         logs.close()
 
 
-def _checkout_sessions(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
+def _known_sessions(logs: SessionIndex, sources: SessionSources, wanted: Container[str]) -> SessionFiles:
+    """The sessions that the settings name, and those in the usual folders that did not come with a checkout. Tells the
+    index which are committed, except for the ``wanted`` ones."""
+    named, usual = find_sessions(sources.patterns, str(sources.top)), _usual_sessions(logs, sources)
+    committed = _committed_paths(sources.top, named.merge(usual))
+    logs.committed = frozenset(path for path in committed if path not in wanted)
+    return named.merge(usual.without(committed))
+
+
+def _usual_sessions(logs: SessionIndex, sources: SessionSources) -> SessionFiles:
     """The sessions of the checkout in the usual folders."""
+    inside = find_sessions([each.path for each in sources.folders if each.is_in_checkout], str(sources.top))
     patterns = [f"{each.path}/{glob}" for each in sources.folders if not each.is_in_checkout for glob in each.patterns]
     if not patterns:
-        return SessionFiles(())
+        return inside
     files = find_sessions(patterns, str(sources.top), with_notes=False)
-    return files._replace(sessions=logs.own_files(files, sources))
+    return inside.merge(files._replace(sessions=logs.own_files(files, sources)))
+
+
+def _committed_paths(top: Path | None, files: SessionFiles) -> set[str]:
+    paths = dict.fromkeys(file.path for file in (*files.sessions, *files.mappings))
+    if not paths:
+        return set()
+    from bot.git.checkout import tracked_files
+
+    return tracked_files(top, paths)
 
 
 def _broken_note(logs: SessionIndex) -> Iterator[str]:
@@ -406,10 +431,8 @@ def _folders_note(logs: SessionIndex, sources: SessionSources, files: SessionFil
 
 
 def about_issue(memory: LocalMemory, number: int) -> list[SessionOutline]:
-    """Return the sessions that worked on an issue or pull request, or on the pull request that fixed it.
-
-    Committed transcripts are left out: anybody who may open a pull request could put words into the agent's mouth.
-    """
+    """Return the sessions that worked on an issue or pull request, or on the pull request that fixed it. Those with
+    committed transcripts are left out."""
     fixes = [link.target for link in memory.local_cache.links([number]) if link.kind == "fix" and link.source == number]
     return _sessions_about(memory, [number, *(each for each in fixes if isinstance(each, int))])
 
@@ -427,18 +450,7 @@ def _sessions_about(memory: LocalMemory, numbers: Sequence[int], branch: str = "
         return []
     with open_session_index(memory.session_top, progress=memory.progress, warn=memory.warn) as logs:
         outlines = logs.find_by_subject(numbers, memory.repo, branch)[:MAX_SHOWN] if logs else []
-        paths = {outline.id: logs.paths(outline.id) for outline in outlines} if logs else {}
-    committed = _committed_paths(memory.top, {path for session_paths in paths.values() for path in session_paths})
-    return [outline for outline in outlines if not committed.intersection(paths[outline.id])]
-
-
-def _committed_paths(top: Path | None, paths: Iterable[str]) -> set[str]:
-    inside = [path for path in paths if top and Path(path).is_relative_to(top)]
-    if not top or not inside:
-        return set()
-    from bot.git.checkout import tracked_files
-
-    return tracked_files(top, inside)
+        return [outline for outline in outlines if logs and logs.committed.isdisjoint(logs.paths(outline.id))]
 
 
 def threads_of(memory: LocalMemory, outlines: Sequence[SessionOutline], number: int) -> list[Thread]:

@@ -174,6 +174,7 @@ class Manifest:
     - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
     - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.
+    - ``told_from``: if it is not before ``told_until``, reporters still wait to be notified of the releases after it.
     """
 
     analyser: str = ""
@@ -197,6 +198,7 @@ class Manifest:
     messages: MessageFiles | None = None
     forgotten: int = 0
     told_until: datetime | None = None
+    told_from: datetime | None = None
     links: LinkProgress = LinkProgress()
     discussions: DiscussionProgress | None = None
 
@@ -256,10 +258,18 @@ class Manifest:
         pages = {source: state for source, state in {**self.pages, **dict(states)}.items() if state}
         return replace(self, pages=pages)
 
-    def with_notified(self, until: datetime | None) -> Manifest:
-        """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices."""
+    def with_notified(self, until: datetime | None, since: datetime | None = None) -> Manifest:
+        """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices.
+        ``since``: those of later releases still wait."""
         latest = max(filter(None, (self.told_until, until)), default=None)
-        return replace(self, told_until=None if until == NOTICES_OFF else latest)
+        first = max(filter(None, (self.told_from, since)), default=None)
+        return replace(self, told_until=None if until == NOTICES_OFF else latest, told_from=first)
+
+    def releases_told_from(self, max_age: timedelta, now: datetime) -> datetime:
+        """The time from which on releases are told: none before the last one that was told, nor any older than
+        ``max_age`` now, unless reporters wait for it since it was younger."""
+        until = self.told_until or now
+        return self.told_from if self.told_from and self.told_from >= until else max(until, now - max_age)
 
     def is_behind(self, earlier: Manifest) -> bool:
         """Whether this state did not follow ``earlier``, so that some of what was read until then is missing."""
@@ -350,6 +360,7 @@ def decode_manifest(data: bytes) -> Manifest:
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
             messages=_parse_messages(stored.get("messages")),
             told_until=time_or_none(stored.get("told_until")),
+            told_from=time_or_none(stored.get("told_from")),
             links=_parse_link_progress(stored.get("links")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

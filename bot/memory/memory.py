@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 from bot.domain.card import name_of
 from bot.domain.changes import (
@@ -24,7 +24,7 @@ from bot.domain.changes import (
 )
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
-from bot.domain.thread import Kind, Record, Thread, ThreadId, is_forgotten
+from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
@@ -72,7 +72,7 @@ class Memory:
         self._store, self._repo, self._sizes = store, repo, sizes
         self._patience, self._sleep = patience, sleep
         self.embedder = CachingEmbedder(embedder) if embedder else None
-        self.deciders: frozenset[str] = frozenset()
+        self.accounts: dict[str, frozenset[str]] = {}
         """Accounts, in lower case, whose statements in threads staged from now on count like a maintainer's."""
         self.settings: bytes | None = None
         """The repository's settings file, to be stored; empty if it has none, None to leave the stored one as it is."""
@@ -221,8 +221,8 @@ class Memory:
         Returns the records that replaced stored ones. If the branch was set back, this run's reading progress does not
         count until memory is opened again.
         """
-        if self.deciders:
-            changes = replace(changes, records=tuple(map(self._with_deciders, changes.records)))
+        if any(self.accounts.values()):
+            changes = replace(changes, records=tuple(map(self._with_accounts, changes.records)))
         if self._went_back:
             changes = replace(changes, cursor=None, reading=None, read_whole=None, discussions=None)
         self._staged.append(changes)
@@ -235,11 +235,17 @@ class Memory:
             self.index.drop_encoder()
         return records
 
-    def _with_deciders(self, record: Record) -> Record:
+    def _with_accounts(self, record: Record) -> Record:
+        """The record with those of the accounts that took part in it."""
         if not isinstance(record, Thread):
             return record
-        present = dict.fromkeys((record.author, *(comment.author for comment in record.comments)))
-        return replace(record, deciders=tuple(login for login in present if login.casefold() in self.deciders))
+        authors, actors = (comment.author for comment in record.comments), (event.actor for event in record.events)
+        present = dict.fromkeys((record.author, *authors, record.closed_by or GHOST, *actors))
+        listed: dict[str, Any] = {
+            field: tuple(login for login in present if login.casefold() in logins)
+            for field, logins in self.accounts.items()
+        }
+        return replace(record, **listed)
 
     def install_model(self, update: ModelUpdate) -> None:
         """Stage a learned model. The index must be rebuilt afterwards."""

@@ -59,22 +59,21 @@ def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
     """Merges two states: a later answer replaces an earlier one.
 
     For the same answer, a settled state outranks the promise and ``removed`` outranks both, whichever is written last:
-    a run that counts 👍 and 👎 may write what it read before another run settled the answer. A later answer in the same
-    comment keeps that comment's counts until they are read again.
+    a run that collects 👍 and 👎 may write what it read before another run settled the answer. A later answer in the
+    same comment keeps that comment's votes until they are read again.
     """
     if old is None:
         return new
     earlier, later = sorted((new, old), key=lambda answer: answer.at)
     if earlier.at < later.at:
         is_same = later.comment_id is not None and later.comment_id == earlier.comment_id
-        uncounted = is_same and not (later.ups or later.downs)
-        return replace(later, ups=earlier.ups, downs=earlier.downs) if uncounted else later
+        return replace(later, votes=later.votes or earlier.votes) if is_same else later
     if (new.text_hash, new.question) != (old.text_hash, old.question):
         return max(new, old, key=_answer_order)
     last = max(new, old, key=lambda answer: (_STATE_RANKS[answer.state], _answer_order(answer)))
     if new.state == old.state:
         return last
-    return replace(last, ups=max(new.ups, old.ups), downs=max(new.downs, old.downs))
+    return replace(last, votes=max(new.votes, old.votes, key=lambda votes: (len(votes), votes)))
 
 
 def _answer_order(answer: AnswerRecord) -> tuple[object, ...]:

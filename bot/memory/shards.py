@@ -22,6 +22,7 @@ from bot.domain.changes import (
     Request,
     StandingComment,
     ThreadComments,
+    Vote,
 )
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
@@ -168,6 +169,7 @@ MAX_FILES = 5
 MAX_OTHERS = 4
 MAX_ABOUT = MAX_PULLS = 20
 MAX_PATH = 1_024
+MAX_VOTES = 100
 _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later version may know more commands than this one
 
 
@@ -190,10 +192,14 @@ def parse_answer(line: Line) -> AnswerRecord:
         matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
         question=clean(line.get("question")),
         trying_since=time_or_none(line.get("trying_since")),
-        ups=parse_number(line.get("ups")) or 0,
-        downs=parse_number(line.get("downs")) or 0,
+        votes=tuple(map(_parse_vote, _as_list(line.get("votes", ()), MAX_VOTES))),
         revised_at=time_or_none(line.get("revised_at")),
     )
+
+
+def _parse_vote(fields: Sequence[Any]) -> Vote:
+    by, helps, may_write = fields
+    return Vote(clean(by)[:MAX_NAME], helps is True, may_write is True)
 
 
 def parse_request(line: Line, thread: ThreadId) -> Request:

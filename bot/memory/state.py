@@ -244,7 +244,8 @@ class MemoryState:
         if changes.read_whole:
             self._rebuild_shown_in()
         manifest = self.manifest.with_renewals(changes.owed, changes.renewed).with_pages(changes.pages)
-        manifest = manifest.with_written(self._comments.add_notices(changes.notices)).with_notified(changes.told_until)
+        manifest = manifest.with_written(self._comments.add_notices(changes.notices))
+        manifest = manifest.with_notified(changes.told_until, changes.told_from)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
         manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)
         repo = self.repo or "" if records else manifest.repo

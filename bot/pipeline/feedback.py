@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.domain.changes import AnswerRecord
+from bot.domain.changes import AnswerRecord, Vote
 from bot.domain.thread import Kind
-from bot.domain.thread_json import parse_number
+from bot.domain.thread_json import clean, parse_number
 from bot.github.client import GitHubClient
-from bot.github.errors import ForgeError, Gone
+from bot.github.errors import ForgeError, Gone, NotPermitted
 from bot.memory.memory import Memory
 from bot.pipeline.outbox import DELETED
 
@@ -22,19 +22,27 @@ MIN_AGE = timedelta(minutes=10)
 """GitHub may answer 404 for a comment younger than this, so until then a 404 proves nothing."""
 
 MAX_READS = 30
-"""Comments that one run checks, with one API read each."""
+"""Comments that one run checks, with one API read each, and another one if the thumbs on it changed."""
+
+MAX_VOTERS = 20
+"""Accounts of which one run asks whether they may write, with one API read each."""
+
+_THUMBS = {"+1": True, "-1": False}
 
 
 def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerRecord, ...]:
-    """Changed reactions to the comments of the last two weeks, newest first, to be staged.
+    """Changed thumbs on the comments of the last two weeks, newest first, to be staged.
 
     A comment that is gone was deleted by a person. If GitHub cannot be reached, the result so far is kept and a later
     run continues.
     """
     changed: list[AnswerRecord] = []
+    collector = _Collector(forge)
     try:
         for answer in _on_issues(_newest_answers(memory.state.every_answer(), now), memory):
-            changed += _changed_answer(answer, forge, now)
+            current = collector.current(answer)
+            if current != answer:
+                changed.append(replace(current, revised_at=now))
     except ForgeError:
         pass
     return tuple(changed)
@@ -55,20 +63,58 @@ def _on_issues(answers: list[AnswerRecord], memory: Memory) -> list[AnswerRecord
     return [answer for answer in answers if answer.id not in entries or entries[answer.id].kind is not Kind.DISCUSSION]
 
 
-def _changed_answer(answer: AnswerRecord, forge: GitHubClient, now: datetime) -> Iterator[AnswerRecord]:
-    """The answer if it changed. It keeps its ``at``, as it is not a new answer."""
-    assert answer.comment_id is not None
-    try:
-        current = with_reactions(answer, forge.comment(answer.comment_id))
-    except Gone:
-        current = replace(answer, state="removed", reason=DELETED, trying_since=None)
-    if current != answer:
-        yield replace(current, revised_at=now)
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """Reads the votes on comments. ``writers`` are the accounts looked up so far: whether each may write."""
+
+    forge: GitHubClient
+    writers: dict[str, bool] = field(default_factory=dict)
+
+    def current(self, answer: AnswerRecord) -> AnswerRecord:
+        """The answer as it stands now. It keeps its ``at``, as it is not a new answer. Raises ForgeError."""
+        assert answer.comment_id is not None
+        try:
+            counts = count_thumbs(self.forge.comment(answer.comment_id))
+            if counts is None or counts == _stored_counts(answer):
+                return answer
+            return replace(answer, votes=self._votes(answer) if any(counts.values()) else ())
+        except Gone:
+            return replace(answer, state="removed", reason=DELETED, trying_since=None)
+
+    def _votes(self, answer: AnswerRecord) -> tuple[Vote, ...]:
+        """The vote of each person with a thumb on the comment. After MAX_VOTERS accounts, those that are left are taken
+        for strangers in this comment, and the votes on others are left to a later run."""
+        if len(self.writers) >= MAX_VOTERS:
+            return answer.votes
+        opinions = read_opinions(self.forge.reactions(answer.comment_id or 0))
+        return tuple(Vote(login, helps, self._may_write(login)) for login, helps in sorted(opinions.items()))
+
+    def _may_write(self, login: str) -> bool:
+        if login not in self.writers and len(self.writers) < MAX_VOTERS:
+            try:
+                self.writers[login] = self.forge.may_write(login)
+            except NotPermitted:
+                self.writers[login] = False
+        return self.writers.get(login, False)
 
 
-def with_reactions(answer: AnswerRecord, comment: Mapping[str, Any]) -> AnswerRecord:
-    """The answer with the counts of 👍 and 👎 on this comment; an invalid count is 0."""
+def _stored_counts(answer: AnswerRecord) -> dict[bool, int]:
+    return {helps: sum(vote.helps is helps for vote in answer.votes) for helps in _THUMBS.values()}
+
+
+def count_thumbs(comment: Mapping[str, Any]) -> dict[bool, int] | None:
+    """How many 👍 (True) and 👎 (False) a comment has; an invalid count is 0. None if the forge does not say."""
     counts = comment.get("reactions")
     if not isinstance(counts, Mapping):
-        return answer
-    return replace(answer, ups=parse_number(counts.get("+1")) or 0, downs=parse_number(counts.get("-1")) or 0)
+        return None
+    return {helps: parse_number(counts.get(name)) or 0 for name, helps in _THUMBS.items()}
+
+
+def read_opinions(reactions: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
+    """Each person's opinion; whoever gave both thumbs has none. Bots and deleted accounts have none either."""
+    opinions: dict[str, set[bool]] = {}
+    for reaction in reactions:
+        user, helps = reaction.get("user"), _THUMBS.get(str(reaction.get("content")))
+        if isinstance(user, Mapping) and user.get("type") == "User" and helps is not None:
+            opinions.setdefault(clean(user.get("login")).casefold(), set()).add(helps)
+    return {login: helps for login, (helps, *more) in opinions.items() if login and not more}

@@ -155,7 +155,7 @@ def promise(plan: CommentPlan, now: datetime, mode: str) -> AnswerRecord:
     before, answer = plan.before, _planned_record(plan, now, mode)
     if before is None:
         return answer
-    answer = replace(answer, ups=before.ups, downs=before.downs)
+    answer = replace(answer, votes=before.votes)
     if plan.is_skipped and before.state != "pending":
         return before
     kept = replace(answer, at=before.at, revised_at=before.revised_at)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from bot.domain.card import Card, with_change_state
 from bot.domain.change_state import change_state
@@ -77,7 +79,7 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
     fixes = {fix.id: fix for fix in run.memory.state.every_fix()}
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
-    released = ReleasedFixes(is_all=_look_up(sorted(due, key=_closed_at, reverse=True), fixes, run))
+    released = ReleasedFixes(is_all=_look_up(in_turns(due), fixes, run))
     likely = {
         card.id: fix
         for card in cards.values()
@@ -102,6 +104,17 @@ def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
     unseen = set(run.memory.state.manifest.unseen)
     closed = (card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed")
     return {card.id: card for card in closed if card.id not in unseen}
+
+
+def in_turns(due: Iterable[Card]) -> list[Card]:
+    """The threads by the time of their closing, latest first, with their authors taking turns: nobody's issues keep
+    those of others waiting."""
+    counts: Counter[str] = Counter()
+    ranked = []
+    for card in sorted(due, key=_closed_at, reverse=True):
+        ranked.append((counts[card.author.casefold()], card))
+        counts[card.author.casefold()] += 1
+    return [card for _, card in sorted(ranked, key=itemgetter(0))]
 
 
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:

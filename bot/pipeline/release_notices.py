@@ -20,6 +20,7 @@ from bot.github.events import Event
 from bot.github.fixes import Release, was_reverted
 from bot.github.threads import OwnComment, own_comment
 from bot.github.updates import comments_of
+from bot.index.document import vouchings
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.outbox import create_once, was_deleted
 from bot.pipeline.publish import CommentResult, with_write_error
@@ -36,7 +37,10 @@ MAX_FAILED = 20
 """Issues that one run may fail to read before it stops."""
 
 MAX_RELEASE_AGE = timedelta(days=30)
-"""The maximum age of a release to notify people of."""
+"""The maximum age of a release when a run first notifies people of it."""
+
+MAX_FOR_ACCOUNT = 2
+"""Notices of one release that an account gets, for its first reports: nobody keeps other reporters waiting."""
 
 DAILY_LIMIT_DIVISOR = 2
 """Notices use at most the daily limit divided by this; the rest is left to answers."""
@@ -61,7 +65,8 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
 
     The run that first sees the setting only records the time: nobody is notified of earlier releases.
     """
-    until, settings = run.memory.state.manifest.told_until, run.settings
+    manifest, settings = run.memory.state.manifest, run.settings
+    until = manifest.told_until
     is_on = settings.mode == "comment" and settings.releases.notify == "comment"
     if run.muted or (until is None and not is_on):
         return []
@@ -70,12 +75,8 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
         return []
     if state.limit or not (event.is_maintenance or event.name == "release"):
         return []
-    releases = project_releases(run)
-    new = {
-        release.tag: release
-        for release in releases
-        if release.at and release.at > max(until, run.now - MAX_RELEASE_AGE)
-    }
+    releases, since = project_releases(run), manifest.releases_told_from(MAX_RELEASE_AGE, run.now)
+    new = {release.tag: release for release in releases if release.at and release.at > since}
     if not new:
         return []
     newest = max(release.at for release in new.values() if release.at)
@@ -85,6 +86,8 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
     if planning.is_all and not plans:
         run.memory.stage(Changes(told_until=newest))
+    elif plans or planning.is_limited:
+        run.memory.stage(Changes(told_from=since))
     return plans
 
 
@@ -97,38 +100,47 @@ def _mark_started(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePl
 _Outstanding = tuple[Thread, ReleaseNotice, ReleasedFix]
 
 
-def _shared_out(outstanding: Iterable[_Outstanding]) -> list[_Outstanding]:
-    """The notices in the order in which they are posted: the first of each reporter, then the second, and so on, the
-    oldest report first. So no account takes all that a day allows."""
-    counts: Counter[str] = Counter()
-    ranked = []
-    for item in sorted(outstanding, key=lambda item: (item[0].created_at, str(item[0].id))):
-        reporter = item[0].author.casefold()
-        ranked.append((counts[reporter], item))
-        counts[reporter] += 1
+def _shared_out(outstanding: Iterable[_Outstanding], told: Counter[tuple[str, str]]) -> list[_Outstanding]:
+    """The notices in the order in which they are posted: the first of each reporter, then the second, the oldest report
+    first. ``told``: how many of each release (by tag) each reporter got already."""
+    counts, ranked = told.copy(), []
+    for item in sorted(outstanding, key=_posting_order):
+        account = (item[0].author.casefold(), item[1].release)
+        counts[account] += 1
+        if counts[account] <= MAX_FOR_ACCOUNT:
+            ranked.append((counts[account], item))
     return [item for _, item in sorted(ranked, key=itemgetter(0))]
+
+
+def _posting_order(item: _Outstanding) -> tuple[bool, datetime, str]:
+    """The promised ones first, then the oldest report."""
+    thread, notice, _ = item
+    return notice.trying_since is None, thread.created_at, str(thread.id)
 
 
 @dataclass(slots=True)
 class _Planning:
     """Plans the notices of one run: about the ``new`` releases (by tag), for threads that were closed ``since``.
 
-    ``is_all``: nothing is left for a later run.
+    ``is_all``: nothing is left for a later run. ``is_limited``: something is, because of the limits of one run or day.
     """
 
     run: RunContext
     new: Mapping[str, Release]
     since: datetime
     is_all: bool = True
+    is_limited: bool = False
+    _told: Counter[tuple[str, str]] = field(default_factory=Counter)
     _reverted: dict[ThreadId, bool] = field(default_factory=dict)
 
     def plans(self) -> list[NoticePlan]:
         plans: list[NoticePlan] = []
         more = failed = 0
-        for thread, notice, fix in _shared_out(self._outstanding()):
+        outstanding = list(self._outstanding())
+        for thread, notice, fix in _shared_out(outstanding, self._told):
             is_new = notice.trying_since is None
             if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
-                self.is_all = False
+                self.is_all, self.is_limited = False, failed < MAX_FAILED
                 self.run.note(NOTICES_POSTPONED)
                 break
             try:
@@ -154,14 +166,7 @@ class _Planning:
 
     def _outstanding(self) -> Iterator[_Outstanding]:
         """The notices still to be posted, on threads that may get one."""
-        run = self.run
-        released = find_released(self.new, self.since, run)
-        self.is_all = released.is_all
-        candidates = [
-            (notice, fix)
-            for fix in released.fixes
-            for notice in self._possible_notices(fix, released.duplicates.get(fix.id, []))
-        ]
+        run, candidates = self.run, self._candidates()
         keys = dict.fromkeys(notice.id for notice, _ in candidates)
         run.memory.state.prefetch(keys)
         records, linked = run.memory.records(keys), run.memory.state.thread_comments(keys)
@@ -169,14 +174,30 @@ class _Planning:
             thread = records.get(possible.id)
             notices = linked[possible.id].notices if possible.id in linked else ()
             same = next((one for one in notices if one.ref == possible.ref), None)
+            if not isinstance(thread, Thread):
+                continue
             if same and is_in_progress(same.trying_since, run.now):
                 self.is_all = False
+            elif same is None or same.state == "pending":
+                if (same or not _is_informed(thread, notices)) and self._may_get(possible, thread):
+                    yield thread, same or possible, fix
                 continue
-            is_owed = (
-                same.state == "pending" if same else isinstance(thread, Thread) and not _is_informed(thread, notices)
-            )
-            if is_owed and isinstance(thread, Thread) and may_be_notified(thread, run):
-                yield thread, same or possible, fix
+            self._told[thread.author.casefold(), fix.release] += same.state != "silent"
+
+    def _candidates(self) -> list[tuple[ReleaseNotice, ReleasedFix]]:
+        """A notice for each thread that a new release fixes, posted already or not."""
+        released = find_released(self.new, self.since, self.run)
+        self.is_all = released.is_all
+        self.is_limited = not released.is_all and not self.run.fixes.fault
+        return [
+            (notice, fix)
+            for fix in released.fixes
+            for notice in self._possible_notices(fix, released.duplicates.get(fix.id, []))
+        ]
+
+    def _may_get(self, notice: ReleaseNotice, thread: Thread) -> bool:
+        """Whether the thread may get this notice: nobody gets one for their own claim that a thread is a duplicate."""
+        return may_be_notified(thread, self.run) and (notice.original is None or any(vouchings(thread)))
 
     def _possible_notices(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
         """The notices on a fixed thread and its duplicates. If a person named the release after it was published, the

@@ -34,9 +34,6 @@ MAX_REPLIES = 10
 """Maximum number of replies that one run writes. The next run takes the others."""
 
 HOUR = timedelta(hours=1)
-WRITE_PERMISSIONS = frozenset({"admin", "maintain", "write"})
-"""Permissions that include write access: https://docs.github.com/rest/collaborators/collaborators"""
-
 DONE_REASONS = {
     "search": "asked to search",
     "context": "asked about an issue",
@@ -258,13 +255,10 @@ def may_administer(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _may_change(request: ParsedRequest, run: RunContext) -> bool:
-    """Whether the issue's author asks, or somebody with write access according to the API now.
-
-    ``author_association`` does not count: it calls a private member of the organisation a contributor.
-    """
+    """Whether the issue's author asks, or somebody with write access according to the API now."""
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
-    return request.by != GHOST and run.forge.permission(request.by) in WRITE_PERMISSIONS
+    return request.by != GHOST and run.forge.may_write(request.by)
 
 
 def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:

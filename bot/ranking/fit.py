@@ -44,24 +44,21 @@ def fit_probability(
     labels: Sequence[bool],
     names: Sequence[str],
     *,
-    prior: tuple[Mapping[str, float], float] | None = None,
     strength: float = 1.0,
-    holds_intercept: bool = False,
 ) -> tuple[Weights, float]:
-    """Weights and intercept of a logistic regression of ``labels``.
+    """Weights and intercept of a logistic regression of ``labels``; the weights are pulled to 0, the intercept is not.
 
-    Only with ``holds_intercept`` is the intercept pulled to the prior's: a few labels of one kind would shift it far.
+    Without any rows all are 0.
     """
-    weights, intercept = prior or ({}, 0.0)
-    start = np.array([*(weights.get(name, 0.0) for name in names), intercept])
     if not rows:
-        return dict(zip(names, start[:-1].tolist(), strict=True)), intercept
+        return dict.fromkeys(names, 0.0), 0.0
     matrix = _matrix(rows, names)
     spread = np.append(_spread(matrix), 1.0)
     scaled = np.column_stack([matrix, np.ones(len(matrix))]) / spread
-    penalty = np.append(np.full(len(names), strength), strength if holds_intercept else 0.0)
+    penalty = np.append(np.full(len(names), strength), 0.0)
     targets = np.array(labels, dtype=float)
-    solution = _newton(lambda point: _logistic(scaled, targets, point), start * spread, penalty) / spread
+    start = np.zeros(len(names) + 1)
+    solution = _newton(lambda point: _logistic(scaled, targets, point), start, penalty) / spread
     return dict(zip(names, solution[:-1].tolist(), strict=True)), float(solution[-1])
 
 

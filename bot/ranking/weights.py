@@ -47,12 +47,15 @@ class RankingWeights:
 
     def probability(self, evidence: Mapping[str, float]) -> float:
         """The confidence for these features, in 0..1; missing features count as 0."""
-        weighed = sum(weight * evidence.get(name, 0.0) for name, weight in self.confidence.items())
-        return _probability(self.intercept + weighed)
+        return probability_of(self.log_odds(evidence))
+
+    def log_odds(self, evidence: Mapping[str, float]) -> float:
+        """The logarithm of the odds of that confidence."""
+        return self.intercept + sum(weight * evidence.get(name, 0.0) for name, weight in self.confidence.items())
 
     def similarity(self, confidence: float) -> float:
         """The similarity for a confidence, both in 0..1; their log-odds differ by a constant."""
-        return _probability(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(CUT_SIMILARITY))
+        return probability_of(_log_odds(confidence) - _log_odds(self.cut) + _log_odds(CUT_SIMILARITY))
 
     def with_cut(self, cut: float) -> RankingWeights:
         """A copy with the cut at this confidence, limited to 0.001..0.999."""
@@ -174,5 +177,6 @@ def _log_odds(probability: float) -> float:
     return log(clamped / (1 - clamped))
 
 
-def _probability(log_odds: float) -> float:
+def probability_of(log_odds: float) -> float:
+    """The probability with these odds; logarithms beyond any weight count as the largest."""
     return 1 / (1 + exp(-max(-MAX_WEIGHT / 2, min(MAX_WEIGHT / 2, log_odds))))

@@ -262,6 +262,19 @@ class DecisionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BotSettings:
+    merge: tuple[str, ...] = setting(
+        (), "Further bots that close issues by merging their fixes; well-known ones count anyway.", **_LOGIN_RULE
+    )
+    release: tuple[str, ...] = setting(
+        (),
+        "Bots that are believed when they comment which release has a fix, such as github-actions[bot]. Name none that"
+        " repeats other people's words.",
+        **_LOGIN_RULE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DiscussionSettings:
     answer: bool = setting(False, "Answer new discussions too; needs the permission discussions: write.")
 
@@ -297,6 +310,7 @@ class Settings:
         ClusterSettings, "Corrections to the clusters of issues that report one thing."
     )
     decisions: DecisionSettings = _section(DecisionSettings, "Who decides, besides maintainers.")
+    bots: BotSettings = _section(BotSettings, "Which bots say how an issue ended.")
     ignore: IgnoreSettings = _section(IgnoreSettings, "Accounts and issues to leave alone.")
     comment: CommentSettings = _section(CommentSettings, "The comment itself.")
     discussions: DiscussionSettings = _section(DiscussionSettings, "Discussions, which are remembered in any case.")

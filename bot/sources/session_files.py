@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -59,6 +59,13 @@ class SessionFiles(NamedTuple):
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
+
+    def without(self, paths: Container[str]) -> SessionFiles:
+        """Return all but the files with these paths."""
+        sessions = tuple(file for file in self.sessions if file.path not in paths)
+        return self._replace(
+            sessions=sessions, mappings=tuple(file for file in self.mappings if file.path not in paths)
+        )
 
     def merge(self, other: SessionFiles) -> SessionFiles:
         """Return the files of both, without repeats."""

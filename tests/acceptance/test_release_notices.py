@@ -70,6 +70,12 @@ def notices(stage: Stage, number: int = 1) -> list[str]:
     return [text.partition("\n")[2].strip() for text in texts]
 
 
+def is_done(stage: Stage) -> bool:
+    """Whether no reporter waits for a notice."""
+    manifest = stage.memory().state.manifest
+    return bool(manifest.told_until and manifest.told_from and manifest.told_until > manifest.told_from)
+
+
 def notice_start(tag: str, label: str = "") -> str:
     return f"Released in {label}[{tag}]("
 
@@ -101,9 +107,49 @@ def test_the_oldest_report_comes_first_and_no_account_takes_all_that_a_day_allow
         run(stage, "issues", "closed", number)
     publish_release(stage)
     assert [len(notices(stage, number)) for number in (1, 2, 3, 4)] == [1, 0, 0, 1]
+    for _ in range(2):
+        stage.github.clock.advance(DAY)
+        run(stage, "schedule")
+        assert [len(notices(stage, number)) for number in (1, 2, 3, 4)] == [1, 1, 0, 1], "two for each account"
+    assert (stage.github.writes, is_done(stage)) == (0, True)
+
+
+@pytest.mark.parametrize("words", ["Duplicate of #1", "This is a duplicate of #1.", "Fixed by #{pull}"])
+def test_issues_that_an_account_closes_itself_get_no_notice(stage: Stage, words: str) -> None:
+    pull = stage.github.add_pull("octocat", "Keep sessions", "Fixes #1", closes=[1])
+    numbers = [int(stage.github.open_issue("mallory", f"Logged out {n}", f"At {n}.")) for n in range(4)]
+    for number in numbers:
+        stage.github.comment(number, "mallory", words.format(pull=pull))
+        stage.github.close(number, "mallory", "completed")
+    stage.github.merge_pull(pull, "octocat")
+    duplicate = report_duplicate(stage)
+    publish_release(stage)
+    assert [len(notices(stage, number)) for number in (1, *numbers, duplicate)] == [1, 0, 0, 0, 0, 1]
     stage.github.clock.advance(DAY)
     run(stage, "schedule")
-    assert [len(notices(stage, number)) for number in (1, 2, 3, 4)] == [1, 1, 1, 1]
+    assert (stage.github.writes, is_done(stage)) == (0, True)
+
+
+def test_a_release_does_not_expire_while_notices_wait(stage: Stage) -> None:
+    stage.configure(f"{NOTIFY}comment:\n  daily_limit: 2\n")
+    numbers = [int(stage.github.open_issue(author, f"Crash of {author}", "")) for author in ("monalisa", "defunkt")]
+    run(stage, "schedule")
+    for number in (1, *numbers):
+        merge_fix(stage, number, f"Mend {number}")
+    publish_release(stage)
+    for told in ([1, 1, 0], [1, 1, 1]):
+        stage.github.clock.advance(20 * DAY)
+        run(stage, "schedule")
+        assert [len(notices(stage, number)) for number in (1, *numbers)] == told
+
+
+def test_a_release_that_was_a_month_old_before_anybody_could_be_told_is_not_announced(stage: Stage) -> None:
+    merge_fix(stage)
+    stage.github.clock.advance(3600)
+    stage.github.add_release("v2.3.0")
+    stage.github.clock.advance(31 * DAY)
+    run(stage, "schedule")
+    assert notices(stage) == []
 
 
 @pytest.mark.parametrize(("author", "is_told"), [("octocat", True), ("hubot", False)])
@@ -359,6 +405,16 @@ def test_a_release_named_by_a_stranger_or_of_another_project_causes_no_notice(
     assert (notices(stage), notices(stage, number)) == ([], [])
 
 
+@pytest.mark.parametrize(("account", "told"), [("release-helper[bot]", 1), ("bridge[bot]", 0), ("release-helper", 0)])
+def test_only_a_listed_bot_leads_to_a_notice_by_its_words(stage: Stage, account: str, told: int) -> None:
+    stage.configure(f'{NOTIFY}bots:\n  release: ["release-helper[bot]"]\n')
+    stage.github.close(1, "octocat", "completed")
+    stage.github.comment(1, account, ":tada: This issue has been resolved in version 2.3.0 :tada:")
+    run(stage, "issues", "closed", 1)
+    publish_release(stage)
+    assert len(notices(stage)) == told
+
+
 def test_a_reporter_whom_a_maintainer_told_after_the_release_is_not_notified_again(stage: Stage) -> None:
     number = report_duplicate(stage)
     stage.github.clock.advance(3600)
@@ -498,7 +554,7 @@ def test_a_lost_response_does_not_notify_twice(stage: Stage) -> None:
 
 def test_notices_use_at_most_half_of_the_daily_limit_and_the_others_follow_later(stage: Stage) -> None:
     stage.configure(f"{NOTIFY}comment:\n  daily_limit: 4\n")
-    numbers = [int(stage.github.open_issue("monalisa", f"Crash {n}", f"At {n} o'clock.")) for n in range(3)]
+    numbers = [int(stage.github.open_issue(f"reader{n}", f"Crash {n}", f"At {n} o'clock.")) for n in range(3)]
     run(stage, "schedule")
     for number in (1, *numbers):
         merge_fix(stage, number, f"Mend {number}")

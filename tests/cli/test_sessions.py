@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -397,9 +398,99 @@ def test_a_number_mentioned_in_passing_links_nothing(home: Path, checkout: Path,
 
 def test_committed_transcripts_are_linked_to_nothing(home: Path, checkout: Path, store: Path, call: Run) -> None:
     by_mapping(home, checkout)
-    by_branch(home, checkout)
     git(checkout, "add", "--force", ".claude")
     assert call("show", "48", "--store", store, "--json").data["sessions"] == []
+    why = by_branch(home, checkout)
+    (own,) = call("show", "48", "--store", store, "--json").data["sessions"]
+    assert (own["id"], own["why"], own["messages"]) == ("c-1", [why], 1), "the same session, as this machine has it"
+
+
+HOOK_LOG = ".claude/logging/2026-03-03.jsonl"
+
+
+def commit_it(top: Path, _: Path) -> None:
+    git(top, "add", "--force", ".claude")
+    git(top, "commit", "--quiet", "--message", "Logs", "--", ".claude")
+
+
+def commit_it_many_folders_down(top: Path, _: Path) -> None:
+    write(top / ".claude/logging/a/b [c]/d.jsonl", prompt("Another zebra", "c-2"))
+    commit_it(top, top)
+
+
+def stage_it(top: Path, _: Path) -> None:
+    git(top, "add", "--force", ".claude")
+
+
+def commit_what_looks_like_a_bare_repository(top: Path, _: Path) -> None:
+    for name in ("HEAD", "objects/info", "refs/heads"):
+        path = top / ".claude/logging" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("ref: refs/heads/main\n")
+    commit_it(top, top)
+
+
+def commit_it_in_a_submodule(top: Path, elsewhere: Path) -> None:
+    (top / ".claude").rename(elsewhere)
+    git(elsewhere, "init", "--quiet")
+    git(elsewhere, "add", ".")
+    git(elsewhere, "commit", "--quiet", "--message", "Logs")
+    git(top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--force", str(elsewhere), ".claude")
+
+
+def look_at_it_in_another_worktree(top: Path, elsewhere: Path) -> None:
+    commit_it(top, top)
+    git(top, "worktree", "add", "--quiet", str(elsewhere))
+    os.chdir(elsewhere)
+
+
+def link_to_it(top: Path, elsewhere: Path) -> None:
+    (top / ".claude").rename(top / "docs")
+    (top / ".claude").symlink_to("docs")
+    git(top, "add", "--force", ".claude", "docs")
+
+
+@pytest.mark.parametrize(
+    "bring",
+    [
+        commit_it, commit_it_many_folders_down, stage_it, commit_what_looks_like_a_bare_repository,
+        commit_it_in_a_submodule, look_at_it_in_another_worktree, link_to_it,
+    ],
+)  # fmt: skip
+def test_transcripts_that_a_checkout_brings_are_not_this_machines(
+    home: Path, checkout: Path, store: Path, call: Run, bring: Callable[[Path, Path], None]
+) -> None:
+    write(checkout / HOOK_LOG, prompt("A zebra", "c-1"))
+    assert found_sessions(call) == {"c-1"}
+    bring(checkout, home.parent / "elsewhere")
+    assert found_sessions(call) == set()
+    assert call("search", "zebra", "--store", store, "--json").data == []
+    write(Path.cwd() / ".claude/logging/own.jsonl", prompt("My zebra", "own"))
+    assert found_sessions(call) == (set() if bring is link_to_it else {"own"})
+
+
+def test_committed_transcripts_that_the_settings_name_are_found_only_among_sessions(
+    checkout: Path, store: Path, call: Run
+) -> None:
+    (checkout / ".github").mkdir()
+    (checkout / SETTINGS).write_text('sources: {sessions: ["state/*.jsonl"]}\n')
+    for name in ("committed", "own"):
+        write(checkout / f"state/{name}.jsonl", prompt("A zebra", name))
+    git(checkout, "add", "state/committed.jsonl")
+
+    def beside_threads(*options: str) -> set[str]:
+        data = call("search", "zebra", *options, "--store", store, "--json").data
+        return {row["id"] for row in data}
+
+    assert found_sessions(call) == {"committed", "own"}
+    assert beside_threads() == {"own"}
+    assert beside_threads("--logs", "state/committed.jsonl") == {"committed", "own"}, "somebody asks for it"
+
+
+def test_a_checkout_that_git_cannot_read_has_no_transcripts_of_this_machine(checkout: Path, call: Run) -> None:
+    write(checkout / HOOK_LOG, prompt("A zebra", "c-1"))
+    (checkout / ".git/index").write_bytes(b"DIRC damaged")
+    assert found_sessions(call) == set()
 
 
 def test_sessions_on_the_current_branch_are_listed(home: Path, checkout: Path, store: Path, call: Run) -> None:

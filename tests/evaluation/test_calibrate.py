@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from math import log
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.changes import Vote
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
@@ -21,7 +23,7 @@ from bot.evaluation.calibrate import (
     rescore,
     vector_fields_of,
 )
-from bot.evaluation.labels import LinkLabels
+from bot.evaluation.labels import Feedback, LinkLabels
 from bot.evaluation.replay import ReplayHistory
 from bot.evaluation.results import Replayed, ShownThread
 from bot.ranking.order import Candidate
@@ -239,26 +241,100 @@ def linked_or_not(count: int) -> list[ReplayedHits]:
     return [replace(case, replayed=replace(case.replayed, id=1_000 + key)) for key, case in enumerate(cases)]
 
 
+def logit(probability: float) -> float:
+    return log(probability / (1 - probability))
+
+
+def voted(cases: Sequence[ReplayedHits], *votes: Vote) -> Feedback:
+    """The same votes on the only hit of each case."""
+    return Feedback(votes={(case.replayed.id, 1): votes for case in cases})
+
+
+def by_maintainers(helps: bool) -> Vote:
+    return Vote("hubot", helps, True)
+
+
+def moves(cases: Sequence[ReplayedHits], feedback: Feedback) -> list[float]:
+    """How far the feedback moves the similarity of each hit."""
+    refitted = refit_confidence(cases, MODEL, feedback)
+    evidence = [candidate.evidence for case in cases for candidate in case.candidates]
+    models = [(model.similarity(model.probability(each)) for each in evidence) for model in (refitted, MODEL)]
+    return [after - before for after, before in zip(*models, strict=True)]
+
+
+def likenesses(values: Sequence[float]) -> list[ReplayedHits]:
+    """A thread for each of these values, with one hit, with the id 1."""
+    cases = [replayed_hits((value, False)) for value in values]
+    return [replace(case, replayed=replace(case.replayed, id=1_000 + key)) for key, case in enumerate(cases)]
+
+
 def test_links_do_not_change_the_confidence() -> None:
     cases = linked_or_not(600)
     assert refit_confidence(cases, MODEL) is MODEL
-    assert refit_confidence(cases, MODEL, {(5, 1): True, (1_000, 2): False}) is MODEL, "nobody saw these hits"
+    nobody_saw = Feedback(votes={(5, 1): (by_maintainers(True),), (1_000, 2): (by_maintainers(False),)})
+    assert refit_confidence(cases, MODEL, nobody_saw) is MODEL
 
 
 def test_opinions_against_hits_make_similar_ones_less_sure_and_opinions_for_them_surer() -> None:
     cases = linked_or_not(200)
     surest = sorted(cases, key=lambda case: case.candidates[0].evidence["likeness"])[-20:]
-    keys = [(case.replayed.id, 1) for case in surest]
     alike = surest[0].candidates[0].evidence
-    against, in_favour = (refit_confidence(cases, MODEL, dict.fromkeys(keys, word)) for word in (False, True))
+    against, in_favour = (
+        refit_confidence(cases, MODEL, voted(surest, by_maintainers(helps))) for helps in (False, True)
+    )
     assert against.probability(alike) < MODEL.probability(alike) - 0.05
     assert in_favour.probability(alike) > MODEL.probability(alike)
-    assert (against.order, against.cut, set(against.confidence)) == (MODEL.order, MODEL.cut, set(MODEL.confidence))
+    assert (against.order, against.cut, against.confidence) == (MODEL.order, MODEL.cut, MODEL.confidence)
+
+
+def test_enough_opinions_of_maintainers_make_the_confidences_true() -> None:
+    cases = likenesses([0.0] * 1_000)
+    helpful = {(case.replayed.id, 1): (by_maintainers(key % 5 == 0),) for key, case in enumerate(cases)}
+    refitted = refit_confidence(cases, MODEL, Feedback(votes=helpful))
+    assert refitted.probability(cases[0].candidates[0].evidence) == pytest.approx(0.2, abs=0.02)
+
+
+LIKENESSES = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
+
+
+@given(LIKENESSES, st.floats(-50, 50), st.booleans(), st.booleans())
+def test_two_votes_move_no_hit_far(rated: list[float], other: float, helps: bool, may_write: bool) -> None:
+    cases = likenesses([*rated[:2], other])
+    moved = moves(cases, voted(cases[:-1], Vote("octocat", helps, may_write)))
+    assert max(map(abs, moved)) <= 0.026
+    assert all(move >= 0 if helps else move <= 0 for move in moved)
+
+
+@given(LIKENESSES, st.floats(-50, 50), st.integers(1, 30), st.booleans())
+def test_strangers_move_similarities_by_at_most_a_fifth(
+    rated: list[float], other: float, voters: int, helps: bool
+) -> None:
+    cases = likenesses([*rated, other, logit(MODEL.cut)])
+    moved = moves(cases, voted(cases[:-1], *(Vote(f"stranger{turn}", helps) for turn in range(voters))))
+    assert MODEL.similarity(MODEL.probability(cases[-1].candidates[0].evidence)) == pytest.approx(0.65)
+    assert abs(moved[-1]) <= 0.65 / 5
+    assert max(map(abs, moved)) <= 0.13
+
+
+@given(LIKENESSES, st.booleans())
+def test_an_account_without_write_access_counts_once_however_often_it_votes(rated: list[float], helps: bool) -> None:
+    cases = likenesses([*rated, 0.0])
+    assert max(map(abs, moves(cases, voted(cases[:-1], Vote("octocat", helps))))) <= 0.013
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.booleans()), min_size=1, max_size=40), st.integers(1, 40))
+def test_strangers_move_little_whatever_maintainers_say(opinions: list[tuple[float, bool]], voters: int) -> None:
+    cases = likenesses([likeness for likeness, _ in opinions])
+    said = {(case.replayed.id, 1): (by_maintainers(opinions[key][1]),) for key, case in enumerate(cases)}
+    against = tuple(Vote(f"stranger{turn}", False) for turn in range(voters))
+    flooded = {pair: (*votes, *against) for pair, votes in said.items()}
+    before, after = (moves(cases, Feedback(votes=votes)) for votes in (said, flooded))
+    assert max(abs(a - b) for a, b in zip(after, before, strict=True)) <= 0.13
 
 
 def test_a_single_opinion_changes_little() -> None:
     cases = linked_or_not(2)
-    refitted = refit_confidence(cases, MODEL, {(cases[0].replayed.id, 1): False})
+    refitted = refit_confidence(cases, MODEL, voted(cases[:1], by_maintainers(False)))
     for case in cases:
         evidence = case.candidates[0].evidence
-        assert refitted.probability(evidence) == pytest.approx(MODEL.probability(evidence), abs=0.05)
+        assert refitted.probability(evidence) == pytest.approx(MODEL.probability(evidence), abs=0.013)

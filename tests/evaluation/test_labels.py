@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, Request
+from bot.domain.changes import AnswerRecord, Request, Vote
 from bot.domain.thread import Message, Thread, ThreadId, TimelineEvent
-from bot.evaluation.labels import LinkLabels, Mark, feedback_of, first_original, marks
+from bot.evaluation.labels import Feedback, LinkLabels, Mark, feedback_of, first_original, marks
 from bot.evaluation.results import Relations
 from tests.evaluation.timelines import change_future, generated
 from tests.recall.samples import at, closed, duplicate, message, thread
@@ -240,12 +240,13 @@ def test_labels_of_a_history_do_not_depend_on_later_events() -> None:
 # What people think of our matches.
 
 
-def shown(key: int, *matches: int, ups: int = 0, downs: int = 0) -> AnswerRecord:
-    return AnswerRecord(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), ups=ups, downs=downs)
+def shown(key: int, *matches: int, ups: int = 0, downs: int = 0, may_write: bool = True) -> AnswerRecord:
+    votes = tuple(Vote(f"reader{turn}", turn < ups, may_write) for turn in range(ups + downs))
+    return AnswerRecord(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), votes=votes)
 
 
-def wrong(key: int, *about: int, name: str = "wrong") -> Request:
-    return Request(key, 5, name, "octocat", at(key), about)
+def wrong(key: int, *about: int, name: str = "wrong", by: str = "octocat") -> Request:
+    return Request(key, 5, name, by, at(key), about)
 
 
 def test_thumbs_count_for_an_answer_with_a_single_match() -> None:
@@ -258,20 +259,43 @@ def test_thumbs_count_for_an_answer_with_a_single_match() -> None:
         (shown(9, 3, 4, downs=5), {}),
         (shown(9, 3, 4, ups=5), {}),
         (shown(9, ups=5), {}),
+        (shown(9, 3, downs=5, may_write=False), {}),
     ]
-    assert [answer for answer, opinions in cases if feedback_of([answer], []) != opinions] == []
+    assert [answer for answer, opinions in cases if feedback_of([answer], []).opinions != opinions] == []
+
+
+def test_everybodys_votes_are_kept_for_an_answer_with_a_single_match() -> None:
+    answer = shown(9, 3, ups=1, downs=5, may_write=False)
+    assert feedback_of([answer, shown(8, 3, 4, ups=2), shown(7, 3)], []).votes == {(9, 3): answer.votes}
+
+
+@pytest.mark.parametrize(
+    ("by", "author", "role", "may_write"),
+    [
+        ("octocat", "octocat", "NONE", False),
+        ("octocat", "Octocat", "CONTRIBUTOR", False),
+        ("octocat", "octocat", "MEMBER", True),
+        ("hubot", "octocat", "NONE", True),
+    ],
+)
+def test_a_match_that_its_author_calls_wrong_is_one_strangers_vote(
+    by: str, author: str, role: str, may_write: bool
+) -> None:
+    issue = thread(9, author=author, role=role)
+    votes = (Vote(by, False, may_write),)
+    assert feedback_of([], [wrong(9, 3, by=by)], [issue]).votes == {(9, 3): votes, (3, 9): votes}
 
 
 def test_a_match_called_wrong_is_wrong_in_both_directions_whatever_the_thumbs() -> None:
     feedback = feedback_of([shown(9, 3, ups=5), shown(8, 4, ups=1)], [wrong(9, 3), wrong(8, 4, name="refused")])
-    assert feedback == {(9, 3): False, (3, 9): False, (8, 4): True}
+    assert feedback.opinions == {(9, 3): False, (3, 9): False, (8, 4): True}
 
 
 def test_opinions_overrule_links_and_add_to_them() -> None:
     linked_marks = [mark(9, 3, 10), mark(9, 4, 10, False), mark(7, 3, 10)]
     created = {key: at(key) for key in range(1, 13)}
     opinions = {(9, 3): False, (9, 5): True, (9, 11): True, (9, 99): True, (8, 4): True}
-    linked = LinkLabels(created, linked_marks, opinions)
+    linked = LinkLabels(created, linked_marks, Feedback(opinions))
     assert linked.relations(thread(9)) == Relations(frozenset({7}), frozenset({4, 5}))
     assert linked.relations(thread(8)) == Relations(others=frozenset({4}))
     assert linked.relations(thread(7)) == LinkLabels(created, linked_marks).relations(thread(7))
@@ -282,4 +306,4 @@ def test_opinions_overrule_links_and_add_to_them() -> None:
 def test_links_are_read_with_opinions() -> None:
     threads = [thread(3), with_comments(message("Looks like #3.", 11))]
     assert LinkLabels.read(threads).relations(threads[1]).all == {3}
-    assert LinkLabels.read(threads, None, {(9, 3): False}).relations(threads[1]).all == set()
+    assert LinkLabels.read(threads, None, Feedback({(9, 3): False})).relations(threads[1]).all == set()

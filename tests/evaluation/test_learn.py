@@ -8,10 +8,12 @@ from time import sleep
 import pytest
 
 from bot.domain.answer import Context
+from bot.domain.changes import Vote
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions
 from bot.evaluation.calibrate import MAX_HIT_SHARE, MIN_THREADS, Calibration, refit_confidence, rescore
 from bot.evaluation.evaluate import MIN_EXAMPLES
+from bot.evaluation.labels import Feedback
 from bot.evaluation.learn import Learner, read_history, usual_cut
 from bot.evaluation.metrics import summary
 from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, read_ranking, read_words
@@ -70,10 +72,11 @@ def test_the_cut_is_never_below_the_shipped_one_even_with_refitted_confidences()
     for middle in [-6.0, -2.0, -0.5, 0.0, 1.0, 4.0]:
         rng = Random(5)
         cases = [replayed_hits((rng.gauss(middle, 1), False)) for _ in range(300)]
-        feedback = {(case.replayed.id, 1): key % 3 > 0 for key, case in enumerate(cases[:30])}
+        votes = {(case.replayed.id, 1): (Vote("hubot", key % 3 > 0, True),) for key, case in enumerate(cases[:30])}
+        feedback = Feedback(votes=votes)
         assert refit_confidence(cases, MODEL, feedback) != MODEL, middle
         calibration = usual_cut(cases, RANKING_OF_SAMPLES, feedback)
-        assert calibration.model.confidence != MODEL.confidence, middle
+        assert calibration.model.intercept != MODEL.intercept, middle
         assert calibration.model.cut >= MODEL.cut, middle
 
 
@@ -106,7 +109,8 @@ def test_opinions_are_learned_and_counted_in_the_provenance() -> None:
     hits = [(issue.id, hit.id, hit.related) for issue in plain.replayed for hit in issue.hits]
     linked = next((key, match) for key, match, related in hits if related)
     unlinked = next((key, match) for key, match, related in hits if not related)
-    feedback = {linked: False, unlinked: True}
+    votes = {linked: (Vote("hubot", False, True),), unlinked: (Vote("hubot", True, True),)}
+    feedback = Feedback({linked: False, unlinked: True}, votes)
     with_feedback = read_history(threads, options, 600, feedback=feedback)
     result = with_feedback.backtest(shipped(), 25, None)
     labels = {(issue.id, hit.id): hit.related for issue in result.replayed for hit in issue.hits}

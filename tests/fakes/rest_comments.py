@@ -105,6 +105,11 @@ def delete_comment(call: Call) -> Reply:
     return Reply(204)
 
 
+@ROUTES.route("GET", f"{COMMENT}/reactions", needs="issues:read")
+def list_comment_reactions(call: Call) -> Reply:
+    return page_reply(call, find_comment(call).reactions, call.shapes.reaction)
+
+
 @ROUTES.route("POST", f"{COMMENT}/reactions", needs="issues:write")
 def create_comment_reaction(call: Call) -> Reply:
     """201 for a new reaction, 200 for an existing one."""

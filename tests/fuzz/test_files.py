@@ -56,7 +56,14 @@ def test_a_manifest_is_written_as_it_was_read(data: bytes) -> None:
 
 
 def shards() -> list[bytes]:
-    answer = {"id": 7, "state": "pending", "at": seeds.AT, "text_hash": "ab", "matches": [[3, 0.8]], "ups": 1}
+    answer = {
+        "id": 7,
+        "state": "pending",
+        "at": seeds.AT,
+        "text_hash": "ab",
+        "matches": [[3, 0.8]],
+        "votes": [["hubot", True, False]],
+    }
     request = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
     fix = {"id": 7, "ref": "#9", "looked_at": seeds.AT, "is_pull": True, "files": ["a.py"], "release": "v1"}
     records = [answer, {"id": 7, "wishes": [request]}, fix, {"id": "ABC-1", "title": "x"}]

@@ -20,6 +20,7 @@ from bot.domain.changes import (
     ReleaseNotice,
     Request,
     StandingComment,
+    Vote,
 )
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
@@ -201,10 +202,10 @@ def test_a_fix_round_trips_through_its_line(fix_info: FixInfo) -> None:
     assert parse_fix(line_of(FIXES, fix_info)) == fix_info
 
 
-def test_thumbs_round_trip_and_zero_counts_are_left_out() -> None:
-    answer = AnswerRecord(7, "said", at(1), ups=3, downs=1)
+def test_votes_round_trip_and_none_are_left_out() -> None:
+    answer = AnswerRecord(7, "said", at(1), votes=(Vote("hubot", True, True), Vote("octocat", False)))
     assert parse_answer(line_of(ANSWERS, answer)) == answer
-    assert line_of(ANSWERS, replace(answer, ups=0, downs=0)).keys() == {"id", "state", "at"}
+    assert line_of(ANSWERS, replace(answer, votes=())).keys() == {"id", "state", "at"}
 
 
 def test_a_line_leaves_out_defaults_and_names_the_thread_once() -> None:
@@ -331,13 +332,14 @@ def test_pending_requests_are_recent_for_a_week_and_done_ones_for_an_hour() -> N
 FEW_TIMES, FEW_KEYS = st.integers(0, 2).map(at), st.sampled_from([1, 2, "ABC-1"])
 MAYBE_TIME, MAYBE_NUMBER = st.none() | FEW_TIMES, st.none() | st.integers(1, 2)
 FEW_TEXTS = st.sampled_from(["", "a", "b"])
+FEW_VOTES = st.builds(Vote, FEW_TEXTS, st.booleans(), st.booleans())
 MERGES: dict[str, tuple[Callable[[Any, Any], Any], st.SearchStrategy[Any]]] = {
     "answer": (
         later_answer,
         st.builds(
             AnswerRecord, st.just(1), STATES, FEW_TIMES, st.just(""), st.sampled_from(["", "a"]), MAYBE_NUMBER,
             st.lists(st.tuples(FEW_KEYS, st.just(0.5)), max_size=2).map(tuple),
-            st.just(""), MAYBE_TIME, st.integers(0, 2), st.integers(0, 2), MAYBE_TIME,
+            st.just(""), MAYBE_TIME, st.lists(FEW_VOTES, max_size=2).map(tuple), MAYBE_TIME,
         ),
     ),
     "request": (
@@ -442,7 +444,8 @@ def test_nobody_can_displace_the_requests_of_others(name: str) -> None:
 ANSWER = AnswerRecord(1, "said", at(1), text_hash="x", comment_id=5, question="q")
 
 
-COUNTED = replace(ANSWER, ups=2, downs=1)
+VOTES = (Vote("hubot", True, True), Vote("octocat", False))
+COUNTED = replace(ANSWER, votes=VOTES)
 REMOVED = replace(ANSWER, state="removed")
 PROMISE = replace(ANSWER, state="pending", comment_id=None, trying_since=at(1))
 LATER = replace(ANSWER, at=at(2), text_hash="y")
@@ -461,11 +464,13 @@ HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, com
         pytest.param(COUNTED, PENDING, PENDING, id="counts of an earlier answer"),
         pytest.param(OLDER, COUNTED, COUNTED, id="an older answer"),
         pytest.param(replace(ANSWER, state="pending", trying_since=at(1)), COUNTED, COUNTED, id="its own promise"),
-        pytest.param(LATER, COUNTED, replace(LATER, ups=2, downs=1), id="another text in the same comment"),
-        pytest.param(replace(LATER, downs=3), COUNTED, replace(LATER, downs=3), id="with counts of its own"),
+        pytest.param(LATER, COUNTED, replace(LATER, votes=VOTES), id="another text in the same comment"),
+        pytest.param(
+            replace(LATER, votes=VOTES[:1]), COUNTED, replace(LATER, votes=VOTES[:1]), id="with votes of its own"
+        ),
         pytest.param(replace(LATER, comment_id=6), COUNTED, replace(LATER, comment_id=6), id="another comment"),
         pytest.param(HERE_LATER, HERE_COUNTED, HERE_LATER, id="no comment"),
-        pytest.param(RECOUNTED, replace(ANSWER, downs=1, revised_at=at(3)), RECOUNTED, id="thumbs taken back"),
+        pytest.param(RECOUNTED, replace(ANSWER, votes=VOTES[:1], revised_at=at(3)), RECOUNTED, id="thumbs taken back"),
         pytest.param(
             replace(PROMISE, trying_since=None), PROMISE, replace(PROMISE, trying_since=None), id="given back"
         ),

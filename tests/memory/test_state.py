@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request
+from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
@@ -176,7 +176,7 @@ AGAIN = replace(EARLIER, trying_since=at(3))
     ("before", "between", "promised", "is_taken"),
     [
         pytest.param(EARLIER, SAID, NEWER, False, id="it saw that an earlier promise was kept"),
-        pytest.param(SAID, replace(SAID, ups=2), NEWER, False, id="it counted thumbs"),
+        pytest.param(SAID, replace(SAID, votes=(Vote("hubot", True),)), NEWER, False, id="it counted thumbs"),
         pytest.param(EARLIER, SAID, AGAIN, True, id="it saw that this promise was kept"),
         pytest.param(EARLIER, replace(EARLIER, trying_since=at(2)), AGAIN, True, id="it tries this promise again"),
         pytest.param(SAID, replace(NEWER, at=at(2), trying_since=at(2)), NEWER, True, id="it promised the same"),
@@ -322,7 +322,7 @@ def test_all_answers_and_requests_can_be_listed(stored: StoredMemory) -> None:
     save(stored, answers=answers, requests=all_requests)
     memory = stored.memory()
     assert (set(memory.state.every_answer()), set(memory.state.every_request())) == (set(answers), set(all_requests))
-    newer = replace(answers[1], at=at(2), ups=1)
+    newer = replace(answers[1], at=at(2), votes=(Vote("hubot", True),))
     memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
     assert set(memory.state.every_answer()) == {*answers, newer, AnswerRecord(5, "silent", at(1))} - {answers[1]}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import AnswerRecord, Changes, Vote
 from bot.github.client import GitHubClient
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.feedback import MAX_READS, collect_feedback, with_reactions
+from bot.pipeline.feedback import MAX_READS, MAX_VOTERS, collect_feedback, count_thumbs, read_opinions
 from bot.pipeline.outbox import DELETED
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
@@ -24,6 +23,7 @@ __all__ = ["client", "github"]
 
 NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
 BOT = "github-actions[bot]"
+LIKED = (Vote("reader0", True),)
 
 
 @pytest.fixture
@@ -58,19 +58,23 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
     react(github, liked, "+1", "+1", "heart", "-1")
     react(github, disliked, "-1", "confused")
     updated = collect_feedback(memory, client, NOW)
-    assert set(updated) == {replace(liked, ups=2, downs=1, revised_at=NOW), replace(disliked, downs=1, revised_at=NOW)}
+    likes = (Vote("reader0", True), Vote("reader1", True), Vote("reader3", False))
+    assert set(updated) == {
+        replace(liked, votes=likes, revised_at=NOW),
+        replace(disliked, votes=(Vote("reader0", False),), revised_at=NOW),
+    }
     memory.stage(Changes(answers=updated))
     assert memory.commit("feedback")
     assert collect_feedback(memory, client, NOW) == ()
 
 
 def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
-    (answer,) = post_answers(github, memory, ups=2, downs=1)
+    (answer,) = post_answers(github, memory, votes=(Vote("reader0", True), Vote("reader1", False)))
     updated = collect_feedback(memory, client, NOW)
-    assert updated == (replace(answer, ups=0, downs=0, revised_at=NOW),)
+    assert updated == (replace(answer, votes=(), revised_at=NOW),)
     memory.stage(Changes(answers=updated))
     memory.commit("feedback")
-    assert memory.state.answers([answer.id])[answer.id].ups == 0
+    assert memory.state.answers([answer.id])[answer.id].votes == ()
 
 
 def test_a_comment_deleted_by_a_person_is_recorded_as_removed(
@@ -82,7 +86,7 @@ def test_a_comment_deleted_by_a_person_is_recorded_as_removed(
     react(github, standing, "+1")
     assert set(collect_feedback(memory, client, NOW)) == {
         replace(deleted, state="removed", reason=DELETED, revised_at=NOW),
-        replace(standing, ups=1, revised_at=NOW),
+        replace(standing, votes=LIKED, revised_at=NOW),
     }
 
 
@@ -123,7 +127,7 @@ def test_only_the_newest_of_many_comments_are_read(github: FakeGitHub, client: G
     for answer in answers:
         react(github, answer, "+1")
     updated = collect_feedback(memory, client, NOW)
-    assert client.reads == MAX_READS
+    assert client.reads == 2 * MAX_READS + 1, "the votes on each comment, and what its only voter may do"
     assert [answer.id for answer in updated] == [answer.id for answer in reversed(answers[5:])]
 
 
@@ -134,30 +138,70 @@ def test_a_refusal_by_github_keeps_the_feedback_read_before(
     answers = post_answers(github, memory, 4)
     for answer in answers:
         react(github, answer, "-1")
-    github.faults.add("GET *", kind, times=None, after=2)
+    github.faults.add("GET *", kind, times=None, after=5)
     assert [answer.id for answer in collect_feedback(memory, client, NOW)] == [answers[3].id, answers[2].id]
-    assert client.reads == 3
-
-
-ANSWER = AnswerRecord(7, "said", NOW, comment_id=5, ups=1, downs=1)
+    assert client.reads == 6
 
 
 @pytest.mark.parametrize(
-    ("reactions", "counts"),
+    ("counts", "expected"),
     [
-        ({"+1": 3, "-1": 2}, (3, 2)),
-        ({"+1": "3", "-1": True}, (0, 0)),
-        ({"+1": -1, "-1": 10**400}, (0, 0)),
-        ({"+1": [], "-1": None}, (0, 0)),
-        ({}, (0, 0)),
-        (None, (1, 1)),
-        ([3, 2], (1, 1)),
-        ("+1", (1, 1)),
+        ({"+1": 3, "-1": 2}, {True: 3, False: 2}),
+        ({"+1": "3", "-1": True}, {True: 0, False: 0}),
+        ({"+1": -1, "-1": 10**400}, {True: 0, False: 0}),
+        ({"+1": [], "-1": None}, {True: 0, False: 0}),
+        ({}, {True: 0, False: 0}),
+        (None, None),
+        ([3, 2], None),
+        ("+1", None),
     ],
 )
-def test_malformed_counts_are_ignored(reactions: Any, counts: Sequence[int]) -> None:
-    updated = with_reactions(ANSWER, {"reactions": reactions})
-    assert (updated.ups, updated.downs) == tuple(counts)
+def test_malformed_counts_are_ignored(counts: Any, expected: dict[bool, int] | None) -> None:
+    assert count_thumbs({"reactions": counts}) == expected
+
+
+def reaction(login: object, content: object = "+1", type_: object = "User") -> dict[str, Any]:
+    return {"user": {"login": login, "type": type_}, "content": content}
+
+
+@pytest.mark.parametrize(
+    ("reactions", "opinions"),
+    [
+        ([reaction("Hubot"), reaction("octocat", "-1")], {"hubot": True, "octocat": False}),
+        ([reaction("hubot"), reaction("HUBOT", "-1"), reaction("octocat")], {"octocat": True}),
+        ([reaction("hubot"), reaction("hubot")], {"hubot": True}),
+        ([reaction("some[bot]", "+1", "Bot"), reaction("hubot", "heart"), reaction("hubot", 1)], {}),
+        ([reaction(None), reaction(["hubot"], None), {"user": None, "content": "+1"}, {"user": "hubot"}, {}], {}),
+    ],
+)
+def test_each_person_has_one_opinion(reactions: list[dict[str, Any]], opinions: dict[str, bool]) -> None:
+    assert read_opinions(reactions) == opinions
+
+
+def test_the_votes_of_people_with_write_access_are_known(
+    github: FakeGitHub, client: GitHubClient, memory: Memory
+) -> None:
+    github.set_permission("hubot", "write")
+    github.set_permission("reader", "read")
+    (answer,) = post_answers(github, memory)
+    for login in ("reader", "hubot", "stranger"):
+        github.react(int(answer.id), login, "-1", answer.comment_id)
+    (updated,) = collect_feedback(memory, client, NOW)
+    assert updated.votes == (Vote("hubot", False, True), Vote("reader", False), Vote("stranger", False))
+
+
+def test_a_crowd_of_voters_costs_few_requests(github: FakeGitHub, client: GitHubClient, memory: Memory) -> None:
+    answers = post_answers(github, memory, 3)
+    for answer in answers:
+        for turn in range(MAX_VOTERS + 5):
+            github.react(int(answer.id), f"voter{turn}of{answer.id}", "-1", answer.comment_id)
+    (updated,) = collect_feedback(memory, client, NOW)
+    assert (updated.id, len(updated.votes)) == (answers[2].id, MAX_VOTERS + 5)
+    assert client.reads == len(answers) + 1 + MAX_VOTERS
+    memory.stage(Changes(answers=(updated,)))
+    memory.commit("feedback")
+    (updated,) = collect_feedback(memory, client, NOW)
+    assert updated.id == answers[1].id, "the next run goes on"
 
 
 def test_slow_feedback_does_not_undo_what_happened_meanwhile(
@@ -175,7 +219,7 @@ def test_slow_feedback_does_not_undo_what_happened_meanwhile(
     assert slow.commit("feedback")
     stored = Memory(FolderStore(tmp_path / "store")).open().state.answers([answer.id for answer in answers])
     assert stored == {
-        removed.id: replace(removed, state="removed", ups=1),
+        removed.id: replace(removed, state="removed", votes=LIKED),
         reanswered.id: later,
-        unchanged.id: replace(unchanged, ups=1, revised_at=NOW),
+        unchanged.id: replace(unchanged, votes=LIKED, revised_at=NOW),
     }

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bot.comment.marker import marker, notice_mark
+from bot.domain.card import Card
 from bot.domain.changes import ReleaseNotice
-from bot.domain.thread import Thread
+from bot.domain.thread import Kind, Thread
 from bot.pipeline.backfill import Clock
+from bot.pipeline.release_fixes import in_turns
 from bot.pipeline.release_notices import NoticePlan, publish_notices
 from bot.pipeline.run_context import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
 from tests.pipeline.test_replies import BOT, REPO, SampleRepository
 
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 TEXT = f"{marker(notice=notice_mark('#57'))}\nReleased in v2.3.0."
 
 
@@ -26,6 +31,23 @@ def sample(tmp_path: Path) -> Iterator[SampleRepository]:
     with FakeGitHub(REPO) as github:
         yield SampleRepository(github, tmp_path)
         assert github.violations == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["mallory", "MALLORY", "hubot", "monalisa"]), st.integers(0, 9)), max_size=40)
+)
+def test_claimed_fixes_by_one_account_delay_nobody_else(closings: list[tuple[str, int]]) -> None:
+    """Only so many fixes are looked up in one run: the first ones of this order."""
+    cards = [
+        Card(number, Kind.ISSUE, "Crash", author, "closed", NOON, NOON, closed_at=NOON + timedelta(hours=hours))
+        for number, (author, hours) in enumerate([("defunkt", 0), *closings], 1)
+    ]
+    order = in_turns(cards)
+    assert sorted(card.id for card in order) == [card.id for card in cards]
+    accounts = {card.author.casefold() for card in cards}
+    assert {card.author.casefold() for card in order[: len(accounts)]} == accounts, "one of each account first"
+    mallorys = [card for card in order if card.author.casefold() == "mallory"]
+    assert mallorys == sorted(mallorys, key=lambda card: card.closed_at or NOON, reverse=True), "the latest first"
 
 
 @pytest.mark.parametrize("is_slow", [True, False])

@@ -15,7 +15,7 @@ import pytest
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
-from bot.domain.changes import Request, is_off, wrong_matches_for, wrong_pairs
+from bot.domain.changes import Request, is_off, wrong_matches_for
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
 from bot.github.events import Event
@@ -596,7 +596,7 @@ def open_answered_issue(sample: SampleRepository) -> int:
 
 def test_wrong_pairs_are_remembered(sample: SampleRepository) -> None:
     sample.say("/precedent wrong #1\n/precedent wrong #2")
-    assert wrong_pairs(sample.requests()) == {(3, 1), (3, 2)}
+    assert wrong_matches_for(sample.requests()) == {1, 2}
     assert [result.action for result in sample.results] == ["silent", "silent"]
 
 

@@ -119,7 +119,7 @@ def test_without_data_the_prior_stays() -> None:
     expected = {"near": 2.0, "open": 0.0, "age": 0.0}
     nobody_right: Choice = ([{"near": 1.0}, {"near": 0.0}], [False, False])
     assert fit_order([], NAMES, prior=prior) == fit_order([nobody_right], NAMES, prior=prior) == expected
-    assert fit_probability([], [], NAMES, prior=(prior, -1.5)) == (expected, -1.5)
+    assert fit_probability([], [], NAMES) == (dict.fromkeys(NAMES, 0.0), 0.0)
     assert fit_order([], NAMES) == dict.fromkeys(NAMES, 0.0)
 
 
@@ -127,9 +127,9 @@ def test_a_strong_prior_holds_its_weights_and_a_weak_one_does_not() -> None:
     prior = {"near": -1.0, "open": 0.5, "age": 0.25}
     fitted = fit_order(choices(100), NAMES, prior=prior, strength=1e6)
     assert is_close(fitted, prior, by=0.01)
-    fitted, intercept = fit_probability(*answers(300, -2.0), NAMES, prior=(prior, 5.0), strength=1e6)
-    assert is_close(fitted, prior, by=0.01)
-    assert intercept < 2, "the intercept is free"
+    fitted, intercept = fit_probability(*answers(300, -2.0), NAMES, strength=1e6)
+    assert is_close(fitted, dict.fromkeys(NAMES, 0.0), by=0.01)
+    assert intercept < -0.3, "the intercept is free"
     assert fit_order(choices(100), NAMES, prior=prior, strength=0.1)["near"] > 1
 
 

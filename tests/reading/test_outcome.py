@@ -387,11 +387,30 @@ def test_reactions_to_a_comment_change_the_confidence() -> None:
 
 
 def test_a_thread_closed_by_a_merge_is_fixed() -> None:
-    logins = ["bors", "bors[bot]", "homu", "mergify[bot]", "github-merge-queue[bot]"]
-    for login in logins:
+    for login in ["bors", "bors[bot]", "mergify[bot]", "github-merge-queue[bot]"]:
         result = outcome(closed(closed_by=login))
         assert (result.kind, result.evidence) == (OutcomeKind.FIXED, ("closed by a merge",)), login
         assert outcome(closed(closed_by=f"not-{login}")) == Outcome(), login
+
+
+@pytest.mark.parametrize(
+    "login", ["homu", "homu-bot", "mergify", "mergifybot", "Bors-bot", "bors-bot", "merge-bot", "merge-queue", "BORS"]
+)
+def test_no_account_is_a_merge_bot_by_the_look_of_its_name(login: str) -> None:
+    assert outcome(closed(closed_by=login)) == Outcome()
+    listed = outcome(closed(closed_by=login, merge_bots=(login,)))
+    assert (listed.kind, listed.evidence) == (OutcomeKind.FIXED, ("closed by a merge",))
+    assert outcome(closed(closed_by=login, author=login, merge_bots=(login,))) == Outcome(), "its own issue"
+
+
+@pytest.mark.parametrize("words", ["Duplicate of #12.", "Closed, as there was no response for 14 days."])
+@pytest.mark.parametrize("closer", ["hubot", "octocat", "stale[bot]"])
+@pytest.mark.parametrize("gap", [-30, 30])
+def test_what_a_bot_repeats_from_a_stranger_is_no_ending(words: str, closer: str, gap: int) -> None:
+    echo = message(f"octocat wrote:\n\n{words}", timedelta(seconds=gap), "bridge[bot]", "CONTRIBUTOR")
+    thread = closed(replace(echo, is_bot=True), closed_by=closer)
+    assert outcome(thread).kind is OutcomeKind.UNKNOWN
+    assert outcome(replace(thread, closed_by="bridge[bot]")).kind.is_known
 
 
 PULL = TimelineEvent("cross-referenced", CLOSED - timedelta(days=20), source=57, source_kind=Kind.PULL)

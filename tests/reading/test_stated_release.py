@@ -164,16 +164,31 @@ def test_an_unknown_closer_is_whoever_wrote_at_that_moment() -> None:
     assert release_of(replace(own, created_at=CLOSED - timedelta(hours=1)), closed_by=None) == ""
 
 
-def test_a_bot_is_believed_only_in_the_words_of_release_bots() -> None:
-    assert release_of(message(TADA, DAY, "github-actions[bot]", "NONE", is_bot=True)) == "1.2.3"
+APP = "github-actions[bot]"
+
+
+def test_a_listed_bot_is_believed_in_the_words_of_release_bots() -> None:
+    tada = message(TADA, DAY, APP, "NONE", is_bot=True)
+    assert release_of(tada, release_bots=(APP,)) == "1.2.3"
     auto = "🚀 Issue was released in [`v9.1.1`](https://github.com/octocat/hello/releases/tag/v9.1.1) 🚀"
-    assert release_of(message(auto, DAY, "auto[bot]", is_bot=True), repo=REPOSITORY) == "v9.1.1"
-    assert (
-        release_of(message("This was fixed in 1.2.3 according to our triage.", DAY, "triage[bot]", is_bot=True)) == ""
-    )
+    said = message(auto, DAY, "auto", "NONE")
+    assert release_of(said, repo=REPOSITORY, release_bots=("auto",)) == "v9.1.1"
+    triage = message("This was fixed in 1.2.3 according to our triage.", DAY, APP, is_bot=True)
+    assert release_of(triage, release_bots=(APP,)) == ""
     assert release_of(message(TADA, DAY, "semantic-release-bot", "NONE")) == "1.2.3"
-    for name in ("semantic-release-fan", "semantic-releasebot", "semantic-release", "Semantic-Release-Bot-"):
-        assert release_of(message(TADA, DAY, name, "NONE")) == ""
+
+
+@pytest.mark.parametrize("name", ["semantic-release-fan", "semantic-releasebot", "Semantic-Release-Bot-", "auto"])
+def test_no_account_is_a_release_bot_by_the_look_of_its_name(name: str) -> None:
+    assert release_of(message(TADA, DAY, name, "NONE")) == ""
+
+
+@pytest.mark.parametrize("text", [TADA, f"octocat wrote:\n\n{TADA}", f"{TADA}\n\n(translated)"])
+@pytest.mark.parametrize("name", [APP, "bridge[bot]", "translate[bot]"])
+def test_what_a_bot_repeats_from_a_stranger_names_no_release(text: str, name: str) -> None:
+    echo = message(text, DAY, name, "CONTRIBUTOR", is_bot=True)
+    assert release_of(echo) == ""
+    assert release_of(echo, closed_by=name) == ""
 
 
 def test_only_a_maintainer_and_a_release_bot_are_trusted() -> None:
@@ -184,7 +199,8 @@ def test_only_a_maintainer_and_a_release_bot_are_trusted() -> None:
     own = message("Fixed in 2.3.0.", author="octocat", role="NONE")
     assert is_trusted(message("Fixed in 2.3.0."))
     assert is_trusted(message(TADA, DAY, "semantic-release-bot", "NONE"))
-    assert is_trusted(message(TADA, DAY, "auto[bot]", "NONE", is_bot=True))
+    assert is_trusted(message(TADA, DAY, APP, "NONE", is_bot=True), release_bots=(APP,))
+    assert not is_trusted(message(TADA, DAY, APP, "NONE", is_bot=True))
     assert not is_trusted(own, closed_by="octocat")
     assert not is_trusted(message("Fixed in 2.3.0."), replace(own, created_at=CLOSED + DAY), closed_by="octocat")
 

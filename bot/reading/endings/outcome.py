@@ -23,7 +23,7 @@ from bot.reading.endings.engine import (
     takes_fix_back,
 )
 from bot.reading.endings.linked_versions import foreign_versions, strip_v
-from bot.reading.endings.phrases import MERGE_BOT, PhraseBook, has_phrase, phrase_book
+from bot.reading.endings.phrases import PhraseBook, has_phrase, phrase_book
 from bot.reading.endings.quote import MAX_QUOTE_CHARS, in_latin_script, quote_of
 from bot.reading.markdown import read, sentences, statements
 from bot.reading.requests import without_requests
@@ -183,7 +183,7 @@ def _fixing_change(thread: Thread, closing: Closing) -> Judgement | None:
     if merged:
         fix = f"#{max(merged, key=_merge_time).source}"
         return Judgement(OutcomeKind.FIXED, (_MERGED_PULL,), 0.9, fix=fix)
-    if closing.by and closing.by != thread.author and MERGE_BOT.match(closing.by):
+    if closing.by and thread.is_merge_bot(closing.by):
         return Judgement(OutcomeKind.FIXED, (CLOSING_MERGE,), 0.85)
     return None
 
@@ -320,17 +320,19 @@ class _Reader:
             yield _Ending(index, message, _sentences_of(text, gap), gap, by_closer, only_housekeeping, is_outside)
 
     def judge_bots(self) -> Judgement | None:
-        """What a program said when it closed the thread: which one it duplicates, or that nobody answers any more."""
+        """What a program said when it closed the thread: which one it duplicates, or that nobody answers any more.
+
+        Only the program that closed it is believed: another one may repeat what a stranger wrote.
+        """
         for message in reversed(self.thread.comments):
             is_late = message.created_at > self.closing.at + CLOSING_WINDOW
             if is_late or (self.closing.since and message.created_at < self.closing.since):
                 continue
             is_close = self.closing.at - message.created_at <= CLOSING_WINDOW
-            if not message.is_bot:
+            is_closer = message.author == self.closing.by if self.closing.by else is_close
+            if not (message.is_bot and is_closer):
                 if is_close:
                     continue
-                return None
-            if not (is_close or message.author == self.closing.by):
                 return None
             context = SentenceContext(own=self.thread.id, title=self.thread.title, repo=self.repo, near=True)
             for name in ("duplicate_of", "inactive") if is_close else ("inactive",):

@@ -15,8 +15,6 @@ from bot.reading.endings.stems import DIGIT, stems
 from bot.reading.lookalikes import plain
 
 PHRASES_FILE = Path(__file__).with_name("phrases.toml")
-MERGE_BOT = re.compile(r"(?:bors|homu|mergify|merge-?queue|github-merge-queue)(?:\[bot\]|-?bot)?\Z", re.IGNORECASE)
-"""Logins of programs that close threads by merging fixes."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _LINE_START = re.compile(r"(?:\A|\n) *")

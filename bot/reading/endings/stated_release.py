@@ -24,8 +24,6 @@ _PEOPLE_RULES = ("stated_in", "just_out", "planned_in")
 _PROGRAM_RULES = ("release_bot",)
 
 _MAY_NAME_VERSION = re.compile(r"\d\.\d", re.ASCII)
-_RELEASE_BOT = "semantic-release-bot"
-"""A program with an ordinary account. Anybody may register a similar name, so only this one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,8 @@ def stated_release(thread: Thread, repo: str | None = None) -> StatedRelease | N
     for message in _relevant_comments(thread, closing):
         if release or _MAY_NAME_VERSION.search(message.text):
             near = abs(message.created_at - closing.at) <= _NEAR_GAP
-            comment = _Comment(message, SentenceContext(thread.id, thread.title, repo, near=near))
+            context = SentenceContext(thread.id, thread.title, repo, near=near)
+            comment = _Comment(message, context, message.is_bot or thread.is_release_bot(message.author))
             release = comment.update(release)
     if release and is_reopened_in_words(thread, max(release.at, closing.at + CLOSING_WINDOW)):
         return None
@@ -63,16 +62,17 @@ def stated_release(thread: Thread, repo: str | None = None) -> StatedRelease | N
 
 
 def _relevant_comments(thread: Thread, closing: Closing) -> Iterator[Message]:
-    """The comments that belong to the closing, by maintainers, by whoever closed the thread, and by programs."""
+    """The comments that belong to the closing, by maintainers, by people who closed the thread, and by release bots.
+
+    Other programs are not believed, as they may repeat what a stranger wrote.
+    """
     since = max(closing.at - _NEAR_GAP, closing.since or closing.at - _NEAR_GAP)
     closer = closing.by or _guess_closer(thread, closing)
     for message in thread.comments:
-        if message.created_at >= since and (_is_program(message) or message.by_maintainer or message.author == closer):
+        is_closer = message.author == closer and not message.is_bot
+        is_believed = message.by_maintainer or is_closer or thread.is_release_bot(message.author)
+        if message.created_at >= since and is_believed:
             yield message
-
-
-def _is_program(message: Message) -> bool:
-    return message.is_bot or message.author == _RELEASE_BOT
 
 
 def _guess_closer(thread: Thread, closing: Closing) -> str | None:
@@ -87,18 +87,18 @@ def _guess_closer(thread: Thread, closing: Closing) -> str | None:
 class _Comment:
     message: Message
     context: SentenceContext
+    is_program: bool
 
     def update(self, previous: StatedRelease | None) -> StatedRelease | None:
         """The release known after this comment: the first stated since the last takeback, or else ``previous``."""
         stated: StatedRelease | None = None
-        is_program = _is_program(self.message)
         for sentence in statements(self.message.text):
             if is_question(sentence):
                 continue
-            if not is_program and takes_fix_back(sentence):
+            if not self.is_program and takes_fix_back(sentence):
                 previous = stated = None
             elif stated is None:
-                stated = self._find_release(sentence, _PROGRAM_RULES if is_program else _PEOPLE_RULES)
+                stated = self._find_release(sentence, _PROGRAM_RULES if self.is_program else _PEOPLE_RULES)
         return stated or previous
 
     def _find_release(self, sentence: str, rules: tuple[str, ...]) -> StatedRelease | None:
@@ -124,7 +124,7 @@ class _Comment:
 
     @property
     def _is_trusted(self) -> bool:
-        return self.message.by_maintainer or _is_program(self.message)
+        return self.message.by_maintainer or self.is_program
 
     @cached_property
     def _code(self) -> str:
