@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"precedent {args.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except MemoryError as error:
-        print(f"precedent: {bug_report(error)}", file=sys.stderr)
+        print(f"precedent {args.command}: {bug_report(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough
