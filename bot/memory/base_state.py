@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
-from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, file_limit
+from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, excess, file_limit
 from bot.memory.manifest import (
     INDEX_FOLDER,
     INDEX_PARTS_FOLDER,
@@ -185,7 +185,7 @@ class BaseState:
         if missing:
             self.files |= dict.fromkeys(missing)
             for path, content in self.contents(missing):
-                self._budget.keep(len(content))
+                self._budget.keep(excess(path, len(content)))
                 self.files[path] = content
         return {path: data for path in wanted if (data := self.files[path]) is not None}
 
@@ -206,7 +206,7 @@ class BaseState:
             sizes = self.snapshot.sizes(path for path in chunk if path not in self._twins)
             damaged = {path for path in chunk if path in self._twins or sizes.get(path, 0) > file_limit(path)}
             sizes = {path: size for path, size in sizes.items() if path not in damaged}
-            total += sum(sizes.values())
+            total += sum(excess(path, size) for path, size in sizes.items())
             self._budget.check(total)
             for portion in _portions(chunk, sizes):
                 found = self._read_portion(path for path in portion if path not in damaged)

@@ -30,6 +30,9 @@ MAX_TWINS = 1_000
 PORTION_BYTES = 32_000_000
 """Bytes read at a time when many files are read."""
 
+_USUAL_RECORD_BYTES, _USUAL_SHARD_BYTES = 64_000, 300_000
+"""Size of a long record, and of a shard of long lines; few are larger."""
+
 _PART_BYTES = 500
 """Bytes in memory of a comment or an event without any text."""
 
@@ -48,6 +51,11 @@ def file_limit(path: str) -> int:
     return MAX_RECORD_BYTES if path.startswith(f"{RECORD_FOLDER}/") else MAX_FILE_BYTES
 
 
+def excess(path: str, size: int) -> int:
+    """How many bytes of a file of this size count for a `ReadingBudget`."""
+    return max(0, size - (_USUAL_RECORD_BYTES if path.startswith(f"{RECORD_FOLDER}/") else _USUAL_SHARD_BYTES))
+
+
 def is_dense(data: bytes) -> bool:
     """Whether these bytes may be JSON with more than MAX_JSON_VALUES values."""
     return sum(map(data.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES
@@ -64,30 +72,27 @@ def load_json(data: bytes, parse_int: Callable[[str], object] = int) -> Any:
 
 
 class ReadingBudget:
-    """How much may be read of one state of a memory with so many threads."""
+    """How much may be read of one state of a memory with so many threads.
+
+    A file counts as far as it is larger than such files usually are, so that small files do not make room for others.
+    """
 
     def __init__(self, threads: int) -> None:
-        self.most_read = 64_000_000 + 32_000 * threads
-        """Maximum bytes of files that are read one after the other: several times as many as long threads take."""
-
-        self.most_kept = 64_000_000 + 2_000 * threads
-        """Maximum bytes of files and records that are kept."""
-
+        self._most = 64_000_000 + 1_000 * threads
         self._kept = 0
 
     def check(self, size: int) -> None:
-        """Raises MemoryTooLarge if files of this size together are not read one after the other."""
-        if size > self.most_read:
-            raise MemoryTooLarge(f"files with more than {self.most_read // 1_000_000:,} MB")
+        """Raises MemoryTooLarge if files are not read one after the other that count so many bytes."""
+        if size > self._most:
+            raise MemoryTooLarge(f"too many large files, {self._most // 1_000_000:,} MB and more")
 
     def keep(self, size: int) -> None:
         """Count bytes that are kept from now on. Raises MemoryTooLarge."""
         self._kept += size
-        if self._kept > self.most_kept:
-            raise MemoryTooLarge(f"more than {self.most_kept // 1_000_000:,} MB about the threads of one run")
+        self.check(self._kept)
 
     def keep_record(self, record: Record | None) -> Record | None:
         """The record itself, whose comments and events are kept from now on. Raises MemoryTooLarge."""
         if isinstance(record, Thread):
-            self.keep(_PART_BYTES * (len(record.comments) + len(record.events)))
+            self.keep(max(0, _PART_BYTES * (len(record.comments) + len(record.events)) - _USUAL_RECORD_BYTES))
         return record

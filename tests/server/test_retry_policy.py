@@ -61,7 +61,7 @@ def test_an_error_that_nobody_can_fix_ends_the_delivery_silently(error: Preceden
         NotPermitted("give it 'issues: write'"),
         RemoteRefused("a rule forbids it"),
         ForeignFormat("a newer one wrote it"),
-        MemoryTooLarge("files with more than 64 MB"),
+        MemoryTooLarge("too many large files"),
     ],
 )
 def test_an_error_that_the_owner_has_to_fix_makes_the_delivery_dead_at_once(error: PrecedentError) -> None:
