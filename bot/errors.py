@@ -78,8 +78,13 @@ def require_libraries(libraries: Collection[str], message: str) -> Iterator[None
         raise UserError(message.format(name=error.name)) from error
 
 
+OUT_OF_MEMORY = "there is not enough memory for this repository: delete its memory branch, and run with `rebuild`"
+
+
 def bug_report(error: BaseException) -> str:
     """An unexpected error as one line: its type and its place in the code, without values, which may be private."""
+    if isinstance(error, MemoryError):
+        return OUT_OF_MEMORY
     import traceback  # only needed for a bug
 
     frames = traceback.extract_tb(error.__traceback__)

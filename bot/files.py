@@ -23,6 +23,9 @@ MAX_FILE_BYTES = 16_000_000
 MAX_CHECKOUT_BYTES = 500_000_000
 """Maximum size of a working copy: a blob of one megabyte may appear under a million names."""
 
+MAX_CHECKOUT_FILES = 10_000
+"""Maximum number of files in a working copy; an index has a few hundred."""
+
 MAX_FILES = 400_000
 """Maximum number of files in a store. 100,000 threads take a quarter of it."""
 

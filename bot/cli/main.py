@@ -20,7 +20,7 @@ from bot.cli.arguments import closest
 from bot.cli.options import COMMANDS
 from bot.cli.output import CommandResult, forget_output, show
 from bot.comment.clean_text import one_line
-from bot.errors import PrecedentError
+from bot.errors import PrecedentError, bug_report
 
 MAX_HELP_WIDTH = 100
 """Maximum columns of a help text."""
@@ -100,6 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PrecedentError as error:
         print(f"precedent {args.command}: {one_line(str(error))}", file=sys.stderr)
         return error.exit_code
+    except MemoryError as error:
+        print(f"precedent {args.command}: {bug_report(error)}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough
         return 1

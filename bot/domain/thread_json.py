@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from bot.domain.kinds import Kind
 from bot.domain.secrets import mask_secrets
 from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
+
+Item = TypeVar("Item")
 
 ANSWERED = "answered"
 """The event, and the closing reason, of a discussion in which an answer is marked."""
@@ -34,6 +36,9 @@ MAX_THREAD_CHARS = 1_000_000
 """Characters stored of a whole thread; in longer ones the messages in the middle are shortened to MAX_MIDDLE_TEXT."""
 
 MAX_MIDDLE_TEXT = 1_000
+
+MAX_MESSAGES = 10_000
+"""Comments stored of one thread, and as many events; GitHub allows 2,500 comments. Those in the middle are left out."""
 
 MAX_TITLE = 1_024
 MAX_NAME = 200
@@ -89,7 +94,7 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         merged_at=time_or_none(fields.get("merged_at")) or _merged_at(fields),
         labels=_labels(fields),
         reactions=_reactions(fields),
-        comments=tuple(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
+        comments=_ends(sorted(map(_message, _list(fields, "comments")), key=lambda m: (m.created_at, m.id or 0))),
         events=events,
         deciders=_logins(fields, "deciders"),
         merge_bots=_logins(fields, "merge_bots"),
@@ -208,7 +213,7 @@ def _ending_events(fields: Mapping[str, Any]) -> tuple[TimelineEvent, ...]:
     """The events of a thread that was closed at least once; those of others are not needed."""
     events = sorted(_events(fields), key=lambda event: (event.at, event.name, str(event.source or "")))
     was_closed = fields.get("state") == "closed" or any(event.name == "closed" for event in events)
-    return tuple(events) if was_closed else ()
+    return _ends(events) if was_closed else ()
 
 
 def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
@@ -248,7 +253,13 @@ def _reactions(fields: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     counts = {
         _name(name): parse_number(count) for name, count in _require_object(fields.get("reactions") or {}).items()
     }
-    return tuple(sorted((name, count) for name, count in counts.items() if count))
+    return tuple(sorted((name, count) for name, count in counts.items() if count))[:MAX_LABELS]
+
+
+def _ends(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The first and the last items, MAX_MESSAGES together."""
+    half = MAX_MESSAGES // 2
+    return tuple(items) if len(items) <= MAX_MESSAGES else (*items[:half], *items[-half:])
 
 
 def _labels(fields: Mapping[str, Any]) -> tuple[str, ...]:

@@ -69,8 +69,9 @@ class Objects:
         small = [name for name, size in self.sizes(names).items() if size <= limit]
         for name, head in self._contents.ask(small):
             if not head.endswith(b" missing\n"):
-                content = self._contents.take(int(head.split()[2]) + 1)
-                yield name, content[:-1]
+                content = self._contents.take(int(head.split()[2]))
+                self._contents.take(1)  # the end of the line
+                yield name, content
 
     def commit(self, rev: str) -> Commit:
         is_small = self.sizes([rev]).get(rev, MAX_OBJECT_BYTES) <= MAX_COMMIT_BYTES
@@ -115,7 +116,8 @@ class _BatchProcess:
     def take(self, count: int) -> bytes:
         while len(self._buffer) < count:
             self._read_more()
-        taken = bytes(self._buffer[:count])
+        with memoryview(self._buffer) as view:
+            taken = bytes(view[:count])
         del self._buffer[:count]
         return taken
 

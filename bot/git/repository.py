@@ -128,12 +128,13 @@ class Git:
         return self._run(args, stdin, {}).stdout
 
     def _remotely(self, *args: str, settings: Mapping[str, str], stdin: bytes = b"") -> GitAnswer:
-        """Run git, and again after a pause while the remote is unreachable."""
+        """Run git, and again after a pause while the remote is unreachable, unless that took too long already."""
+        until = time.monotonic() + self._timeout
         for pause in (*(0.5 * 2**turn for turn in range(self._tries - 1)), 0.0):
             try:
                 return self._run(args, stdin, settings)
             except RemoteUnreachable:
-                if not pause:
+                if not pause or time.monotonic() > until:
                     raise
                 self._pause(pause * random.uniform(0.5, 1.5))
         raise AssertionError("the last try returns or raises")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.domain.thread import Record, ThreadId
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
+from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, excess, file_limit
 from bot.memory.manifest import (
     INDEX_FOLDER,
     INDEX_PARTS_FOLDER,
@@ -40,8 +41,11 @@ Value = TypeVar("Value")
 _DAMAGED = b"\0"
 """Stands for a file that cannot be read. None of our files has this content."""
 
-CHUNK_SIZE = 1_000
-"""Files read at a time when all are read."""
+_CHUNK_SIZE = 1_000
+"""Files fetched at a time when all are read."""
+
+MAX_NOTES = 100
+MORE_NOTES = "More was found than is listed here."
 
 _STORED_SHARDS: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
 _INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
@@ -56,8 +60,24 @@ def files_of(ids: Iterable[ThreadId]) -> list[str]:
     return list(dict.fromkeys(path for key in ids for path in (record_path(key), *(s.path(key) for s in schemas))))
 
 
+def _portions(paths: Iterable[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """The paths in order, in lists of files that fit into PORTION_BYTES together."""
+    portion, total = list[str](), 0
+    for path in paths:
+        total += sizes.get(path, 0)
+        if portion and total > PORTION_BYTES:
+            yield portion
+            portion, total = [], sizes.get(path, 0)
+        portion.append(path)
+    if portion:
+        yield portion
+
+
 class Notes(list[str]):
-    """Notes for a maintainer about a memory, each once, in order; those on damage say whether it was repaired."""
+    """Notes for a maintainer about a memory, each once, in order; those on damage say whether it was repaired.
+
+    At most MAX_NOTES, and a note that there are more.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,12 +85,13 @@ class Notes(list[str]):
 
     def add(self, text: str) -> None:
         """Add a note that stays true."""
-        if text not in self:
-            self.append(text)
+        if text not in self and MORE_NOTES not in self:
+            self.append(text if len(self) < MAX_NOTES else MORE_NOTES)
 
     def fault(self, path: str, now: str, repaired: str) -> None:
         """Note damage. ``now`` describes it as present, ``repaired`` as past; empty if that is not worth a line."""
-        self._faults.setdefault(path, (now, repaired))
+        if len(self) < MAX_NOTES:
+            self._faults.setdefault(path, (now, repaired))
         self.add(now)
 
     def settle(self, recheck: Callable[[Iterable[str]], None]) -> None:
@@ -98,6 +119,13 @@ class BaseState:
         """The files read so far; None for files that are not in the store."""
         self.known: dict[ThreadId, Record | None] = {}
         """The records read so far; None for one that is absent or damaged."""
+        paths = sorted_record_paths(snapshot.paths(RECORD_FOLDER))
+        self._twins = snapshot.twins(paths)
+        if len(self._twins) > MAX_TWINS:
+            raise MemoryTooLarge(f"{len(self._twins):,} records with the content of others")
+        self._record_count = len(paths)
+        self._budget = ReadingBudget(len(paths) - len(self._twins))
+        self._last = ("", b"")
         self.read([MANIFEST_PATH, *expected])
         self.manifest = self._read_manifest()
 
@@ -114,7 +142,7 @@ class BaseState:
             files = self.read([*missing, *sorted(shards)])
             for path, key in missing.items():
                 if path in files:
-                    self.known[key] = self.decode(path, files[path])
+                    self.known[key] = self._budget.keep_record(self.decode(path, files[path]))
         return {key: record for key in keys if (record := self.known[key]) is not None}
 
     def values(self, schema: StoredShard[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
@@ -130,9 +158,8 @@ class BaseState:
     def all_values(self, schema: StoredShard[Value]) -> dict[ThreadId, Value]:
         paths = schema.select_paths(self.snapshot.paths(schema.folder))
         result: dict[ThreadId, Value] = {}
-        for start in range(0, len(paths), CHUNK_SIZE):
-            for path, data in self.read(paths[start : start + CHUNK_SIZE]).items():
-                result |= self._parse(schema, path, data)
+        for path, data in self.read(paths).items():
+            result |= self._parse(schema, path, data)
         return result
 
     def digest_paths(self) -> list[str]:
@@ -140,9 +167,7 @@ class BaseState:
 
     def digest_shards(self) -> Iterator[tuple[str, bytes]]:
         """All shards of digests with their paths, as stored."""
-        paths = self.digest_paths()
-        for start in range(0, len(paths), CHUNK_SIZE):
-            yield from sorted(self.contents(paths[start : start + CHUNK_SIZE]).items())
+        return self.contents(self.digest_paths())
 
     def recheck(self, damaged_paths: Iterable[str]) -> None:
         """Read files that were damaged in an earlier state, and note those that still are."""
@@ -159,11 +184,36 @@ class BaseState:
         missing = [path for path in wanted if path not in self.files]
         if missing:
             self.files |= dict.fromkeys(missing)
-            self.files |= self.contents(missing)
+            for path, content in self.contents(missing):
+                self._budget.keep(excess(path, len(content)))
+                self.files[path] = content
         return {path: data for path in wanted if (data := self.files[path]) is not None}
 
-    def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The contents of these files, without caching them. A symlink or a huge file counts as damaged."""
+    def content(self, path: str) -> bytes:
+        """The content of a file, empty if there is none. Only that of the last one is kept."""
+        if path not in self.files and self._last[0] != path:
+            self._last = (path, dict(self.contents([path])).get(path, b""))
+        return self.files.get(path) or (self._last[1] if self._last[0] == path else b"")
+
+    def contents(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """These files with their contents, in this order, without caching them: a portion is in memory at a time.
+
+        A symlink, a file that is too large, and a record with the content of another count as damaged.
+        """
+        wanted, total = list(dict.fromkeys(paths)), 0
+        for start in range(0, len(wanted), _CHUNK_SIZE):
+            chunk = wanted[start : start + _CHUNK_SIZE]
+            sizes = self.snapshot.sizes(path for path in chunk if path not in self._twins)
+            damaged = {path for path in chunk if path in self._twins or sizes.get(path, 0) > file_limit(path)}
+            sizes = {path: size for path, size in sizes.items() if path not in damaged}
+            total += sum(excess(path, size) for path, size in sizes.items())
+            self._budget.check(total)
+            for portion in _portions(chunk, sizes):
+                found = self._read_portion(path for path in portion if path not in damaged)
+                found |= dict.fromkeys(damaged.intersection(portion), _DAMAGED)
+                yield from ((path, found.pop(path)) for path in portion if path in found)
+
+    def _read_portion(self, paths: Iterable[str]) -> dict[str, bytes]:
         wanted = dict.fromkeys(paths)
         unreadable: dict[str, bytes] = {}
         while True:
@@ -183,9 +233,7 @@ class BaseState:
     def decode(self, path: str, data: bytes) -> Record | None:
         """The record in the file at ``path``; None, and a note, where it is damaged."""
         try:
-            record = decode_record(data)
-            if record_path(record.id) != path:
-                raise CorruptRecord(f"it claims to be {record.id!a:.40}")
+            record = decode_record(data, path)
         except CorruptRecord as error:
             repaired = f"{path} was damaged ({error}): this rebuild restored it."
             self.notes.fault(path, f"{path} is damaged and was left out ({error}).", repaired)
@@ -202,7 +250,7 @@ class BaseState:
 
     def _read_manifest(self) -> Manifest:
         data = self.files[MANIFEST_PATH]
-        count = len(sorted_record_paths(self.snapshot.paths(RECORD_FOLDER)))
+        count = self._record_count
         try:
             manifest = decode_manifest(data) if data is not None else Manifest()
             fault = "missing" if data is None and count else ""

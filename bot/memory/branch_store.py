@@ -20,6 +20,7 @@ from typing import Self
 from bot.errors import StoreError, TipMoved, UnreadableFile
 from bot.files import (
     MAX_CHECKOUT_BYTES,
+    MAX_CHECKOUT_FILES,
     MAX_FILE_BYTES,
     check_folder,
     check_path,
@@ -114,6 +115,18 @@ class BranchSnapshot:
             )
         return {path: contents[entry.oid] for path, entry in wanted.items()}
 
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        entries = {path: self.files[path] for path in check_paths(paths) if path in self.files}
+        oids = {path: entry.oid for path, entry in entries.items() if entry.mode == FILE_MODE}
+        sizes = self._store.sizes(oids.values())
+        return {path: sizes[oid] for path, oid in oids.items() if oid in sizes}
+
+    def twins(self, paths: Iterable[str]) -> frozenset[str]:
+        names: dict[str, list[str]] = {}
+        for path in paths:
+            names.setdefault(self.files[path].oid, []).append(path)
+        return frozenset(path for group in names.values() if len(group) > 1 for path in group)
+
     def paths(self, prefix: str) -> list[str]:
         folder = check_folder(prefix)
         return sorted(path for path, entry in self.files.items() if entry.mode == FILE_MODE and is_below(path, folder))
@@ -161,6 +174,7 @@ class BranchStore:
         if keep and self._git.exists():
             self._git.tidy()
         self._newest: BranchSnapshot | None = None
+        self._tree, self._files = "", dict[str, TreeEntry]()  # of the tip that was last fetched
         self._has_squashed = False
 
     def __enter__(self) -> Self:
@@ -214,19 +228,25 @@ class BranchStore:
         self._fetch_missing(distinct)
         return dict(self._git.objects.read(distinct, MAX_FILE_BYTES)) if distinct else {}
 
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """The bytes of these blobs. Missing ones are fetched together."""
+        distinct = list(dict.fromkeys(oids))
+        self._fetch_missing(distinct)
+        return self._git.objects.sizes(distinct) if distinct else {}
+
     def write_checkout(self, names: dict[str, list[str]]) -> Path:
         """Write these blobs (id → file names) to a new folder; missing ones are fetched together.
 
-        Files that do not fit into MAX_CHECKOUT_BYTES are left out and count as damaged: ours are never that large.
+        Files beyond MAX_CHECKOUT_BYTES and MAX_CHECKOUT_FILES are left out and count as damaged: an index is smaller.
         """
         self._fetch_missing(names)
-        remaining = MAX_CHECKOUT_BYTES
+        remaining, files = MAX_CHECKOUT_BYTES, 0
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
             for oid, content in self._git.objects.read(names):
                 for name in names[oid]:
-                    remaining -= len(content)
-                    if remaining >= 0:
+                    remaining, files = remaining - len(content), files + 1
+                    if remaining >= 0 and files <= MAX_CHECKOUT_FILES:
                         (folder / name).write_bytes(content)
         return folder
 
@@ -273,7 +293,9 @@ class BranchStore:
 
     def _at_tip(self) -> BranchSnapshot:
         commit = self._git.objects.commit(TIP_REF)
-        return BranchSnapshot(self, commit, all_files(self._git, commit.tree))
+        if self._tree != commit.tree:
+            self._files, self._tree = all_files(self._git, commit.tree), commit.tree
+        return BranchSnapshot(self, commit, self._files)
 
     def _clone_past(self) -> str | None:
         """The past of the commit that a kept clone last fetched; None without a clone or a commit."""

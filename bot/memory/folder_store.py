@@ -269,6 +269,14 @@ class FolderSnapshot:
             raise UnreadableFile(next(iter(faults.values())), faults)
         return {path: content for path, content in contents.items() if content is not None}
 
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        with self._journal.lock(exclusive=False):
+            files = self._file_paths(check_paths(paths))
+            return {path: file.lstat().st_size for path, file in files.items() if is_regular(file)}
+
+    def twins(self, paths: Iterable[str]) -> frozenset[str]:  # noqa: ARG002 - only reading would show them
+        return frozenset()
+
     def paths(self, prefix: str) -> list[str]:
         folder = check_folder(prefix)
         if self._number is None:

@@ -6,7 +6,6 @@ Only one format is read. It is raised only when an earlier version would misread
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
@@ -28,6 +27,8 @@ from bot.domain.changes import (
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
 from bot.errors import StoreError
+from bot.files import MAX_FILES
+from bot.memory.bounds import load_json
 from bot.memory.merge import MAX_REQUESTS, recent
 from bot.memory.records import canonical, sort_key
 from bot.memory.shards import parse_each, parse_renewal, parse_request, stored_fields
@@ -334,7 +335,7 @@ def decode_manifest(data: bytes) -> Manifest:
     """The manifest in these bytes. Raises ValueError if they are damaged, and ForeignFormat, before reading anything
     else, for a format that this version does not read."""
     try:
-        stored = json.loads(data, parse_int=parse_bounded_int)
+        stored = load_json(data, parse_bounded_int)
         check_format(stored["format"])
         cursor = stored.get("cursor")
         return Manifest(
@@ -363,7 +364,7 @@ def decode_manifest(data: bytes) -> Manifest:
             told_from=time_or_none(stored.get("told_from")),
             links=_parse_link_progress(stored.get("links")),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
 
 
@@ -406,6 +407,8 @@ def _parse_reading(value: Any) -> HistoryProgress | None:
     """The unfinished reading; None, so that it starts again, if this cannot be read."""
     try:
         bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
+        if int.from_bytes(bits, "little").bit_count() > MAX_FILES:  # more than a store can have
+            return None
         seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
         return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bot.domain.thread import Thread
 from bot.errors import WorldError
+from bot.memory.bounds import load_json
 from bot.memory.records import canonical
 from bot.ranking.weights import RankingModels, parse, ranking_fields
 from bot.reading.analyzer import body_terms, terms
@@ -144,8 +144,4 @@ def read_words(data: bytes) -> WordVectors:
 
 def read_ranking(data: bytes) -> RankingModels:
     """A ranking from untrusted bytes. Raises ValueError."""
-    try:
-        fields: Any = json.loads(data)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    return parse(fields)
+    return parse(load_json(data))

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.domain.thread_json import (
+    MAX_MESSAGES,
     archive_fields,
     clean,
     parse_key,
@@ -18,6 +19,7 @@ from bot.domain.thread_json import (
     thread_from_archive,
     without_defaults,
 )
+from bot.memory.bounds import load_json
 from bot.memory.paths import RECORD_FOLDER, record_path
 
 _PATH = re.compile(rf"{RECORD_FOLDER}/(\d{{4,}}|x[0-9a-f]{{2}})/([A-Za-z0-9][A-Za-z0-9._-]{{0,63}})\.json", re.ASCII)
@@ -86,18 +88,24 @@ def canonical(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode()
 
 
-def decode_record(data: bytes) -> Record:
-    """The record in these bytes. Raises CorruptRecord when they are not a record."""
+def decode_record(data: bytes, path: str = "") -> Record:
+    """The record in these bytes. Raises CorruptRecord if they are none, or not that of the file at ``path``."""
     try:
-        fields = json.loads(data)
+        fields = load_json(data)
         if not isinstance(fields, dict):
             raise CorruptRecord("a record is a JSON object")
+        if path and record_path(parse_key(fields["id"])) != path:  # first, as everything else takes longer
+            raise CorruptRecord(f"it claims to be {fields['id']!a:.40}")
+        if any(isinstance(value, list | dict) and len(value) > MAX_MESSAGES for value in fields.values()):
+            raise CorruptRecord(f"it has more than {MAX_MESSAGES:,} comments or events")
         if "tombstone" in fields:
             tombstone = fields["tombstone"]
             moved = clean(tombstone.get("moved_to")) or None
             return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), clean(tombstone["reason"]), moved)
         return thread_from_archive(fields)
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except CorruptRecord:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CorruptRecord(f"{type(error).__name__}: {error}"[:120]) from error
 
 

@@ -38,6 +38,7 @@ from bot.domain.thread_json import (
     time_or_none,
     without_defaults,
 )
+from bot.memory.bounds import MAX_SHARD_LINES, is_dense
 from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, limit_requests, newest_notices
 from bot.memory.paths import folder_of
 from bot.memory.records import sort_key
@@ -128,6 +129,9 @@ def read_texts(data: bytes) -> list[tuple[ThreadId, str]]:
 
 
 def _lines(data: bytes) -> Iterator[tuple[ThreadId | None, str, dict[str, Any]]]:
+    if data.count(b"\n") > MAX_SHARD_LINES or is_dense(data):
+        yield None, "", {}
+        return
     for text in data.decode("utf-8", "replace").split("\n"):  # a text may contain other line endings
         if text:
             try:

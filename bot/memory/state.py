@@ -15,7 +15,7 @@ from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
-from bot.memory.base_state import CHUNK_SIZE, BaseState, files_of
+from bot.memory.base_state import BaseState, files_of
 from bot.memory.manifest import (
     MAX_PENDING,
     MAX_UNSEEN,
@@ -161,22 +161,20 @@ class MemoryState:
         yield from (card for line in changed if (card := card_of(line)))
 
     def every_record(self, tick: Progress = lambda _: None) -> Iterator[Record]:
-        """All records in the order of their ids, read a thousand at a time; damaged ones are left out."""
+        """All records in the order of their ids; damaged ones are left out."""
         written = {record_path(key): record for key, record in self._written.items()}
         paths = self._record_paths()
-        for start in range(0, len(paths), CHUNK_SIZE):
-            chunk = paths[start : start + CHUNK_SIZE]
-            stored = self.base.contents(path for path in chunk if path not in written)
-            for path in chunk:
-                record = written.get(path) or self.base.decode(path, stored.get(path, b""))
-                if record is not None:
-                    yield record
-            tick(len(chunk))
+        stored = self.base.contents(path for path in paths if path not in written)
+        for path in paths:
+            record = written.get(path) or self.base.decode(*next(stored, (path, b"")))
+            if record is not None:
+                yield record
+            tick(1)
 
     def living_threads(self, tick: Progress = lambda _: None) -> Iterator[Thread]:
         """All threads that are not gone. Once the iterator is exhausted, the manifest's counts are right."""
         gone = 0
-        self.base.read(self.base.digest_paths())  # `fresh_digest` compares with them
+        self.base.snapshot.sizes(self.base.digest_paths())  # fetches them together: `fresh_digest` compares with them
         for record in self.every_record(tick):
             if isinstance(record, Thread):
                 yield record
@@ -219,7 +217,7 @@ class MemoryState:
         replaces it. Only the line is kept until then, as a thousand digests take five megabytes."""
         new_digest = self.digest(thread)
         line = DIGESTS.line(new_digest)
-        if f"{line}\n".encode() not in (self.base.files.get(DIGESTS.path(thread.id)) or b""):
+        if f"{line}\n".encode() not in self.base.content(DIGESTS.path(thread.id)):
             self._renewed[thread.id] = line
         return new_digest
 
@@ -278,7 +276,7 @@ class MemoryState:
         file_edits: FileEdits = {record_path(key): encode_record(record) for key, record in self._written.items()}
         file_edits |= self._shard_edits()
         models = self._model_files.items()
-        return file_edits | {path: data or None for path, data in models if data or self.base.contents([path])}
+        return file_edits | {path: data or None for path, data in models if data or self.base.snapshot.sizes([path])}
 
     def _values(
         self, schema: StoredShard[Value], staged: Mapping[ThreadId, Value], ids: Iterable[ThreadId]
@@ -301,7 +299,7 @@ class MemoryState:
         return sorted_record_paths({*self.base.snapshot.paths(RECORD_FOLDER), *map(record_path, self._written)})
 
     def _decode_records(self, paths: Iterable[str]) -> Iterator[Record]:
-        for path, data in self.base.contents(paths).items():
+        for path, data in self.base.contents(paths):
             if record := self.base.decode(path, data):
                 yield record
 

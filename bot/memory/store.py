@@ -33,6 +33,12 @@ class Snapshot(Protocol):
         Raises UnreadableFile for anything but a regular file of at most MAX_FILE_BYTES.
         """
 
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        """The bytes of each of these files that is a regular file, fetched together."""
+
+    def twins(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of these files that are known to have the content of another one of them, without reading any."""
+
     def paths(self, prefix: str) -> list[str]:
         """The regular files below the folder ``prefix`` ("" for all), sorted."""
 
@@ -95,6 +101,14 @@ class EditedSnapshot:
         requested = list(paths)
         contents = self._base.read(path for path in requested if path not in self._edits)
         return contents | {path: new for path in requested if (new := self._edits.get(path)) is not None}
+
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        requested = list(paths)
+        sizes = self._base.sizes(path for path in requested if path not in self._edits)
+        return sizes | {path: len(new) for path in requested if (new := self._edits.get(path)) is not None}
+
+    def twins(self, paths: Iterable[str]) -> frozenset[str]:
+        return self._base.twins(path for path in paths if path not in self._edits)
 
     def paths(self, prefix: str) -> list[str]:
         folder = check_folder(prefix)

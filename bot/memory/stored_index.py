@@ -15,6 +15,9 @@ from bot.memory.base_state import BaseState
 from bot.memory.store import Edits, Snapshot
 from bot.reading.analyzer import ANALYSER_VERSION
 
+_MAX_PART_BYTES = 128_000_000
+"""Maximum size of the parts that are read at once: those that a query needs, or those of a segment to merge."""
+
 
 def file_hash(path: Path) -> str:
     with path.open("rb") as file:
@@ -118,6 +121,8 @@ def _fetch(snapshot: Snapshot, folder: str, names: Iterable[str]) -> dict[str, b
     stored = set(snapshot.paths(folder))
     names_by_path = {path: name for name in names if (path := part_path(folder, name)) in stored}
     try:
+        if sum(snapshot.sizes(names_by_path).values()) > _MAX_PART_BYTES:
+            raise IndexCorrupt("its parts are too large")
         return {names_by_path[path]: data for path, data in snapshot.read(names_by_path).items()}
     except StoreError as error:
         if type(error) in (StoreError, UnreadableFile):  # a foreign file, not a network or disk error

@@ -30,6 +30,7 @@ from bot.server.inbox_rows import (
 )
 from bot.server.installations import Installations, installations_in
 from bot.server.model import (
+    HOUR,
     MAX_COUNT,
     STATES,
     WORKER_PREFIX,
@@ -56,6 +57,11 @@ MAX_RUN_DELIVERIES = 50
 """Maximum number of deliveries in one run."""
 
 MAX_STORED_PUSHES = 6
+
+HANG_PAUSE = HOUR
+"""Milliseconds until the next run of a repository whose run hung: it may end a worker, but no other one soon."""
+
+HUNG_TWICE = "its run hung twice"
 
 MAX_STATEMENT_VALUES = 500
 """Maximum number of values in one statement."""
@@ -178,6 +184,25 @@ class Inbox(DatabasePart):
             # Last, because other runs of the installation write the same rows.
             Budgets(lambda: nullcontext(transaction), self.now).store(work.repository.installation, report.rates)
         return True
+
+    def blame(self, lease: Lease) -> None:
+        """End a lease whose run hangs. Its repository pauses for `HANG_PAUSE`; then its oldest delivery comes alone.
+        One that hung before dies."""
+        now = self.now()
+        with self.database.transaction() as transaction:
+            if not self.queue.lock(transaction, lease):
+                return
+            transaction.change(
+                "update deliveries set state = 'dead', reason = :why, finished_at = :now, begun = 0, next_at = 0"
+                " where run = :run and state = 'working' and begun > :hung",
+                why=HUNG_TWICE,
+                now=now,
+                run=lease.id,
+                hung=MAX_SOLO_ATTEMPTS,
+            )
+            sql = "update deliveries set begun = :hung where run = :run and state = 'working'"
+            transaction.change(sql, hung=MAX_SOLO_ATTEMPTS, run=lease.id)
+            self._finish(transaction, lease, now + HANG_PAUSE, is_unread=lease.is_history)
 
     def abandon(self) -> int:
         """Give back all leases of this worker, which has to stop. Its unfinished runs count as never begun."""

@@ -166,6 +166,7 @@ REASONS = (
     "the repository went to another account",
     EXCLUDED,
     NEVER_ENDED,
+    "its run hung twice",
 )
 """An answer's reason is counted under the entry it starts with, or else under "other"."""
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal, TextIO
 from urllib.parse import unquote
 
-from bot.errors import PrecedentError, bug_report
+from bot.errors import OUT_OF_MEMORY, PrecedentError, StoreError, bug_report
 from bot.files import DISK_ERRORS, disk_fault
 
 HIDDEN = "[hidden]"
@@ -169,6 +169,8 @@ def catch_error(call: Callable[[], object]) -> PrecedentError | None:
         call()
     except PrecedentError as error:
         return error
+    except MemoryError:
+        return StoreError(OUT_OF_MEMORY)
     except OSError as error:
         return disk_fault("it failed", error) if error.errno in DISK_ERRORS else Bug(bug_report(error))
     except Exception as error:  # noqa: BLE001 - nothing above a thread would report a bug

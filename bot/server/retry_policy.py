@@ -17,6 +17,7 @@ from bot.github.errors import (
     Unauthorised,
 )
 from bot.github.events import ORGANISATION_EVENT
+from bot.memory.bounds import MemoryTooLarge
 from bot.memory.manifest import ForeignFormat
 from bot.server.log import Bug
 from bot.server.model import HOUR, MINUTE, Delivery, Instant, Result, ServerStopping
@@ -28,7 +29,7 @@ MAX_BUG_TRIES = 3
 SILENT_ERRORS = (Gone, Archived, CannotComment, Invalid, UserError)
 """Errors without a remedy here, so silence is right. A `UserError` is about the repository's settings."""
 
-OWNER_ERRORS = (NotPermitted, RemoteRefused, ForeignFormat)
+OWNER_ERRORS = (NotPermitted, RemoteRefused, ForeignFormat, MemoryTooLarge)
 """Errors that a person has to fix; then `precedent deliveries replay` continues."""
 
 

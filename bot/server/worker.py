@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from bot.domain.thread import ThreadId
 from bot.errors import WorldError
@@ -281,12 +281,9 @@ class Worker:
         if now >= self._renewed_at:
             self._renewed_at = now + self.renewal_interval
             self._renew_leases(now)
-        key, seconds = self._longest_run(now)
-        if seconds > self.hang_timeout:
-            log.error(
-                "a run has hung for %d s: this worker exits", seconds, extra=self._log_fields() | {"repository": key}
-            )
-            raise WorkerExit(EXIT_WORK_ABANDONED)
+        lease, seconds = self._longest_run(now)
+        if lease and seconds > self.hang_timeout:
+            self._end_hung(lease, seconds)
         if self.parent and os.getppid() != self.parent:
             log.warning("the parent process is gone: this worker drains", extra=self._log_fields())
             self.stop.set()
@@ -322,12 +319,21 @@ class Worker:
         for lease in new:
             self._ask(partial(self.inbox.queue.mark_slow, lease))
 
-    def _longest_run(self, now: float) -> tuple[str, float]:
-        """The run that has taken the longest, and for how many seconds; ("", 0.0) without any."""
+    def _longest_run(self, now: float) -> tuple[Lease | None, float]:
+        """The run that has taken the longest, and for how many seconds; (None, 0.0) without any."""
         with self._lock:
-            runs = [(began, lease.key) for lease, began in self._held.items() if lease.key not in self.tasks]
-        began, key = min(runs, default=(now, ""))
-        return key, now - began
+            runs = {lease: began for lease, began in self._held.items() if lease.key not in self.tasks}
+        lease = min(runs, key=runs.__getitem__, default=None)
+        return lease, now - runs[lease] if lease else 0.0
+
+    def _end_hung(self, lease: Lease, seconds: float) -> NoReturn:
+        """End this process, as nothing else ends a thread. That counts against the run that hangs, and not against
+        those that go on beside it."""
+        fields = self._log_fields() | {"repository": lease.key}
+        log.error("a run has hung for %d s: this worker exits", seconds, extra=fields)
+        if line := run_guarded(lambda: self.inbox.blame(lease)) or run_guarded(self.inbox.abandon):
+            log.warning("leases could not be released; they will expire: %s", line, extra=fields)
+        raise WorkerExit(EXIT_WORK_ABANDONED)
 
     def _send_heartbeat(self, now: float) -> None:
         self._ask(lambda: self.inbox.queue.ensure(self.tasks))

@@ -141,6 +141,12 @@ class BareSnapshot:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         return {path: self._bare.object(self.files[path]) for path in paths if path in self.files}
 
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        return {path: len(data) for path, data in self.read(paths).items()}
+
+    def twins(self, paths: Iterable[str]) -> frozenset[str]:
+        return frozenset()
+
     def paths(self, prefix: str) -> list[str]:
         folder = prefix.strip("/")
         return sorted(path for path in self.files if is_below(path, folder))

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from bot.errors import UserError, WorldError
 from bot.github.events import Event
 from bot.server.database import SHORT_BUSY_TIMEOUT, Database
-from bot.server.inbox import Inbox
+from bot.server.inbox import HANG_PAUSE, HUNG_TWICE, Inbox
 from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS, NEVER_ENDED
 from bot.server.model import Arrival, Instant, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION
@@ -187,6 +187,39 @@ def test_a_delivery_that_crashes_five_runs_alone_is_dead_and_others_are_not_blam
     (dead,) = queue.inbox.deliveries(state="dead")
     assert (dead.id, dead.reason, dead.begun) == ("9:a", NEVER_ENDED, 0)
     assert 0 < dead.finished_at <= queue.clock()
+
+
+def test_a_repository_whose_run_hangs_pauses_and_a_delivery_that_hangs_twice_is_dead(queue: Queue) -> None:
+    queue.inbox.put([arrival("a"), arrival("b")])
+    queue.inbox.blame(begin_work(queue.inbox).lease)
+    ((paused_until, _),) = due(queue).values()
+    assert paused_until > queue.clock() + HANG_PAUSE - 60_000
+    assert queue.inbox.queue.claim("other") is None
+    for name in ("9:a", "9:b"):
+        queue.clock.ahead += HANG_PAUSE
+        work = begin_work(queue.inbox)
+        assert [each.id for each in work.deliveries] == [name], "each alone"
+        queue.inbox.blame(work.lease)
+        assert [(row.id, row.begun) for row in queue.inbox.deliveries(state="dead", limit=1)] == [(name, 0)]
+    assert {row.reason for row in queue.inbox.deliveries(state="dead")} == {HUNG_TWICE}
+    assert due(queue) == {}
+
+
+def test_a_run_that_hung_once_and_then_ends_is_done(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    queue.inbox.blame(begin_work(queue.inbox).lease)
+    queue.clock.ahead += HANG_PAUSE
+    work = begin_work(queue.inbox)
+    queue.inbox.end(work, all_done(work), RunReport())
+    assert [(row.state, row.begun) for row in queue.inbox.deliveries()] == [("done", 0)]
+
+
+def test_a_run_that_lost_its_lease_is_not_blamed(queue: Queue) -> None:
+    queue.inbox.put([arrival("a")])
+    lease = begin_work(queue.inbox).lease
+    crash_worker(queue)
+    queue.inbox.blame(lease)
+    assert [each.begun for each in begin_work(queue.inbox).deliveries] == [3]
 
 
 def test_a_run_that_ended_does_not_count_as_a_crash(queue: Queue) -> None:

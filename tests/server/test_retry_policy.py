@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bot
-from bot.errors import PrecedentError, StoreError, UserError, WorldError
+from bot.errors import OUT_OF_MEMORY, PrecedentError, StoreError, UserError, WorldError, bug_report
 from bot.files import disk_fault
 from bot.git.errors import Archived, AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.errors import (
@@ -25,9 +25,10 @@ from bot.github.errors import (
     Unreachable,
 )
 from bot.github.events import Event
+from bot.memory.bounds import MemoryTooLarge
 from bot.memory.manifest import ForeignFormat
 from bot.server.inbox_rows import NEVER_ENDED, REASONS
-from bot.server.log import Bug
+from bot.server.log import Bug, catch_error
 from bot.server.model import MINUTE, Delivery, RepositoryKey, Result, ServerStopping
 from bot.server.retry_policy import RepositoryMoved, judge
 
@@ -60,6 +61,7 @@ def test_an_error_that_nobody_can_fix_ends_the_delivery_silently(error: Preceden
         NotPermitted("give it 'issues: write'"),
         RemoteRefused("a rule forbids it"),
         ForeignFormat("a newer one wrote it"),
+        MemoryTooLarge("too many large files"),
     ],
 )
 def test_an_error_that_the_owner_has_to_fix_makes_the_delivery_dead_at_once(error: PrecedentError) -> None:
@@ -121,6 +123,16 @@ def test_a_stopping_server_costs_no_attempt() -> None:
 
 def test_a_moved_repository_is_retried_at_once_and_costs_no_attempt() -> None:
     assert judge(RepositoryMoved("moved"), delivery(7), NOW, 8) == Result(7, "waiting", "moved", NOW, counts=False)
+
+
+def test_a_lack_of_memory_is_told_in_one_line_and_is_no_bug() -> None:
+    def fill_memory() -> None:
+        bytes(1 << 62)
+
+    error = catch_error(fill_memory)
+    assert error
+    assert not isinstance(error, Bug)
+    assert str(error) == bug_report(MemoryError()) == OUT_OF_MEMORY
 
 
 def test_a_bug_is_tried_three_times() -> None:

@@ -17,6 +17,7 @@ from bot.errors import WorldError
 from bot.github.events import Event
 from bot.server.health import OBSTACLE
 from bot.server.inbox import Inbox
+from bot.server.inbox_rows import MAX_SOLO_ATTEMPTS
 from bot.server.model import Arrival, Lease, Note, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION, TAKE_ALL, ClaimRules, WorkQueue
 from bot.server.worker import CHECK_INTERVAL, EXIT_WORK_ABANDONED, HANG_TIMEOUT, Task, Worker, WorkerExit
@@ -200,6 +201,19 @@ def test_a_run_that_hangs_ends_the_worker(bench: WorkerBench) -> None:
     thread, ended = bench.run_hanging(bench.worker(hang_timeout=1.0))
     thread.join(10)
     assert ended == [EXIT_WORK_ABANDONED]
+
+
+@pytest.mark.slow
+def test_a_hang_counts_against_its_own_repository_alone(bench: WorkerBench) -> None:
+    bench.hangs = lambda key: True
+    thread, ended = bench.run_hanging(bench.worker(hang_timeout=4.0))
+    bench.inbox.put([arrival(2)])
+    until(lambda: bench.inbox.counts()["working"] == 2)
+    thread.join(20)
+    assert ended == [EXIT_WORK_ABANDONED]
+    assert {row.repository: row.begun for row in bench.inbox.deliveries()} == {HANGS: MAX_SOLO_ATTEMPTS, REPOSITORY: 0}
+    claimed = [bench.inbox.queue.claim("other") for _ in range(3)]
+    assert {lease.key for lease in claimed if lease} == {REPOSITORY.text, "sweep"}, "the others go on at once"
 
 
 def test_a_worker_drains_when_its_parent_is_gone(bench: WorkerBench) -> None:
