@@ -255,9 +255,11 @@ class App:
         return InstallationToken(token, expires_at, name, listed.private, listed.visibility)
 
     def installations(self) -> Iterator[InstallationInfo]:
-        for item in self._pages("/app/installations"):
-            account = clean(object_in(item.get("account")).get("login"))
-            yield InstallationInfo(_positive_int(item.get("id")), account, suspended=bool(item.get("suspended_at")))
+        yield from map(_installation, self._pages("/app/installations"))
+
+    def installation(self, number: int) -> InstallationInfo:
+        """Return this installation as it is now. Raises NotInstalled."""
+        return _installation(self._installation(number))
 
     def repositories(self, installation: int) -> Iterator[ListedRepository]:
         """Yield the repositories of an installation. Raises NotInstalled."""
@@ -301,17 +303,20 @@ class App:
     def _accepted_optional(self, installation: int) -> dict[str, str]:
         """The OPTIONAL_PERMISSIONS that this installation has accepted, at most at the levels given there."""
         try:
-            data = object_in(_json(self._ask("GET", f"/app/installations/{installation}")))
-        except Gone as error:
-            raise NotInstalled(NOT_INSTALLED) from error
+            accepted = object_in(self._installation(installation).get("permissions"))
         except NotPermitted:
             return {}  # the request for the token will say why
-        accepted = object_in(data.get("permissions"))
         return {
             name: min(level, most, key=PERMISSION_LEVELS.index)
             for name, most in OPTIONAL_PERMISSIONS.items()
             if (level := accepted.get(name)) in PERMISSION_LEVELS[1:]
         }
+
+    def _installation(self, number: int) -> Mapping[str, Any]:
+        try:
+            return object_in(_json(self._ask("GET", f"/app/installations/{number}")))
+        except Gone as error:
+            raise NotInstalled(NOT_INSTALLED) from error
 
     def _token(self, installation: int, body: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
@@ -374,6 +379,11 @@ def _json(answer: Response[Any]) -> Any:
         return answer.json()
     except (ValueError, RecursionError) as error:
         raise Unreachable(UNEXPECTED_ANSWER) from error
+
+
+def _installation(data: Mapping[str, Any]) -> InstallationInfo:
+    account = clean(object_in(data.get("account")).get("login"))
+    return InstallationInfo(_positive_int(data.get("id")), account, suspended=bool(data.get("suspended_at")))
 
 
 def _listed_repository(data: Mapping[str, Any]) -> ListedRepository:

@@ -5,11 +5,71 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from bot.domain.thread_json import clean, parse_number
 from bot.errors import UserError
 from bot.github.threads import object_in, objects_in
+
+
+class EventShape(NamedTuple):
+    """What tells the bodies of an event from those of all others: the parts that each has, and the event's actions,
+    without which its bodies have none."""
+
+    parts: Mapping[str, type]
+    actions: frozenset[str] = frozenset()
+
+
+def _shape(parts: str, actions: str = "", kind: type = dict) -> EventShape:
+    return EventShape(dict.fromkeys(parts.split(), kind), frozenset(actions.split()))
+
+
+_REVISED = "created deleted edited"
+_OF_THREAD = "closed deleted edited labeled locked pinned reopened transferred unlabeled unlocked unpinned"
+
+EVENT_SHAPES: Mapping[str, EventShape] = {
+    "issues": _shape(
+        "issue repository", f"{_OF_THREAD} assigned demilestoned milestoned opened typed unassigned untyped"
+    ),
+    "issue_comment": _shape("issue comment repository", _REVISED),
+    "discussion": _shape("discussion repository", f"{_OF_THREAD} answered category_changed created unanswered"),
+    "discussion_comment": _shape("discussion comment repository", _REVISED),
+    "push": EventShape({"repository": dict, "ref": str, "commits": list}),
+    "gollum": EventShape({"repository": dict, "pages": list}),
+    "release": _shape("release repository", f"{_REVISED} prereleased published released unpublished"),
+    "repository": _shape(
+        "repository",
+        "anonymous_access_disabled anonymous_access_enabled archived created deleted edited privatized publicized"
+        " renamed transferred unarchived",
+    ),
+    "installation": _shape("installation.account", "created deleted new_permissions_accepted suspend unsuspend"),
+    "installation_repositories": _shape("repositories_added repositories_removed", "added removed", list),
+}
+"""The events of a webhook that we read. GitHub signs the body of a delivery, but not the header that names its event:
+whoever has recorded one can send it again as another. https://docs.github.com/webhooks/webhook-events-and-payloads"""
+
+_COMMON_PARTS = frozenset({"action", "changes", "enterprise", "installation", "organization", "repository", "sender"})
+"""Parts that bodies of every event may have. The event of a repository has only these: many others have one more."""
+
+_OWN_PARTS = frozenset().union(*(shape.parts for shape in EVENT_SHAPES.values())) - _COMMON_PARTS
+
+
+def is_body_of(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether a payload has the parts of this event of `EVENT_SHAPES`, and none of another one."""
+    parts, actions = EVENT_SHAPES[name]
+    others = payload.keys() - _COMMON_PARTS if name == "repository" else payload.keys() & _OWN_PARTS - parts.keys()
+    has_action = isinstance(payload.get("action"), str) if actions else "action" not in payload
+    return has_action and not others and all(isinstance(_part(payload, path), kind) for path, kind in parts.items())
+
+
+def _part(payload: Mapping[str, Any], path: str) -> object:
+    *above, last = path.split(".")
+    return (_object(payload, above[0]) if above else payload).get(last)
+
+
+def has_known_action(name: str, payload: Mapping[str, Any]) -> bool:
+    actions = EVENT_SHAPES[name].actions
+    return not actions or payload.get("action") in actions
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from bot.domain.changes import AnswerRecord, Changes
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.domain.thread_json import parse_time
 from bot.errors import UserError
-from bot.github.errors import ForgeError, Gone, RateLimited, Unauthorised, Unreachable
+from bot.github.errors import ForgeError, Gone, IssuesOff, RateLimited, Unauthorised, Unreachable
 from bot.github.events import Event
 from bot.github.updates import MAX_PAGES, OVERLAP, KnownIssues, Updates, catch_up, read_thread, tombstone
 from bot.pipeline.backfill import Deadline, backfill
@@ -24,6 +24,10 @@ from bot.pipeline.run_context import RunContext, RunState
 from bot.settings.schema import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+REMOVAL_PAUSE = 2.0
+"""Seconds until GitHub is asked again about a thread that it shows although the event calls it gone: not all of its
+servers may know of the removal yet."""
 
 
 def fetch_changes(event: Event, run: RunContext) -> RunState:
@@ -123,17 +127,49 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
 
 
 def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tuple[list[dict[str, Any]], bool]:
-    """The threads that changed since then, and whether the list is complete. If it cannot be read, a thread that the
-    event says is gone is still remembered as gone, as no later list has it."""
+    """The threads that changed since then, and whether the list is complete. If it cannot be read, GitHub is still
+    asked about a thread that the event says is gone, as no later list has it."""
     try:
         return run.forge.issues_since(since, MAX_PAGES) if since else ([], True)
     except ForgeError:
-        number = event.number
-        if event.forgets and number:
-            stored = run.memory.records([number])
-            run.memory.stage(Changes(records=(_tombstone_of(event, number, stored.get(number), run),)))
-            run.memory.commit(f"Forget {number}")
+        if event.forgets and event.number:
+            read = _with_removal(Updates(), event, run.memory.records([event.number]), run, is_listed=False)
+            run.memory.stage(Changes(records=read.records))
+            run.memory.commit(f"Remember {event.name} {event.action} of {event.number}")
         raise
+
+
+def _with_removal(
+    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], run: RunContext, *, is_listed: bool = True
+) -> Updates:
+    """The updates with a thread that the event calls gone, as GitHub has it now: anybody who has an old delivery may
+    send it again.
+
+    ``is_listed``: the list of changes could be read, so a 404 is about this thread and not about the repository. If
+    GitHub does not say, the thread is not shown until it does.
+    """
+    number = event.number
+    assert number is not None
+    others = replace(updates, records=tuple(record for record in updates.records if record.id != number))
+    try:
+        _with_current(others, event, number, run)
+        run.forge.pause_requests(REMOVAL_PAUSE)
+        return _with_current(others, event, number, run)
+    except ForgeError as error:
+        if isinstance(error, Gone) and not isinstance(error, IssuesOff) and (error.certain or is_listed):
+            return replace(others, records=(*others.records, _tombstone_of(event, number, stored.get(number), run)))
+        if isinstance(stored.get(number), Thread):
+            run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
+        return replace(updates, fault=updates.fault or error)
+
+
+def _with_current(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
+    """The updates with the event's thread. Raises ForgeError."""
+    if not event.is_of_discussion:
+        return _with_thread(updates, number, run)
+    if run.discussions is None:
+        raise Unreachable("discussions are not read")
+    return replace(updates, records=(*updates.records, run.discussions.read_one(number)))
 
 
 def _tombstone_of(event: Event, number: int, stored: Record | None, run: RunContext) -> Tombstone:
@@ -149,8 +185,7 @@ def _with_event_thread(
     number = event.number
     assert number is not None
     if event.forgets:
-        gone = _tombstone_of(event, number, stored.get(number), run)
-        return replace(updates, records=(*(record for record in updates.records if record.id != number), gone))
+        return _with_removal(updates, event, stored, run)
     if event.is_of_discussion:  # the REST API has no discussions
         return updates
     if (event.is_pull and not run.settings.pulls) or any(record.id == number for record in updates.records):

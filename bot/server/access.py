@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bot.server.options import ServerOptions, variable
-from bot.server.rate_limiter import PasswordLimiter, is_near, peer_of
+from bot.server.rate_limiter import PasswordLimiter, peer_of
 
 REALM = 'Basic realm="precedent", charset="UTF-8"'
 """One realm for both roles, so that a browser replaces the password of one with that of the other."""
-
-PROXY_HEADERS = ("x-forwarded-for", "forwarded", "via")
-"""Headers that a proxy adds. They show that the request was forwarded, but their content is not trusted."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +41,7 @@ class AccessDenied:
 class Access:
     """Finds the role of a request. Thread-safe; ``options`` returns the passwords that are valid now.
 
-    Header names are in lower case; ``client`` is the other end of the connection.
+    Header names are in lower case; ``client`` is who sent the request, see `rate_limiter.client_of`.
     """
 
     def __init__(self, options: Callable[[], ServerOptions]) -> None:
@@ -55,19 +52,13 @@ class Access:
         authorization = headers.get("authorization", "")
         if not authorization:
             return AccessDenied(401, "the status page requires a password", {"WWW-Authenticate": REALM})
-        role = role_of(authorization, self._options())
-        peer, is_forwarded = peer_of(client), any(name in headers for name in PROXY_HEADERS)
-        attempt = self._limiter.try_password(
-            f"{peer} for others" if is_forwarded else peer,
-            lambda: role is not None,
-            near=is_near(peer) and not is_forwarded,
-        )
-        if attempt.is_right and role:
+        peer = peer_of(client)
+        if role := role_of(authorization, self._options()):
+            self._limiter.note_right(peer)
             return role
-        if attempt.wait:
-            return AccessDenied(
-                429, f"too many wrong passwords: wait {attempt.wait} s", {"Retry-After": str(attempt.wait)}
-            )
+        if wait := self._limiter.note_wrong(peer):
+            why = f"that is not the password; there were too many wrong ones: wait {wait} s"
+            return AccessDenied(429, why, {"Retry-After": str(wait), "Connection": "close"})
         log.warning("a wrong password for the status page", extra={"peer": peer})
         return AccessDenied(401, "that is not the password", {"WWW-Authenticate": REALM})
 

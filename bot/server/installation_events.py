@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 from bot.domain.organisation import Visibility
 from bot.github.errors import NotInstalled, NotPermitted, Suspended
@@ -24,12 +23,10 @@ MOVED = "the repository went to another account"
 NOTHING_TO_DO = "nothing to do"
 DETAILS_REQUESTED = "its details are requested again"
 OUT_OF_DATE = "out of date: GitHub says that the App is active there"
+STILL_INSTALLED = "out of date: GitHub says that the App is still installed there"
 
 INSTALLATIONS_HEARTBEAT = "installations"
 """The heartbeat of the resync of installations; ``day`` is its last day, or 0 to request another resync."""
-
-SUSPENSION_CHECKS = 3
-"""Repositories of an installation to check before believing that it is suspended."""
 
 _DROP_BATCH = 1_000
 _STORE_BATCH = 500
@@ -45,8 +42,8 @@ def apply_installation_events(
 ) -> list[Result]:
     """Apply the events of an installation; ``forget`` removes the files of a repository.
 
-    Events may be repeated, and late ones take nothing away that GitHub has given back. Raises WorldError without the
-    database, or if GitHub is needed and does not answer.
+    Events may be late or sent again by somebody else, so GitHub is asked before anything is taken away. Raises
+    WorldError without the database, or if GitHub is needed and does not answer.
     """
     events = InstallationEvents(inbox, tokens, forget, work.began_at, scope)
     return [Result(each.seq, "done", events.apply(each)) for each in work.deliveries]
@@ -90,12 +87,14 @@ class InstallationEvents:
                     )
                 )
             case "suspend":
-                if not self._is_suspended(repositories):
+                if (current := self.tokens.installation(installation)) and not current.suspended:
                     return OUT_OF_DATE
                 self._register().store_installation(installation, account, "suspended")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(SUSPENDED, sum(self._drop_waiting(repository) for repository in repositories))
             case "deleted":
+                if self.tokens.installation(installation):
+                    return STILL_INSTALLED
                 self._register().store_installation(installation, account, "gone")
                 self.tokens.forget(installation=installation)
                 return _drop_outcome(
@@ -176,22 +175,14 @@ class InstallationEvents:
 
     def _is_gone(self, repository: RepositoryKey) -> bool:
         """Whether GitHub refuses a token for good; a suspended installation may come back."""
-        refusal = self._refusal(repository)
-        return refusal is not None and not isinstance(refusal, Suspended)
-
-    def _is_suspended(self, repositories: Iterable[RepositoryKey]) -> bool:
-        """Whether the installation is suspended: not if GitHub gives a token for any of the first ones."""
-        return all(self._refusal(repository) for repository in islice(repositories, SUSPENSION_CHECKS))
-
-    def _refusal(self, repository: RepositoryKey) -> NotInstalled | None:
         self.tokens.forget(repository)
         try:
             self.tokens.grant(repository, self.now)
-        except NotInstalled as error:
-            return error
-        except NotPermitted:  # it is installed, but has not accepted new permissions
-            return None
-        return None
+        except (Suspended, NotPermitted):  # it is installed, or has not accepted new permissions
+            return False
+        except NotInstalled:
+            return True
+        return False
 
     def remove(self, repository: RepositoryKey, why: str) -> int:
         """Remove a repository; returns the number of dropped deliveries."""

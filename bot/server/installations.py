@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from typing import Literal
 
 from bot.domain.organisation import Visibility
-from bot.github.app import App
+from bot.github.app import App, InstallationInfo
+from bot.github.errors import NotInstalled
 from bot.server.database import DatabasePart, Row, Transaction, to_json
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
@@ -230,6 +231,13 @@ class TokenCache:
             if forget_count == self._forget_count:
                 self._grants[repository] = new_grant
         return new_grant
+
+    def installation(self, number: int) -> InstallationInfo | None:
+        """Return an installation as GitHub has it now, None if it is gone. Raises ForgeError."""
+        try:
+            return self._api.installation(number)
+        except NotInstalled:
+            return None
 
     def forget(self, repository: RepositoryKey | None = None, installation: int = 0) -> None:
         """Forget the tokens of a repository or an installation, or all tokens."""

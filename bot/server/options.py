@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, fields, replace
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -29,12 +31,17 @@ REQUIRED = (*WORKER_REQUIRED, "webhook_secret")
 WORKER_NAME_KEY = "name"
 """The key of a worker's name among the options that `serve` sends it."""
 
-WEB_ONLY = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password")
+WEB_ONLY = ("webhook_secret", "webhook_secret_old", "status_password", "operator_password", "trusted_proxies")
 """Options that a worker does not need and does not get."""
 
+PASSWORDS = ("status_password", "operator_password")
 LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 MIN_SECRET_CHARS = {"webhook_secret": 16, "webhook_secret_old": 16, "status_password": 12, "operator_password": 12}
 """Minimum lengths of the secrets that the operator chooses."""
+
+MIN_PASSWORD_BITS = 48
+"""Bits of the passwords of the status page. A stranger may guess as fast as the server answers (see
+`rate_limiter.PasswordLimiter`): at 5,000 guesses a second, half of all such passwords take 900 years."""
 
 MAX_SECRET_CHARS = 16_384
 """Most characters of a secret; of its file, bytes count."""
@@ -79,6 +86,12 @@ class ServerOptions:
     port: int = setting(8080, "The port to listen on.", low=1, high=65_535)
     workers: int = setting(1, "Worker processes to start; 0: receive only.", low=0, high=64)
     jobs: int = setting(4, "Repositories that one worker works on at once.", low=1, high=64)
+    trusted_proxies: tuple[str, ...] = setting(
+        (),
+        "Addresses or networks of proxies whose X-Forwarded-For names the client.",
+        form=r"[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?",
+        wording="addresses or networks such as 10.0.0.0/8",
+    )
     include: tuple[str, ...] = setting((), "Repositories to work on, as patterns; all if empty.", **_PATTERN_RULE)
     exclude: tuple[str, ...] = setting((), "Repositories to leave out, even if included.", **_PATTERN_RULE)
     observe: tuple[str, ...] = setting((), "Repositories to remember without writing there.", **_PATTERN_RULE)
@@ -114,6 +127,10 @@ class ServerOptions:
     @property
     def scope(self) -> RepositoryScope:
         return RepositoryScope(self.include, self.exclude, self.observe)
+
+    @property
+    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        return tuple(map(ip_network, self.trusted_proxies))
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -160,6 +177,7 @@ def read_options(
             faults.append(f"{source} is missing: {_explain(name)}")
     faults += _missing_address(supplied)
     faults += _same_passwords(values)
+    faults += _wrong_networks(replace(ServerOptions(), **values).trusted_proxies)  # type: ignore[arg-type]
     if faults:
         raise Misconfigured(faults)
     options = replace(ServerOptions(), **values)  # type: ignore[arg-type]
@@ -254,6 +272,8 @@ def _check_secret(source: str, text: str) -> str:
         raise SettingsError(
             f"{source} is shorter than {MIN_SECRET_CHARS[name]} characters: generate a longer random one"
         )
+    elif name in PASSWORDS and guessing_bits(text) < MIN_PASSWORD_BITS:
+        raise SettingsError(f"{source} can be guessed: generate a longer random one")
     return text
 
 
@@ -288,10 +308,27 @@ def _missing_address(supplied: set[str]) -> list[str]:
 
 
 def _same_passwords(values: Mapping[str, object]) -> list[str]:
-    passwords = [values.get(name) for name in ("operator_password", "status_password")]
+    passwords = [values.get(name) for name in PASSWORDS]
     if not all(passwords) or len(set(passwords)) == 2:
         return []
     return [f"{variable('operator_password')} must differ from {variable('status_password')}"]
+
+
+def _wrong_networks(texts: Sequence[str]) -> Iterator[str]:
+    source = variable("trusted_proxies")
+    for text in texts:
+        try:
+            if ip_network(text).prefixlen == 0:
+                yield f"{source}: {text} is everybody, who could then write any address: name the proxies"
+        except ValueError as error:
+            yield f"{source}: {error}: give addresses or networks such as 10.0.0.0/8"
+
+
+def guessing_bits(password: str) -> float:
+    """Return the bits of a random text with these kinds of characters; repetitions add nothing."""
+    kinds = {"[a-z]": 26, "[A-Z]": 26, "[0-9]": 10, "[^a-zA-Z0-9]": 33}
+    choice = sum(size for kind, size in kinds.items() if re.search(kind, password))
+    return len(set(password)) * math.log2(choice) if choice else 0.0
 
 
 def _misspelt_variables(environ: Mapping[str, str]) -> list[str]:
@@ -369,4 +406,6 @@ def _check_password(file: Path, content: bytes) -> str:
         raise UserError(f"{file} is longer than {MAX_SECRET_CHARS:,} characters: {REMEDY}")
     if len(text) < MIN_SECRET_CHARS["status_password"]:
         raise UserError(f"{file} holds fewer than {MIN_SECRET_CHARS['status_password']} characters: {REMEDY}")
+    if guessing_bits(text) < MIN_PASSWORD_BITS:
+        raise UserError(f"{file} holds a password that can be guessed: {REMEDY}")
     return text

@@ -252,7 +252,7 @@ def serve(options: ServerOptions, start: Callable[[ServerOptions, str], Child] =
         with _keep_running(children, stop):
             writer.start()
             log.info("listening", extra={"host": options.host, "port": options.port, "workers": options.workers})
-            web.serve_http(web.create_app(door), options.host, options.port, stop.is_set)
+            web.serve_http(web.create_app(door), options.host, options.port, stop.is_set, proxies=options.proxies)
             log.info("stopped", extra={"all_stored": writer.stop(STORE_SECONDS)})
             stop_tracing()
     return 0

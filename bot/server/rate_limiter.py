@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from threading import Lock
-from typing import TypeVar
 
 from bot.errors import StoreError
 from bot.memory.store import Edits, Snapshot, Store
@@ -103,28 +103,40 @@ SHARED_TRIES, REFILL_SECONDS = 50, 10.0
 """Wrong passwords allowed to all peers together, and the seconds until one more is."""
 
 MAX_PEERS = 1_000
-"""Most peers remembered for wrong passwords, and as many for right ones."""
+"""Most peers remembered for wrong passwords."""
 
-_T = TypeVar("_T")
+Network = IPv4Network | IPv6Network
+
+
+def client_of(peer: tuple[str, int] | None, forwarded: str, proxies: Sequence[Network]) -> tuple[str, int] | None:
+    """Return who sent a request: the other end of its connection, or the last address in ``forwarded``
+    (``X-Forwarded-For``) that is none of the ``proxies``, if the other end is one of them.
+
+    Anybody may have written what stands before that address. A proxy that names no address counts as the client.
+    """
+    for text in reversed(forwarded.split(",")):
+        address = _address(peer[0]) if peer else None
+        named = _address(re.sub(r"^\[(.*)\](?::\d+)?$|^([\d.]+):\d+$", r"\1\2", text.strip()))
+        if address is None or named is None or not any(address in network for network in proxies):
+            break
+        peer = str(named), 0
+    return peer
 
 
 def peer_of(client: tuple[str, int] | None) -> str:
-    """Return the other end of a connection: an IPv4 address, or the first 64 bits of an IPv6 one.
-
-    Behind a proxy it is the proxy for everybody: headers about the origin are not trusted.
-    """
-    try:
-        address = ip_address(client[0].partition("%")[0]) if client else None
-    except ValueError:
-        address = None
+    """Return the peer that a client counts as: an IPv4 address, or the first 64 bits of an IPv6 one."""
+    address = _address(client[0]) if client else None
     if isinstance(address, IPv6Address) and not address.is_loopback:
-        address = address.ipv4_mapped or IPv6Address(int(address) >> IPV6_HOST_BITS << IPV6_HOST_BITS)
+        address = IPv6Address(int(address) >> IPV6_HOST_BITS << IPV6_HOST_BITS)
     return str(address) if address else LOCAL_PEER
 
 
-def is_near(peer: str) -> bool:
-    """Whether the peer is this machine."""
-    return peer == LOCAL_PEER or ip_address(peer).is_loopback
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +182,16 @@ class PeerShares:
         self._count(share.peer, amount)
         return True
 
+    def move(self, share: PeerShare, peer: str) -> bool:
+        """Give a share to another peer. Returns False, and closes the share, if there is no room."""
+        if share.peer == peer:
+            return True
+        held, is_open = share.held, share in self._open
+        if is_open:
+            self._count(share.peer, -held)
+            share.peer, share.held = peer, 0
+        return is_open and self.take(share, held)
+
     def renew(self, share: PeerShare) -> None:
         """Restart the waiting time of a share."""
         share.since = next(self._order)
@@ -199,14 +221,6 @@ class PeerShares:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The result for a password. ``wait`` is the remaining wait in seconds if it was not checked, else 0."""
-
-    is_right: bool
-    wait: int = 0
-
-
 @dataclass(slots=True)
 class _WrongPasswords:
     times: int = 0
@@ -215,34 +229,36 @@ class _WrongPasswords:
 
 
 class PasswordLimiter:
-    """Checks passwords at a limited rate. Safe for several threads; ``clock`` is in seconds.
+    """Says how long whoever gave a wrong password has to wait. Safe for several threads; ``clock`` is in seconds.
 
-    Nobody can lock others out. A peer waits after its own wrong passwords, and attempts meanwhile do not prolong the
-    wait. The limit on all peers together does not apply to peers that were right before, or are ``near``: on this
-    machine and not behind a proxy.
+    A right password is never refused, or a stranger could lock out everybody who has the same address, as all have
+    behind a proxy. So no wait keeps a guess from being right. That is up to the password,
+    which has at least `options.MIN_PASSWORD_BITS`. A wait costs a guesser a connection for each further guess, and
+    keeps them out of the log.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = Lock()
         self._wrong: OrderedDict[str, _WrongPasswords] = OrderedDict()
-        self._right: OrderedDict[str, None] = OrderedDict()
         self._allowance = float(SHARED_TRIES)
         self._refilled_at = clock()
 
-    def try_password(self, peer: str, is_correct: Callable[[], bool], *, near: bool = False) -> Attempt:
-        """Check a password with ``knows``, which is called only if this peer may try now."""
+    def note_wrong(self, peer: str) -> int:
+        """Note a wrong password; returns the seconds that the peer still has to wait, or 0. One during a wait does not
+        prolong it."""
         with self._lock:
             now = self._clock()
             self._refill(now)
-            if wait := self._remaining_wait(peer, now, near=near):
-                return Attempt(is_right=False, wait=math.ceil(wait))
-            if not is_correct():
+            wait = math.ceil(self._remaining_wait(peer, now))
+            if not wait:
                 self._count(peer, now)
-                return Attempt(is_right=False)
+            return wait
+
+    def note_right(self, peer: str) -> None:
+        """Note a right password: the next wrong one of this peer is its first."""
+        with self._lock:
             self._wrong.pop(peer, None)
-            _remember(self._right, peer, None)
-            return Attempt(is_right=True)
 
     def _refill(self, now: float) -> None:
         self._allowance = min(SHARED_TRIES, self._allowance + max(0.0, now - self._refilled_at) / REFILL_SECONDS)
@@ -250,23 +266,16 @@ class PasswordLimiter:
         while self._wrong and now - next(iter(self._wrong.values())).last > FORGET_AFTER:
             self._wrong.popitem(last=False)
 
-    def _remaining_wait(self, peer: str, now: float, *, near: bool) -> float:
+    def _remaining_wait(self, peer: str, now: float) -> float:
         own_wait = self._wrong[peer].until - now if peer in self._wrong else 0.0
-        is_exempt = near or peer in self._right
-        return max(0.0, own_wait, 0.0 if is_exempt or self._allowance >= 1 else (1 - self._allowance) * REFILL_SECONDS)
+        return max(0.0, own_wait, (1 - self._allowance) * REFILL_SECONDS)
 
     def _count(self, peer: str, now: float) -> None:
         self._allowance = max(0.0, self._allowance - 1)
-        attempts = self._wrong.get(peer) or _WrongPasswords()
+        attempts = self._wrong.setdefault(peer, _WrongPasswords())
         attempts.times, attempts.last = attempts.times + 1, now
         if attempts.times >= FREE_TRIES:
             attempts.until = now + min(MAX_WAIT, 2.0 ** min(attempts.times - FREE_TRIES, 20))
-        _remember(self._wrong, peer, attempts)
-
-
-def _remember(peers: OrderedDict[str, _T], peer: str, value: _T) -> None:
-    """Keep the newest last, and at most `MAX_PEERS`."""
-    peers[peer] = value
-    peers.move_to_end(peer)
-    if len(peers) > MAX_PEERS:
-        peers.popitem(last=False)
+        self._wrong.move_to_end(peer)
+        if len(self._wrong) > MAX_PEERS:
+            self._wrong.popitem(last=False)

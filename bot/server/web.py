@@ -12,7 +12,8 @@ import uuid
 from collections.abc import Callable, Generator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from functools import partial
+from typing import get_args
 from urllib.parse import parse_qsl
 
 import uvicorn
@@ -20,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bot.errors import UserError, WorldError
@@ -35,7 +36,7 @@ from bot.server.inbox import Inbox
 from bot.server.log import log_fields
 from bot.server.model import Arrival, DroppedDelivery, Instant, ReceiveQueueFull, Refused, RepositoryKey, State
 from bot.server.options import ServerOptions
-from bot.server.rate_limiter import PeerShares, peer_of
+from bot.server.rate_limiter import Network, PeerShares, client_of, peer_of
 from bot.server.scope import EXCLUDED
 from bot.server.spans import annotate, span
 from bot.server.status_page import DEAD_PATH, DIGESTS_PATH, delivery_page, policy, server_digest_page, status_page
@@ -52,8 +53,14 @@ MAX_CONNECTIONS = 500
 """One peer may have half of them. To make room for one more, a connection that waits for its sender is closed; if
 there is none, the new one is answered with 503."""
 
+RETRY_AFTER = "60"
+"""Value of Retry-After, in seconds. GitHub does not retry, but our resync does."""
+
 CHECK_INTERVAL = 0.2
 """Seconds between two checks whether to stop."""
+
+
+NO_PLACE = PlainTextResponse("too many connections\n", 503, {"Connection": "close", "Retry-After": RETRY_AFTER})
 
 
 class TimedConnection(H11Protocol):
@@ -63,14 +70,26 @@ class TimedConnection(H11Protocol):
     places: PeerShares
     """Shared by all connections of a server."""
 
+    proxies: tuple[Network, ...] = ()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.app = partial(self._answer, self.app)
         self._share = self.places.open(peer_of(self.client), self._give_way)
         self.places.take(self._share, 1)
         self._start_timer()
 
+    async def _answer(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the application answer a request under the name of its client, who takes the place meanwhile."""
+        forwarded = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
+        scope["client"] = client_of(self.client, forwarded.decode("latin-1"), self.proxies)
+        has_place = self.places.move(self._share, peer_of(scope["client"]))
+        await (app if has_place else NO_PLACE)(scope, receive, send)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if not self.places.move(self._share, peer_of(self.client)):
+            self.transport.close()
         self._timer.cancel()
         self.places.renew(self._share)
         self._start_timer()
@@ -118,18 +137,27 @@ def open_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve_http(app: Any, host: str, port: int, stopping: Callable[[], bool], patience: float = HEADERS_TIMEOUT) -> None:
+def serve_http(
+    app: ASGIApp,
+    host: str,
+    port: int,
+    stopping: Callable[[], bool],
+    patience: float = HEADERS_TIMEOUT,
+    proxies: tuple[Network, ...] = (),
+) -> None:
     """Answer requests until ``stopping``, which is called five times a second, and wait for those in progress.
 
-    ``patience`` is the time in seconds for a request's headers. Raises UserError if it cannot listen there.
+    ``patience`` is the time in seconds for a request's headers; ``proxies`` are believed who their client is. Raises
+    UserError if it cannot listen there.
     """
     listener = open_listener(host, port)
+    places = PeerShares(MAX_CONNECTIONS, MAX_CONNECTIONS // 2)
     config = uvicorn.Config(
         app,
         http=type(
             "TimedConnection",
             (TimedConnection,),
-            {"patience": patience, "places": PeerShares(MAX_CONNECTIONS, MAX_CONNECTIONS // 2)},
+            {"patience": patience, "places": places, "proxies": proxies},
         ),
         ws="none",
         lifespan="off",
@@ -153,9 +181,6 @@ async def _serve_until(server: uvicorn.Server, listener: socket.socket, stopping
     server.should_exit = True
     await task
 
-
-RETRY_AFTER = "60"
-"""Value of Retry-After, in seconds. GitHub does not retry, but our resync does."""
 
 CLOSING_STATUSES = frozenset({408, 411, 413, 503})
 """Answers after which the connection is closed, since the rest of a body may follow."""

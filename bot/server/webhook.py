@@ -1,7 +1,8 @@
 """Turns a request into an arrival, or a reason for refusing it; reads its body within bounds.
 
 The checks have a fixed order, and those that need no body come before it is read: method 405, type 415, size 411 and
-413, event 400, signature 403. Nothing is parsed before the signature is verified.
+413, event 400, signature 403. Nothing is parsed before the signature is verified. That does not cover the headers, so a
+body has to be one of the event that they name.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.github.events import (
-    DISCUSSION_EVENTS,
+    EVENT_SHAPES,
     MAX_PAYLOAD,
     Event,
     PayloadRepository,
     account_of,
     comment_of,
     event_of,
+    has_known_action,
     installation_of,
+    is_body_of,
     pushed_branch,
     repositories_of,
     repository_of,
@@ -119,11 +122,11 @@ class _ArrivingBody:
                 return b"".join(parts)
 
 
-REPOSITORY_EVENTS = DISCUSSION_EVENTS | {"issues", "issue_comment", "push", "gollum", "release"}
-"""Events of a repository."""
-
 INSTALLATION_EVENTS = frozenset({"installation", "installation_repositories", "repository"})
 """Events of an installation: where the App is, and names of repositories."""
+
+REPOSITORY_EVENTS = EVENT_SHAPES.keys() - INSTALLATION_EVENTS
+"""Events of a repository."""
 
 NARROWING_ACTIONS = frozenset({"privatized", "publicized", "deleted", "transferred", "removed"})
 """Actions of these events after which a comment may show what some of its readers may not read."""
@@ -222,6 +225,10 @@ def _read(name: str, payload: Mapping[str, Any], rules: WebhookRules) -> Arrival
         return DroppedDelivery("ping")
     if name not in EVENTS:
         return DroppedDelivery("unknown event")
+    if not is_body_of(name, payload):
+        return Refused(400, f"the body is not that of the event {name}")
+    if not has_known_action(name, payload):
+        return DroppedDelivery("unknown action")
     installation, place = installation_of(payload), repository_of(payload)
     if not installation:
         return Refused(400, "the payload names no installation: is this the App's webhook?")

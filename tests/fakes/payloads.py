@@ -14,6 +14,13 @@ from tests.fakes.state import Account, Comment, Issue
 
 Extra = Mapping[str, Any]
 
+_CONTENT_PARTS: Mapping[str, Json] = {
+    "push": {"ref": "refs/tags/v1", "before": "0" * 40, "after": "1" * 40, "commits": [], "head_commit": None},
+    "gollum": {"pages": []},
+    "release": {"release": {"id": 1, "tag_name": "v1"}},
+}
+"""What the events of a repository's content have besides the repository, for nothing in particular."""
+
 
 class EventfulProject(DiscussedProject):
     """A project that makes the payloads of webhooks."""
@@ -28,8 +35,8 @@ class EventfulProject(DiscussedProject):
         comment_id: int | None = None,
         extra: Extra | None = None,
     ) -> Json:
-        """The current payload of ``issues``, ``issue_comment``, ``discussion``,
-        ``discussion_comment``, ``schedule`` or ``workflow_dispatch``.
+        """The current payload of ``issues``, ``issue_comment``, ``discussion``, ``discussion_comment``, ``push``,
+        ``gollum``, ``release``, ``schedule`` or ``workflow_dispatch``.
 
         ``extra`` replaces or adds keys at the top level (``sender``, ``installation``, ``inputs``). Deleted issues and
         comments still have payloads. ``edited`` shows the changes of the last edit.
@@ -108,6 +115,7 @@ class EventfulProject(DiscussedProject):
         if event_name == "workflow_dispatch":
             workflow = ".github/workflows/precedent.yml"
             part |= {"inputs": None, "ref": f"refs/heads/{self.repo.default_branch}", "workflow": workflow}
+        part |= _CONTENT_PARTS.get(event_name, {})
         if event_name == "schedule":
             part |= {"schedule": "17 3 * * *", "workflow": ".github/workflows/precedent.yml"}
         return part

@@ -53,6 +53,30 @@ def issue_event(number: int, repository: int = 17, installation: int = 1, action
     }
 
 
+PARTS: Mapping[str, dict[str, object]] = {
+    "issues": {"issue": {"number": 1}},
+    "issue_comment": {"issue": {"number": 1}, "comment": {"id": 3}},
+    "discussion": {"discussion": {"number": 1}},
+    "discussion_comment": {"discussion": {"number": 1}, "comment": {"id": 3}},
+    "push": {"ref": "refs/heads/main", "commits": []},
+    "gollum": {"pages": []},
+    "release": {"release": {"id": 3}},
+    "repository": {},
+    "installation": {"repositories": []},
+    "installation_repositories": {"repositories_added": [], "repositories_removed": []},
+}
+"""The parts of the bodies of each event, besides those that all have."""
+
+
+def event_body(event: str, action: str, **parts: object) -> dict[str, object]:
+    """A body of any event that the server reads, with the parts that set it apart; those of no action for ""."""
+    common = {name: part for name, part in issue_event(1).items() if name not in ("action", "issue")}
+    if event.startswith("installation"):
+        del common["repository"]
+        common["installation"] = {"id": 1, "account": {"login": "octo-org"}}
+    return ({"action": action} if action else {}) | common | PARTS.get(event, {}) | parts
+
+
 def delivery_headers(body: bytes, event: str = "issues", guid: str = "", **overrides: str | None) -> dict[str, str]:
     """The headers of a delivery; ``overrides`` of None leave a header out, and underscores stand for hyphens."""
     headers: dict[str, str | None] = {

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
 from bot.server.access import Access, AccessDenied, Role, is_from_own_page, role_of
 from bot.server.options import ServerOptions
 from bot.server.rate_limiter import FREE_TRIES
-from tests.server.client import OPERATOR, PASSWORD, Answer, Connection, auth_headers
+from bot.server.web import MAX_CONNECTIONS
+from tests.server.client import (
+    OPERATOR,
+    PASSWORD,
+    Answer,
+    Connection,
+    auth_headers,
+    delivery_headers,
+    head,
+    issue_event,
+    open_connections,
+    request_once,
+)
+from tests.server.web_process import web_process
 
 OPTIONS = ServerOptions(status_password=PASSWORD, operator_password=OPERATOR)
 NEAR = ("127.0.0.1", 1)
@@ -100,17 +115,20 @@ def ask(access: Access, password: str, peer: str = "203.0.113.7", **extra: str) 
 def test_a_guesser_has_to_wait_whichever_role_it_asks_for_and_others_do_not() -> None:
     access = Access(lambda: OPTIONS)
     assert [ask(access, "a guess") for _ in range(FREE_TRIES + 1)] == [*[401] * FREE_TRIES, 429]
-    assert (ask(access, PASSWORD), ask(access, OPERATOR), ask(access, PASSWORD, "203.0.113.8")) == (429, 429, 200)
-    assert isinstance(denied := access.require_operator(headers(OPERATOR), ("203.0.113.7", 1)), AccessDenied)
-    assert (denied.status, denied.headers) == (429, {"Retry-After": "1"})
-    assert access.require_operator(headers(OPERATOR), NEAR) is Role.OPERATE
+    assert isinstance(denied := access.require_operator(headers("another guess"), ("203.0.113.7", 1)), AccessDenied)
+    assert (denied.status, denied.headers) == (429, {"Retry-After": "1", "Connection": "close"})
+    assert ask(access, "a guess", "203.0.113.8") == 401
 
 
-def test_guesses_through_a_proxy_do_not_lock_out_direct_visitors() -> None:
+@pytest.mark.parametrize("peers", [1, 500])
+def test_a_right_password_is_let_through_however_many_wrong_ones_came(peers: int) -> None:
     access = Access(lambda: OPTIONS)
-    statuses = [ask(access, "a guess", x_forwarded_for=f"192.0.2.{number}") for number in range(FREE_TRIES + 1)]
-    assert statuses[-1] == 429, "for whom a proxy asks is not believed"
-    assert ask(access, PASSWORD) == 200
+    for number in range(1000):
+        ask(access, f"guess {number}", f"198.51.{number % peers // 250}.{number % peers % 250 + 1}")
+    assert ask(access, "a guess", "198.51.0.1") == 429
+    assert [ask(access, password, "198.51.0.1") for password in (PASSWORD, OPERATOR)] == [200, 200]
+    assert access.require_operator(headers(OPERATOR), ("198.51.0.1", 1)) is Role.OPERATE
+    assert authorize(sec_fetch_site="same-origin") is Role.OPERATE
 
 
 def test_a_request_without_a_password_does_not_count_as_a_guess() -> None:
@@ -140,8 +158,9 @@ def test_an_operator_can_also_see_the_pages_and_a_guesser_cannot(web_server: tup
     assert get_page(port, path, OPERATOR)[0] == get_page(port, path, PASSWORD)[0] in (200, 404)
     source = f"127.1.0.{len(path)}"
     assert [get_page(port, path, "a guess", source)[0] for _ in range(FREE_TRIES + 1)] == [*[401] * FREE_TRIES, 429]
-    status, response_headers = get_page(port, path, PASSWORD, source)
+    status, response_headers = get_page(port, path, "a guess", source)
     assert (status, response_headers["retry-after"], response_headers["cache-control"]) == (429, "1", "no-store")
+    assert get_page(port, path, PASSWORD, source)[0] in (200, 404)
 
 
 def test_operate_asks_for_the_operators_password_and_then_redirects_to_the_page(web_server: tuple[int, int]) -> None:
@@ -150,3 +169,43 @@ def test_operate_asks_for_the_operators_password_and_then_redirects_to_the_page(
         assert (status, response_headers["www-authenticate"]) == (401, 'Basic realm="precedent", charset="UTF-8"')
     status, response_headers = get_page(web_server[0], "/operate", OPERATOR)
     assert (status, response_headers["location"], response_headers["cache-control"]) == (303, "/", "no-store")
+
+
+def test_behind_a_trusted_proxy_each_client_waits_for_itself(tmp_path: Path) -> None:
+    async def guess(port: int, *forwarded: str, source: str = "127.9.0.1") -> int:
+        line = await Connection.open(port, source)
+        named = {"X-Forwarded-For": ", ".join(forwarded)} if forwarded else {}
+        try:
+            return (await line.ask("GET", "/", auth_headers("precedent:a guess") | named)).status
+        finally:
+            await line.close()
+
+    async def scenario(port: int) -> None:
+        locked = [*[401] * FREE_TRIES, 429]
+        assert [await guess(port, f"192.0.2.{number}", "203.0.113.7") for number in range(6)] == locked
+        assert await guess(port, "203.0.113.7", "203.0.113.8") == 401, "only the address that the proxy added counts"
+        assert await guess(port) == 401, "the proxy itself has not guessed yet"
+        strangers = [await guess(port, f"192.0.2.{number}", source="127.8.0.1") for number in range(6)]
+        assert strangers == locked, "nobody else is believed"
+
+    with web_process(tmp_path, "--proxy", "127.9.0.0/16") as (port, _):
+        asyncio.run(scenario(port))
+
+
+def test_behind_trusted_proxies_one_client_takes_at_most_half_of_the_connections(tmp_path: Path) -> None:
+    body = json.dumps(issue_event(1)).encode()
+    unfinished = delivery_headers(body, content_length=str(len(body) + 1)) | {"X-Forwarded-For": "203.0.113.7"}
+    honest = delivery_headers(body) | {"X-Forwarded-For": "203.0.113.8"}
+
+    async def scenario(port: int) -> tuple[list[int], int]:
+        async with open_connections(port, MAX_CONNECTIONS - 20, 8) as lines:
+            await asyncio.gather(*(line.send(head("POST", "/webhook", unfinished) + body) for line in lines))
+            await asyncio.sleep(0.5)
+            answers = [await request_once(port, headers=honest, body=body) for _ in range(10)]
+            await asyncio.gather(*(line.read_answer(0.1) for line in lines))
+            return [answer.status for answer in answers], sum(not line.reader.at_eof() for line in lines)
+
+    with web_process(tmp_path, "--proxy", "127.0.0.0/8") as (port, _):
+        accepted, held = asyncio.run(scenario(port))
+    assert accepted == [202] * 10
+    assert 0 < held <= MAX_CONNECTIONS // 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 
 from bot.server.options import (
     FLAGS,
+    MIN_PASSWORD_BITS,
     REQUIRED,
     WEB_ONLY,
     WORKER_REQUIRED,
     Misconfigured,
     ServerOptions,
     forget_secrets,
+    guessing_bits,
     is_secret,
     read_options,
     secret_names,
@@ -101,6 +104,20 @@ def test_a_flag_overrides_its_variable() -> None:
         ("WEBHOOK_SECRET", "short", "is shorter than 16 characters: generate a longer random one"),
         ("WEBHOOK_SECRET_OLD", "short", "is shorter than 16 characters: generate a longer random one"),
         ("STATUS_PASSWORD", "hunter2", "is shorter than 12 characters: generate a longer random one"),
+        ("STATUS_PASSWORD", "123456789012345678", "can be guessed: generate a longer random one"),
+        ("OPERATOR_PASSWORD", "passwordpassword", "can be guessed: generate a longer random one"),
+        ("TRUSTED_PROXIES", "10.0.0.1, proxy", "[1] must be addresses or networks such as 10.0.0.0/8, not 'proxy'"),
+        (
+            "TRUSTED_PROXIES",
+            "10.0.0.1/8",
+            ": 10.0.0.1/8 has host bits set: give addresses or networks such as 10.0.0.0/8",
+        ),
+        (
+            "TRUSTED_PROXIES",
+            "10.0.0.0/8,1.2.3",
+            ": '1.2.3' does not appear to be an IPv4 or IPv6 network: give addresses or networks such as 10.0.0.0/8",
+        ),
+        ("TRUSTED_PROXIES", "::/0", ": ::/0 is everybody, who could then write any address: name the proxies"),
         ("DATABASE_URL", "mysql://bot:hunter2@db/x", "must be like postgresql://user:password@host/database"),
         ("DATABASE_URL", "postgresql://[db/x", "must be like postgresql://user:password@host/database"),
         ("PORT", "70000", "must be from 1 to 65,535, not 70000"),
@@ -115,8 +132,20 @@ def test_a_flag_overrides_its_variable() -> None:
     ],
 )
 def test_an_invalid_value_is_reported_with_what_would_be_valid(name: str, value: str, fault: str) -> None:
-    fault = fault if fault.startswith("[") else f" {fault}"
+    fault = fault if fault.startswith(("[", ":")) else f" {fault}"
     assert faults(NEEDED | {f"PRECEDENT_{name}": value}) == [f"PRECEDENT_{name}{fault}"]
+
+
+def test_proxies_are_addresses_or_networks() -> None:
+    options = read_options(NEEDED | {"PRECEDENT_TRUSTED_PROXIES": "10.0.0.0/8, 192.0.2.1 2001:db8::/48"})
+    assert list(map(str, options.proxies)) == ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/48"]
+    assert read_options(NEEDED).proxies == ()
+
+
+def test_a_long_random_password_is_not_guessable() -> None:
+    for password in (secrets.token_urlsafe(24), secrets.token_hex(16), "open sesame, please"):
+        assert guessing_bits(password) >= MIN_PASSWORD_BITS
+        assert read_options(NEEDED | {"PRECEDENT_STATUS_PASSWORD": password}).status_password == password
 
 
 def test_patterns_are_separated_by_commas_spaces_and_lines() -> None:

@@ -111,6 +111,13 @@ class Forge:
         private = repo.visibility is not Visibility.PUBLIC
         return InstallationToken("token", self.now + 3_600_000, repo.name, private, repo.visibility)
 
+    def installation(self, number: int) -> InstallationInfo:
+        if self.is_down:
+            raise Unreachable("down")
+        if self.is_uninstalled:
+            raise NotInstalled("gone")
+        return InstallationInfo(number, "org", self.is_suspended)
+
     def installations(self) -> list[InstallationInfo]:
         return [] if self.is_uninstalled else [InstallationInfo(INSTALLATION, "org", self.is_suspended)]
 

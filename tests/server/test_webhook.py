@@ -16,7 +16,7 @@ from bot.github.events import Event
 from bot.server.model import Arrival, DroppedDelivery, Priority, Refused, RepositoryKey
 from bot.server.webhook import WebhookRules, check_headers, is_signed, receive
 from tests.fakes.github import FakeGitHub
-from tests.server.client import SECRET, delivery_headers, issue_event, signature
+from tests.server.client import SECRET, delivery_headers, event_body, issue_event, signature
 
 RULES = WebhookRules(7, (SECRET, b"the secret before that one"), "helper[bot]")
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
@@ -208,19 +208,20 @@ NO_BRANCH = {"ref": "refs/tags/v1", "repository": {"id": 17, "full_name": "octo-
         ("ping", "", {}, "ping"),
         *((name, "opened", {}, "unknown event") for name in ("star", "workflow_job", "github_app_authorization")),
         ("pull_request", "opened", {}, "unknown event"),
+        *((name, "dreamt", {}, "unknown action") for name in ("issues", "repository", "installation")),
         *((f"{kind}_comment", "created", BY_US, "our own comment") for kind in ("issue", "discussion")),
         *((f"{kind}_comment", "edited", BY_US, "our own comment") for kind in ("issue", "discussion")),
         ("issue_comment", "deleted", OURS, ""),
         ("push", "", {"ref": "refs/heads/main"}, ""),
         *(
             ("push", "", {"ref": ref}, "not the default branch")
-            for ref in ("refs/heads/precedent", "refs/tags/main", None, "")
+            for ref in ("refs/heads/precedent", "refs/tags/main", "")
         ),
         ("push", "", NO_BRANCH, "not the default branch"),
     ],
 )
 def test_what_does_not_concern_us_is_dropped(event: str, action: str, changed: dict[str, Any], why: str) -> None:
-    received = receive_event(issue_event(1, action=action) | changed, event)
+    received = receive_event(event_body(event, action, **changed), event)
     assert received == DroppedDelivery(why) if why else isinstance(received, Arrival)
 
 
@@ -249,7 +250,7 @@ def test_added_and_removed_repositories_are_listed_by_id() -> None:
 
 
 def test_a_rename_gets_the_key_of_the_installation_and_the_id_of_the_repository() -> None:
-    arrival = receive_event(issue_event(1, action="renamed"), "repository")
+    arrival = receive_event(event_body("repository", "renamed"), "repository")
     assert (arrival.repository, arrival.event) == (RepositoryKey(1, 0), Event("repository", "renamed"))
     assert (arrival.name, arrival.private) == ("octo-org/project-17", True)
     assert arrival.extra == (("repository", "17"),)

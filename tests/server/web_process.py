@@ -63,13 +63,17 @@ def main() -> int:
     parser.add_argument("port", type=int)
     parser.add_argument("--password", default=PASSWORD)
     parser.add_argument("--operator", default="")
+    parser.add_argument("--proxy", action="append", default=[])
     parser.add_argument("--patience", type=float, default=web.HEADERS_TIMEOUT)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     options = ServerOptions(
-        data=arguments.folder, status_password=arguments.password, operator_password=arguments.operator
+        data=arguments.folder,
+        status_password=arguments.password,
+        operator_password=arguments.operator,
+        trusted_proxies=tuple(arguments.proxy),
     )
     with open_inbox(options, "web", hurry=True) as inbox:
         unreachable = UnreachableInbox(inbox.database, "web", inbox.now)
@@ -78,7 +82,8 @@ def main() -> int:
         unreachable.heartbeat(APP_HEARTBEAT, {"slug": "helper", "ahead": 0})
         unreachable.heartbeat(f"{WORKER_PREFIX}here", {"state": "ready"})
         context.writer.start()
-        web.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, arguments.patience)
+        patience, proxies = arguments.patience, options.proxies
+        web.serve_http(create_app(context), "127.0.0.1", arguments.port, stop.is_set, patience, proxies)
         return 0 if context.writer.stop(3) else 1
 
 
