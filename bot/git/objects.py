@@ -23,6 +23,7 @@ _BATCH_SIZE = 256
 """Names that are sent before the answers are read: as many as certainly fit into a pipe."""
 
 _CHUNK_BYTES = 1 << 20
+_TREE_LINE = re.compile(r"tree ([0-9a-f]{40})$", re.MULTILINE | re.ASCII)
 _COMMITTER_TIME = re.compile(r"^committer .*> (\d{1,20}) [+-]\d{4}$", re.MULTILINE | re.ASCII)
 
 Start = Callable[[Sequence[str]], GitProcess]
@@ -78,10 +79,11 @@ class Objects:
         for _, head in self._contents.ask([rev] if is_small else []):  # to the end, as stopping early ends the process
             oid, kind, size = head.split()
             text = self._contents.take(int(size) + 1).decode("utf-8", "replace")
-        if not is_small or kind != b"commit":
+        headers, _, message = text[:-1].partition("\n\n") if is_small else ("", "", "")
+        tree = _TREE_LINE.match(headers)
+        if tree is None or kind != b"commit":
             raise GitError(f"git cat-file: {rev} is not a commit; delete the branch and start `run: rebuild`")
-        headers, _, message = text[:-1].partition("\n\n")
-        return Commit(oid.decode(), headers[5:45], message, _commit_time(headers))
+        return Commit(oid.decode(), tree[1], message, _commit_time(headers))
 
 
 class _BatchProcess:

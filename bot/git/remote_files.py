@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -17,6 +17,10 @@ from bot.git.repository import FOLDER_MODE, SUBMODULE_MODE, TIP_REF, Git, TreeEn
 
 MAX_ENTRIES = 100_000
 """Maximum number of names to check in one commit: a small tree may expand to billions of files."""
+
+_ANY_NAMES = {"fetch.fsckObjects": "false"}
+"""Git would refuse all files because of the name of one. Nothing is checked out, and `Head.files` leaves out such names
+alone."""
 
 _FILE_MODES = ("100644", "100755")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,7 +56,7 @@ class Head:
         """Return the ids of the wanted files of the fetched commit by path, and sentences about what was left out.
 
         ``leads`` decides which folders to look into. Symlinks, submodules and names with a special meaning on disk are
-        left out, and so is everything after MAX_ENTRIES.
+        left out, and so are repeated names and everything after MAX_ENTRIES.
         """
         oids: dict[str, str] = {}
         links, names, notes = [], 0, []
@@ -60,7 +64,7 @@ class Head:
             for path, entry in walk(self._git, self._git.objects.commit(TIP_REF).tree, leads, MAX_ENTRIES):
                 if entry.mode == FOLDER_MODE or not is_wanted(path):
                     continue
-                if not is_safe_path(path):
+                if path in oids or not is_safe_path(path):
                     names += 1
                 elif entry.mode in _FILE_MODES:
                     oids[path] = entry.oid
@@ -86,7 +90,7 @@ def open_head(url: str | Remote, token: str | None, known_tip: str | None = None
 
     ``known_tip`` is its newest commit if already known, which saves a request.
     """
-    with _repository(url, token) as git:
+    with _repository(url, token, _ANY_NAMES) as git:
         yield Head(git, known_tip)
 
 
@@ -113,11 +117,11 @@ def read_head(
 
 
 @contextmanager
-def _repository(url: str | Remote, token: str | None) -> Iterator[Git]:
+def _repository(url: str | Remote, token: str | None, settings: Mapping[str, str] | None = None) -> Iterator[Git]:
     with (
         on_disk("make a temporary folder"),
         tempfile.TemporaryDirectory(prefix="precedent-") as folder,
-        Git(Path(folder) / "head.git", as_remote(url, token)) as git,
+        Git(Path(folder) / "head.git", as_remote(url, token), settings=settings) as git,
     ):
         git.init()
         yield git

@@ -39,7 +39,8 @@ class TreeEntry(NamedTuple):
 class Git:
     """The bare repository in ``folder``. Every call is a process with a clean environment and a time limit.
 
-    ``objects`` reads its objects in separate processes, which `close` ends.
+    ``settings`` of git are added to those of ``remote``. ``objects`` reads its objects in separate processes, which
+    `close` ends.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Git:
         timeout: float = 300.0,
         tries: int = 3,
         pause: Callable[[float], object] = time.sleep,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._folder, self._remote, self._timeout, self._tries, self._pause = folder, remote, timeout, tries, pause
+        self._settings = settings or {}
         self.objects = Objects(lambda args: self._start(args, PIPE, {}), self._parse_error, timeout)
 
     def __enter__(self) -> Self:
@@ -156,7 +159,8 @@ class Git:
 
     def _start(self, args: Sequence[str], stdin: IO[bytes] | int, settings: Mapping[str, str]) -> GitProcess:
         try:
-            return start(args, self._folder, self._remote.environment(settings, self._folder), stdin)
+            environment = self._remote.environment({**self._settings, **settings}, self._folder)
+            return start(args, self._folder, environment, stdin)
         except FileNotFoundError as error:
             raise GitError(f"git {args[0]}: {error.filename!r} is missing", "install git and put it on PATH") from None
         except OSError as error:
@@ -283,6 +287,7 @@ MAX_TREE_BYTES = 16_000_000
 
 FOLDER_MODE = "040000"
 SUBMODULE_MODE = "160000"
+_SLASH_IN_NAME = "\udc2f"
 _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 
 
@@ -294,7 +299,8 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
     """Yield path and entry of everything in ``tree``. Raises TreeTooLarge after ``most`` entries or for a huge folder.
 
     ``leads`` decides which folders to look into; those with too long a path are left out. Only one list of names is in
-    memory at a time. A name longer than any of our paths counts as several.
+    memory at a time. A name longer than any of our paths counts as several. A slash in a name is no separator: like
+    bytes that are not UTF-8, it becomes a lone surrogate.
     """
     level, count = {tree: [""]}, 0
     for _ in range(MAX_DEPTH):
@@ -308,7 +314,7 @@ def walk(git: Git, tree: str, leads: Callable[[str], bool], most: int) -> Iterat
                     raise TreeTooLarge(f"there are more than {most:,} files")
                 entry = TreeEntry(_kind(bits), raw.hex())
                 for folder in folders:
-                    path = folder + name.decode("utf-8", "surrogateescape")
+                    path = folder + name.decode("utf-8", "surrogateescape").replace("/", _SLASH_IN_NAME)
                     yield path, entry
                     if entry.mode == FOLDER_MODE and len(path) < MAX_PATH_CHARS and leads(path):
                         below.setdefault(entry.oid, []).append(f"{path}/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -185,9 +185,17 @@ def _comments(node: Json) -> Iterator[dict[str, Any]]:
                 yield comment_json(item)
 
 
+def answered_at(node: Mapping[str, Any]) -> str | None:
+    """When an answer was marked. The words of the discussion's author are none, whoever marked them; nor are those of a
+    deleted account, if the author's is deleted too."""
+    answer, chosen_at = node.get("answer"), node.get("answerChosenAt")
+    author, answerer = (((one or {}).get("author") or {}).get("login") for one in (node, answer))
+    return str(chosen_at) if chosen_at and (answer is None or answerer != author) else None
+
+
 def _fields(node: Json) -> dict[str, Any]:
     """The discussion in the shape of an archive, without its comments. Its category is one of its labels."""
-    author, chosen_at = user_json(node["author"]) or {}, node.get("answerChosenAt")
+    author, chosen_at = user_json(node["author"]) or {}, answered_at(node)
     category, labels = node.get("category") or {}, (node.get("labels") or {}).get("nodes") or ()
     chosen_by = (user_json(node.get("answerChosenBy")) or {}).get("login")
     reason = str(node.get("stateReason") or "").lower() or None
@@ -207,7 +215,7 @@ def _fields(node: Json) -> dict[str, Any]:
         "state": "closed" if is_over else "open",
         "state_reason": ANSWERED if chosen_at else reason,
         "closed_at": chosen_at or node.get("closedAt"),
-        "closed_by": chosen_by,
+        "closed_by": chosen_by if chosen_at else None,
         "locked": node["locked"],
         "labels": [label["name"] for label in (category, *labels) if label and label.get("name")],
         "reactions": counts(node),

@@ -12,6 +12,7 @@ from bot.domain.organisation import Visibility
 from bot.domain.thread_json import MAX_TITLE, clean, parse_time, storable_text
 from bot.github.app import visibility_of
 from bot.github.client import GitHubClient
+from bot.github.discussions import answered_at
 from bot.github.errors import CATCH_UP_REMEDY, Gone, Unreachable
 from bot.github.threads import object_in
 
@@ -24,7 +25,10 @@ query Foreign($owner: String!, $name: String!{number}) {{
 """
 _THREAD_FIELDS = "number title createdAt closedAt repository { databaseId }"
 _ISSUE_SELECTION = f"thread: issue(number: $number) {{ {_THREAD_FIELDS} state stateReason(enableDuplicate: true) }}"
-_DISCUSSION_SELECTION = f"thread: discussion(number: $number) {{ {_THREAD_FIELDS} closed stateReason answerChosenAt }}"
+_DISCUSSION_SELECTION = (
+    f"thread: discussion(number: $number) {{ {_THREAD_FIELDS} closed stateReason"
+    " author { login } answerChosenAt answer { author { login } } }"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
     is_same = node.get("number") == number and object_in(node.get("repository")).get("databaseId") == repository
     if not node or not is_same:
         return None
-    chosen_at, reason = node.get("answerChosenAt"), node.get("stateReason")
+    chosen_at, reason = answered_at(node), node.get("stateReason")
     is_closed = bool(chosen_at) or node.get("closed") is True or node.get("state") == "CLOSED"
     closed_at = chosen_at or node.get("closedAt")
     try:

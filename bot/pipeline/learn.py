@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from bot.comment.render import Renderer
 from bot.domain.answer import Context
 from bot.domain.thread import RepositoryAddress, Thread
-from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest
+from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Replayed
 from bot.memory.memory import Memory
+from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.run_context import RunContext
 from bot.settings.schema import Settings
 
@@ -106,5 +107,19 @@ def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
 def _note_backtest(backtest: Backtest, run: RunContext) -> Backtest:
     from bot.evaluation.report import summary_text
 
+    backtest = without_ignored(backtest, run.memory, run.settings)
     run.note(summary_text(backtest))
     return backtest
+
+
+def without_ignored(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
+    """The backtest without issues that these settings leave alone; ``mode`` does not count."""
+    may_speak, threads = replace(settings, mode="comment"), memory.records(one.id for one in backtest.replayed)
+
+    def is_answered(replayed: Replayed) -> bool:
+        thread = threads[replayed.id]
+        assert isinstance(thread, Thread)
+        return not reason_to_pass(replace(thread.as_of(thread.created_at), locked=False), may_speak)
+
+    answered = tuple(filter(is_answered, backtest.replayed))
+    return replace(backtest, replayed=answered, wanted=backtest.wanted - len(backtest.replayed) + len(answered))

@@ -84,15 +84,16 @@ def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPl
 
 
 def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
-    """Why this thread is left alone, "" if it is not. Commands work on closed and locked threads too: they may change
-    the existing comment, and ``refresh`` and ``on`` may create one."""
-    if state.is_by_hand(thread):
-        return ""
+    """Why this thread is left alone, "" if it is not. A run by hand answers a closed thread too. Commands work on
+    closed and locked threads: they may change the existing comment, and ``refresh`` and ``on`` may create one. No other
+    setting or state yields to any of them."""
     is_requested = thread.id in threads_to_refresh(state.requested)
     if before and before.comment_id and not is_requested:
         unfinished = run.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
         is_requested = thread.id in threads_to_redo((*state.requested, *unfinished))
-    return reason_to_pass(replace(thread, state="open", locked=False) if is_requested else thread, run.settings)
+    if is_requested or state.is_by_hand(thread):
+        thread = replace(thread, state="open", locked=thread.locked and not is_requested)
+    return reason_to_pass(thread, run.settings)
 
 
 def _referenced_issues(thread: Thread, run: RunContext) -> list[int]:

@@ -281,6 +281,14 @@ def pieces(source: str) -> Iterator[Piece]:
         yield piece
 
 
+def is_unfinished(source: str) -> bool:
+    """Whether ``source`` ends within a tag or comment."""
+    at = 0
+    while (start := source.find("<", at)) >= 0:
+        at = _markup(source, start)[1]
+    return at == len(source) and not source.endswith(">")
+
+
 def _markup(source: str, start: int) -> tuple[Piece, int]:
     """The piece that begins with the ``<`` at ``start``, and its end."""
     if source.startswith("<!--", start):

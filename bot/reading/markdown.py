@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -50,6 +51,7 @@ _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED_BRACKETS = "<![CDATA[", 100, 20
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
+_TAG_LINE = re.compile(r"[ \t>]*</?[A-Za-z][A-Za-z0-9-]*(?:\s[^<>]*|/)?>[ \t]*$")
 _UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n?")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?=\n)")
@@ -165,39 +167,63 @@ def heading_lines(source: str) -> list[Heading]:
 
 
 def paragraphs(source: str) -> list[Paragraph]:
-    """The paragraphs and headings of a `readable` text outside quotes, code and hidden comments, in order."""
-    rows, quotes = source.split("\n"), 0
+    """The paragraphs and headings of a `readable` text outside quotes, code and hidden comments, in order.
+
+    Nothing after a fence, tag or hidden comment that its quotation or list left open, nor after indented lines that may
+    continue a quotation: people, mail programs and parsers see the ends of these in different places.
+    """
+    rows, quotes, opened = source.split("\n"), 0, Counter[str]()
     result: list[Paragraph] = []
     for token in _PARSER.parse(_limit_openings(source)):
+        if _is_doubtful(token, rows):
+            break
         if token.type in ("blockquote_open", "blockquote_close"):
             quotes += token.nesting
         elif token.type == "html_block":
-            quotes = max(0, quotes + _net_openings(token.content))
-        elif token.type == "inline" and token.map and not quotes:
+            _count_elements(opened, token.content)
+        elif token.type == "inline" and token.map:
             first, after = token.map
-            if result and result[-1].first == first:
+            is_hidden, shown = quotes or any(opened.values()), tuple(_plain_lines(token.children or [], opened))
+            if is_hidden or (result and result[-1].first == first):
                 continue  # another cell of the same table row
-            result.append(Paragraph(first, tuple(rows[first:after]), tuple(_plain_lines(token.children or []))))
+            result.append(Paragraph(first, tuple(rows[first:after]), shown))
     return result
 
 
-def _plain_lines(children: list[Token]) -> Iterator[str]:
-    begins, shown, hidden = "", "", 0
+def _is_doubtful(token: Token, rows: list[str]) -> bool:
+    """Whether readers may see its end elsewhere: a fence or HTML that nothing closes, code directly below a text, and a
+    tag alone on a line that continues a quotation or list, which is HTML only for GitHub."""
+    first, after = token.map or (0, 0)
+    match token.type:
+        case "html_block":
+            return html.is_unfinished(token.content)
+        case "inline":
+            is_open = any(child.type == "text" and "<!--" in child.content for child in token.children or ())
+            return is_open or (token.level > 1 and any(map(_TAG_LINE.match, rows[first + 1 : after])))
+        case "fence":
+            return token.content.count("\n") == after - first - 1
+    return token.type == "code_block" and first > 0 and bool(rows[first - 1].strip())
+
+
+def _plain_lines(children: list[Token], opened: Counter[str]) -> Iterator[str]:
+    begins, shown = "", ""
     for token in (*children, None):
         if token is None or token.type in ("softbreak", "hardbreak"):
             if begins == "text":
                 yield shown
             begins = shown = ""
             continue
-        begins = begins or ("code" if hidden else token.type)
-        hidden += _net_openings(token.content) if token.type == "html_inline" else 0
+        begins = begins or ("code" if any(opened.values()) else token.type)
+        if token.type == "html_inline":
+            _count_elements(opened, token.content)
         shown += token.content if token.type in ("text", "code_inline") else ""
 
 
-def _net_openings(source: str) -> int:
-    """How many quotes and code elements raw HTML opens, minus those it closes."""
-    sides = {"open": 1, "close": -1}
-    return sum(sides.get(kind, 0) for kind, name, _ in html.pieces(source) if name in _QUOTE_OR_CODE)
+def _count_elements(opened: Counter[str], source: str) -> None:
+    """Count the quotes and code elements that raw HTML opens and closes, which does not end with a paragraph."""
+    for kind, name, _ in html.pieces(source):
+        if name in _QUOTE_OR_CODE and kind != "text":
+            opened[name] = max(0, opened[name] + (1 if kind == "open" else -1))
 
 
 def _visible_text(children: list[Token]) -> str:

@@ -21,7 +21,7 @@ MAX_ID_CHARS = 200
 def page_key(source: str, name: str) -> str | None:
     """The id of a page, from a file's path, a wiki page's name or a release's tag; None if the name cannot be an id."""
     key = f"{source}:{name}"
-    return key if name and len(key) <= MAX_ID_CHARS and name.isprintable() else None
+    return key if name not in ("", ".", "..") and len(key) <= MAX_ID_CHARS and name.isprintable() else None
 
 
 def source_of(key: ThreadId) -> str | None:

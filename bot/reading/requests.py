@@ -44,6 +44,9 @@ MAX_GAP_WORDS = 4
 
 _COMMAND_PREFIX = "/precedent"
 _TYPED_COMMAND = re.compile(r"([ \t]*/precedent)(?![\w/.-])([^\n]*)", re.IGNORECASE)
+_CODE_INDENT = re.compile(r" {4}| {0,3}\t")
+"""What begins a line of code, except where a paragraph goes on."""
+
 _COMMAND_LINE = re.compile(r"/precedent(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 ZERO_WIDTH_SPACE = "\u200b"
 """Our comments insert it into numbers and names so that GitHub does not link them. Copied text contains it too."""
@@ -119,7 +122,7 @@ def without_commands(text: str) -> str:
     if _COMMAND_PREFIX not in plain(text).lower():
         return text
     rows = readable(text).split("\n")
-    for part in paragraphs(plain("\n".join(rows))):
+    for part in _plain_paragraphs(rows):
         for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
             if typed := _TYPED_COMMAND.match(line):
                 rows[index] = typed[1]
@@ -135,7 +138,7 @@ def without_requests(text: str) -> str:
         return ""
     if _COMMAND_PREFIX in plain(text).lower():
         rows = readable(text).split("\n")
-        for part in paragraphs(plain("\n".join(rows))):
+        for part in _plain_paragraphs(rows):
             for index, line in enumerate(part.typed if _paragraph_commands(part) else (), part.first):
                 rows[index] = "" if _TYPED_COMMAND.match(line) else rows[index]
         text = "\n".join(rows).strip()
@@ -144,17 +147,23 @@ def without_requests(text: str) -> str:
 
 
 def _command_lines(text: str) -> Iterator[str]:
-    for part in paragraphs(plain(readable(text))):
+    for part in _plain_paragraphs(readable(text).split("\n")):
         yield from _paragraph_commands(part)
+
+
+def _plain_paragraphs(rows: Sequence[str]) -> Iterator[Paragraph]:
+    """The paragraphs as GitHub reads them, for which only ASCII is markup, and then with `plain` characters."""
+    for part in paragraphs("\n".join(rows)):
+        yield Paragraph(part.first, tuple(map(plain, part.typed)), tuple(map(plain, part.shown)))
 
 
 def _paragraph_commands(part: Paragraph) -> list[str]:
     """The command lines of a paragraph, except lines that only look like one (typed as ``\\/precedent``)."""
-    typed = [bool(_TYPED_COMMAND.match(line)) for line in part.typed]
+    typed = [match for line in part.typed if (match := _TYPED_COMMAND.match(line))]
     shown = [line.strip() for line in part.shown]
-    follows_mark = not typed[0] and _COMMAND_PREFIX in part.typed[0].lower()
-    lines = [line for line in shown[follows_mark:] if _COMMAND_LINE.match(line)]
-    return lines[: sum(typed)]
+    follows_mark = not _TYPED_COMMAND.match(part.typed[0]) and _COMMAND_PREFIX in part.typed[0].lower()
+    lines = (line for line in shown[follows_mark:] if _COMMAND_LINE.match(line))
+    return [line for line, match in zip(lines, typed, strict=False) if not _CODE_INDENT.match(match[0])]
 
 
 def _command(line: str, repo: str | None, hosts: Sequence[str]) -> Command:

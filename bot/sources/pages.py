@@ -133,6 +133,8 @@ MAX_TOTAL_BYTES = 10 * MAX_FILE_BYTES
 BATCH_SIZE = 50
 """Files fetched at once; small enough for the limit to stop the rest."""
 
+_NO_NAMES = "their names are too long, unprintable or taken"
+
 _FORMAT_VERSION = 1
 """Increased when the same files would give different pages, so that all are read again."""
 
@@ -182,6 +184,8 @@ class BranchPages:
             key = page_key(self.name, storable_text(PurePosixPath(path).stem if self.name == WIKI else path))
             if key is not None:
                 by_key.setdefault(key, (path, files[path]))
+        if len(by_key) < len(files):
+            note(f"Pages of {self.name}: {len(files) - len(by_key)} were left out; {_NO_NAMES}")
         if len(by_key) > MAX_FILES:
             note(
                 f"Pages of {self.name}: {len(by_key) - MAX_FILES} of {len(by_key)} were left out; {MAX_FILES} are kept"
@@ -257,13 +261,16 @@ class ReleasePages:
     repo: str
     name: str = RELEASES
 
-    def read(self, last_state: str, store: PageStore, _: Callable[[str], None]) -> PageReading | None:
+    def read(self, last_state: str, store: PageStore, note: Callable[[str], None]) -> PageReading | None:
         """Read the newest releases; None if nothing has changed. Older stored ones stay."""
         items, is_all = self.api.pages(f"/repos/{self.repo}/releases", {"per_page": MAX_RELEASES}, 1)
-        pages = [page for page in map(_page, items) if page is not None]
+        published = [item for item in items if not item.get("draft")]
+        pages = [page for page in map(_page, published) if page is not None]
         state = _state(pages)
         if state == last_state:
             return None
+        if len(pages) < len(published):
+            note(f"Pages of {self.name}: {len(published) - len(pages)} were left out; {_NO_NAMES}")
         older = () if is_all else _older_pages(store, min((page.created_at for page in pages), default=None))
         return PageReading(state, frozenset([*(page.id for page in pages), *older]), tuple(pages))
 
@@ -275,7 +282,7 @@ def _page(item: Mapping[str, Any]) -> Thread | None:
         updated = parse_time(item.get("updated_at") or item.get("published_at"))
     except ValueError:
         return None
-    if key is None or item.get("draft"):
+    if key is None:
         return None
     author = item.get("author")
     return Thread(

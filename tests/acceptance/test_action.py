@@ -396,6 +396,36 @@ def test_a_manual_answer_is_posted_however_old_the_issue_is(stage: Stage) -> Non
     assert (len(stage.comments(old)), stage.github.writes) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("settings", "author", "reason"),
+    [
+        ("ignore:\n  people: [Hubot]\n", "hubot", "its author asked to be left alone"),
+        ("ignore:\n  authors: [Hubot]\n", "hubot", "its author is a bot or ignored"),
+        ("", "dependabot[bot]", "its author is a bot or ignored"),
+        ("ignore:\n  labels: [Private]\n", "hubot", "it carries an ignored label"),
+        ("mode: off\n", "hubot", "the mode is off"),
+    ],
+)
+def test_a_manual_answer_obeys_the_settings_and_says_why(stage: Stage, settings: str, author: str, reason: str) -> None:
+    stage.configure(settings)
+    number = stage.github.open_issue(author, "Logged out", "As in #1.", at="2025-09-01T10:00:00Z", labels=["private"])
+    stage.deliver("workflow_dispatch", run="answer", issue=str(number))
+    assert (stage.comments(number), stage.github.writes) == ([], 0)
+    assert reason in summary(stage)
+
+
+def test_a_manual_answer_is_posted_on_a_closed_issue_unless_it_is_locked(stage: Stage) -> None:
+    number = stage.github.open_issue("hubot", "Logged out", "As in #1.", at="2025-09-01T10:00:00Z")
+    stage.github.close(number, "hubot")
+    stage.github.lock(number)
+    stage.deliver("workflow_dispatch", run="answer", issue=str(number))
+    assert (stage.comments(number), stage.github.writes) == ([], 0)
+    assert "the conversation is locked" in summary(stage)
+    stage.github.unlock(number)
+    stage.deliver("workflow_dispatch", run="answer", issue=str(number), after=3600)
+    assert len(stage.comments(number)) == 1
+
+
 def test_only_a_manual_catch_up_reads_reactions_and_pages_and_looks_for_clusters(answered: Stage) -> None:
     for run, is_maintenance in (("answer", False), ("catch-up", True)):
         answered.deliver("workflow_dispatch", run=run, issue=str(NUMBER), after=3600)

@@ -171,7 +171,9 @@ def test_a_command_writes_no_comment_while_another_run_is_about_to_write_it(stag
     assert len([text for text in stage.comments(number) if find_marker(text)]) == 1
 
 
-@pytest.mark.parametrize("text", ["> /precedent off", "```\n/precedent off\n```", "Try /precedent off"])
+@pytest.mark.parametrize(
+    "text", ["> /precedent off", "```\n/precedent off\n```", "Try /precedent off", "> q\n>\n> ```\n/precedent off"]
+)
 def test_a_command_in_a_quotation_in_code_or_in_a_sentence_is_ignored(stage: Stage, text: str) -> None:
     comment = post_comment(stage, text, "octocat")
     assert DECISION in main_comment(stage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.domain.changes import DiscussionProgress
-from bot.domain.thread import Kind, OutcomeKind, Thread, Tombstone
+from bot.domain.thread import Kind, Outcome, OutcomeKind, Thread, Tombstone
 from bot.pipeline.discussions import MAX_PAGES
 from bot.reading.endings.outcome import outcome
 from tests.acceptance.stage import Stage, graph_requests, rebuild, summary, with_memory, with_mentions, with_past
@@ -112,6 +112,17 @@ def test_the_comment_on_a_new_issue_shows_the_marked_answer_of_a_similar_discuss
 def test_a_discussion_without_a_marked_answer_is_shown_as_open(unmarked: Stage) -> None:
     link = f"- [{QUESTION}]({unmarked.git.url}/octo-org/hello-world/discussions/{NUMBER})"
     assert f"**Open now**\n\n{link}" in comment_on_new_issue(unmarked, *SIMILAR_ISSUE)
+
+
+@pytest.mark.slow
+def test_an_answer_in_the_authors_own_words_is_not_shown_as_the_ending(unmarked: Stage) -> None:
+    own = unmarked.github.discussion(NUMBER).comments[1].id
+    unmarked.github.mark_answer(NUMBER, own, "octocat")
+    unmarked.deliver("discussion", "answered", NUMBER)
+    assert outcome(read_thread(unmarked, NUMBER)) == Outcome()
+    text = comment_on_new_issue(unmarked, *SIMILAR_ISSUE)
+    assert "**Open now**" in text
+    assert "nswered" not in text
 
 
 @pytest.mark.slow

@@ -60,6 +60,26 @@ def test_a_discussion_closed_without_an_answer_says_why(github: FakeGitHub, read
     assert (thread.closed_at, thread.events, thread.labels) == (moment(at(2)), (), ("Ideas",))
 
 
+def test_an_answer_in_the_authors_own_words_ends_nothing(github: FakeGitHub, reader: DiscussionReader) -> None:
+    number = github.discuss("hubot", "How?", at=at(1))
+    github.mark_answer(number, github.say(number, "hubot", "Like this.", at=at(2)), "octocat", at=at(3))
+    thread = reader.read_one(number)
+    assert (thread.state, thread.state_reason, thread.closed_at, thread.closed_by) == ("open", None, None, None)
+    assert thread.events == ()
+    github.close_discussion(number, "resolved", at=at(4))
+    thread = reader.read_one(number)
+    assert (thread.state, thread.state_reason, thread.closed_at) == ("closed", "resolved", moment(at(4)))
+
+
+def test_the_answer_of_a_deleted_account_counts_unless_the_authors_is_deleted_too(
+    github: FakeGitHub, reader: DiscussionReader
+) -> None:
+    for author, answerer, is_over in (("hubot", None, True), (None, "hubot", True), (None, None, False)):
+        number = github.discuss(author, "How?", at=at(1))
+        github.mark_answer(number, github.say(number, answerer, "Like this.", at=at(2)), "octocat", at=at(3))
+        assert reader.read_one(number).is_closed is is_over
+
+
 def test_a_reply_may_be_the_answer(github: FakeGitHub, reader: DiscussionReader) -> None:
     number = github.discuss("hubot", "How?")
     top = github.say(number, "hubot", "Anybody?")

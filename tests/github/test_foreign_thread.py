@@ -37,7 +37,7 @@ def test_a_repository_is_read_without_a_thread(github: FakeGitHub, client: GitHu
         assert (repository.visibility, repository.thread) == (visibility, None)
 
 
-def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
+def test_a_discussion_that_somebody_else_answered_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
     github.repo.has_discussions = True
     number = github.discuss("octocat", "Which store?", "Files?", at="2025-03-01T00:00:00Z")
     unanswered = read_repository(client, REPOSITORY, number, Kind.DISCUSSION).thread
@@ -47,6 +47,9 @@ def test_an_open_discussion_is_read_and_an_answered_one_is_closed(github: FakeGi
     answered = read_repository(client, REPOSITORY, number, Kind.DISCUSSION).thread
     assert answered is not None
     assert (answered.state, answered.closed_at is None) == ("closed", False)
+    github.mark_answer(number, github.say(number, "octocat", "Files."), "octocat")
+    own = read_repository(client, REPOSITORY, number, Kind.DISCUSSION).thread
+    assert own == ForeignThread("Which store?", "open", AT)
 
 
 def test_deleted_and_moved_issues_and_pull_requests_are_not_read(github: FakeGitHub, client: GitHubClient) -> None:

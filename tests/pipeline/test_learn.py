@@ -17,10 +17,10 @@ from bot.evaluation.results import Backtest
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, ModelUpdate
-from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_LEARN_THREADS, is_due, learn
+from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_LEARN_THREADS, is_due, learn, without_ignored
 from bot.ranking.weights import parse, shipped
 from bot.recall.similar import find_candidates
-from bot.settings.schema import Settings
+from bot.settings.schema import IgnoreSettings, Settings
 from tests.evaluation.timelines import generated
 
 SIZE = 60
@@ -245,3 +245,14 @@ def test_the_later_of_two_concurrent_model_updates_stays_intact(tmp_path: Path) 
     assert (memory.state.manifest.learned_from, memory.state.manifest.threads) == (SIZE + 1, SIZE + 1)
     assert memory.vectors(LATER)
     assert memory.notes == []
+
+
+def test_a_backtest_leaves_out_issues_of_people_who_are_left_alone(tmp_path: Path) -> None:
+    memory = remember(tmp_path, HISTORY)
+    backtest = learn_from(memory)
+    author = HISTORY[-1].author
+    for ignored in (IgnoreSettings(people=(author.upper(),)), IgnoreSettings(authors=(author,))):
+        rest = without_ignored(backtest, memory, Settings(mode="off", ignore=ignored))
+        removed = {thread.id for thread in HISTORY if thread.author == author}
+        assert [one.id for one in rest.replayed] == [one.id for one in backtest.replayed if one.id not in removed]
+        assert len(backtest.replayed) - len(rest.replayed) == backtest.wanted - rest.wanted > 0

@@ -677,6 +677,14 @@ def test_a_marked_answer_is_the_ending_whatever_follows_it() -> None:
         assert (result.fix, result.duplicate_of, result.evidence) == (None, None, ("marked as the answer",)), after
 
 
+def test_only_somebody_elses_words_are_an_answer() -> None:
+    answered = discussion("Is that so?", "Fixed: set `trust_proxy: true` in the settings.", marked=1)
+    own = replace(answered, author="monalisa")
+    assert outcome(own) == Outcome()
+    assert outcome(replace(own, state_reason="resolved")).evidence != ("marked as the answer",)
+    assert outcome(answered).kind is OutcomeKind.ANSWERED
+
+
 def test_an_answer_that_says_little_is_still_quoted() -> None:
     cases = [
         ("Yes.", "Yes."), ("```\ncode alone\n```", ""), ("See the wiki?", "See the wiki?"), ("", ""),

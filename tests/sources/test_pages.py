@@ -11,6 +11,7 @@ from bot.domain.thread import Kind, Tombstone
 from bot.sources.pages import MAX_FILE_BYTES, MAX_FILES
 from tests.memory.remotes import git
 from tests.sources.projects import NOW, Project
+from tests.threats import git_objects as objects
 
 README = "# Hello\n\nA greeting.\n"
 SETUP = "# Setting up\n\nRun `make install`.\n"
@@ -203,6 +204,73 @@ def test_links_submodules_and_odd_names_are_left_out_with_a_note(project: Projec
     assert project.ids == ["docs:docs/-rf.md"]
     assert "Pages of docs: README.md was left out: it is a symlink or a submodule" in project.notes
     assert "Pages of docs: 1 files were left out because of their names" in project.notes
+
+
+ODD_NAMES = {
+    "slash": b"a/b.md",
+    "leading slash": b"/b.md",
+    "way out": b"../b.md",
+    "backslash": b"a\\b.md",
+    "parent": b"..",
+    "folder itself": b".",
+    "git": b".git",
+    "git on Windows": b"git~1",
+    "too long for a disk": b"x" * 300 + b".md",
+    "too long for git": b"x" * 5_000 + b".md",
+    "not UTF-8": b"\xff.md",
+    "line break": b"a\nb.md",
+    "repeated": b"Home.md",
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, id=what) for what, name in ODD_NAMES.items()])
+def test_an_odd_name_in_a_wiki_loses_only_that_page(project: Project, name: bytes) -> None:
+    text = objects.blob(project.wiki, b"Hi")
+    rows = [(objects.FILE, each, text) for each in (b"Home.md", b"Zed.md", name)]
+    project.commit_tree(project.wiki, objects.tree(project.wiki, rows), round(NOW.timestamp()))
+    project.refresh()
+    assert project.ids == ["wiki:Home", "wiki:Zed"]
+    is_markdown = name.endswith(b".md")
+    assert project.notes == ["Pages of wiki: 1 files were left out because of their names"] * is_markdown
+
+
+@pytest.mark.parametrize("name", [b"a/b", b"/b", b"../b", b"..", b".", b".git", b"\xff", b"a\nb"])
+def test_an_odd_name_of_a_folder_loses_only_its_pages(project: Project, name: bytes) -> None:
+    text = objects.blob(project.wiki, b"Hi")
+    below = objects.tree(project.wiki, [(objects.FILE, "x.md", text)])
+    rows = [(objects.FILE, b"Home.md", text), (objects.FOLDER, name, below)]
+    project.commit_tree(project.wiki, objects.tree(project.wiki, rows), round(NOW.timestamp()))
+    project.refresh()
+    assert project.ids == ["wiki:Home"]
+    assert project.notes == ["Pages of wiki: 1 files were left out because of their names"]
+
+
+def test_a_damaged_commit_of_a_wiki_leaves_the_stored_pages(project: Project) -> None:
+    project.write(project.wiki, {"Home.md": "Hi"})
+    project.refresh()
+    damaged = objects.write_object(project.wiki, "commit", b"tree a\nb\n\nby hand\n")
+    (project.wiki / "refs" / "heads" / "master").write_text(f"{damaged}\n")
+    project.refresh()
+    assert project.ids == ["wiki:Home"]
+
+
+def test_an_odd_name_in_the_docs_loses_only_that_page(project: Project) -> None:
+    text = objects.blob(project.docs, b"Hi")
+    rows = [(objects.FILE, "README.md", text), (objects.FILE, b"docs/fake.md", text), (objects.FILE, b"..", text)]
+    project.commit_tree(project.docs, objects.tree(project.docs, rows), round(NOW.timestamp()))
+    project.refresh()
+    assert project.ids == ["docs:README.md"]
+
+
+def test_a_page_whose_name_cannot_be_an_id_is_left_out_with_a_note(project: Project) -> None:
+    project.write(project.wiki, {"Home.md": "Hi", "Home.markdown": "x", "...md": "x", "\u202ex.md": "x"})
+    project.releases.items = [release("v1"), release("v" * 200)]
+    project.refresh()
+    assert project.ids == ["releases:v1", "wiki:Home"]
+    assert project.notes == [
+        "Pages of wiki: 3 were left out; their names are too long, unprintable or taken",
+        "Pages of releases: 1 were left out; their names are too long, unprintable or taken",
+    ]
 
 
 def test_a_file_over_the_size_limit_is_left_out_with_a_note(project: Project) -> None:

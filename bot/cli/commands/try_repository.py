@@ -24,12 +24,12 @@ from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.hosts import GITHUB
-from bot.domain.thread import RepositoryAddress, Thread
+from bot.domain.thread import RepositoryAddress
 from bot.domain.thread_json import stamp
 from bot.errors import PrecedentError, StoreError, UserError, WorldError
 from bot.evaluation.metrics import summary
 from bot.evaluation.report import render_report, summary_text
-from bot.evaluation.results import REPLAY_LIMIT, Backtest, Replayed
+from bot.evaluation.results import REPLAY_LIMIT, Backtest
 from bot.files import on_disk, read_regular
 from bot.github.client import GitHubClient
 from bot.github.discussion_comments import count_discussions
@@ -49,8 +49,7 @@ from bot.local_cache.local_memory import cache_folder, cache_name
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
-from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.learn import LEARN_SECONDS, MIN_LEARN_THREADS, learner
+from bot.pipeline.learn import LEARN_SECONDS, MIN_LEARN_THREADS, learner, without_ignored
 from bot.pipeline.site import RepositorySite
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
@@ -273,17 +272,7 @@ def _replay(
                 ranking = history_learner.own_ranking(tick)
         with progress("Replaying", last) as tick:
             backtest = history_learner.backtest(ranking, last, None, tick)
-        return _filter_by_settings(backtest, memory, settings), memory.state.manifest.cursor
-
-
-def _filter_by_settings(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
-    def is_answered(replayed: Replayed) -> bool:
-        thread = memory.records([replayed.id])[replayed.id]
-        assert isinstance(thread, Thread)
-        return not reason_to_pass(replace(thread.as_of(thread.created_at), locked=False), settings)
-
-    answered = tuple(filter(is_answered, backtest.replayed))
-    return replace(backtest, replayed=answered, wanted=len(answered))
+        return without_ignored(backtest, memory, settings), memory.state.manifest.cursor
 
 
 def _write_page(page: Path, text: str) -> None:

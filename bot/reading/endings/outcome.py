@@ -91,7 +91,8 @@ def closing_of(thread: Thread) -> Closing | None:
 def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = None) -> Outcome:
     """How ``thread`` ended. Names a kind only on strong evidence; otherwise the ending is quoted or left out.
 
-    Open threads, and closed ones about which nothing is known, give the empty outcome. A marked answer is the ending.
+    Open threads, and closed ones about which nothing is known, give the empty outcome. A marked answer is the ending,
+    unless the discussion's author wrote it; one that is over only because of such an answer counts as open.
     The quote is one or two sentences of the comment's prose, at most 300 characters, without Markdown quotes and code
     blocks. ``repo`` is OWNER/NAME of the thread's repository, to tell links to it from links elsewhere. ``book``
     replaces the shipped phrases.
@@ -99,8 +100,11 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
     closing = closing_of(thread)
     if closing is None:
         return Outcome()
-    if marked := _marked_answer(thread):
-        return marked
+    if event := _answer_event(thread):
+        if not _is_own_answer(thread, event):
+            return _marked_answer(thread, event)
+        if thread.state_reason == ANSWERED:
+            return Outcome()
     reader = _Reader(thread, closing, repo, book or phrase_book())
     ending, stated = reader.ending()
     recorded = (
@@ -128,11 +132,17 @@ def outcome(thread: Thread, repo: str | None = None, book: PhraseBook | None = N
     )
 
 
-def _marked_answer(thread: Thread) -> Outcome | None:
+def _answer_event(thread: Thread) -> TimelineEvent | None:
+    return next((event for event in reversed(thread.events) if event.name == ANSWERED), None)
+
+
+def _is_own_answer(thread: Thread, event: TimelineEvent) -> bool:
+    own = (message.id for message in thread.comments if message.author == thread.author)
+    return event.comment is not None and event.comment in own
+
+
+def _marked_answer(thread: Thread, event: TimelineEvent) -> Outcome:
     """The marked answer of a discussion, whatever it or later comments say."""
-    event = next((event for event in reversed(thread.events) if event.name == ANSWERED), None)
-    if event is None:
-        return None
     answered = Outcome(OutcomeKind.ANSWERED, at=event.at, evidence=("marked as the answer",), confidence=0.99)
     for index, message in enumerate(thread.comments):
         if message.id is not None and message.id == event.comment:
