@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
 
 from bot.domain.kinds import Kind
-from bot.errors import PrecedentError, WorldError
+from bot.errors import PrecedentError, StoreError, UnreadableFile, WorldError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.budget import RequestBudget
@@ -255,7 +255,7 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        config = read_settings(site, fetch_settings(site, CONFIG_PATH), self.run_log)
+        config = self._read_settings(site, register)
         if scope.observes(grant.name) and config.settings.mode != "off":
             config = replace(config, settings=replace(config.settings, mode="summary"))
         register.store_shares(repository, config.settings.organisation.share_with)
@@ -275,6 +275,17 @@ class RepositoryRun:
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
                 self._handle_all(bot, site, config, row)
+
+    def _read_settings(self, site: RepositorySite, register: OrganisationRegister) -> RepositorySettings:
+        """The settings. A repository whose files exist but cannot be read shares nothing, as nobody knows with whom."""
+        fetched = None
+        try:
+            fetched = fetch_settings(site, CONFIG_PATH)
+            return read_settings(site, fetched, self.run_log)
+        except StoreError as error:
+            if fetched or isinstance(error, UnreadableFile):
+                register.store_shares(self.work.repository, ())
+            raise
 
     def _organisation_search(self, settings: Settings) -> CheckedSearch | None:
         run, repository = self.dependencies, self.work.repository

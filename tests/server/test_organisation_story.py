@@ -258,6 +258,47 @@ def test_private_threads_are_shown_while_both_repositories_share_with_each_other
     assert TITLE not in organisation.text(number)
 
 
+BROKEN_SETTINGS: dict[str, str | bytes] = {
+    "oversized": SHARING + "#" * 65_536,
+    "not YAML": SHARING + "mode: [comment\n",
+    "not UTF-8": SHARING.encode() + b"# \xff\n",
+    "a misspelt name": SHARING.replace("share_with", "share_wth"),
+    "a wrong value elsewhere": SHARING + "mode: 5\n",
+    "a symlink": "other.yml",
+    "a template that is a symlink": "other.md.j2",
+}
+
+
+def break_settings(organisation: Organisation, name: str, fault: str) -> None:
+    """Commit settings with this fault to a repository, and let it run."""
+    harness, mode = organisation.harness, "120000" if "symlink" in fault else "100644"
+    path = ".github/precedent/base.md.j2" if "template" in fault else ".github/precedent.yml"
+    harness.git.commit(name, path, BROKEN_SETTINGS[fault], mode=mode)
+    harness.deliver_opened(harness.known(name), 1)
+    harness.settle()
+
+
+@pytest.mark.parametrize("fault", BROKEN_SETTINGS)
+@pytest.mark.parametrize("broken", ["octo-org/app", "octo-org/sdk"])
+def test_settings_that_cannot_be_read_share_nothing_private(
+    organisation: Organisation, broken: str, fault: str
+) -> None:
+    harness = organisation.harness
+    for each in (organisation.app, organisation.sdk):
+        harness.github.tenants.set_visibility(each, "private")
+        organisation.deliver_events()
+        harness.git.commit(each.repo.full_name, ".github/precedent.yml", SHARING)
+    harness.deliver_opened(organisation.sdk, 1)
+    harness.settle()
+    number = organisation.ask()
+    assert TITLE in organisation.text(number)
+    break_settings(organisation, broken, fault)
+    repositories = OrganisationRegister(harness.env.inbox).repositories(organisation.number)
+    assert {each.name: each.shares for each in repositories}[broken] == ()
+    if "template" not in fault or "app" not in broken:  # no run of the app comes as far as its comments
+        assert TITLE not in organisation.text(number)
+
+
 def test_a_deleted_issue_leaves_the_comment_and_is_not_shown_again(organisation: Organisation) -> None:
     number = organisation.ask()
     organisation.sdk.delete_issue(organisation.solved)
