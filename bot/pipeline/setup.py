@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -99,8 +99,7 @@ def read_settings(
     """Read the settings and templates from these files, and apply ``change`` to the settings.
 
     With invalid settings the run still remembers everything, with those that are valid, or with the last ones if none
-    is; its comments are promised for when they are corrected. A private repository shares nothing meanwhile, as nobody
-    knows with whom. Raises UnreadSettings if there are no last ones either.
+    is; its comments are promised for when they are corrected. Raises UnreadSettings if there are no last ones either.
     """
     config, head, files, fault = fetched
     templates = {
@@ -118,7 +117,6 @@ def read_settings(
         if settings is None:
             raise UnreadSettings(str(error)) from error
         listener.fail(str(error), error.exit_code)
-        settings = replace(settings, organisation=replace(settings.organisation, share_with=()))
         return RepositorySettings(settings, templates, INVALID_SETTINGS, head=head)
 
 

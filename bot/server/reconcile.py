@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeGuard
 
 from bot.domain.kinds import Kind
@@ -34,6 +35,7 @@ from bot.github.errors import (
 from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT
 from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import LimitedHistory
+from bot.github.threads import OwnCommentRule
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
@@ -81,7 +83,6 @@ from bot.server.run_log import RunLog, earlier_result, matches, nearest, result_
 from bot.server.scope import EXCLUDED
 from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
-from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
 RETRY_SECONDS = 15.0
@@ -258,7 +259,9 @@ class RepositoryRun:
         config = self._read_settings(site, register)
         if scope.observes(grant.name) and config.settings.mode != "off":
             config = replace(config, settings=replace(config.settings, mode="summary"))
-        register.store_shares(repository, config.settings.organisation.share_with)
+        settings = config.settings
+        shares = None if config.muted else settings.organisation.share_with
+        register.store_settings(repository, shares, settings.ignore.people)
         self.people = people_digest(config.settings.ignore.people)
         config = replace(config, embedder=embedder(config.settings, site, self.run_log))
         self.run_log.on_stage("clone")
@@ -271,7 +274,7 @@ class RepositoryRun:
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
                     reading_seconds=run.reading_seconds,
-                    organisation=self._organisation_search(config.settings),
+                    organisation=self._organisation_search(built),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
                 self._handle_all(bot, site, config, row)
@@ -284,21 +287,22 @@ class RepositoryRun:
             return read_settings(site, fetched, self.run_log)
         except StoreError as error:
             if fetched or isinstance(error, UnreadableFile):
-                register.store_shares(self.work.repository, ())
+                register.store_settings(self.work.repository, None)
             raise
 
-    def _organisation_search(self, settings: Settings) -> CheckedSearch | None:
-        run, repository = self.dependencies, self.work.repository
+    def _organisation_search(self, bot: RunContext) -> CheckedSearch | None:
+        run, repository, settings = self.dependencies, self.work.repository, bot.settings
         if run.ranking is None or not settings.organisation.results:
             return None
         rank, register = run.ranking(repository.installation), OrganisationRegister(run.inbox)
         now, scope = run.now(), run.options.scope
-        return CheckedSearch(repository, settings, register, run.tokens, now, rank, self._read_other, scope)
+        read = partial(self._read_other, bot.own)
+        return CheckedSearch(repository, settings, register, run.tokens, now, rank, read, scope)
 
-    def _read_other(self, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
+    def _read_other(self, own: OwnCommentRule, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
         api = GitHubClient(self.dependencies.options.api_url, grant.token, grant.name, budget=self.budget)
         try:
-            return read_repository(api, grant.name, number, kind)
+            return read_repository(api, grant.name, own, number, kind)
         finally:
             self.other_reads += api.queries
 

@@ -53,11 +53,12 @@ class Organisation:
         harness.git.commit("octo-org/app", ".github/precedent.yml", SHOWING)
         ago = from_epoch(harness.github.clock.epoch - 90 * 24 * 3600)
         self.solved = self.sdk.open_issue("monalisa", TITLE, "Zyx wvu tsr.", at=ago)
+        self.sdk.comment(self.solved, "octo-org", "Fixed in v4.2 by setting SameSite on the cookie.", at=ago)
         self.sdk.close(self.solved, "octo-org", at=ago)
         closed_at = self.sdk.issue(self.solved).closed_at
         assert closed_at is not None
         at = parse_time(closed_at)
-        outcome = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", at=at, author="octo-org", fix="#57", release="v4.2")
+        outcome = Outcome(OutcomeKind.FIXED, quote="Forged.", at=at, author="octo-org", fix="#57", release="v6.6")
         match = Match(self.solved, TITLE, 0.9, "closed", at, closed_at=at, outcome=outcome, why=("same text",))
         self.key = OrganisationKey(self.sdk.repo.id, self.solved)
         self.match = OrganisationMatch(self.key, "octo-org/sdk", match)
@@ -116,6 +117,8 @@ def test_a_solution_in_the_sdk_is_shown_in_the_app(organisation: Organisation) -
     assert TITLE in text
     assert "octo-org/sdk" in text
     assert "v4.2" in text
+    assert "v6.6" not in text, "it is what GitHub says that is shown, not what the index says"
+    assert "#57" not in text
     assert organisation.shown() == [(str(number), organisation.sdk.repo.id)]
 
 
