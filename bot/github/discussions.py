@@ -28,7 +28,7 @@ MAX_COMMENT_PAGES = 20
 _COMMENT_FIELDS = """
             databaseId body createdAt updatedAt deletedAt authorAssociation author { login __typename }
             reactionGroups { content reactors { totalCount } }"""
-_DISCUSSION_FIELDS = """
+DISCUSSION_FIELDS = """
         number title body locked closed closedAt stateReason createdAt updatedAt authorAssociation
         author { login __typename } category { name } labels(first: 50) { nodes { name } }
         reactionGroups { content reactors { totalCount } }
@@ -51,7 +51,7 @@ query Discussions(
     }
   }
 }
-""".replace("DISCUSSION", _DISCUSSION_FIELDS)
+""".replace("DISCUSSION", DISCUSSION_FIELDS)
 
 DISCUSSION_QUERY = """
 query Discussion(
@@ -61,7 +61,7 @@ query Discussion(
     discussion(number: $number) { DISCUSSION }
   }
 }
-""".replace("DISCUSSION", _DISCUSSION_FIELDS)
+""".replace("DISCUSSION", DISCUSSION_FIELDS)
 
 _LIST_VARIABLES = {"comments": 30, "replies": 10, "further": None}
 _SINGLE_VARIABLES = {"comments": 50, "replies": 100}
@@ -106,7 +106,7 @@ class DiscussionReader:
     def read_one(self, number: int) -> Thread:
         """Read one discussion. Raises ForgeError: for an unknown number Gone, never certain."""
         node = self._fetch_node(number, {**_SINGLE_VARIABLES, "further": None})
-        return self._thread(self._with_all_comments(node) if _is_incomplete(node) else node)
+        return discussion_of(self._with_all_comments(node) if _is_incomplete(node) else node, self._own)
 
     def _page(self, after: str, direction: str, since: datetime | None = None) -> DiscussionPage:
         self._budget.keep_reserve(GRAPHQL, MIN_RESERVE)
@@ -126,9 +126,8 @@ class DiscussionReader:
                 if node
             ]
             after_this = str(page_info["endCursor"] or "") if page_info["hasNextPage"] else ""
-            return DiscussionPage(
-                tuple(map(self._thread, nodes)), after_this, bool(repository["hasDiscussionsEnabled"])
-            )
+            threads = tuple(discussion_of(node, self._own) for node in nodes)
+            return DiscussionPage(threads, after_this, bool(repository["hasDiscussionsEnabled"]))
         raise fault or Unreachable("discussions could not be read", CATCH_UP_REMEDY)
 
     def _query(self, query: str, variables: Json, *, is_list: bool = True) -> Json:
@@ -157,9 +156,11 @@ class DiscussionReader:
                 break
         return {**node, "comments": {"nodes": comments}}
 
-    def _thread(self, node: Json) -> Thread:
-        comments, _ = split_own(_comments(node), self._own)
-        return thread_from_archive({**_fields(node), "comments": [message_fields(comment) for comment in comments]})
+
+def discussion_of(node: Mapping[str, Any], own: OwnCommentRule) -> Thread:
+    """Convert a discussion with `DISCUSSION_FIELDS`, without our ``own`` comments."""
+    comments, _ = split_own(_comments(node), own)
+    return thread_from_archive({**_fields(node), "comments": [message_fields(comment) for comment in comments]})
 
 
 def _needs_comments(node: Json, since: datetime | None) -> bool:
@@ -173,7 +174,7 @@ def _is_incomplete(node: Json) -> bool:
     return bool(comments["pageInfo"]["hasNextPage"]) or any(reply["pageInfo"]["hasNextPage"] for reply in replies)
 
 
-def _comments(node: Json) -> Iterator[dict[str, Any]]:
+def _comments(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Comments and replies in the shape of REST, the marked answer included, each once. Deleted comments are left out,
     but not the replies to them."""
     answer, seen = node.get("answer"), set[int]()
@@ -193,7 +194,7 @@ def answered_at(node: Mapping[str, Any]) -> str | None:
     return str(chosen_at) if chosen_at and (answer is None or answerer != author) else None
 
 
-def _fields(node: Json) -> dict[str, Any]:
+def _fields(node: Mapping[str, Any]) -> dict[str, Any]:
     """The discussion in the shape of an archive, without its comments. Its category is one of its labels."""
     author, chosen_at = user_json(node["author"]) or {}, answered_at(node)
     category, labels = node.get("category") or {}, (node.get("labels") or {}).get("nodes") or ()

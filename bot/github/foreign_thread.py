@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
-from bot.domain.thread_json import MAX_TITLE, clean, parse_time, storable_text
+from bot.domain.thread import Thread
+from bot.domain.thread_json import clean
 from bot.github.app import visibility_of
 from bot.github.client import GitHubClient
-from bot.github.discussions import answered_at
-from bot.github.errors import CATCH_UP_REMEDY, Gone, Unreachable
-from bot.github.threads import object_in
+from bot.github.discussions import DISCUSSION_FIELDS, discussion_of
+from bot.github.errors import CATCH_UP_REMEDY, Gone, NotPermitted, Unreachable
+from bot.github.graphql_queries import ISSUE_FIELDS, LINKED_PULLS, issue_json
+from bot.github.threads import OwnCommentRule, object_in, split_own, thread_of
 
 Json = Mapping[str, Any]
 
 _QUERY = """
-query Foreign($owner: String!, $name: String!{number}) {{
-  repository(owner: $owner, name: $name) {{ databaseId nameWithOwner isPrivate visibility {thread} }}
-}}
+query Foreign($owner: String!, $name: String!VARIABLES) {
+  repository(owner: $owner, name: $name) { databaseId nameWithOwner isPrivate visibility THREAD }
+}
 """
-_THREAD_FIELDS = "number title createdAt closedAt repository { databaseId }"
-_ISSUE_SELECTION = f"thread: issue(number: $number) {{ {_THREAD_FIELDS} state stateReason(enableDuplicate: true) }}"
-_DISCUSSION_SELECTION = (
-    f"thread: discussion(number: $number) {{ {_THREAD_FIELDS} closed stateReason"
-    " author { login } answerChosenAt answer { author { login } } }"
-)
+_NEWEST = "last: 60"
+"""Which comments and events of an issue are read: the newest tell how it ended, and one answer has room for them."""
 
-
-@dataclass(frozen=True, slots=True)
-class ForeignThread:
-    """A thread of another repository as it is now."""
-
-    title: str
-    state: str
-    created_at: datetime
-    state_reason: str | None = None
-    closed_at: datetime | None = None
+_ISSUE = f"thread: issue(number: $number) {{ repository {{ databaseId }} {ISSUE_FIELDS.replace('PART', _NEWEST)} }}"
+_DISCUSSION = f"thread: discussion(number: $number) {{ repository {{ databaseId }} {DISCUSSION_FIELDS} }}"
+_DISCUSSION_VARIABLES = {"comments": 20, "replies": 10, "further": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +39,18 @@ class ForeignRepository:
     id: int
     name: str
     visibility: Visibility
-    thread: ForeignThread | None = None
+    thread: Thread | None = None
 
 
-def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = Kind.ISSUE) -> ForeignRepository:
+def read_repository(
+    api: GitHubClient, name: str, own: OwnCommentRule, number: int = 0, kind: Kind = Kind.ISSUE
+) -> ForeignRepository:
     """Read the repository ``name`` (``owner/name``) with its own token, and one of its issues or discussions.
 
-    One request; ``number`` 0 reads no thread. Raises Gone if the token cannot see the repository, else ForgeError.
+    One request; ``number`` 0 reads no thread. Of a long thread it has the part that tells the ending, without our
+    ``own`` comments. Raises Gone if the token cannot see the repository, else ForgeError.
     """
-    owner, _, short = name.partition("/")
-    variables: dict[str, Any] = {"owner": owner, "name": short}
-    needed, text = "metadata: read", _QUERY.format(number="", thread="")
-    if number:
-        needed, thread = (
-            ("discussions: read", _DISCUSSION_SELECTION)
-            if kind is Kind.DISCUSSION
-            else ("issues: read", _ISSUE_SELECTION)
-        )
-        variables["number"], text = number, _QUERY.format(number=", $number: Int!", thread=thread)
-    repository = object_in(api.query(text, variables, needed).get("repository"))
+    repository = object_in(_query(api, name, number, kind).get("repository"))
     key, full_name, is_private = (
         repository.get("databaseId"),
         clean(repository.get("nameWithOwner")),
@@ -78,24 +61,33 @@ def read_repository(api: GitHubClient, name: str, number: int = 0, kind: Kind = 
     if type(key) is not int or "/" not in full_name:
         raise Unreachable("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
     visibility = visibility_of(str(repository.get("visibility")).lower(), private=is_private is not False)
-    return ForeignRepository(key, full_name, visibility, _thread(object_in(repository.get("thread")), key, number))
+    node = object_in(repository.get("thread"))
+    # GitHub may find a transferred thread by its former number.
+    is_same = node.get("number") == number and object_in(node.get("repository")).get("databaseId") == key
+    return ForeignRepository(key, full_name, visibility, _thread(node, full_name, own, kind) if is_same else None)
 
 
-def _thread(node: Json, repository: int, number: int) -> ForeignThread | None:
-    """The thread, unless it is a different one: GitHub may find a transferred thread by its former number."""
-    is_same = node.get("number") == number and object_in(node.get("repository")).get("databaseId") == repository
-    if not node or not is_same:
-        return None
-    chosen_at, reason = answered_at(node), node.get("stateReason")
-    is_closed = bool(chosen_at) or node.get("closed") is True or node.get("state") == "CLOSED"
-    closed_at = chosen_at or node.get("closedAt")
+def _query(api: GitHubClient, name: str, number: int, kind: Kind) -> Json:
+    owner, _, short = name.partition("/")
+    variables: dict[str, Any] = {"owner": owner, "name": short}
+    if not number:
+        return api.query(_QUERY.replace("VARIABLES", "").replace("THREAD", ""), variables, "metadata: read")
+    if kind is Kind.DISCUSSION:
+        types = ", $number: Int!, $comments: Int!, $replies: Int!, $further: String"
+        text = _QUERY.replace("VARIABLES", types).replace("THREAD", _DISCUSSION)
+        return api.query(text, {**variables, "number": number, **_DISCUSSION_VARIABLES}, "discussions: read")
+    text = _QUERY.replace("VARIABLES", ", $number: Int!").replace("THREAD", _ISSUE)
     try:
-        return ForeignThread(
-            storable_text(node.get("title"))[:MAX_TITLE],
-            "closed" if is_closed else "open",
-            parse_time(node.get("createdAt")),
-            clean(reason).lower() if reason else None,
-            parse_time(closed_at) if is_closed and closed_at else None,
-        )
-    except ValueError as error:
+        return api.query(text.replace("LINKED", LINKED_PULLS), {**variables, "number": number}, "issues: read")
+    except NotPermitted:  # GitHub refuses any query for pull requests to a token that may not read them
+        return api.query(text.replace("LINKED", ""), {**variables, "number": number}, "issues: read")
+
+
+def _thread(node: Json, repo: str, own: OwnCommentRule, kind: Kind) -> Thread:
+    try:
+        if kind is Kind.DISCUSSION:
+            return discussion_of(node, own)
+        issue, comments, events = issue_json(node, repo)
+        return thread_of(issue, split_own(comments, own)[0], events)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreachable("GitHub sent an unexpected answer", CATCH_UP_REMEDY) from error

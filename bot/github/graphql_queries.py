@@ -10,26 +10,17 @@ from bot.domain.thread_json import parse_time
 
 Json = Mapping[str, Any]
 
-_LINKED_PULLS = """
+LINKED_PULLS = """
         closedByPullRequestsReferences(first: 5, includeClosedPrs: true, orderByState: true) {
           nodes { number mergedAt repository { nameWithOwner } }
         }"""
 
-ISSUES_QUERY = """
-query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
-  repository(owner: $owner, name: $name) {
-    hasIssuesEnabled
-    issues(
-      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
-    ) {
-      totalCount
-      pageInfo { hasNextPage endCursor }
-      nodes {
+ISSUE_FIELDS = """
         number title body state stateReason(enableDuplicate: true) locked createdAt updatedAt closedAt
         author { login __typename } authorAssociation
         labels(first: 100) { nodes { name } }LINKED
         reactionGroups { content reactors { totalCount } }
-        comments(first: 100) {
+        comments(PART) {
           totalCount
           pageInfo { hasNextPage }
           nodes {
@@ -38,7 +29,7 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
           }
         }
         timelineItems(
-          first: 100,
+          PART,
           itemTypes: [CLOSED_EVENT, REOPENED_EVENT, CROSS_REFERENCED_EVENT, REFERENCED_EVENT, MARKED_AS_DUPLICATE_EVENT]
         ) {
           pageInfo { hasNextPage }
@@ -59,16 +50,27 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
               source { __typename ... on Issue { number } ... on PullRequest { number mergedAt } }
             }
           }
-        }
-      }
+        }"""
+"""What is read of an issue. LINKED stands for the pull requests linked to it, PART for which comments and events."""
+
+ISSUES_QUERY = """
+query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+  repository(owner: $owner, name: $name) {
+    hasIssuesEnabled
+    issues(
+      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
+    ) {
+      totalCount
+      pageInfo { hasNextPage endCursor }
+      nodes { FIELDS }
     }
   }
 }
-"""
+""".replace("FIELDS", ISSUE_FIELDS.replace("PART", "first: 100"))
 ISSUES_WITHOUT_PULLS = ISSUES_QUERY.replace("LINKED", "")
 """For a token that may not read pull requests: GitHub refuses any query that asks for them."""
 
-ISSUES_QUERY = ISSUES_QUERY.replace("LINKED", _LINKED_PULLS)
+ISSUES_QUERY = ISSUES_QUERY.replace("LINKED", LINKED_PULLS)
 
 NUMBERS_QUERY = """
 query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {

@@ -55,7 +55,7 @@ class OrganisationUpdate(NamedTuple):
     def options(self, source: OrganisationSource) -> MemoryOptions:
         """Where the memory of this source is."""
         path = Path(source.path) if source.path else None
-        store = path if path and is_store(path) else None
+        store = path if path and _is_of_store(source) else None
         repo = "" if path else source.name
         return MemoryOptions(
             path or self.folder, store, repo, source.branch, refresh=self.refresh, progress=self.progress
@@ -65,6 +65,10 @@ class OrganisationUpdate(NamedTuple):
 def is_store(folder: Path) -> bool:
     """Whether the folder is a store or a checkout of a memory branch: other projects have a manifest.json, too."""
     return (folder / "manifest.json").is_file() and (folder / "records").is_dir()
+
+
+def _is_of_store(source: OrganisationSource) -> bool:
+    return bool(source.path) and is_store(Path(source.path))
 
 
 def add_sources(sources: Sequence[OrganisationSource], update: OrganisationUpdate) -> list[SourceUpdate]:
@@ -88,13 +92,23 @@ def add_sources(sources: Sequence[OrganisationSource], update: OrganisationUpdat
 
 
 def _identify(source: OrganisationSource, local_memory: LocalMemory, source_list: SourceList) -> OrganisationSource:
-    """The source with a name, a key and a number; the existing one if it is already in the list."""
+    """The source with a name, a key and a number; the existing one if it is already in the list.
+
+    Raises UserError for a name that only a store says it has, and another source has too: results would be taken for
+    those of the other one.
+    """
     location = local_memory.home.casefold() or (local_memory.cache.name if local_memory.cache else source.path)
     key = f"{location} {source.branch}"
     for existing in source_list.sources:
         if existing.key == key:
             return existing
     name = local_memory.repo or local_memory.local_cache.fact("repo") or Path(source.path).name
+    for existing in source_list.sources:
+        if existing.name.casefold() == name.casefold() and (_is_of_store(existing) or _is_of_store(source)):
+            where = source.path if _is_of_store(source) else existing.path
+            raise UserError(
+                f"the store {where} says that it is {name}, which is in the list once more: remove one of them first"
+            )
     return source._replace(number=source_list.next, name=name, key=key)
 
 

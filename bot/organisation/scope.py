@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bot.domain.name_patterns import fits_any
+from bot.domain.name_patterns import fits
 from bot.domain.organisation import Visibility
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A pattern of repositories that agree to show each other's threads although they are private.
+
+    A plain name means only the ``repository`` (GitHub's number) that had it when the pattern was first read, or was the
+    first to have it since; 0 if none did. Whoever takes a name that became free takes over no agreement.
+    """
+
+    pattern: str
+    repository: int = 0
+
+    def includes(self, other: OrganisationRepository) -> bool:
+        return fits(other.name, self.pattern) and ("*" in self.pattern or self.repository == other.id)
+
+    def bound_to(self, repository: int, name: str) -> Share:
+        """The share with the meaning of a plain name that had none yet."""
+        is_named = self.repository == 0 and self.pattern.lower() == name.lower()
+        return replace(self, repository=repository) if is_named else self
 
 
 @dataclass(frozen=True, slots=True)
 class OrganisationRepository:
     """A repository of an organisation; ``id`` is GitHub's number, ``name`` "owner/name".
 
-    ``installation`` is GitHub's number of the App's installation there. ``shares`` are its patterns of repositories
-    that may show its threads although it is private, and whose threads it may show.
+    ``installation`` is GitHub's number of the App's installation there; ``people`` are the logins that it ignores.
     """
 
     id: int
     name: str
     installation: int
     visibility: Visibility = Visibility.PRIVATE
-    shares: tuple[str, ...] = ()
+    shares: tuple[Share, ...] = ()
+    people: tuple[str, ...] = ()
     is_gone: bool = False
 
 
@@ -43,4 +63,8 @@ def _is_visible(reader: OrganisationRepository, other: OrganisationRepository) -
         return False
     if other.visibility is Visibility.INTERNAL:
         return True
-    return fits_any(other.name, reader.shares) and fits_any(reader.name, other.shares)
+    return _shares(reader, other) and _shares(other, reader)
+
+
+def _shares(repository: OrganisationRepository, other: OrganisationRepository) -> bool:
+    return any(share.includes(other) for share in repository.shares)

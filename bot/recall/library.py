@@ -84,11 +84,14 @@ class RedactedLibrary:
 
     def redact(self, record: Record) -> Record:
         """The record without the words of these people."""
-        if not isinstance(record, Thread):
-            return record
-        comments = tuple(comment for comment in record.comments if comment.author.casefold() not in self._people)
-        body = "" if record.author.casefold() in self._people else record.body
-        return replace(record, body=body, comments=comments)
+        return without_words_of(record, self._people) if isinstance(record, Thread) else record
+
+
+def without_words_of(thread: Thread, people: Iterable[str]) -> Thread:
+    """The thread without the comments and the opening text of these people, logins in upper or lower case."""
+    ignored = {login.casefold() for login in people}
+    comments = tuple(comment for comment in thread.comments if comment.author.casefold() not in ignored)
+    return replace(thread, body="" if thread.author.casefold() in ignored else thread.body, comments=comments)
 
 
 def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) -> dict[ThreadId, Thread]:

@@ -40,7 +40,7 @@ SYNC_INTERVAL = 30.0
 POSTGRES_SCHEMA = "precedent"
 """The schema of our tables in PostgreSQL."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 SCHEMA_HEARTBEAT = "schema"
 """The heartbeat whose time column holds the version of the tables."""
 
@@ -78,7 +78,8 @@ create table repositories (
   pushes text not null default '[]', last_run {big} not null default 0,
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '', visibility text not null default 'private',
-  shares text not null default '[]', indexed integer not null default 0,
+  shares text not null default '[]', sharing integer not null default 1,
+  unquoted text not null default '[]', indexed integer not null default 0,
   people text not null default '');
 create table organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,

@@ -11,6 +11,7 @@ from typing import Literal
 from bot.domain.organisation import Visibility
 from bot.github.app import App, InstallationInfo
 from bot.github.errors import NotInstalled
+from bot.organisation.scope import Share
 from bot.server.database import DatabasePart, Row, Transaction, to_json
 from bot.server.model import Grant, Instant, RepositoryKey, RepositoryRow
 from bot.server.organisation_changes import note_gone
@@ -75,10 +76,13 @@ class Installations(DatabasePart):
             known=visibility.value if visibility else "",
         )
 
-    def store_shares(self, repository: RepositoryKey, shares: Sequence[str]) -> None:
-        """Store the repositories with which a private one shares its threads."""
-        sql = "update repositories set shares = :shares where key = :key"
-        self._change(sql, shares=to_json(shares), key=repository.text)
+    def store_settings(
+        self, repository: RepositoryKey, shares: Sequence[Share], people: Sequence[str], *, sharing: bool
+    ) -> None:
+        """Store what the settings of a repository say about others, as in `RepositoryRow`."""
+        sql = "update repositories set shares = :shares, unquoted = :people, sharing = :sharing where key = :key"
+        pairs = [(share.pattern, share.repository) for share in shares]
+        self._change(sql, shares=to_json(pairs), people=to_json(people), sharing=int(sharing), key=repository.text)
 
     def mark_gone(self, repository: RepositoryKey, why: str) -> int:
         """Mark a repository as gone and drop its waiting deliveries; returns their number."""
@@ -181,7 +185,9 @@ def parse_repository(row: Row) -> RepositoryRow:
         threads=row["threads"],
         history=row["history"],
         visibility=_visibility(row["visibility"]),
-        shares=tuple(json.loads(row["shares"])),
+        shares=tuple(Share(pattern, number) for pattern, number in json.loads(row["shares"])),
+        is_sharing=bool(row["sharing"]),
+        people=tuple(json.loads(row["unquoted"])),
     )
 
 

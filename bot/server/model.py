@@ -13,6 +13,7 @@ from bot.domain.organisation import Visibility
 from bot.errors import WorldError
 from bot.github.budget import Rates
 from bot.github.events import Event
+from bot.organisation.scope import Share
 
 Instant = int
 """Milliseconds since 1970, UTC; 0 for never."""
@@ -267,8 +268,9 @@ class RepositoryRow:
     """The state of a repository. ``pushes`` are the last six, oldest first; ``backoff`` is from the last report.
 
     ``is_unread``: its history was never read completely. ``threads`` are those in memory, -1 if not known. ``history``
-    is the `HistoryEstimate` as stored, "" while no history is read. ``shares`` are the patterns of the repositories
-    that may show its threads although it is private (`bot.organisation.scope`).
+    is the `HistoryEstimate` as stored, "" while no history is read. ``shares`` say which repositories may show its
+    threads although it is private (`bot.organisation.scope`); not ``is_sharing``: its settings cannot be read, so none
+    counts. ``people`` are those whom its settings ignore.
     """
 
     repository: RepositoryKey
@@ -282,7 +284,14 @@ class RepositoryRow:
     threads: int = -1
     history: str = ""
     visibility: Visibility = Visibility.PRIVATE
-    shares: tuple[str, ...] = ()
+    shares: tuple[Share, ...] = ()
+    is_sharing: bool = True
+    people: tuple[str, ...] = ()
+
+    @property
+    def agreed(self) -> tuple[Share, ...]:
+        """The shares that count now."""
+        return self.shares if self.is_sharing else ()
 
 
 Counters = Mapping[tuple[str, tuple[str, ...]], float]

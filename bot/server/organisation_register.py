@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Literal
 
 from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
 from bot.domain.thread import ThreadId
 from bot.github.events import ORGANISATION_EVENT, Event
-from bot.organisation.scope import OrganisationRepository
+from bot.organisation.scope import OrganisationRepository, Share
 from bot.server.database import Row, Transaction, Value
 from bot.server.inbox import Inbox
 from bot.server.installations import installations_in, parse_repository
@@ -75,13 +76,13 @@ class OrganisationRegister:
         self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None
     ) -> None:
         """Store what GitHub just said about a repository; None for a visibility that may be out of date."""
+        self._bind_name(repository, name)
         with self._inbox.database.transaction() as transaction:
             row = _find_row(transaction, repository)
             before = parse_repository(row) if row else None
             is_back = row is not None and row["state"] == "gone"
             is_other = before is not None and visibility not in (None, before.visibility)
-            # Private repositories agree to share by name.
-            is_renamed = before is not None and before.name != name and before.visibility is Visibility.PRIVATE
+            is_renamed = before is not None and before.name != name  # repositories agree to share by name
             if before and (before.name, before.private) == (name, private) and not is_back and not is_other:
                 return
             self._lock_keys(transaction, repository)
@@ -116,14 +117,44 @@ class OrganisationRegister:
                 transaction, [row for each in left_out for row in _related_comments(transaction, each)]
             )
 
-    def store_shares(self, repository: RepositoryKey, shares: Collection[str]) -> None:
-        """Store the patterns in the settings of a repository."""
+    def store_settings(
+        self, repository: RepositoryKey, shares: Collection[str] | None, people: Collection[str] = ()
+    ) -> None:
+        """Store the patterns in the settings of a repository, and the people whom it ignores.
+
+        None if its settings cannot be read: it shares nothing then, but names keep their meaning until they are gone
+        from settings that can be read.
+        """
         with self._inbox.database.transaction() as transaction:
-            row, patterns = _find_row(transaction, repository), tuple(shares)
-            if row and parse_repository(row).shares != patterns:
+            row = _find_row(transaction, repository)
+            if row is None:
+                return
+            before = parse_repository(row)
+            after = replace(before, is_sharing=False)
+            if shares is not None:
+                known = {share.pattern: share for share in before.shares}
+                bound = [known.get(each) or _bind(transaction, repository, Share(each)) for each in shares]
+                after = replace(before, shares=tuple(bound), people=tuple(people), is_sharing=True)
+            if after != before:
                 self._lock_keys(transaction, repository)
-                installations_in(transaction, self._inbox.now).store_shares(repository, patterns)
-                self._requeue_comments(transaction, _related_comments(transaction, repository))
+                installations_in(transaction, self._inbox.now).store_settings(
+                    repository, after.shares, after.people, sharing=after.is_sharing
+                )
+                if (before.agreed, before.people) != (after.agreed, after.people):
+                    self._requeue_comments(transaction, _related_comments(transaction, repository))
+
+    def _bind_name(self, repository: RepositoryKey, name: str) -> None:
+        """Give this name, in the settings that wait for its first repository, the meaning of this one."""
+        sql = "select * from repositories where key like :installation and shares like :unbound order by key"
+        with self._inbox.database.transaction() as transaction:  # of its own, as it locks other rows than the queue's
+            waiting = transaction.rows(sql, installation=f"{repository.installation}-%", unbound="%,0]%")
+            is_free = bool(waiting) and _holders(transaction, repository, name) <= {repository.number}
+            for before in map(parse_repository, waiting if is_free else ()):
+                bound = tuple(share.bound_to(repository.number, name) for share in before.shares)
+                if bound != before.shares:
+                    installations_in(transaction, self._inbox.now).store_settings(
+                        before.repository, bound, before.people, sharing=before.is_sharing
+                    )
 
     def note_changed(
         self, repository: RepositoryKey, threads: Iterable[ThreadId], gone: Collection[ThreadId] = ()
@@ -214,7 +245,22 @@ def _shown_row(repository: RepositoryKey, number: int, key: OrganisationKey) -> 
 def _organisation_repository(row: Row) -> OrganisationRepository:
     status = parse_repository(row)
     key = status.repository
-    return OrganisationRepository(key.number, status.name, key.installation, status.visibility, status.shares)
+    return OrganisationRepository(
+        key.number, status.name, key.installation, status.visibility, status.agreed, people=status.people
+    )
+
+
+def _bind(transaction: Transaction, repository: RepositoryKey, share: Share) -> Share:
+    """The share with the repository that has this name now, as far as is known."""
+    holders = _holders(transaction, repository, share.pattern)
+    return share.bound_to(holders.pop(), share.pattern) if len(holders) == 1 else share
+
+
+def _holders(transaction: Transaction, repository: RepositoryKey, name: str) -> set[int]:
+    """The repositories of the same installation that are known under this name: several if some news is missing."""
+    sql = "select key from repositories where key like :installation and lower(name) = :name and state <> 'gone'"
+    rows = transaction.rows(sql, installation=f"{repository.installation}-%", name=name.lower())
+    return {RepositoryKey.of(row["key"]).number for row in rows}
 
 
 def _find_row(transaction: Transaction, repository: RepositoryKey) -> Row | None:

@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.kinds import Kind
-from bot.domain.thread import Outcome, Thread
-from bot.github.errors import ForgeError, Gone, NotInstalled, NotPermitted, Unauthorised
-from bot.github.foreign_thread import ForeignRepository, ForeignThread
+from bot.domain.thread import Thread
+from bot.github.errors import ForgeError, Gone, NotInstalled, NotPermitted, Suspended, Unauthorised
+from bot.github.foreign_thread import ForeignRepository
 from bot.organisation.scope import OrganisationRepository, visible_to
+from bot.reading.endings.outcome import outcome
 from bot.recall.candidates import OrganisationUnavailable
+from bot.recall.library import without_words_of
+from bot.server.installation_events import MOVED
 from bot.server.installations import TokenCache
 from bot.server.model import Grant, Instant, RepositoryKey
 from bot.server.organisation_register import OrganisationRegister
@@ -81,7 +84,7 @@ class CheckedSearch:
         """The matches to show if that is allowed, those in ``kept`` first; these stay even if the engine fails."""
         others = {each.id: each for each in self._repositories()}
         reader = others.pop(self.repository.number, None)
-        scope = visible_to(self._with_settings(reader), others.values()) if reader else frozenset[int]()
+        scope = visible_to(reader, others.values()) if reader else frozenset[int]()
         kept = [key for key in kept if key.repository in scope]
         try:
             ranked = self.rank(thread, context, scope, kept, self.settings) if scope else ()
@@ -96,9 +99,6 @@ class CheckedSearch:
         repositories = self.register.repositories(self.repository.installation)
         return [each for each in repositories if self.included.includes(each.name)]
 
-    def _with_settings(self, reader: OrganisationRepository) -> OrganisationRepository:
-        return replace(reader, shares=self.settings.organisation.share_with)
-
     def _current_reader(self, *, is_needed: bool) -> OrganisationRepository | None:
         """This repository as it is on GitHub now. If that cannot be known: an error if it ``is_needed``, else None."""
         try:
@@ -107,7 +107,7 @@ class CheckedSearch:
             if is_needed:
                 raise
             return None
-        return self._with_settings(current[0]) if current else None
+        return current[0] if current else None
 
     def _check_match(
         self, candidate: OrganisationMatch, reader: OrganisationRepository, *, is_kept: bool
@@ -123,21 +123,27 @@ class CheckedSearch:
             if is_kept:
                 raise
             return []
+        if current is None:
+            self._note_moved(other)
         if current is None or not visible_to(reader, [current[0]]):
             return None
-        return [self._without_quote(_refresh(candidate, current[0].name, current[1]))] if current[1] else []
+        repository, read = current
+        return [_refresh(candidate, repository, read, self.settings.ignore.people)] if read else []
 
-    def _without_quote(self, candidate: OrganisationMatch) -> OrganisationMatch:
-        """The match without a quotation of people listed in ``ignore.people`` here."""
-        people = {login.casefold() for login in self.settings.ignore.people}
-        if (candidate.match.outcome.author or "").casefold() not in people:
-            return candidate
-        outcome = replace(candidate.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
-        return replace(candidate, match=replace(candidate.match, outcome=outcome))
+    def _note_moved(self, repository: RepositoryKey) -> None:
+        """If GitHub gives no token for a repository any more, have the other comments that show it renewed, too."""
+        self.tokens.forget(repository)
+        try:
+            self.tokens.grant(repository, self.now)
+        except NotInstalled as error:
+            if not isinstance(error, Suspended):
+                self.register.mark_gone(repository, MOVED)
+        except ForgeError:  # whoever shows it next asks again
+            return
 
     def _fetch_current(
         self, repository: RepositoryKey, number: int, kind: Kind
-    ) -> tuple[OrganisationRepository, ForeignThread | None] | None:
+    ) -> tuple[OrganisationRepository, Thread | None] | None:
         """A repository and a thread as they are now; None if it no longer belongs to this installation.
 
         Its settings are those of its last run. If its visibility has changed, the new one is stored and the affected
@@ -170,16 +176,21 @@ def _placeholder(key: OrganisationKey, other: OrganisationRepository, thread: Th
     return OrganisationMatch(key, other.name, Match(key.thread, "", 0.0, "", thread.created_at))
 
 
-def _refresh(candidate: OrganisationMatch, name: str, current: ForeignThread) -> OrganisationMatch:
-    """The match with what GitHub says now; the index's outcome stays only if the closing time is unchanged."""
-    match = replace(
-        candidate.match,
-        title=current.title,
-        state=current.state,
-        state_reason=current.state_reason,
-        created_at=current.created_at,
-        closed_at=current.closed_at,
+def _refresh(
+    candidate: OrganisationMatch, repository: OrganisationRepository, thread: Thread, people: Collection[str]
+) -> OrganisationMatch:
+    """The match with what GitHub says of the thread now. The index chose it, but whoever can write to the memory that
+    it was made from can put words into it. Neither repository quotes the people whom it ignores."""
+    match = Match(
+        id=candidate.match.id,
+        title=thread.title,
+        similarity=candidate.match.similarity,
+        state=thread.state,
+        created_at=thread.created_at,
+        state_reason=thread.state_reason,
+        closed_at=thread.closed_at,
+        outcome=outcome(without_words_of(thread, {*people, *repository.people}), repository.name),
+        why=candidate.match.why,
+        kind=thread.kind,
     )
-    if current.closed_at != candidate.match.closed_at:
-        match = replace(match, outcome=Outcome(), fix=None)
-    return replace(candidate, repository=name, match=match)
+    return replace(candidate, repository=repository.name, match=match)

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeGuard
 
 from bot.domain.kinds import Kind
-from bot.errors import PrecedentError, WorldError
+from bot.errors import PrecedentError, StoreError, UnreadableFile, WorldError
 from bot.files import DiskFault
 from bot.git.errors import AuthFailed, GitError, RemoteRefused, RemoteUnreachable
 from bot.github.budget import RequestBudget
@@ -34,6 +35,7 @@ from bot.github.errors import (
 from bot.github.events import CATCH_UP_EVENT, ORGANISATION_EVENT
 from bot.github.foreign_thread import ForeignRepository, read_repository
 from bot.github.history import LimitedHistory
+from bot.github.threads import OwnCommentRule
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
 from bot.pipeline.digest import digest_of_memory
@@ -81,7 +83,6 @@ from bot.server.run_log import RunLog, earlier_result, matches, nearest, result_
 from bot.server.scope import EXCLUDED
 from bot.server.spans import mark_error, span
 from bot.server.worker import RunDependencies
-from bot.settings.schema import Settings
 from bot.settings.yaml_file import CONFIG_PATH
 
 RETRY_SECONDS = 15.0
@@ -255,10 +256,12 @@ class RepositoryRun:
             return
         site = repository_site(grant, run)
         self.run_log.on_stage("settings")
-        config = read_settings(site, fetch_settings(site, CONFIG_PATH), self.run_log)
+        config = self._read_settings(site, register)
         if scope.observes(grant.name) and config.settings.mode != "off":
             config = replace(config, settings=replace(config.settings, mode="summary"))
-        register.store_shares(repository, config.settings.organisation.share_with)
+        settings = config.settings
+        shares = None if config.muted else settings.organisation.share_with
+        register.store_settings(repository, shares, settings.ignore.people)
         self.people = people_digest(config.settings.ignore.people)
         config = replace(config, embedder=embedder(config.settings, site, self.run_log))
         self.run_log.on_stage("clone")
@@ -271,23 +274,35 @@ class RepositoryRun:
                     on_stage=self.run_log.on_stage,
                     on_history=self._on_history,
                     reading_seconds=run.reading_seconds,
-                    organisation=self._organisation_search(config.settings),
+                    organisation=self._organisation_search(built),
                     checks_others=row.is_unread,  # the database does not know what they show
                 )
                 self._handle_all(bot, site, config, row)
 
-    def _organisation_search(self, settings: Settings) -> CheckedSearch | None:
-        run, repository = self.dependencies, self.work.repository
+    def _read_settings(self, site: RepositorySite, register: OrganisationRegister) -> RepositorySettings:
+        """The settings. A repository whose files exist but cannot be read shares nothing, as nobody knows with whom."""
+        fetched = None
+        try:
+            fetched = fetch_settings(site, CONFIG_PATH)
+            return read_settings(site, fetched, self.run_log)
+        except StoreError as error:
+            if fetched or isinstance(error, UnreadableFile):
+                register.store_settings(self.work.repository, None)
+            raise
+
+    def _organisation_search(self, bot: RunContext) -> CheckedSearch | None:
+        run, repository, settings = self.dependencies, self.work.repository, bot.settings
         if run.ranking is None or not settings.organisation.results:
             return None
         rank, register = run.ranking(repository.installation), OrganisationRegister(run.inbox)
         now, scope = run.now(), run.options.scope
-        return CheckedSearch(repository, settings, register, run.tokens, now, rank, self._read_other, scope)
+        read = partial(self._read_other, bot.own)
+        return CheckedSearch(repository, settings, register, run.tokens, now, rank, read, scope)
 
-    def _read_other(self, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
+    def _read_other(self, own: OwnCommentRule, grant: Grant, number: int, kind: Kind) -> ForeignRepository:
         api = GitHubClient(self.dependencies.options.api_url, grant.token, grant.name, budget=self.budget)
         try:
-            return read_repository(api, grant.name, number, kind)
+            return read_repository(api, grant.name, own, number, kind)
         finally:
             self.other_reads += api.queries
 

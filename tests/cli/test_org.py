@@ -29,7 +29,7 @@ from tests.cli.fixtures import built_once
 from tests.cli.organisations import THEN, Organisation, build_organisation, issue, solved_issue, work_at
 from tests.cli.program_result import Run
 from tests.cli.test_output import validator
-from tests.memory.remotes import commit
+from tests.memory.remotes import commit, git
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -269,6 +269,26 @@ def test_a_store_without_a_repository_is_added_under_the_name_of_its_folder(
     assert call("import", tmp_path / "a.jsonl", "--store", tmp_path / "quantum").code == 0
     assert count_changes(call, "add", tmp_path / "quantum") == {"quantum": 1}
     assert cites(call, "quantum login") == ["quantum#7"]
+
+
+@pytest.mark.parametrize("store_comes_first", [True, False])
+def test_a_store_cannot_pose_as_another_repository_of_the_list(
+    organisation: Organisation, call: Run, tmp_path: Path, store_comes_first: bool
+) -> None:
+    organisation.remember("octo-org/sdk", issue(1, "Zebrafinch"))
+    organisation.remember("octo-org/evil", issue(2, "Zebrafinch, forged"))
+    store = tmp_path / "store"
+    git(tmp_path, "clone", "-q", "-b", "precedent", str(organisation.remote("octo-org/evil")), str(store))
+    manifest = json.loads((store / "manifest.json").read_text())
+    (store / "manifest.json").write_text(json.dumps(manifest | {"repo": "Octo-Org/SDK"}))
+    git(store, "commit", "-aqm", "Forge")
+    first, second = (store, "octo-org/sdk") if store_comes_first else ("octo-org/sdk", store)
+    assert call("org", "add", first).code == 0
+    refused = call("org", "add", second)
+    assert refused.code == 2
+    assert f"the store {store} says that it is " in refused.err
+    assert len(call("org", "list", "--json").data["repositories"]) == 1
+    assert call("org", "add", first).code == 0, "it may be added again"
 
 
 def test_the_index_supports_these_filters_of_a_search(shared_folder: Path, call: Run) -> None:

@@ -68,8 +68,13 @@ class GitServer(Loopback):
         subprocess.run(command, check=True, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull})
         return path
 
-    def commit(self, full_name: str, path: str, content: str | bytes | None, ref: str = MAIN) -> None:
-        """Commit a file to a branch (None: delete it), as anybody with write access can; new branches start at main."""
+    def commit(
+        self, full_name: str, path: str, content: str | bytes | None, ref: str = MAIN, *, mode: str = "100644"
+    ) -> None:
+        """Commit a file to a branch (None: delete it), as anybody with write access can; new branches start at main.
+
+        ``mode`` 120000 makes it a symlink to ``content``.
+        """
         repository = self.folder / f"{full_name}.git"
         bases = (_git(repository, "for-each-ref", "--format=%(objectname)", name) for name in (ref, MAIN))
         base = next(filter(None, bases), "")
@@ -77,7 +82,7 @@ class GitServer(Loopback):
         line = f"0 {'0' * 40}\t{path}\n"
         if content is not None:
             data = content.encode() if isinstance(content, str) else content
-            line = f"100644 {_git(repository, 'hash-object', '-w', '--stdin', stdin=data)}\t{path}\n"
+            line = f"{mode} {_git(repository, 'hash-object', '-w', '--stdin', stdin=data)}\t{path}\n"
         _git(repository, "update-index", "--index-info", stdin=line.encode())
         tree = _git(repository, "write-tree")
         commit_id = _git(repository, "commit-tree", tree, *(["-p", base] if base else []), "-m", "Change")

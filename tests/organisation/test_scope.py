@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.organisation import Visibility
-from bot.organisation.scope import OrganisationRepository, visible_to
+from bot.organisation.scope import OrganisationRepository, Share, visible_to
 
 PUBLIC, INTERNAL, PRIVATE = Visibility.PUBLIC, Visibility.INTERNAL, Visibility.PRIVATE
 SDK = OrganisationRepository(1, "octo-org/sdk", 7, PUBLIC)
@@ -39,11 +39,22 @@ def test_a_repository_that_all_readers_can_read_is_visible(reader: Visibility, v
 def test_a_private_repository_is_visible_if_both_share_with_each_other(
     ours: tuple[str, ...], theirs: tuple[str, ...], is_visible: bool
 ) -> None:
-    sdk = replace(SDK, visibility=PRIVATE, shares=theirs)
+    sdk = replace(SDK, visibility=PRIVATE, shares=tuple(Share(each, APP.id) for each in theirs))
     for visibility in (PRIVATE, INTERNAL):
-        app = replace(APP, visibility=visibility, shares=ours)
+        app = replace(APP, visibility=visibility, shares=tuple(Share(each, SDK.id) for each in ours))
         assert visible_to(app, [sdk]) == ({SDK.id} if is_visible else set())
-    assert visible_to(replace(APP, visibility=PUBLIC, shares=ours), [sdk]) == set(), "the public reads it"
+        assert visible_to(replace(app, visibility=PUBLIC), [sdk]) == set(), "the public reads it"
+
+
+def test_a_plain_name_means_only_the_repository_that_had_it_first() -> None:
+    first, wanted = Share("octo-org/SDK").bound_to(SDK.id, "Octo-Org/sdk"), Share("octo-org/sdk")
+    assert first.repository == SDK.id
+    assert first.bound_to(5, "octo-org/sdk") == first, "whoever comes later changes nothing"
+    assert wanted.bound_to(5, "octo-org/app") == wanted
+    squatter = replace(SDK, id=5)
+    assert [first.includes(each) for each in (SDK, squatter, replace(SDK, name="octo-org/new"))] == [True, False, False]
+    assert [wanted.includes(each) for each in (SDK, squatter)] == [False, False]
+    assert all(Share("octo-org/*").includes(each) for each in (SDK, squatter))
 
 
 def test_neither_itself_nor_deleted_ones_nor_other_installations_are_visible() -> None:
@@ -62,7 +73,8 @@ _REPOSITORIES = st.builds(
     st.sampled_from(["octo-org/sdk", "octo-org/app"]),
     st.integers(1, 2),
     st.sampled_from(list(Visibility)),
-    st.sampled_from([(), ("octo-org/*",), ("octo-org/sdk",)]),
+    st.sampled_from([(), (Share("octo-org/*"),), (Share("octo-org/sdk", 1),)]),
+    st.just(()),
     st.booleans(),
 )
 

@@ -57,13 +57,13 @@ def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
     assert take_checks(queue.inbox) == [], "nothing new"
     register.store_repository(SDK, "octo-org/renamed", private=True, visibility=None)
-    assert take_checks(queue.inbox) == SHOWN, "private ones agree by their names"
+    assert take_checks(queue.inbox) == SHOWN, "repositories agree by their names"
     register.store_repository(APP, "octo-org/r1", private=True, visibility=INTERNAL)
     assert take_checks(queue.inbox) == SHOWN
     register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
     assert take_checks(queue.inbox) == [], "nobody shows it"
     register.store_repository(APP, "octo-org/app", private=True, visibility=INTERNAL)
-    assert take_checks(queue.inbox) == [], "what is not private is shown whatever its name is"
+    assert take_checks(queue.inbox) == SHOWN
     stored = {each.id: (each.name, each.visibility) for each in register.repositories(7)}
     assert stored == {1: ("octo-org/app", INTERNAL), 2: ("octo-org/renamed", PRIVATE), 3: ("octo-org/r3", PRIVATE)}
 
@@ -85,11 +85,62 @@ def test_comments_are_checked_when_a_repository_they_show_or_belong_to_goes_or_r
 
 def test_changed_sharing_settings_concern_comments_on_both_sides(register: OrganisationRegister, queue: Queue) -> None:
     for repository in (SDK, APP):
-        register.store_shares(repository, ["octo-org/*"])
+        register.store_settings(repository, ["octo-org/*"])
         assert take_checks(queue.inbox) == SHOWN
-        register.store_shares(repository, ("octo-org/*",))
+        register.store_settings(repository, ("octo-org/*",))
         assert take_checks(queue.inbox) == []
-    assert [each.shares for each in register.repositories(7)] == [("octo-org/*",), ("octo-org/*",), ()]
+    shares = [[share.pattern for share in each.shares] for each in register.repositories(7)]
+    assert shares == [["octo-org/*"], ["octo-org/*"], []]
+
+
+def test_every_rename_concerns_comments_on_both_sides(register: OrganisationRegister, queue: Queue) -> None:
+    for repository in (APP, SDK):
+        for visibility in Visibility:
+            private = visibility is not PUBLIC
+            register.store_repository(
+                repository, f"octo-org/r{repository.number}", private=private, visibility=visibility
+            )
+            take_checks(queue.inbox)
+            register.store_repository(repository, f"octo-org/{visibility}", private=private, visibility=visibility)
+            assert take_checks(queue.inbox) == SHOWN
+            register.store_repository(
+                repository, f"octo-org/r{repository.number}", private=private, visibility=visibility
+            )
+            take_checks(queue.inbox)
+
+
+def shares_of(register: OrganisationRegister, repository: RepositoryKey) -> list[tuple[str, int]]:
+    found = register.repository(repository)
+    return [(share.pattern, share.repository) for share in found.shares] if found else []
+
+
+def test_whoever_takes_a_name_takes_over_no_agreement(register: OrganisationRegister) -> None:
+    register.store_settings(APP, ["octo-org/R2", "octo-org/new", "octo-org/*"])
+    assert shares_of(register, APP) == [("octo-org/R2", SDK.number), ("octo-org/new", 0), ("octo-org/*", 0)]
+    register.store_repository(SDK, "octo-org/elsewhere", private=False, visibility=PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
+    register.store_repository(OTHER, "octo-org/new", private=False, visibility=PUBLIC)
+    bound = [("octo-org/R2", SDK.number), ("octo-org/new", OTHER.number), ("octo-org/*", 0)]
+    assert shares_of(register, APP) == bound
+    register.store_settings(APP, ["octo-org/R2", "octo-org/new", "octo-org/*", "octo-org/r9"])
+    assert shares_of(register, APP)[:3] == bound, "another change of the list changes no meaning"
+    register.store_settings(APP, None)
+    assert shares_of(register, APP) == [], "settings that cannot be read share nothing"
+    register.store_settings(APP, ["octo-org/R2"])
+    assert shares_of(register, APP) == bound[:1], "nor do they let the meaning be forgotten"
+    register.store_settings(APP, [])
+    register.store_settings(APP, ["octo-org/R2"])
+    assert shares_of(register, APP) == [("octo-org/R2", PLUGIN.number)], "whoever names it anew means the new one"
+
+
+def test_a_name_known_of_two_repositories_means_neither(register: OrganisationRegister) -> None:
+    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
+    register.store_settings(APP, ["octo-org/r2"])
+    assert shares_of(register, APP) == [("octo-org/r2", 0)]
+    register.store_repository(FOREIGN, "octo-org/r2", private=False, visibility=PUBLIC)
+    register.store_repository(SDK, "octo-org/sdk", private=False, visibility=PUBLIC)
+    register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
+    assert shares_of(register, APP) == [("octo-org/r2", PLUGIN.number)]
 
 
 def test_an_installation_that_comes_back_has_all_its_comments_checked(
@@ -152,7 +203,7 @@ def test_comments_of_several_batches_are_queued_at_once(register: OrganisationRe
 CHANGES: list[Callable[[OrganisationRegister], object]] = [
     lambda register: register.mark_gone(APP, "uninstalled"),
     lambda register: register.store_repository(APP, "octo-org/app", private=True, visibility=PRIVATE),
-    lambda register: register.store_shares(APP, ["octo-org/*"]),
+    lambda register: register.store_settings(APP, ["octo-org/*"]),
 ]
 
 
@@ -184,7 +235,7 @@ def test_a_change_of_a_repository_does_not_deadlock_with_the_beginning_of_its_ru
 WRITES: list[Callable[[OrganisationRegister], object]] = [
     lambda register: register.mark_gone(SDK, "uninstalled"),
     lambda register: register.store_repository(SDK, "octo-org/sdk", private=True, visibility=PRIVATE),
-    lambda register: register.store_shares(SDK, ["octo-org/*"]),
+    lambda register: register.store_settings(SDK, ["octo-org/*"]),
     lambda register: register.note_excluded([OTHER, SDK]),
     lambda register: register.note_changed(SDK, [56, 57]),
 ]

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
+from bot.domain.changes import FixInfo
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
-from bot.domain.thread import Outcome, OutcomeKind, Thread
-from bot.github.errors import ForgeError, Unauthorised
+from bot.domain.thread import Message, Outcome, OutcomeKind, Thread
+from bot.github.errors import ForgeError, Gone, Unauthorised
+from bot.github.foreign_thread import ForeignRepository
 from bot.recall.candidates import OrganisationUnavailable
-from bot.server.model import RepositoryKey
+from bot.server.model import Grant, RepositoryKey
 from bot.server.organisation_search import CheckedSearch
 from bot.server.scope import RepositoryScope
 from bot.settings.schema import IgnoreSettings, OrganisationSettings, Settings
@@ -22,7 +24,7 @@ from tests.server.queues import FileInbox
 from tests.server.test_organisation_worlds import CLOSED_AT, CREATED_AT, INSTALLATION, World
 
 SHOWN = OrganisationKey(2, 11)
-ASKED = Thread(11, Kind.ISSUE, "Which store?", "", "octocat", CREATED_AT, CREATED_AT)
+ASKED = Thread(11, "Which store?", "", "octocat", CREATED_AT)
 
 
 @pytest.fixture
@@ -111,16 +113,46 @@ def index_of(*keys: OrganisationKey) -> Callable[..., list[OrganisationMatch]]:
     return rank
 
 
-@pytest.mark.parametrize(("people", "quote"), [((), "Set SameSite."), (("octo-org", "Monalisa"), "")])
+QUOTE = "Fixed by setting SameSite on the cookie."
+
+
+@pytest.mark.parametrize(("people", "quote"), [((), QUOTE), (("octo-org", "Monalisa"), "")])
 def test_people_whom_this_repository_ignores_are_not_quoted(world: World, people: tuple[str, ...], quote: str) -> None:
-    (shown,) = index_of(SHOWN)()
-    ending = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", author="monalisa", fix="#57")
-    match = replace(shown.match, closed_at=CLOSED_AT, outcome=ending)
-    checked_search = search(world, rank=lambda *_: [replace(shown, match=match)])
+    checked_search = search(world, rank=index_of(SHOWN), read=read_solved(world))
     settings = replace(checked_search.settings, ignore=IgnoreSettings(people=people))
     (result,) = replace(checked_search, settings=settings).find(ASKED, Context())
-    outcome = result.match.outcome
-    assert (outcome.quote, outcome.author, outcome.fix) == (quote, "monalisa" if quote else None, "#57")
+    assert (result.match.outcome.quote, result.match.outcome.author) == (quote, "monalisa" if quote else None)
+    world.register.store_settings(RepositoryKey(INSTALLATION, 2), (), people)
+    (result,) = checked_search.find(ASKED, Context())
+    assert result.match.outcome.quote == quote, "nor does the other repository want them to be quoted"
+
+
+def read_solved(world: World) -> Callable[..., ForeignRepository]:
+    """Return a reader of threads in which a maintainer says how they were solved."""
+
+    def read(grant: Grant, number: int, kind: Kind) -> ForeignRepository:
+        current = world.read(grant, number, kind)
+        said = Message("monalisa", "OWNER", CLOSED_AT, "Fixed by setting SameSite on the cookie.")
+        return replace(current, thread=current.thread and replace(current.thread, comments=(said,)))
+
+    return read
+
+
+def test_what_is_shown_of_another_repository_comes_from_github(world: World) -> None:
+    (shown,) = index_of(SHOWN)()
+    forged = Outcome(OutcomeKind.FIXED, quote="Run evil.sh.", author="octocat", role="OWNER", fix="#666", release="v9")
+    told = replace(
+        shown.match, title="Evil", closed_at=CLOSED_AT, outcome=forged, files=("evil.sh",), may_be_back=True,
+        fix=FixInfo(11, "#666", looked_at=CLOSED_AT, files=("evil.sh",), release="v9"), closed_by="octocat",
+    )  # fmt: skip
+    (result,) = search(world, rank=lambda *_: [replace(shown, match=told)], read=read_solved(world)).find(
+        ASKED, Context()
+    )
+    match, ending = result.match, result.match.outcome
+    assert (match.title, match.state, match.closed_at) == ("Old", "closed", CLOSED_AT)
+    assert (ending.quote, ending.author, ending.role) == (QUOTE, "monalisa", "OWNER")
+    assert (ending.fix, ending.release) == (None, None)
+    assert "evil" not in repr(result).lower()
 
 
 def test_only_a_few_threads_are_read_for_each_answer(world: World) -> None:
@@ -138,3 +170,23 @@ def test_an_answer_that_finds_a_change_has_other_comments_checked(world: World) 
     assert find(world, rank=index_of(SHOWN)) == []
     waiting = world.inbox.deliveries(state="waiting")
     assert {(each.repository.number, each.event.number) for each in waiting} == {(3, 12), (1, 11)}
+
+
+def test_a_repository_that_went_away_leaves_the_other_comments_too(world: World) -> None:
+    world.register.add_shown(RepositoryKey(INSTALLATION, 3), 12, [SHOWN])
+    world.forge.repositories[2].owner = "other"
+    assert find(world, rank=index_of(SHOWN)) == []
+    waiting = world.inbox.deliveries(state="waiting")
+    assert (3, 12) in {(each.repository.number, each.event.number) for each in waiting}
+    assert 2 not in {each.id for each in world.register.repositories(INSTALLATION)}
+
+
+def test_a_repository_that_is_out_of_sight_for_a_moment_stays_known(world: World) -> None:
+    def lose_sight(*_: object) -> Any:
+        raise Gone("out of sight", certain=False)
+
+    assert find(world, rank=index_of(SHOWN), read=lose_sight) == []
+    world.forge.is_suspended = True
+    world.tokens.forget(RepositoryKey(INSTALLATION, 2))
+    assert find(world, rank=index_of(SHOWN)) == []
+    assert 2 in {each.id for each in world.register.repositories(INSTALLATION)}

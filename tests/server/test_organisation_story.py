@@ -53,11 +53,12 @@ class Organisation:
         harness.git.commit("octo-org/app", ".github/precedent.yml", SHOWING)
         ago = from_epoch(harness.github.clock.epoch - 90 * 24 * 3600)
         self.solved = self.sdk.open_issue("monalisa", TITLE, "Zyx wvu tsr.", at=ago)
+        self.sdk.comment(self.solved, "octo-org", "Fixed in v4.2 by setting SameSite on the cookie.", at=ago)
         self.sdk.close(self.solved, "octo-org", at=ago)
         closed_at = self.sdk.issue(self.solved).closed_at
         assert closed_at is not None
         at = parse_time(closed_at)
-        outcome = Outcome(OutcomeKind.FIXED, quote="Set SameSite.", at=at, author="octo-org", fix="#57", release="v4.2")
+        outcome = Outcome(OutcomeKind.FIXED, quote="Forged.", at=at, author="octo-org", fix="#57", release="v6.6")
         match = Match(self.solved, TITLE, 0.9, "closed", at, closed_at=at, outcome=outcome, why=("same text",))
         self.key = OrganisationKey(self.sdk.repo.id, self.solved)
         self.match = OrganisationMatch(self.key, "octo-org/sdk", match)
@@ -116,6 +117,8 @@ def test_a_solution_in_the_sdk_is_shown_in_the_app(organisation: Organisation) -
     assert TITLE in text
     assert "octo-org/sdk" in text
     assert "v4.2" in text
+    assert "v6.6" not in text, "it is what GitHub says that is shown, not what the index says"
+    assert "#57" not in text
     assert organisation.shown() == [(str(number), organisation.sdk.repo.id)]
 
 
@@ -256,6 +259,47 @@ def test_private_threads_are_shown_while_both_repositories_share_with_each_other
     harness.deliver_opened(organisation.sdk, 1)
     harness.settle()
     assert TITLE not in organisation.text(number)
+
+
+BROKEN_SETTINGS: dict[str, str | bytes] = {
+    "oversized": SHARING + "#" * 65_536,
+    "not YAML": SHARING + "mode: [comment\n",
+    "not UTF-8": SHARING.encode() + b"# \xff\n",
+    "a misspelt name": SHARING.replace("share_with", "share_wth"),
+    "a wrong value elsewhere": SHARING + "mode: 5\n",
+    "a symlink": "other.yml",
+    "a template that is a symlink": "other.md.j2",
+}
+
+
+def break_settings(organisation: Organisation, name: str, fault: str) -> None:
+    """Commit settings with this fault to a repository, and let it run."""
+    harness, mode = organisation.harness, "120000" if "symlink" in fault else "100644"
+    path = ".github/precedent/base.md.j2" if "template" in fault else ".github/precedent.yml"
+    harness.git.commit(name, path, BROKEN_SETTINGS[fault], mode=mode)
+    harness.deliver_opened(harness.known(name), 1)
+    harness.settle()
+
+
+@pytest.mark.parametrize("fault", BROKEN_SETTINGS)
+@pytest.mark.parametrize("broken", ["octo-org/app", "octo-org/sdk"])
+def test_settings_that_cannot_be_read_share_nothing_private(
+    organisation: Organisation, broken: str, fault: str
+) -> None:
+    harness = organisation.harness
+    for each in (organisation.app, organisation.sdk):
+        harness.github.tenants.set_visibility(each, "private")
+        organisation.deliver_events()
+        harness.git.commit(each.repo.full_name, ".github/precedent.yml", SHARING)
+    harness.deliver_opened(organisation.sdk, 1)
+    harness.settle()
+    number = organisation.ask()
+    assert TITLE in organisation.text(number)
+    break_settings(organisation, broken, fault)
+    repositories = OrganisationRegister(harness.env.inbox).repositories(organisation.number)
+    assert {each.name: each.shares for each in repositories}[broken] == ()
+    if "template" not in fault or "app" not in broken:  # no run of the app comes as far as its comments
+        assert TITLE not in organisation.text(number)
 
 
 def test_a_deleted_issue_leaves_the_comment_and_is_not_shown_again(organisation: Organisation) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +24,7 @@ from bot.errors import WorldError
 from bot.github.app import InstallationInfo, InstallationToken, ListedRepository
 from bot.github.errors import ForgeError, Gone, NotInstalled, Suspended, Unreachable
 from bot.github.events import ORGANISATION_EVENT, Event
-from bot.github.foreign_thread import ForeignRepository, ForeignThread
+from bot.github.foreign_thread import ForeignRepository
 from bot.server.installation_events import INSTALLATIONS_HEARTBEAT, InstallationEvents
 from bot.server.installations import TokenCache
 from bot.server.model import Arrival, Delivery, Grant, RepositoryKey
@@ -44,7 +44,10 @@ THREADS = (11, 12)
 
 CREATED_AT = datetime(2025, 1, 1, tzinfo=UTC)
 CLOSED_AT = datetime(2025, 2, 1, tzinfo=UTC)
-PATTERNS = ((), ("org/*",), ("org/r1", "org/r4"), ("org/r2", "org/r3", "other/*"))
+NAMES = ("r1", "r2", "r3", "r4", "r5", "r6")
+"""Names that repositories may have; the first ones are theirs at the beginning."""
+
+PATTERNS = ((), ("org/*",), ("org/r1", "org/r4", "org/r5"), ("org/r2", "org/r3", "other/*", "org/R6"))
 """With whom the settings of a repository share its threads."""
 
 ROUNDS = 30
@@ -54,14 +57,14 @@ MAX_TRIES = 1_000_000
 STEPS = (
     *("visibility", "visibility", "shares", "shares", "delete", "transfer", "remove", "add", "suspend", "return"),
     *("thread", "forget", "uninstall", "ask", "ask", "ask", "race", "race", "work", "work", "daily", "deliver"),
-    *("deliver", "repeat", "lose", "wait", "trouble", "crash"),
+    *("deliver", "repeat", "lose", "wait", "trouble", "crash", "rename", "rename", "squat", "break"),
 )
 Step = tuple[str, int, int, int]
 
 
 @dataclass
 class TrueRepository:
-    """A repository as it is on GitHub. ``threads``: number → open, closed or gone."""
+    """A repository as it is on GitHub. ``threads``: number → open, closed or gone. ``is_broken``: its settings are."""
 
     number: int
     visibility: Visibility = Visibility.PUBLIC
@@ -69,11 +72,13 @@ class TrueRepository:
     owner: str = "org"
     is_installed: bool = True
     is_deleted: bool = False
+    is_broken: bool = False
+    short: str = ""
     threads: dict[int, str] = field(default_factory=lambda: dict.fromkeys(THREADS, "closed"))
 
     @property
     def name(self) -> str:
-        return f"{self.owner}/r{self.number}"
+        return f"{self.owner}/{self.short or f'r{self.number}'}"
 
     @property
     def readers(self) -> frozenset[str]:
@@ -94,6 +99,14 @@ class Forge:
         }
         self.is_suspended = self.is_down = self.is_uninstalled = False
         self.now = 1_000_000_000_000
+
+    def rename(self, number: int, short: str) -> bool:
+        """Give a repository another name, if that is free."""
+        repo = self.repositories[number]
+        if any(f"{repo.owner}/{short}" == each.name and not each.is_deleted for each in self.repositories.values()):
+            return False
+        repo.short = short
+        return True
 
     def sees(self, number: int) -> bool:
         repo = self.repositories[number]
@@ -140,13 +153,17 @@ class _Listing:
 class World:
     """An organisation with our server. ``shown``: (repository, thread) → what our comment on it shows.
 
-    ``settings_read``: the patterns that the last run of each repository read.
+    ``settings_read``: the patterns that the last run of each repository read. ``holders``: the repositories that the
+    server has ever known under a name; ``meant``: those among them when a repository's settings first had that name, or
+    the first ones since. The last repository is unknown to the server until its first run.
     """
 
     inbox: FileInbox
     forge: Forge = field(default_factory=Forge)
     shown: dict[tuple[int, int], tuple[OrganisationKey, ...]] = field(default_factory=dict)
     settings_read: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    meant: dict[int, dict[str, set[int]]] = field(default_factory=dict)
+    holders: dict[str, set[int]] = field(default_factory=dict)
     threads_read: dict[int, dict[int, str]] = field(default_factory=dict)
     forgotten: set[OrganisationKey] = field(default_factory=set)
     indexed: set[OrganisationKey] = field(default_factory=set)
@@ -164,7 +181,7 @@ class World:
         self.inbox.now = lambda: self.forge.now
         self.tokens = TokenCache(self.forge)  # type: ignore[arg-type]
         self.register = OrganisationRegister(self.inbox)
-        for number in REPOSITORIES:
+        for number in REPOSITORIES[:-1]:
             self.run(number)
 
     # -- what people do --------------------------------------------------------------------------------------------
@@ -173,11 +190,13 @@ class World:
         """Perform one step; the numbers choose among what exists."""
         number = REPOSITORIES[first % len(REPOSITORIES)]
         repo, self.crashes = self.forge.repositories[number], name == "crash"
+        self.note_names()
         match name:
             case "visibility":
                 self.set_visibility(number, list(Visibility)[second % 3])
-            case "shares":
-                repo.shares = PATTERNS[second % len(PATTERNS)]
+            case "shares" | "break":
+                repo.is_broken = name == "break" and not repo.is_broken
+                repo.shares = PATTERNS[second % len(PATTERNS)] if name == "shares" else repo.shares
                 self.send_event(number, Event("push"))
             case "delete":
                 repo.is_deleted = second % 3 == 0 or repo.is_deleted
@@ -210,9 +229,11 @@ class World:
                 self.handle_step(name, number, second)
 
     def handle_step(self, name: str, number: int, second: int) -> None:
-        """Perform a step that concerns events or the server's work."""
+        """Perform a step that concerns names, events or the server's work."""
         index = second % len(self.events) if self.events else 0
         match name:
+            case "rename" | "squat":
+                self.rename(number, second, is_former=name == "squat")
             case "work":
                 self.work(number if second % 2 else 0)
             case "daily":
@@ -228,6 +249,26 @@ class World:
                 self.forge.now += (60_000, 3_000_000)[second % 2]
             case "trouble":
                 self.forge.is_down = second % 3 == 0
+
+    def rename(self, number: int, second: int, *, is_former: bool) -> None:
+        """Rename a repository, to a name that another one had, if ``is_former``."""
+        former = sorted(each.partition("/")[2] for each in self.holders if each.startswith("org/"))
+        names = former if is_former else NAMES
+        if names and self.forge.rename(number, names[second % len(names)]):
+            self.send_app_event("repository", "renamed", repository=number)
+
+    def note_names(self) -> None:
+        """Note under which names the server knows the repositories now."""
+        with self.inbox.database.transaction() as reading:
+            rows = reading.rows("select key, name from repositories where name <> ''")
+        new: dict[str, set[int]] = {}
+        for row in rows:
+            new.setdefault(row["name"].lower(), set()).add(RepositoryKey.of(row["key"]).number)
+        for name, numbers in new.items():
+            self.holders.setdefault(name, set()).update(numbers)
+            for meant in self.meant.values():
+                if meant.get(name) == set():
+                    meant[name] |= numbers
 
     def set_visibility(self, number: int, visibility: Visibility) -> None:
         repo = self.forge.repositories[number]
@@ -309,8 +350,12 @@ class World:
         visibility = grant.visibility if grant.asked_at >= started else None
         self.register.store_repository(key, grant.name, private=grant.private, visibility=visibility)
         repo = self.forge.repositories[number]
-        self.settings_read[number] = repo.shares
-        self.register.store_shares(key, repo.shares)
+        self.settings_read[number] = () if repo.is_broken else repo.shares
+        self.note_names()
+        if not repo.is_broken:
+            known, names = self.meant.get(number, {}), [each.lower() for each in repo.shares]
+            self.meant[number] = {each: known.get(each) or {*self.holders.get(each, ())} for each in names}
+        self.register.store_settings(key, None if repo.is_broken else repo.shares)
         before = self.threads_read.get(number, {})
         self.threads_read[number] = dict(repo.threads)
         self.register.note_changed(key, [each for each, now in repo.threads.items() if before.get(each, now) != now])
@@ -328,7 +373,7 @@ class World:
         self.fetched.clear()
         now, register = self.forge.now, self.register
         search = CheckedSearch(key, settings, register, self.tokens, now, self.rank, self.read)
-        question = Thread(thread, Kind.ISSUE, "Which store?", "", "octocat", CREATED_AT, CREATED_AT)
+        question = Thread(thread, "Which store?", "", "octocat", CREATED_AT)
         try:
             matches = search.find(question, Context(), previous)
         except ForgeError as error:
@@ -364,13 +409,11 @@ class World:
         if repo.is_deleted or not (self.forge.sees(repo.number) or repo.visibility is Visibility.PUBLIC):
             raise Gone("out of sight", certain=False)
         state = repo.threads.get(number, "gone")
-        thread = (
-            None
-            if state == "gone"
-            else ForeignThread("Old", state, CREATED_AT, None, None if state == "open" else CLOSED_AT)
-        )
+        thread = Thread(number, "Old", "", "octocat", CREATED_AT, kind)
+        if state == "closed":
+            thread = replace(thread, state=state, closed_at=CLOSED_AT)
         self.fetched[repo.number] = repo.readers, repo.owner == "org"
-        return ForeignRepository(repo.number, repo.name, repo.visibility, thread)
+        return ForeignRepository(repo.number, repo.name, repo.visibility, None if state == "gone" else thread)
 
     # -- what must hold --------------------------------------------------------------------------------------------
 
@@ -388,11 +431,16 @@ class World:
 
     def may_show(self, reader: int, other: int, here: frozenset[str], there: frozenset[str]) -> bool:
         """Whether everybody who reads here may read there, or both share with each other and here is not public."""
-        names = {number: f"org/r{number}" for number in REPOSITORIES}
-        agrees = _is_named(names[other], self.settings_read[reader]) and _is_named(
-            names[reader], self.settings_read[other]
-        )
+        agrees = self.is_named(other, reader) and self.is_named(reader, other)
         return here <= there or (agrees and "the public" not in here)
+
+    def is_named(self, number: int, by: int) -> bool:
+        """Whether the settings of another repository name this one: by its owner, or by a name that was its own."""
+        repo, patterns = self.forge.repositories[number], self.settings_read[by]
+        name = repo.name.lower()
+        return f"{repo.owner}/*" in patterns or (
+            name in [each.lower() for each in patterns] and number in (self.meant[by][name] or {number})
+        )
 
     def settle(self) -> None:
         """All sent events arrive and are handled; the daily list of repositories and the daily run of each make up for
@@ -427,10 +475,6 @@ class World:
         api: Any = _Listing(self.forge)
         resync = Resync(api, self.inbox, ServerOptions(app_id=APP), self.tokens, lambda _: None)
         resync._list_repositories(self.forge.now)
-
-
-def _is_named(name: str, patterns: Sequence[str]) -> bool:
-    return any(name == pattern or pattern == f"{name.split('/', maxsplit=1)[0]}/*" for pattern in patterns)
 
 
 TABLES = ("deliveries", "queue", "repositories", "installations", "organisation_shown", "heartbeats", "pauses")
