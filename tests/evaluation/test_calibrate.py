@@ -258,8 +258,8 @@ def moves(cases: Sequence[ReplayedHits], feedback: Feedback) -> list[float]:
     """How far the feedback moves the similarity of each hit."""
     refitted = refit_confidence(cases, MODEL, feedback)
     evidence = [candidate.evidence for case in cases for candidate in case.candidates]
-    models = [(model.similarity(model.probability(each)) for each in evidence) for model in (refitted, MODEL)]
-    return [after - before for after, before in zip(*models, strict=True)]
+    after, before = ([model.similarity(model.probability(each)) for each in evidence] for model in (refitted, MODEL))
+    return [new - old for new, old in zip(after, before, strict=True)]
 
 
 def likenesses(values: Sequence[float]) -> list[ReplayedHits]:
@@ -299,8 +299,8 @@ LIKENESSES = st.lists(st.floats(-50, 50), min_size=1, max_size=40)
 
 @given(LIKENESSES, st.floats(-50, 50), st.booleans(), st.booleans())
 def test_two_votes_move_no_hit_far(rated: list[float], other: float, helps: bool, may_write: bool) -> None:
-    cases = likenesses([*rated[:2], other])
-    moved = moves(cases, voted(cases[:-1], Vote("octocat", helps, may_write)))
+    cases = likenesses([*rated[:2], other, logit(MODEL.cut)])
+    moved = moves(cases, voted(cases[:-2], Vote("octocat", helps, may_write)))
     assert max(map(abs, moved)) <= 0.026
     assert all(move >= 0 if helps else move <= 0 for move in moved)
 
@@ -310,7 +310,7 @@ def test_strangers_move_similarities_by_at_most_a_fifth(
     rated: list[float], other: float, voters: int, helps: bool
 ) -> None:
     cases = likenesses([*rated, other, logit(MODEL.cut)])
-    moved = moves(cases, voted(cases[:-1], *(Vote(f"stranger{turn}", helps) for turn in range(voters))))
+    moved = moves(cases, voted(cases[:-2], *(Vote(f"stranger{turn}", helps) for turn in range(voters))))
     assert MODEL.similarity(MODEL.probability(cases[-1].candidates[0].evidence)) == pytest.approx(0.65)
     assert abs(moved[-1]) <= 0.65 / 5
     assert max(map(abs, moved)) <= 0.13
@@ -318,7 +318,7 @@ def test_strangers_move_similarities_by_at_most_a_fifth(
 
 @given(LIKENESSES, st.booleans())
 def test_an_account_without_write_access_counts_once_however_often_it_votes(rated: list[float], helps: bool) -> None:
-    cases = likenesses([*rated, 0.0])
+    cases = likenesses([*rated, logit(MODEL.cut)])
     assert max(map(abs, moves(cases, voted(cases[:-1], Vote("octocat", helps))))) <= 0.013
 
 
