@@ -287,7 +287,8 @@ class Changes:
     until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
-    ``linked_to`` on were compared. ``relink``: compare all of them again.
+    ``linked_to`` on were compared. ``relink``: compare all of them again. ``remembered`` has threads that may be
+    remembered though they were forgotten until that moment.
     """
 
     records: tuple[Record, ...] = ()
@@ -308,6 +309,7 @@ class Changes:
     linked_to: ThreadId | None = None
     relink: bool = False
     discussions: DiscussionProgress | None = None
+    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
 
 
 ANSWER_REQUESTS = frozenset({"off", "on", "wrong", "refresh"})

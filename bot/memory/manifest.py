@@ -102,6 +102,9 @@ MAX_MESSAGES_BEHIND = 1_000_000
 MAX_UNLINKED = 2_000
 """Maximum number of changed threads waiting to be compared for clusters; beyond it, all threads are compared again."""
 
+MAX_REMEMBERED = 1_000
+"""Maximum number of forgotten threads that are noted as remembered again."""
+
 MAX_SOURCES = 16
 MAX_STATE_CHARS = 200
 """Maximum number of sources of pages, and maximum length of the state of one."""
@@ -173,6 +176,7 @@ class Manifest:
     - ``messages``: the index of messages; None if it could not be read or used.
     - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
+    - ``remembered``: threads to be remembered again, and since when; forgetting them before has no effect.
     - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.
     """
 
@@ -198,6 +202,7 @@ class Manifest:
     forgotten: int = 0
     told_until: datetime | None = None
     links: LinkProgress = LinkProgress()
+    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
     discussions: DiscussionProgress | None = None
 
     def promised_within_day(self, now: datetime) -> int:
@@ -260,6 +265,12 @@ class Manifest:
         """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices."""
         latest = max(filter(None, (self.told_until, until)), default=None)
         return replace(self, told_until=None if until == NOTICES_OFF else latest)
+
+    def with_remembered(self, new: Iterable[tuple[ThreadId, datetime]]) -> Manifest:
+        """The manifest with these threads remembered again; of two times for one thread, the later one."""
+        latest = dict(sorted([*self.remembered, *new], key=lambda entry: entry[1]))
+        ordered = sorted(latest.items(), key=lambda entry: (entry[1], sort_key(entry[0])))
+        return replace(self, remembered=tuple(ordered[-MAX_REMEMBERED:]))
 
     def is_behind(self, earlier: Manifest) -> bool:
         """Whether this state did not follow ``earlier``, so that some of what was read until then is missing."""
@@ -351,6 +362,7 @@ def decode_manifest(data: bytes) -> Manifest:
             messages=_parse_messages(stored.get("messages")),
             told_until=time_or_none(stored.get("told_until")),
             links=_parse_link_progress(stored.get("links")),
+            remembered=tuple(_parse_readable(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -379,6 +391,11 @@ def _parse_readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[
 
 def _parse_request(line: Any) -> Request:
     return parse_request(line, parse_key(line["id"]))
+
+
+def _parse_remembered(pair: Any) -> tuple[ThreadId, datetime]:
+    key, at = pair
+    return parse_key(key), parse_time(at)
 
 
 def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
