@@ -18,6 +18,7 @@ from bot.pipeline.forget import forget_by_hand
 from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import backtest_memory
 from bot.pipeline.rebuild import continue_rebuild, rebuild
+from bot.pipeline.remember import remember_by_hand
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import branch_store, build_run_context, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
@@ -47,8 +48,8 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
         return
     with _open_run(task, task.fetched, now, report) as run:
         by_hand = event.input("run") if event.name == "workflow_dispatch" else ""
-        if by_hand == "forget" and event.number:
-            forget_by_hand(event.number, run)
+        if by_hand in ("forget", "remember") and event.number:
+            (forget_by_hand if by_hand == "forget" else remember_by_hand)(event.number, run)
             return
         if by_hand == "digest" or (event.name == "schedule" and inputs.run == "digest"):
             from bot.action.digest import write_digest

@@ -13,7 +13,7 @@ from bot.github.events import KNOWN_EVENTS, Event, parse_event
 from bot.pipeline.site import RepositorySite, SettingsFiles, fetch_settings
 from bot.settings.schema import Inputs, read_inputs
 
-ISSUE_MODES = ("answer", "forget")
+ISSUE_MODES = ("answer", "forget", "remember")
 """Runs by hand that need an issue number."""
 
 

@@ -295,7 +295,8 @@ class Changes:
     ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
     ``told_from``: those of the releases published after it still wait for their notices.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
-    ``linked_to`` on were compared. ``relink``: compare all of them again.
+    ``linked_to`` on were compared. ``relink``: compare all of them again. ``remembered`` has threads that may be
+    remembered though they were forgotten until that moment.
     """
 
     records: tuple[Record, ...] = ()
@@ -317,6 +318,7 @@ class Changes:
     linked_to: ThreadId | None = None
     relink: bool = False
     discussions: DiscussionProgress | None = None
+    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
 
 
 ANSWER_REQUESTS = frozenset({"off", "on", "wrong", "refresh"})

@@ -22,7 +22,8 @@ GHOST = "ghost"
 """The login that GitHub shows for an account that no longer exists."""
 
 FORGOTTEN = "forgotten"
-"""The reason of a tombstone that an administrator requested. No later text replaces such a tombstone."""
+"""The reason of a tombstone that an administrator requested. No later text replaces such a tombstone, unless the
+thread is to be remembered again."""
 
 MAINTAINER_ROLES = frozenset(role for role, word in ROLE_WORDS.items() if word == MAINTAINER)
 """Values of ``author_association`` that come with write access."""

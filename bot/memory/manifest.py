@@ -103,6 +103,9 @@ MAX_MESSAGES_BEHIND = 1_000_000
 MAX_UNLINKED = 2_000
 """Maximum number of changed threads waiting to be compared for clusters; beyond it, all threads are compared again."""
 
+MAX_REMEMBERED = 1_000
+"""Maximum number of forgotten threads that are noted as remembered again."""
+
 MAX_SOURCES = 16
 MAX_STATE_CHARS = 200
 """Maximum number of sources of pages, and maximum length of the state of one."""
@@ -174,6 +177,7 @@ class Manifest:
     - ``messages``: the index of messages; None if it could not be read or used.
     - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
+    - ``remembered``: threads to be remembered again, and since when; forgetting them before has no effect.
     - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.
     - ``told_from``: if it is not before ``told_until``, reporters still wait to be notified of the releases after it.
     """
@@ -201,6 +205,7 @@ class Manifest:
     told_until: datetime | None = None
     told_from: datetime | None = None
     links: LinkProgress = LinkProgress()
+    remembered: tuple[tuple[ThreadId, datetime], ...] = ()
     discussions: DiscussionProgress | None = None
 
     def promised_within_day(self, now: datetime) -> int:
@@ -271,6 +276,12 @@ class Manifest:
         ``max_age`` now, unless reporters wait for it since it was younger."""
         until = self.told_until or now
         return self.told_from if self.told_from and self.told_from >= until else max(until, now - max_age)
+
+    def with_remembered(self, new: Iterable[tuple[ThreadId, datetime]]) -> Manifest:
+        """The manifest with these threads remembered again; of two times for one thread, the later one."""
+        latest = dict(sorted([*self.remembered, *new], key=lambda entry: entry[1]))
+        ordered = sorted(latest.items(), key=lambda entry: (entry[1], sort_key(entry[0])))
+        return replace(self, remembered=tuple(ordered[-MAX_REMEMBERED:]))
 
     def is_behind(self, earlier: Manifest) -> bool:
         """Whether this state did not follow ``earlier``, so that some of what was read until then is missing."""
@@ -363,6 +374,7 @@ def decode_manifest(data: bytes) -> Manifest:
             told_until=time_or_none(stored.get("told_until")),
             told_from=time_or_none(stored.get("told_from")),
             links=_parse_link_progress(stored.get("links")),
+            remembered=tuple(_parse_readable(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -391,6 +403,11 @@ def _parse_readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[
 
 def _parse_request(line: Any) -> Request:
     return parse_request(line, parse_key(line["id"]))
+
+
+def _parse_remembered(pair: Any) -> tuple[ThreadId, datetime]:
+    key, at = pair
+    return parse_key(key), parse_time(at)
 
 
 def _reading_fields(reading: HistoryProgress) -> dict[str, object]:

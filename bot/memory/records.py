@@ -57,7 +57,8 @@ def sort_key(key: ThreadId) -> tuple[int, int, str]:
 def wins(new: Record, old: Record | None) -> bool:
     """Whether ``new`` replaces ``old``: a later revision does; a tombstone stays; equal content changes nothing.
 
-    A forgotten thread stays forgotten whatever comes later, as another run may still have a copy of its text.
+    A forgotten thread stays forgotten whatever comes later, as another run may still have a copy of its text. Callers
+    leave out what was remembered again.
     """
     if old is None:
         return True

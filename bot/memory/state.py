@@ -228,6 +228,7 @@ class MemoryState:
 
         Returns the records that replaced stored ones.
         """
+        self.manifest = self.manifest.with_remembered(changes.remembered)
         records = self._winners(changes.records)
         self._queue_renewals_for(records)
         self._update_unseen(changes)
@@ -318,9 +319,12 @@ class MemoryState:
             return None
 
     def _winners(self, records: Iterable[Record]) -> list[Record]:
-        in_time = sorted(records, key=lambda each: (is_forgotten(each), each.revised_at, isinstance(each, Tombstone)))
+        in_time = sorted(
+            self._still_forgotten(records),
+            key=lambda each: (is_forgotten(each), each.revised_at, isinstance(each, Tombstone)),
+        )
         newest = {record.id: record for record in in_time}
-        stored = self.records(newest)
+        stored = {old.id: old for old in self._still_forgotten(self.records(newest).values())}
         winners = []
         for key, record in newest.items():
             old, last_seen = stored.get(key), self._passed.get(key, record.revised_at)
@@ -329,6 +333,15 @@ class MemoryState:
             elif (record.revised_at >= last_seen or is_forgotten(record)) and wins(record, old):
                 winners.append(record)
         return winners
+
+    def _still_forgotten(self, records: Iterable[Record]) -> list[Record]:
+        """These records without the tombstones of forgotten threads that were remembered again since."""
+        remembered = dict(self.manifest.remembered)
+        return [
+            record
+            for record in records
+            if not (is_forgotten(record) and record.id in remembered and record.revised_at <= remembered[record.id])
+        ]
 
     def _put_records(self, records: Iterable[Record], tick: Progress) -> None:
         threads, tombstones = self.manifest.threads, self.manifest.tombstones

@@ -18,9 +18,11 @@ from bot.errors import WorldError
 from bot.git.errors import RemoteRefused
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, RateLimited, Unreachable
+from bot.github.updates import TOMBSTONE_OFFSET
 from bot.memory.merge import PENDING_WINDOW
 from bot.memory.shards import read_lines
 from bot.pipeline.publish import CommentResult, publish_replies
+from bot.pipeline.remember import read_now
 from bot.pipeline.replies import SEARCH_REQUESTS, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
@@ -61,7 +63,11 @@ class ForgetResult:
 
 
 def forget_by_hand(number: int, run: RunContext) -> None:
-    run.memory.open([number])
+    """Forget a thread of memory or GitHub. Raises UserError for any other number: the later thread with it would never
+    be remembered."""
+    memory = run.memory.open([number])
+    if number not in memory.records([number]) and not memory.state.is_damaged(number):
+        read_now(number, run, "forgotten")
     _carry_out(Request(number, number, FORGET, "", run.now), run)
 
 
@@ -133,7 +139,7 @@ def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
     """Remove it from memory and from the branch's history. Returns why the history was kept, None if it was not."""
     memory = run.memory
     record = memory.records([stored.id]).get(stored.id)
-    at = max(run.now, record.revised_at) if record else run.now
+    at = max(run.now, record.revised_at + TOMBSTONE_OFFSET) if record else run.now
     memory.stage(Changes(records=(Tombstone(stored.id, at, FORGOTTEN),), requests=(stored,)))
     try:
         memory.commit(f"Forget {stored.id}", squash=True)

@@ -401,7 +401,7 @@ def format_value(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-Run = Literal["", "catch-up", "rebuild", "answer", "forget", "backtest", "digest"]
+Run = Literal["", "catch-up", "rebuild", "answer", "forget", "remember", "backtest", "digest"]
 
 OVERRIDES: Mapping[str, str] = {"mode": "mode", "branch": "branch", "bot-login": "comment.author"}
 """Inputs and the settings that they override."""
@@ -416,7 +416,7 @@ class Inputs:
     run: Run = setting(
         "", "What a run by hand does; other events ignore it, but a schedule may make a digest.", choices=get_args(Run)
     )
-    issue: int = setting(0, "The issue, when run is answer or forget.", low=0, high=2_147_483_647)
+    issue: int = setting(0, "The issue, when run is answer, forget or remember.", low=0, high=2_147_483_647)
     since: str = setting(
         "30d", "How far back the digest goes.", form=r"[1-9][0-9]{0,2}[dwm]|[1-9][0-9]?y", wording=_AGE_WORDING
     )

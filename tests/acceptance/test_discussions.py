@@ -198,6 +198,8 @@ def test_a_forgotten_discussion_stays_forgotten(answered: Stage) -> None:
     answered.deliver("discussion_comment", "created", NUMBER, comment)
     assert isinstance(answered.memory().records([NUMBER])[NUMBER], Tombstone)
     assert "cookie" not in comment_on_new_issue(answered, *SIMILAR_ISSUE)
+    answered.deliver("workflow_dispatch", run="remember", issue=str(NUMBER))
+    assert [message.text for message in read_thread(answered, NUMBER).comments][::2] == [ANSWER, "Hello again"]
 
 
 @pytest.mark.slow

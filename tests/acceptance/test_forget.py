@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from bot.domain.thread import is_forgotten
+from bot.domain.thread import Thread, is_forgotten
 from bot.index.protocol import Query
 from bot.reading.analyzer import terms
 from tests.acceptance.bare_repository import Bare
@@ -215,6 +215,53 @@ def test_a_dry_run_says_what_would_be_deleted_and_deletes_nothing(stage: Stage) 
 
 def test_a_manual_run_needs_the_issue_number(stage: Stage) -> None:
     assert stage.act("workflow_dispatch", inputs={"run": "forget"}) == 2
+
+
+def test_a_number_that_neither_memory_nor_github_has_is_refused_so_that_the_later_issue_is_remembered(
+    stage: Stage,
+) -> None:
+    later = UNRELATED + 1
+    assert forget(stage, issue=str(later)) == 2
+    assert f"issue {later} cannot be forgotten: GitHub does not have it" in summary(stage)
+    assert stage.github.open_issue("hubot", "As before", "As in #2.") == later
+    assert act(stage, "issues", "opened", later) == 0
+    assert len(stage.comments(later)) == 1
+
+
+def test_a_number_that_only_github_has_can_be_forgotten(stage: Stage) -> None:
+    later = stage.github.open_issue("hubot", "As before", "As in #2.")
+    assert forget(stage, issue=str(later)) == 0
+    assert is_forgotten(stage.memory().records([later])[later])
+
+
+def test_a_forgotten_issue_is_remembered_again_as_github_has_it_now(stage: Stage) -> None:
+    assert forget(stage) == 0
+    stage.github.edit_issue(LEAKY, title="Login fails", body=issue_body("***"))
+    for comment in stage.github.issue(LEAKY).comments:
+        stage.github.edit_comment(comment.id, "Fixed: remove it.")
+    assert forget(stage, run="remember") == 0
+    assert f"Issue {LEAKY} is remembered again, as GitHub has it now." in summary(stage)
+    for event in ("issues", "schedule"):
+        assert act(stage, event, *(("edited", LEAKY) if event == "issues" else ())) == 0
+        record = stage.memory().records([LEAKY])[LEAKY]
+        assert (isinstance(record, Thread) and record.title, leaks(stage)) == ("Login fails", [])
+    assert LEAKY in [hit.entry.id for hit in stage.memory().search(Query(dict.fromkeys(terms("login"), 1.0)))]
+    assert forget(stage) == 0
+    assert is_forgotten(stage.memory().records([LEAKY])[LEAKY])
+
+
+@pytest.mark.parametrize("number", [UNRELATED, UNRELATED + 1])
+def test_only_a_forgotten_issue_can_be_remembered_again(stage: Stage, number: int) -> None:
+    assert forget(stage, run="remember", issue=str(number)) == 2
+    assert f"issue {number} is not forgotten" in summary(stage)
+
+
+def test_a_request_to_forget_that_was_not_finished_does_not_undo_a_later_one_to_remember(stage: Stage) -> None:
+    act(stage, "issue_comment", "created", LEAKY, post_command(stage))
+    assert forget(stage, run="remember") == 0
+    for _ in range(2):
+        assert act(stage, "schedule") == 0
+    assert not is_forgotten(stage.memory().records([LEAKY])[LEAKY])
 
 
 def test_an_issue_already_deleted_on_github_is_forgotten_with_its_history(stage: Stage) -> None:

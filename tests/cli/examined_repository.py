@@ -34,7 +34,7 @@ WORKFLOW = """on:
     inputs:
       run:
         type: choice
-        options: [catch-up, rebuild, answer, forget, backtest, digest]
+        options: [catch-up, rebuild, answer, forget, remember, backtest, digest]
 permissions: {}
 concurrency:
   group: precedent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,39 @@ def test_a_deleted_thread_can_be_forgotten(stored: StoredMemory) -> None:
     forget(memory)
     assert stored.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
     assert (stored.memory().state.manifest.threads, stored.memory().state.manifest.tombstones) == (7, 1)
+
+
+REMEMBER_CHANGES = Changes(records=(issue(7, 6, body="a kookaburra"),), remembered=((7, at(6)),))
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
+def test_a_thread_remembered_again_wins_over_racing_runs_in_any_order(
+    stored: StoredMemory, order: tuple[int, ...]
+) -> None:
+    remember(stored.memory(), leaky(0.5))
+    racing = (FORGET_CHANGES, REMEMBER_CHANGES, Changes(records=(leaky(1),)))
+    writers = [stored.memory() for _ in racing]
+    for writer, changes in zip(writers, racing, strict=True):
+        writer.stage(changes)
+    for place in order:
+        writers[place].commit("one of three")
+    memory = stored.memory()
+    assert memory.records([7]) == {7: REMEMBER_CHANGES.records[0]}
+    assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
+    assert (memory.state.manifest.threads, memory.state.manifest.tombstones) == (1, 0)
+    assert (find_threads(memory, SECRET), find_threads(memory, "kookaburra")) == ([], [7])
+
+
+def test_a_thread_forgotten_once_more_stays_forgotten(stored: StoredMemory) -> None:
+    memory = fill_memory(stored)
+    forget(memory)
+    memory.stage(REMEMBER_CHANGES)
+    memory.commit("Remember")
+    again = Tombstone(7, at(7), FORGOTTEN)
+    for changes in (Changes(records=(again,)), REMEMBER_CHANGES, Changes(records=(leaky(9),))):
+        memory.stage(changes)
+        memory.commit("again")
+        assert stored.memory().records([7]) == {7: again}
 
 
 @ON_BRANCH_TOO

@@ -49,7 +49,10 @@ def folder_with(tmp_path: Path, **files: bytes) -> Path:
 LINK_PROGRESS = [LinkProgress(0), LinkProgress(7, (9, "ABC-1")), LinkProgress("ABC-1"), LinkProgress(None, (5,))]
 
 
-@pytest.mark.parametrize("manifest", [Manifest(), FULL, *(replace(FULL, links=links) for links in LINK_PROGRESS)])
+@pytest.mark.parametrize(
+    "manifest",
+    [Manifest(), FULL, FULL.with_remembered([(7, at(5))]), *(replace(FULL, links=links) for links in LINK_PROGRESS)],
+)
 def test_a_manifest_round_trips_through_its_bytes(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest)) == manifest
     assert encode_manifest(decode_manifest(encode_manifest(manifest))) == encode_manifest(manifest)
@@ -79,6 +82,7 @@ MALFORMED: dict[str, list[object]] = {
         *(0, "x", [], {}, {"began": AT}),
         *({"began": AT, "after": "", "done": True} | wrong for wrong in WRONG_DISCUSSIONS),
     ],
+    "remembered": [5, "x", {}, [5, [7], [7, "soon"]]],
     "links": [5, "all", [], {}, *({"down_to": key} for key in (-1, True, [])), {"down_to": 3, "behind": [None]}],
 }
 """A field that is read as nothing, so that this is read or compared again, instead of costing the whole manifest."""
