@@ -193,6 +193,18 @@ def test_a_server_that_never_responds_is_given_up(tmp_path: Path) -> None:
             own.remote_tip("refs/heads/precedent")
 
 
+def test_a_remote_that_took_all_the_time_is_not_asked_again(tmp_path: Path) -> None:
+    """Three times five minutes would count as a run that hangs."""
+    pauses = list[float]()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        remote = Remote(f"http://127.0.0.1:{silent.getsockname()[1]}/x.git")
+        with Git(tmp_path / "own.git", remote, timeout=0.5, pause=pauses.append) as git:
+            git.init()
+            with pytest.raises(RemoteUnreachable, match="timed out after"):
+                git.fetch_tip("refs/heads/precedent", [])
+    assert pauses == []
+
+
 def test_without_git_on_the_path_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
