@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import socket
+import struct
 import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
@@ -46,11 +47,15 @@ from bot.server.writer import GroupCommitWriter
 HEADERS_TIMEOUT = 10.0
 """Seconds within which the headers of a request must arrive, on new and on kept connections."""
 
+ANSWER_FACTOR = 6
+"""How many times as long as the headers an answer may take in all. Within that time, ``HEADERS_TIMEOUT``, the client
+has to read at least some of it."""
+
 DRAIN_SECONDS = 3
 """Seconds for requests to end after the server was told to stop."""
 
 MAX_CONNECTIONS = 500
-"""One peer may have half of them. To make room for one more, a connection that waits for its sender is closed; if
+"""One peer may have half of them. To make room for one more, a connection that waits for its client is closed; if
 there is none, the new one is answered with 503."""
 
 RETRY_AFTER = "60"
@@ -64,7 +69,8 @@ NO_PLACE = PlainTextResponse("too many connections\n", 503, {"Connection": "clos
 
 
 class TimedConnection(H11Protocol):
-    """A connection that closes when a request takes longer than ``HEADERS_TIMEOUT`` to arrive, even byte by byte."""
+    """A connection that closes when a request takes longer than ``HEADERS_TIMEOUT`` to arrive, even byte by byte, or
+    when the client does not read an answer."""
 
     patience = HEADERS_TIMEOUT
     places: PeerShares
@@ -75,6 +81,8 @@ class TimedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.app = partial(self._answer, self.app)
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` is called whenever something is left
+        self._unread: asyncio.TimerHandle | None = None
         self._share = self.places.open(peer_of(self.client), self._give_way)
         self.places.take(self._share, 1)
         self._start_timer()
@@ -96,8 +104,41 @@ class TimedConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._stop_watching()
         self.places.close(self._share)
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Watch whether the client reads what is left of an answer."""
+        super().pause_writing()
+        until = self.loop.time() + ANSWER_FACTOR * self.patience
+        self._watch(self.transport.get_write_buffer_size(), until)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_watching()
+
+    def _watch(self, size: int, until: float) -> None:
+        self._unread = self.loop.call_later(self.patience, self._check_reader, size, until)
+
+    def _stop_watching(self) -> None:
+        if self._unread:
+            self._unread.cancel()
+
+    def _check_reader(self, before: int, until: float) -> None:
+        """Cut a client that read nothing of an answer since the last check, or not all of it by ``until``."""
+        size = self.transport.get_write_buffer_size()
+        if size >= before or self.loop.time() >= until:
+            self._reset()
+        else:
+            self._watch(size, until)
+
+    def _reset(self) -> None:
+        """End the connection and forget what is left of an answer, for which a close would wait, here or in the
+        kernel."""
+        connection = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def _start_timer(self) -> None:
         self._timer = self.loop.call_later(self.patience, self._close_if_idle)
@@ -107,11 +148,13 @@ class TimedConnection(H11Protocol):
             self.transport.close()
 
     def _give_way(self) -> bool:
-        """Close it if it only waits for the rest of a request."""
-        is_waiting = self._is_idle() or self.cycle.more_body
-        if is_waiting:
+        """Close it if it only waits for the rest of a request, or for the client to read an answer."""
+        is_unread = self.flow.write_paused
+        if is_unread:
+            self._reset()
+        elif is_waiting := self._is_idle() or self.cycle.more_body:
             self.transport.close()
-        return is_waiting
+        return is_unread or is_waiting
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete  # type: ignore[redundant-expr]
