@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from bot.domain.kinds import Kind
@@ -55,6 +57,25 @@ _GITHUB_KINDS = {kind.value: kind for kind in Kind if kind.is_on_github}
 
 MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """The bounds of a valid time."""
+
+MAX_AHEAD = timedelta(minutes=5)
+"""How far a stored time may be ahead of the forge's clock."""
+
+_latest: ContextVar[datetime] = ContextVar("latest", default=MAX_TIME)
+
+
+class FutureTime(ValueError):
+    """A time that has not come yet: whoever stored it wanted it to count as newer than anything that will happen."""
+
+
+@contextmanager
+def no_time_after(latest: datetime) -> Iterator[None]:
+    """A block in which `parse_time` refuses later times: for what is read from a memory, to which others can push."""
+    token = _latest.set(latest)
+    try:
+        yield
+    finally:
+        _latest.reset(token)
 
 
 def clean(text: object) -> str:
@@ -319,7 +340,8 @@ def stamp(moment: datetime | None) -> str | None:
 def parse_time(value: object) -> datetime:
     """Parse an ISO 8601 time into UTC, which is also assumed without a zone. Raises ValueError for anything else.
 
-    Times before 1970 or after 9000 are refused, so that adding to a time or subtracting from it is safe.
+    Times before 1970 or after 9000 are refused, so that adding to a time or subtracting from it is safe; FutureTime for
+    one that `no_time_after` excludes.
     """
     if not isinstance(value, str):
         raise ValueError(f"not a time: {type(value).__name__}")
@@ -328,9 +350,18 @@ def parse_time(value: object) -> datetime:
         moment = moment.replace(tzinfo=UTC)
     if not MIN_TIME <= moment <= MAX_TIME:
         raise ValueError(f"not a time: {value!r:.40}")
+    if moment > _latest.get():
+        raise FutureTime(f"not a time yet: {value!r:.40}")
     return moment.astimezone(UTC)
 
 
 def time_or_none(value: object) -> datetime | None:
     """Like `parse_time`, but None for an empty value."""
     return parse_time(value) if value else None
+
+
+def past_or_none(value: object) -> datetime | None:
+    """Like `time_or_none`, but None also for a time that has not come yet."""
+    with suppress(FutureTime):
+        return time_or_none(value)
+    return None

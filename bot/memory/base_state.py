@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from bot.domain.thread import Record, ThreadId
+from bot.domain.thread_json import MAX_TIME, no_time_after
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
 from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, excess, file_limit
@@ -109,12 +111,15 @@ class Notes(list[str]):
 class BaseState:
     """Reads one snapshot, each file once. Damage goes into ``notes`` instead of being raised.
 
-    ``expected`` names files that will be read, so that they are fetched together. Raises ForeignFormat for a format
+    ``expected`` names files that will be read, so that they are fetched together. What has a time after ``latest`` is
+    damaged. Raises ForeignFormat for a format
     that this version does not read, StoreError for a branch that contains something other than a memory.
     """
 
-    def __init__(self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = ()) -> None:
-        self.snapshot, self.notes = snapshot, notes
+    def __init__(
+        self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = (), latest: datetime = MAX_TIME
+    ) -> None:
+        self.snapshot, self.notes, self._latest = snapshot, notes, latest
         self.files: dict[str, bytes | None] = {}
         """The files read so far; None for files that are not in the store."""
         self.known: dict[ThreadId, Record | None] = {}
@@ -233,7 +238,8 @@ class BaseState:
     def decode(self, path: str, data: bytes) -> Record | None:
         """The record in the file at ``path``; None, and a note, where it is damaged."""
         try:
-            record = decode_record(data, path)
+            with no_time_after(self._latest):
+                record = decode_record(data, path)
         except CorruptRecord as error:
             repaired = f"{path} was damaged ({error}): this rebuild restored it."
             self.notes.fault(path, f"{path} is damaged and was left out ({error}).", repaired)
@@ -243,7 +249,8 @@ class BaseState:
     def _parse(
         self, schema: StoredShard[Value], path: str, data: bytes, wanted: Iterable[ThreadId] | None = None
     ) -> dict[ThreadId, Value]:
-        values, is_whole = schema.read(path, data, wanted)
+        with no_time_after(self._latest):
+            values, is_whole = schema.read(path, data, wanted)
         if not is_whole:
             self.notes.fault(path, f"{path} is damaged: {schema.loss}.", f"{path} was damaged: {schema.loss}.")
         return values
@@ -252,7 +259,8 @@ class BaseState:
         data = self.files[MANIFEST_PATH]
         count = self._record_count
         try:
-            manifest = decode_manifest(data) if data is not None else Manifest()
+            with no_time_after(self._latest):
+                manifest = decode_manifest(data) if data is not None else Manifest()
             fault = "missing" if data is None and count else ""
         except ValueError as error:
             manifest, fault = Manifest(), f"damaged ({error})"

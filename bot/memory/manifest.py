@@ -25,7 +25,7 @@ from bot.domain.changes import (
     is_within,
 )
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import clean, parse_key, parse_time, stamp, time_or_none
+from bot.domain.thread_json import clean, parse_key, parse_time, past_or_none, stamp, time_or_none
 from bot.errors import StoreError
 from bot.files import MAX_FILES
 from bot.memory.bounds import load_json
@@ -348,11 +348,10 @@ def decode_manifest(data: bytes) -> Manifest:
     try:
         stored = load_json(data, parse_bounded_int)
         check_format(stored["format"])
-        cursor = stored.get("cursor")
         return Manifest(
             analyser=str(stored.get("analyser", "")),
             layout=_parse_count(stored.get("layout", 0)),
-            cursor=parse_time(cursor) if cursor else None,
+            cursor=past_or_none(stored.get("cursor")),
             threads=_parse_count(stored.get("threads", 0)),
             tombstones=_parse_count(stored.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
@@ -364,15 +363,15 @@ def decode_manifest(data: bytes) -> Manifest:
             pages=_parse_pages(stored.get("pages")),
             recent=recent(_parse_readable(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], _parse_request)),
             reading=_parse_reading(stored.get("reading")),
-            read_whole=time_or_none(stored.get("read_whole")),
+            read_whole=past_or_none(stored.get("read_whole")),
             repo=_parse_repo(stored.get("repo")),
             forgotten=_parse_count(stored.get("forgotten", 0)),
             discussions=_parse_discussions(stored.get("discussions")),
             owed=tuple(_parse_readable(_get_list(stored, "owed")[:MAX_OWED], parse_renewal)),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
             messages=_parse_messages(stored.get("messages")),
-            told_until=time_or_none(stored.get("told_until")),
-            told_from=time_or_none(stored.get("told_from")),
+            told_until=past_or_none(stored.get("told_until")),
+            told_from=past_or_none(stored.get("told_from")),
             links=_parse_link_progress(stored.get("links")),
             remembered=tuple(_parse_readable(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
         )

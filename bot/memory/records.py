@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.domain.thread_json import (
@@ -54,16 +55,19 @@ def sort_key(key: ThreadId) -> tuple[int, int, str]:
     return (0, key, "") if isinstance(key, int) else (1, 0, key)
 
 
-def wins(new: Record, old: Record | None) -> bool:
+def wins(new: Record, old: Record | None, read_since: datetime | None = None) -> bool:
     """Whether ``new`` replaces ``old``: a later revision does; a tombstone stays; equal content changes nothing.
 
     A forgotten thread stays forgotten whatever comes later, as another run may still have a copy of its text. Callers
-    leave out what was remembered again.
+    leave out what was remembered again. ``read_since``: the forge was asked for ``new`` after this moment, so it
+    replaces whatever claims to be of then or earlier; its time may be forged.
     """
     if old is None:
         return True
     if is_forgotten(new) or is_forgotten(old):
         return not is_forgotten(old)
+    if read_since and old.revised_at <= read_since:
+        return not same_content(new, old) or new.revised_at < old.revised_at
     if new.revised_at != old.revised_at:
         return new.revised_at > old.revised_at and not same_content(new, old)
     if isinstance(old, Tombstone):

@@ -229,7 +229,7 @@ class MemoryState:
         Returns the records that replaced stored ones.
         """
         self.manifest = self.manifest.with_remembered(changes.remembered)
-        records = self._winners(changes.records)
+        records = self._winners(changes.records, changes.reading.began if changes.reading else None)
         self._queue_renewals_for(records)
         self._update_unseen(changes)
         self._put_records(records, tick)
@@ -318,7 +318,7 @@ class MemoryState:
             self.notes.fault(path, damage, f"{path} was {problem}: this rebuild restored it.")
             return None
 
-    def _winners(self, records: Iterable[Record]) -> list[Record]:
+    def _winners(self, records: Iterable[Record], read_since: datetime | None) -> list[Record]:
         in_time = sorted(
             self._still_forgotten(records),
             key=lambda each: (is_forgotten(each), each.revised_at, isinstance(each, Tombstone)),
@@ -330,7 +330,7 @@ class MemoryState:
             old, last_seen = stored.get(key), self._passed.get(key, record.revised_at)
             if old and record.revised_at > old.revised_at and same_content(record, old):
                 self._passed[key] = max(record.revised_at, last_seen)
-            elif (record.revised_at >= last_seen or is_forgotten(record)) and wins(record, old):
+            elif (record.revised_at >= last_seen or is_forgotten(record)) and wins(record, old, read_since):
                 winners.append(record)
         return winners
 

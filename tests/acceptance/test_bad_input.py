@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -279,6 +280,50 @@ def test_a_damaged_branch_is_repaired_and_the_event_answered(scenario: Scenario,
     assert scenario.act("workflow_dispatch") == 0
     assert scenario.stage.memory().state.manifest.threads == 2
     assert scenario.recovers(number) or damage == "bad record"
+
+
+FUTURE = "8999-01-01T00:00:00Z"
+
+
+def forge(scenario: Scenario, path: str, **changed: object) -> None:
+    """Change fields of a JSON file on the memory branch, as anybody with write access can."""
+    snapshot = Bare(scenario.stage.bare).snapshot()
+    fields = json.loads(snapshot.read([path])[path]) | changed
+    scenario.commit(path, json.dumps(fields), "precedent")
+
+
+def title_of(scenario: Scenario, number: int) -> str:
+    record = scenario.stage.memory().records([number]).get(number)
+    return record.title if isinstance(record, Thread) else ""
+
+
+def test_a_record_of_the_year_8999_is_replaced_by_the_next_event(scenario: Scenario) -> None:
+    assert scenario.act("schedule") == 0
+    forge(scenario, "records/0000/1.json", updated_at=FUTURE, title="Forged")
+    scenario.github.edit_issue(1, title="Where do sessions live?")
+    assert scenario.act("issues", "edited", 1) == 0
+    assert title_of(scenario, 1) == "Where do sessions live?"
+
+
+def test_a_cursor_of_the_year_8999_hides_no_later_issue(scenario: Scenario) -> None:
+    assert scenario.act("schedule") == 0
+    forge(scenario, "manifest.json", cursor=FUTURE, read_whole=FUTURE)
+    number = scenario.open_issue(title="Which store?")
+    assert scenario.act("schedule") == 0
+    assert title_of(scenario, number) == "Which store?"
+    cursor = scenario.stage.memory().state.manifest.cursor
+    assert cursor is not None
+    assert cursor.year < 8999
+
+
+def test_a_rebuild_replaces_a_forged_record(scenario: Scenario) -> None:
+    assert scenario.act("schedule") == 0
+    title, path = title_of(scenario, 1), "records/0000/1.json"
+    scenario.environment["INPUT_RUN"] = "rebuild"
+    for changed in ({"title": "Forged"}, {"title": "Forged", "updated_at": scenario.github.clock.now}):
+        forge(scenario, path, **changed)
+        assert scenario.act("workflow_dispatch") == 0
+        assert title_of(scenario, 1) == title
 
 
 # -- what GitHub can refuse ----------------------------------------------------------------------------------------

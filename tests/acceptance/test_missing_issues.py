@@ -107,13 +107,13 @@ def test_a_reading_that_does_not_know_which_issues_it_has_seen_removes_nothing(s
 
 
 def test_a_deleted_issue_becomes_a_tombstone_even_if_the_runners_clock_is_behind(stage: Stage) -> None:
-    stage.github.edit_issue(2, title="From tomorrow", at="2026-01-06T12:00:00Z")
+    stage.github.edit_issue(2, title="From later", at="2026-01-06T12:00:00Z")
     assert stage.act("schedule") == 0
     stage.github.delete_issue(2)
-    stage.github.clock.now = "2026-01-05T13:00:00Z"  # the runner's clock
+    stage.github.clock.now = "2026-01-06T11:57:00Z"  # the runner's clock
     memory = stage.memory(writable=True)
     memory.stage(
-        Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-07T12:00:00Z"), memory.state.manifest.cursor))
+        Changes(reading=HistoryProgress(datetime.fromisoformat("2026-01-06T12:01:00Z"), memory.state.manifest.cursor))
     )
     memory.commit("A reading that is nearly at its end")
     assert stage.act("schedule") == 0

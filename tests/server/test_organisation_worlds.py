@@ -98,6 +98,7 @@ class Forge:
             for number, kind in zip(REPOSITORIES, kinds, strict=True)
         }
         self.is_suspended = self.is_down = self.is_uninstalled = False
+        self.refused: set[int] = set()
         self.now = 1_000_000_000_000
 
     def rename(self, number: int, short: str) -> bool:
@@ -119,6 +120,7 @@ class Forge:
         if self.is_suspended and not self.is_uninstalled:
             raise Suspended("suspended")
         if not self.sees(number):
+            self.refused.add(number)
             raise NotInstalled("gone")
         repo = self.repositories[number]
         private = repo.visibility is not Visibility.PUBLIC
@@ -371,6 +373,7 @@ class World:
         organisation = OrganisationSettings(results=2, share_with=self.settings_read[key.number])
         settings = Settings(organisation=organisation)
         self.fetched.clear()
+        self.forge.refused.clear()
         now, register = self.forge.now, self.register
         search = CheckedSearch(key, settings, register, self.tokens, now, self.rank, self.read)
         question = Thread(thread, "Which store?", "", "octocat", CREATED_AT)
@@ -379,6 +382,7 @@ class World:
         except ForgeError as error:
             return error
         self.check(key.number, matches)
+        self.check_gone(self.forge.refused - {key.number})
         if self.crashes:
             self.crashes = False
             return Unreachable("nothing was written; the delivery is worked on again")
@@ -428,6 +432,20 @@ class World:
             assert self.may_show(reader, other, self.fetched[reader][0], self.fetched[other][0]), (
                 f"r{reader} shows r{other}"
             )
+
+    def check_gone(self, gone: Collection[int]) -> None:
+        """Once it is noticed that these are gone, each comment that shows one of them waits to be renewed."""
+        sql = (
+            "select s.repository, s.thread from organisation_shown s join repositories r on r.key = s.repository"
+            " where r.state <> 'gone' and s.other_repository = :number"
+        )
+        waiting = {
+            (each.repository.text, each.event.number) for each in self.inbox.deliveries(state="waiting", limit=1_000)
+        }
+        for number in gone:
+            with self.inbox.database.transaction() as reading:
+                shown = {(row["repository"], int(row["thread"])) for row in reading.rows(sql, number=number)}
+            assert shown <= waiting, f"r{number} is gone, and {shown - waiting} are not checked"
 
     def may_show(self, reader: int, other: int, here: frozenset[str], there: frozenset[str]) -> bool:
         """Whether everybody who reads here may read there, or both share with each other and here is not public."""
