@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from bot.domain.change_state import ChangeState, NamedChange, named_change, revise_ending
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind, OutcomeKind
 
 MIN_QUERY_SHARE = 0.5
@@ -60,7 +61,7 @@ class Card(NamedTuple):
     """A thread without its conversation; ``state`` is open or closed.
 
     ``references`` are the numbers in this repository that its text mentions, in order, ``closes`` those that it says it
-    closes; ``duplicate_of`` is the original of a duplicate.
+    closes; ``duplicate_of`` is the original of a duplicate. ``summary_by`` is who wrote the summary.
     """
 
     id: CardId
@@ -83,6 +84,21 @@ class Card(NamedTuple):
     duplicate_of: CardId | None = None
     merged_at: datetime | None = None
     closes: tuple[int, ...] = ()
+    summary_by: str = ""
+
+    def without(self, people: HiddenPeople) -> Card:
+        """The card without the sentences and names of these people. Titles, labels, and names of files stay."""
+        if not people:
+            return self
+        ending = self.ending
+        if ending.author in people:
+            ending = ending._replace(quote="", author="", role="", comment_id=None)
+        return self._replace(
+            author=people.alias(self.author),
+            summary="" if self.summary_by in people else self.summary,
+            decisions=tuple(ruling for ruling in self.decisions if ruling.author not in people),
+            ending=ending,
+        )
 
 
 class MessageHit(NamedTuple):
@@ -241,6 +257,7 @@ def _card(fields: Mapping[str, Any]) -> Card:
         duplicate_of=_original_of(fields),
         merged_at=_time(fields.get("merged_at")),
         closes=_parse_list(fields, "references", _closing_reference),
+        summary_by=_text(fields.get("summary_by")),
     )
 
 

@@ -250,7 +250,7 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
         number = request.issue.within(memory.repo)
         with open_records(memory) as records:
             service = QuestionService(records, settings_of(memory), RepositoryAddress(memory.repo or None))
-            thread = service.quiet_library.records([number]).get(number)
+            thread = records.records([number]).get(number)
             if not isinstance(thread, Thread):
                 return _no_such_thread(tools, memory, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
             sessions = sessions_about_issue(memory, number)

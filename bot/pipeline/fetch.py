@@ -41,7 +41,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
             late = _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
-    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
+    stored, answers = dict(memory.whole_records(ids)), dict(memory.state.answers(ids))
     notified = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
     known = replace(_known_issues(stored, answers, [*memory.requests(ids), *notified]), touched=_touched_threads(event))
     to_read = [issue for issue in listed if _is_wanted(issue, stored, run)]
@@ -130,7 +130,7 @@ def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tupl
     except ForgeError:
         number = event.number
         if event.forgets and number:
-            stored = run.memory.records([number])
+            stored = run.memory.whole_records([number])
             run.memory.stage(Changes(records=(_tombstone_of(event, number, stored.get(number), run),)))
             run.memory.commit(f"Forget {number}")
         raise
@@ -240,7 +240,7 @@ def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunCo
 def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
     """Fetch each thread that memory lacks, once; if it cannot be read, it stays unknown. ``why`` is for the notes."""
     ids = list(numbers)
-    stored = run.memory.records(ids)
+    stored = run.memory.whole_records(ids)
     fetched: list[Record] = []
     for number in ids:
         if number in stored:

@@ -103,7 +103,7 @@ def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
 def _repeated_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
     """A repeated request in the event's comment on a forgotten thread, for example because the history was kept."""
     number = state.event.number
-    record = run.memory.records([number]).get(number) if number else None
+    record = run.memory.whole_records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
         return []
     requests = new_requests(Thread(record.id, "", "", GHOST, record.at), state.event, run)
@@ -132,7 +132,7 @@ def _carry_out(stored: Request, run: RunContext) -> list[CommentResult]:
 def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
     """Remove it from memory and from the branch's history. Returns why the history was kept, None if it was not."""
     memory = run.memory
-    record = memory.records([stored.id]).get(stored.id)
+    record = memory.whole_records([stored.id]).get(stored.id)
     at = max(run.now, record.revised_at) if record else run.now
     memory.stage(Changes(records=(Tombstone(stored.id, at, FORGOTTEN),), requests=(stored,)))
     try:

@@ -167,6 +167,7 @@ def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, sto
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
     memory = Memory(store, embedder=loaded.embedder, repo=site.repository)
     memory.settings = loaded.text
+    memory.hidden = loaded.settings.ignore.hidden
     memory.deciders = frozenset(map(str.casefold, loaded.settings.decisions.accounts))
     return memory
 

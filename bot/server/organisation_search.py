@@ -129,8 +129,7 @@ class CheckedSearch:
 
     def _without_quote(self, candidate: OrganisationMatch) -> OrganisationMatch:
         """The match without a quotation of people listed in ``ignore.people`` here."""
-        people = {login.casefold() for login in self.settings.ignore.people}
-        if (candidate.match.outcome.author or "").casefold() not in people:
+        if candidate.match.outcome.author not in self.settings.ignore.hidden:
             return candidate
         outcome = replace(candidate.match.outcome, quote="", author=None, role=None, comment=None, comment_id=None)
         return replace(candidate, match=replace(candidate.match, outcome=outcome))

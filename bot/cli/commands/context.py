@@ -31,11 +31,11 @@ from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue, sessions_about_work
 from bot.local_cache.sessions import threads_of
 from bot.local_cache.threads import open_records
+from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
 from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, work_rows
 from bot.questions.work import find_for_work
-from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings
 from bot.sources.session_times import local_zone
 
@@ -162,11 +162,10 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thr
     with open_memory(memory_options(args)) as memory:
         settings = settings_of(memory.require())
         with open_records(memory) as records:
-            library = RedactedLibrary(records, settings.ignore.people)
             if args.issue:
                 number = args.issue.within(memory.repo)
                 sessions = threads_of(memory, sessions_about_issue(memory, number), number)
-                threads = [*_threads(library, [number]), *sessions]
+                threads = [*_threads(records, [number]), *sessions]
                 if not threads:  # it may be newer than the memory: no error
                     print(f"No thread #{number} in this memory.", file=sys.stderr)
                 selected = threads_of_issue(threads, number)
@@ -174,11 +173,11 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thr
                 changed = [
                     card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation
                 ][:MAX_THREADS]
-                selected = threads_of_participant(_threads(library, changed), args.participant)
+                selected = threads_of_participant(_threads(records, changed), args.participant)
     return selected, settings.comment.author
 
 
-def _threads(library: RedactedLibrary, keys: Sequence[ThreadId]) -> list[Thread]:
+def _threads(library: Memory, keys: Sequence[ThreadId]) -> list[Thread]:
     return [record for record in library.records(keys).values() if isinstance(record, Thread)]
 
 

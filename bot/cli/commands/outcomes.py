@@ -56,7 +56,8 @@ def _read_outcome(thread: Thread, repo: str | None, tick: Callable[[int], None])
 
 def _closed_threads(memory: Memory) -> list[Thread]:
     with progress("Reading threads", memory.state.manifest.threads) as tick:
-        return [one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed]
+        closed = (one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed)
+        return [thread.without(memory.hidden_people) for thread in closed]
 
 
 def _named_threads(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:

@@ -278,7 +278,7 @@ def _replay(
 
 def _filter_by_settings(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
     def is_answered(replayed: Replayed) -> bool:
-        thread = memory.records([replayed.id])[replayed.id]
+        thread = memory.whole_records([replayed.id])[replayed.id]
         assert isinstance(thread, Thread)
         return not reason_to_pass(replace(thread.as_of(thread.created_at), locked=False), settings)
 
