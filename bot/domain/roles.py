@@ -16,6 +16,14 @@ ROLE_WORDS = {
 """Role → its word; everybody else is a participant."""
 
 
+OTHER_ROLES = frozenset({"FIRST_TIME_CONTRIBUTOR", "FIRST_TIMER", "MANNEQUIN", "NONE"})
+
+
+def known_role(value: object) -> str:
+    """The value if it is one of GitHub's, else "": the role is not known."""
+    return value if isinstance(value, str) and (value in ROLE_WORDS or value in OTHER_ROLES) else ""
+
+
 def role_word(role: str | None) -> str:
     """``maintainer``, ``contributor``, or ``participant`` for any other role."""
     return ROLE_WORDS.get(role or "", PARTICIPANT)

@@ -15,6 +15,7 @@ from typing import Any
 
 from bot.domain.card import CardId, ThreadMessage
 from bot.domain.hidden_people import GHOST
+from bot.domain.roles import known_role
 from bot.errors import StoreError
 from bot.local_cache.local_memory import LocalMemory
 from bot.memory.paths import CLONE_FOLDER, record_path
@@ -75,7 +76,7 @@ def _parse_message(fields: Mapping[str, Any], role: str) -> ThreadMessage:
     number = fields.get("id")
     return ThreadMessage(
         _to_text(fields.get("author")) or GHOST,
-        _to_text(fields.get(role)),
+        known_role(fields.get(role)),
         at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC),
         _to_text(fields.get("body"))[:_MAX_TEXT],
         number if isinstance(number, int) else None,
