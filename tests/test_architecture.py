@@ -245,6 +245,17 @@ def test_only_entry_points_print_and_catch_all_exceptions_without_raising_again(
     assert wrong == []
 
 
+def test_only_one_module_prints_what_commands_say() -> None:
+    """It takes out what would control a terminal, or be another line."""
+    printing = {
+        name
+        for name, module in modules().items()
+        for node in module.nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.stdout.write", "sys.stderr.write")
+    }
+    assert {name for name in printing if name.startswith("bot.cli.")} == {"bot.cli.output"}
+
+
 def test_every_module_has_a_docstring_and_a_name_that_says_something() -> None:
     drawers = {"util", "utils", "helper", "helpers", "manager", "misc", "common", "base"}
     assert [name for name in modules() if drawers & set(name.split("."))] == []

@@ -23,7 +23,6 @@ from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import branch_store, build_run_context, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
 from bot.questions.context import RecentConversations, recent_conversations
-from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings, with_inputs
 
 UPLOAD_HINT = "which is lost when the job ends unless a step uploads it: docs/getting-started.md#what-it-learns."
@@ -77,10 +76,10 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
 
 
 def _recent_on(key: ThreadId | None, run: RunContext) -> RecentConversations | None:
-    """The recent conversations on the issue in the outputs, without people who are never quoted."""
+    """The recent conversations on the issue in the outputs."""
     if key is None:
         return None
-    record = RedactedLibrary(run.memory, run.settings.ignore.people).records([key]).get(key)
+    record = run.memory.records([key]).get(key)
     return recent_conversations([record], [run.own.login], run.now) if isinstance(record, Thread) else None
 
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 from bot import __version__
 from bot.cli.arguments import closest
 from bot.cli.options import COMMANDS
-from bot.cli.output import CommandResult, forget_output, show
+from bot.cli.output import CommandResult, forget_output, show, warn
 from bot.comment.clean_text import one_line
 from bot.errors import PrecedentError, bug_report
 
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return show(_runner(args.command)(args))
     except PrecedentError as error:
-        print(f"precedent {args.command}: {one_line(str(error))}", file=sys.stderr)
+        warn(f"precedent {args.command}: {error}")
         return error.exit_code
     except MemoryError as error:
         print(f"precedent {args.command}: {bug_report(error)}", file=sys.stderr)

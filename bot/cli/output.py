@@ -10,13 +10,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NamedTuple
 
-from bot.comment.clean_text import one_line, truncate
+from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.card import SessionPassage
 from bot.errors import WorldError
 from bot.local_cache.local_memory import LocalMemory
-from bot.questions.views import COLUMNS, Item, ItemSection, line_of, row_stamp
+from bot.questions.views import COLUMNS, Item, ItemSection, cells_of, row_stamp
 
 
 def list_text(items: Sequence[Item], *, header: bool = False) -> str:
@@ -27,7 +28,7 @@ def list_text(items: Sequence[Item], *, header: bool = False) -> str:
 
         print_sections([ItemSection("", "", items)])
         return ""
-    return table(COLUMNS, map(line_of, items), header=header)
+    return table(COLUMNS, map(cells_of, items), header=header)
 
 
 def sections_text(sections: Sequence[ItemSection], *, header: bool = False) -> str:
@@ -37,8 +38,8 @@ def sections_text(sections: Sequence[ItemSection], *, header: bool = False) -> s
 
         print_sections([section for section in sections if section.items])
         return ""
-    lines = (f"{section.name}\t{line_of(item)}" for section in sections for item in section.items)
-    return table(f"section\t{COLUMNS}", lines, header=header)
+    rows = ([section.name, *cells_of(item)] for section in sections for item in section.items)
+    return table(f"section\t{COLUMNS}", rows, header=header)
 
 
 def passages_text(passages: Iterable[SessionPassage], *, header: bool = False) -> str:
@@ -48,16 +49,17 @@ def passages_text(passages: Iterable[SessionPassage], *, header: bool = False) -
 
         print_passages(list(passages))
         return ""
-    cells = (
-        (one_line(passage.session), row_stamp(passage.at), passage.type, truncate(one_line(passage.text), 200))
+    rows = (
+        (passage.session, row_stamp(passage.at), passage.type, truncate(one_line(passage.text), 200))
         for passage in passages
     )
-    return table("session\ttime\ttype\ttext", map("\t".join, cells), header=header)
+    return table("session\ttime\ttype\ttext", rows, header=header)
 
 
-def table(columns: str, lines: Iterable[str], *, header: bool) -> str:
-    """The tab-separated lines, after a line with the names of the ``columns`` if ``header``."""
-    return "".join(f"{line}\n" for line in ([columns] if header else []) + list(lines))
+def table(columns: str, rows: Iterable[Iterable[object]], *, header: bool) -> str:
+    """A line for each row, its cells between tabs, after a line with the names of the ``columns`` if ``header``."""
+    lines = ("\t".join(one_line(str(cell)) for cell in row) for row in rows)
+    return "".join(f"{line}\n" for line in chain([columns] if header else [], lines))
 
 
 def is_terminal() -> bool:
@@ -72,6 +74,12 @@ _INVISIBLE = "[\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufef
 """Control and invisible characters, such as those that reverse the text direction."""
 
 
+class ColouredText(str):
+    """Text with our own colours, in which everything else went through `log_line`."""
+
+    __slots__ = ()
+
+
 class CommandResult(NamedTuple):
     """The output of a command that finished, and its exit code."""
 
@@ -80,18 +88,16 @@ class CommandResult(NamedTuple):
 
 
 def show(result: object) -> int:
-    """Print text as it is, anything else as JSON, always in UTF-8. Returns the exit code.
+    """Print text, without what would control a terminal, or anything else as JSON, always in UTF-8. Returns the exit
+    code.
 
     Raises WorldError if there is no room for the output, and BrokenPipeError if its reader is gone.
     """
     shown, code = (result.output, result.code) if isinstance(result, CommandResult) else (result, 0)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    text = (
-        shown if isinstance(shown, str) else f"{_escape_invisible(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
-    )
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_printable(shown))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -99,6 +105,14 @@ def show(result: object) -> int:
         forget_output()
         raise WorldError(f"the answer cannot be written: {error.strerror}", "check that there is room") from error
     return code
+
+
+def _printable(shown: object) -> str:
+    if isinstance(shown, ColouredText):
+        return shown
+    if isinstance(shown, str):
+        return printable(shown)
+    return f"{_escape_invisible(json.dumps(shown, ensure_ascii=False, indent=1))}\n"
 
 
 def forget_output() -> None:
@@ -124,7 +138,7 @@ NO_RESULTS = "Nothing relevant."
 def show_notes(memory: LocalMemory, unused: Iterable[str] = ()) -> None:
     lines = [*memory.missing.split("\n"), *memory.note.split("\n"), *(f"Not used: {line}." for line in unused)]
     for line in filter(None, lines):
-        print(one_line(line), file=sys.stderr)
+        warn(line)
 
 
 def facts_of_answer(memory: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
@@ -138,7 +152,7 @@ def command_result(
 ) -> CommandResult:
     """The answer and its exit code. ``has_memory``: there is a memory to search; ``coverage``: what was searched."""
     if has_memory and not found and not wants_json(args):
-        print(f"{NO_RESULTS} {coverage}." if coverage else NO_RESULTS, file=sys.stderr)
+        warn(f"{NO_RESULTS} {coverage}." if coverage else NO_RESULTS)
     return CommandResult(shown, 1 if getattr(args, "exit_code", False) and not found else 0)
 
 
@@ -150,6 +164,7 @@ def rank_table(figures: Mapping[str, Any]) -> list[str]:
 
 
 def warn(note: str) -> None:
+    """Print one line for people, on stderr."""
     print(one_line(note), file=sys.stderr)
 
 

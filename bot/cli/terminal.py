@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.padding import Padding
 from rich.progress import Progress
 from rich.style import Style
 from rich.text import Text
 
-from bot.comment.clean_text import one_line, truncate
+from bot.comment.clean_text import one_line, printable, truncate
 from bot.domain.card import SessionPassage
 from bot.questions.views import Item, ItemSection, citation, ending, gist
 from bot.reading.analyzer import terms, token_terms, tokens
@@ -30,9 +30,9 @@ def print_sections(sections: Sequence[ItemSection]) -> None:
     console = _console()
     for section in sections:
         if section.title:
-            console.print(Text(section.title, style="bold"))
+            _print(console, Text(section.title, style="bold"))
         for item in section.items:
-            console.print(_format_item(item, console.width))
+            _print(console, *_format_item(item, console.width))
         console.print()
 
 
@@ -40,8 +40,8 @@ def print_passages(passages: Sequence[SessionPassage]) -> None:
     console = _console()
     for passage in passages:
         at = f"{passage.at:%Y-%m-%d %H:%M}" if passage.at else "at an unknown time"
-        console.print(Text.assemble((one_line(passage.session), "bold"), (f"  {passage.type}, {at}", "dim")))
-        console.print(Padding(Text(truncate(one_line(passage.text), 500)), (0, 0, 1, 4)))
+        _print(console, Text.assemble((one_line(passage.session), "bold"), (f"  {passage.type}, {at}", "dim")))
+        _print(console, Text(truncate(one_line(passage.text), 500)), padding=(0, 0, 1, 4))
 
 
 @contextmanager
@@ -57,7 +57,14 @@ def _console() -> Console:
     return console
 
 
-def _format_item(item: Item, width: int) -> Group:
+def _print(console: Console, *lines: Text, padding: tuple[int, int, int, int] = (0, 0, 0, 0)) -> None:
+    """Print the lines, without what would control the terminal."""
+    for line in lines:
+        line.plain = printable(line.plain)
+        console.print(Padding(line, padding, expand=False))
+
+
+def _format_item(item: Item, width: int) -> list[Text]:
     """At most three lines: number, title and score; ending, age, reasons, files and author; a quotation."""
     card = item.card
     style = Style(color="cyan", bold=True, link=item.url or None)
@@ -72,7 +79,7 @@ def _format_item(item: Item, width: int) -> Group:
         lines.append(_truncate(Text(_INDENT) + _highlight(quote, item.words), width))
     for line in lines:
         line.rstrip()
-    return Group(*lines)
+    return lines
 
 
 def _truncate(line: Text, width: int) -> Text:

@@ -130,6 +130,14 @@ _CONTROL_CHARS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 """Compiled on use, as a search from a shell needs none of it."""
 
 
+def printable(text: str) -> str:
+    """Text of many lines that controls neither a terminal nor a page: control and direction characters become U+FFFD.
+
+    What prevents pings in Markdown stays.
+    """
+    return text if text.isascii() and text.replace("\n", "").isprintable() else re.sub(_CONTROL_CHARS, "\ufffd", text)
+
+
 def log_line(text: str) -> str:
     """One log line that the runner never reads as a command: ``%``, line ends, ``::`` and ``##[`` are escaped.
 

@@ -13,7 +13,7 @@ from bot.comment.defang import code_span, inline, link, prose
 from bot.comment.links import CommentLinks
 from bot.domain.answer import Match, Mention
 from bot.domain.changes import FixInfo, OpenPull
-from bot.domain.thread import Kind, OutcomeKind, ThreadId
+from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
 from bot.reading.lookalikes import without_quotation_marks
 
@@ -44,7 +44,7 @@ def ending(hit: Hit, phrases: CommentPhrases) -> str:
         what = phrases.words.say("dated", what=what, day=phrases.day(when))
     if is_waiting(hit):
         what = phrases.words.say("unreleased", what=what)
-    if isinstance(hit, Match) and hit.closed_by and not hit.outcome.kind.traits.is_explained:
+    if isinstance(hit, Match) and hit.closed_by not in (None, GHOST) and not hit.outcome.kind.traits.is_explained:
         return phrases.words.say("closed_by", what=what, who=inline(hit.closed_by, NAME_CHARS))
     return what
 

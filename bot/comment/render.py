@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from bot.comment.catalogue import ENGLISH, Words, own_words
+from bot.comment.clean_text import printable
 from bot.comment.defang import inline
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
@@ -83,8 +84,9 @@ def _cached_sandbox(sources: tuple[tuple[str, str], ...]) -> Sandbox:
 
 
 def render_page(name: str, values: Mapping[str, object]) -> str:
-    """Render our own HTML template ``name`` with ``values``; strangers' words in them stay text."""
-    return render_trusted(_read(SHIPPED_FOLDER, PAGE_FILES), name, values)
+    """Render our own HTML template ``name`` with ``values`` as valid Unicode; strangers' words in them stay text, and
+    reorder nothing."""
+    return printable(render_trusted(_read(SHIPPED_FOLDER, PAGE_FILES), name, values))
 
 
 class Renderer:

@@ -12,7 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from bot.domain.change_state import ChangeState, NamedChange, named_change, revise_ending
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind, OutcomeKind
+from bot.domain.roles import known_role
+from bot.domain.shape import one_word
 
 MIN_QUERY_SHARE = 0.5
 """Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
@@ -38,7 +41,7 @@ class Ruling(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a thread ended: ``kind`` is usually a value of `OutcomeKind`; ``fix`` and ``claimed`` are as in `Outcome`."""
+    """How a thread ended: ``kind`` is a value of `OutcomeKind`; ``fix`` and ``claimed`` are as in `Outcome`."""
 
     kind: str = OutcomeKind.UNKNOWN
     quote: str = ""
@@ -60,7 +63,7 @@ class Card(NamedTuple):
     """A thread without its conversation; ``state`` is open or closed.
 
     ``references`` are the numbers in this repository that its text mentions, in order, ``closes`` those that it says it
-    closes; ``duplicate_of`` is the original of a duplicate.
+    closes; ``duplicate_of`` is the original of a duplicate. ``summary_by`` is who wrote the summary.
     """
 
     id: CardId
@@ -83,6 +86,21 @@ class Card(NamedTuple):
     duplicate_of: CardId | None = None
     merged_at: datetime | None = None
     closes: tuple[int, ...] = ()
+    summary_by: str = ""
+
+    def without(self, people: HiddenPeople) -> Card:
+        """The card without the sentences and names of these people. Titles, labels, and names of files stay."""
+        if not people:
+            return self
+        ending = self.ending
+        if ending.author in people:
+            ending = ending._replace(quote="", author="", role="", comment_id=None)
+        return self._replace(
+            author=people.alias(self.author),
+            summary="" if self.summary_by in people else self.summary,
+            decisions=tuple(ruling for ruling in self.decisions if ruling.author not in people),
+            ending=ending,
+        )
 
 
 class MessageHit(NamedTuple):
@@ -197,6 +215,7 @@ _MAX_ITEMS = 200
 _MAX_TEXT = 4_000
 _MAX_NAME = 200
 _KINDS = {kind.value: kind for kind in Kind}
+_OUTCOMES = {kind.value: kind for kind in OutcomeKind}
 
 
 def name_of(key: CardId) -> str:
@@ -229,7 +248,7 @@ def _card(fields: Mapping[str, Any]) -> Card:
         created_at=created,
         updated_at=_time(fields.get("updated_at")) or created,
         closed_at=_time(fields.get("closed_at")),
-        state_reason=_text(fields.get("state_reason")),
+        state_reason=one_word(fields.get("state_reason")),
         labels=_texts(fields, "labels"),
         turn_count=_number(fields.get("turn_count")) or 1,
         summary=_text(fields.get("summary")),
@@ -241,6 +260,7 @@ def _card(fields: Mapping[str, Any]) -> Card:
         duplicate_of=_original_of(fields),
         merged_at=_time(fields.get("merged_at")),
         closes=_parse_list(fields, "references", _closing_reference),
+        summary_by=_text(fields.get("summary_by")),
     )
 
 
@@ -293,9 +313,9 @@ def _parse_list(fields: Mapping[str, Any], name: str, parse: Callable[[Any], Ite
 def _ruling(value: Any) -> Ruling | None:
     if not isinstance(value, dict) or not _text(value.get("text")):
         return None
-    author, role = _text(value.get("author")), _text(value.get("role"))
-    comment, later = _number(value.get("comment_id")) or None, _text(value.get("superseded_by"))
-    is_proposal, done_in = value.get("is_proposal") is True, _text(value.get("done_in"))
+    author, role = _text(value.get("author")), known_role(value.get("role"))
+    comment, later = _number(value.get("comment_id")) or None, one_word(value.get("superseded_by"))
+    is_proposal, done_in = value.get("is_proposal") is True, one_word(value.get("done_in"))
     return Ruling(_text(value["text"]), author, role, _time(value.get("at")), comment, later, is_proposal, done_in)
 
 
@@ -312,13 +332,13 @@ def _ending(value: Any) -> Ending:
     if not isinstance(value, dict):
         return Ending()
     return Ending(
-        kind=_text(value.get("kind")) or OutcomeKind.UNKNOWN,
+        kind=_OUTCOMES.get(_text(value.get("kind")), OutcomeKind.UNKNOWN),
         quote=_text(value.get("quote")),
-        fix=_text(value.get("fix")),
-        claimed=_text(value.get("claimed")),
-        release=_text(value.get("release")),
+        fix=one_word(value.get("fix")),
+        claimed=one_word(value.get("claimed")),
+        release=one_word(value.get("release")),
         author=_text(value.get("author")),
-        role=_text(value.get("role")),
+        role=known_role(value.get("role")),
         at=_time(value.get("at")),
         comment_id=_number(value.get("comment_id")) or None,
     )

@@ -14,7 +14,7 @@ FAR_FUTURE, FOREVER = datetime(9998, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzi
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Everything needed to find and show a thread, except quotes."""
+    """Everything needed to find and show a thread, except quotes. ``summary_by`` is who wrote the summary."""
 
     id: ThreadId
     kind: Kind
@@ -37,6 +37,7 @@ class Digest:
     references: tuple[Reference, ...]
     duplicate_of: ThreadId | None = None
     merged_at: datetime | None = None
+    summary_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

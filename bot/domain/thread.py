@@ -10,6 +10,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from bot.domain.change_state import NamedChange, named_change
+from bot.domain.hidden_people import GHOST as GHOST  # noqa: PLC0414 - one import for all nouns
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
@@ -17,9 +19,6 @@ from bot.domain.roles import MAINTAINER, MERGE_BOTS, RELEASE_BOTS, ROLE_WORDS
 
 ThreadId = int | str
 """The number of an issue, pull request or discussion, or the key of a thread from elsewhere (``ABC-123``)."""
-
-GHOST = "ghost"
-"""The login that GitHub shows for an account that no longer exists."""
 
 FORGOTTEN = "forgotten"
 """The reason of a tombstone that an administrator requested. No later text replaces such a tombstone, unless the
@@ -177,6 +176,21 @@ class Thread:
             events=tuple(e.as_of(moment) for e in self.events if e.at <= moment),
         )
 
+    def without(self, people: HiddenPeople) -> Thread:
+        """The thread without the words and names of these people. Its title stays, as it names the thread."""
+        if not people:
+            return self
+        return replace(
+            self,
+            author=people.alias(self.author),
+            body="" if self.author in people else self.body,
+            closed_by=people.alias(self.closed_by) if self.closed_by else None,
+            comments=tuple(comment for comment in self.comments if comment.author not in people),
+            events=tuple(replace(event, actor=people.alias(event.actor)) for event in self.events),
+            deciders=tuple(login for login in self.deciders if login not in people),
+            assignees=tuple(login for login in self.assignees if login not in people),
+        )
+
     @property
     def flips(self) -> tuple[datetime, ...]:
         """When the thread was closed, reopened, closed again, … as far as is known. It began open."""
@@ -205,6 +219,10 @@ class Tombstone:
     @property
     def revised_at(self) -> datetime:
         return self.at
+
+    def without(self, _: HiddenPeople) -> Tombstone:
+        """The tombstone, which has nobody's words."""
+        return self
 
 
 Record = Thread | Tombstone

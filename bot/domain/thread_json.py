@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from bot.domain.kinds import Kind
+from bot.domain.roles import known_role
 from bot.domain.secrets import mask_secrets
+from bot.domain.shape import one_word
 from bot.domain.thread import GHOST, Message, Thread, ThreadId, TimelineEvent
 
 Item = TypeVar("Item")
@@ -102,12 +104,12 @@ def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
         title=_require_text(fields.get("title"))[:MAX_TITLE],
         body=_require_text(fields.get("body"))[:MAX_TEXT],
         author=_name(fields.get("author")) or GHOST,
-        role=_name(fields.get("author_association")),
+        role=known_role(fields.get("author_association")),
         is_bot=bool(fields.get("is_bot")) or _name(fields.get("author")).endswith("[bot]"),
         created_at=parse_time(fields["created_at"]),
         updated_at=time_or_none(fields.get("updated_at")),
         state="closed" if fields.get("state") == "closed" else "open",
-        state_reason=_name(fields.get("state_reason")) or None,
+        state_reason=one_word(fields.get("state_reason")) or None,
         closed_at=time_or_none(fields.get("closed_at")),
         closed_by=_name(fields.get("closed_by")) or _last_closer(events),
         locked=bool(fields.get("locked")),
@@ -220,7 +222,7 @@ def _message(fields: Mapping[str, Any]) -> Message:
     return Message(
         id=parse_number(fields.get("id")),
         author=author,
-        role=_name(fields.get("association")),
+        role=known_role(fields.get("association")),
         is_bot=bool(fields.get("is_bot")) or author.endswith("[bot]"),
         created_at=created,
         updated_at=updated if updated != created else None,
@@ -249,7 +251,7 @@ def _events(fields: Mapping[str, Any]) -> list[TimelineEvent]:
                 name=event["event"],
                 at=parse_time(event.get("at") or event["date"]),
                 actor=_name(event.get("actor")) or GHOST,
-                commit=_name(event.get("commit")) or None,
+                commit=one_word(event.get("commit")) or None,
                 source=parse_key(source) if source is not None else None,
                 source_kind=_GITHUB_KINDS.get(kind),
                 comment=parse_number(event.get("comment")),

@@ -15,7 +15,6 @@ from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
 from bot.recall.answer import decide, recall
-from bot.recall.library import RedactedLibrary
 from bot.recall.mentions import canonical_chain, referenced_numbers
 from bot.recall.similar import SimilarThread, find_candidates, has_words, judge_candidates
 from bot.settings.schema import Settings
@@ -53,7 +52,7 @@ def replay(
 ) -> Iterator[ReplayedHits]:
     """Replay these threads, newest first, each against the memory of its time; stops at ``until`` (monotonic time)."""
     for epoch, past in past_libraries(history, reversed(epochs(history, threads)), trains=watch.trains):
-        library = past.with_ranking(watch.ranking)
+        library = past.with_ranking(watch.ranking).without(watch.settings.ignore.hidden)
         for thread in reversed(epoch.threads):
             if until is not None and monotonic() > until:
                 return
@@ -106,8 +105,7 @@ def _rank_candidates(
     if not has_words(opened):
         return ranked.candidates, ()
     limits = watch.settings.troubleshooting
-    library_read = RedactedLibrary(library, watch.settings.ignore.people)
-    similar = [hit for hit in judge_candidates(opened, ranked, library_read, before) if hit.why]
+    similar = [hit for hit in judge_candidates(opened, ranked, library, before) if hit.why]
     closed = [hit for hit in similar if hit.thread.is_closed][: limits.max_results]
     still_open = [hit for hit in similar if not hit.thread.is_closed][: limits.open_results]
     return ranked.candidates, (*closed, *still_open)

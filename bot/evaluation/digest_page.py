@@ -11,7 +11,6 @@ from bot.comment.clean_text import one_line, truncate
 from bot.comment.render import render_page
 from bot.domain.card import Card
 from bot.evaluation.plots import bar, line
-from bot.evaluation.report import replace_invalid
 from bot.questions.addresses import message_url, url_of
 from bot.questions.digest import DigestItem, DigestSection, EvidenceIssue, MaintainerReport, SectionName
 from bot.questions.digest_views import period_of, quote_source
@@ -37,7 +36,7 @@ def render_digest(report: MaintainerReport, home: str) -> str:
         "empty": [section.name.title for section in report.sections if not section.total],
         "notes": report.notes,
     }
-    return replace_invalid(render_page("digest.html.j2", values))
+    return render_page("digest.html.j2", values)
 
 
 def _tile(section: DigestSection) -> dict[str, object]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
 from bot.evaluation.results import Progress
@@ -79,6 +80,7 @@ class PastLibrary:
         self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
     ) -> None:
         self._index, self._learned, self._window = index, learned, window
+        self._hidden = HiddenPeople()
         self._threads = {thread.id: thread for thread in history.threads[:end]}
         self.entries, self.rarity, self.joint_frequency = index.entries, index.rarity, index.joint_frequency
 
@@ -91,6 +93,12 @@ class PastLibrary:
         """The same library, but searches find only threads created within the window before their moment."""
         library = copy(self)
         library._window = window
+        return library
+
+    def without(self, people: HiddenPeople) -> PastLibrary:
+        """The same library, but its records lack the words and names of these people."""
+        library = copy(self)
+        library._hidden = people
         return library
 
     @property
@@ -117,7 +125,7 @@ class PastLibrary:
         return []  # only people's searches look in messages
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
-        return {key: self._threads[key] for key in ids if key in self._threads}
+        return {key: self._threads[key].without(self._hidden) for key in ids if key in self._threads}
 
     def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
         keep, before = options.get("keep"), options.get("before")

@@ -40,7 +40,6 @@ TOO_FEW = "too few to tell"
 """Replaces a share of fewer than MIN_COMMENTS cases, which would depend more on chance than on the repository."""
 
 _MAX_LINE_CHARS = 300
-_UNPRINTABLE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), "\ufffd")
 
 
 def render_report(backtest: Backtest) -> str:
@@ -49,7 +48,7 @@ def render_report(backtest: Backtest) -> str:
     The texts of threads are escaped; control characters become U+FFFD.
     """
     figures, counts = summary(backtest), Counter(one.grade for one in backtest.replayed)
-    page = render_page(
+    return render_page(
         "report.html.j2",
         {
             "repo": backtest.repo,
@@ -68,12 +67,6 @@ def render_report(backtest: Backtest) -> str:
             "commented": figures["commented"],
         },
     )
-    return replace_invalid(page)
-
-
-def replace_invalid(page: str) -> str:
-    """Replace control characters and lone surrogates."""
-    return page.translate(_UNPRINTABLE).encode("utf-8", "replace").decode()
 
 
 def summary_text(backtest: Backtest) -> str:

@@ -25,6 +25,7 @@ from bot.domain.card import (
     with_change_state,
 )
 from bot.domain.change_state import change_state, is_change, number_of
+from bot.domain.hidden_people import HiddenPeople
 from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
@@ -34,10 +35,14 @@ _BATCH_SIZE = 500
 
 
 class LocalCache:
-    """The cards of a repository as of the last update. Implements `bot.questions.requests.Cards`."""
+    """The cards of a repository as of the last update, without the words and names of the people in ``hidden``.
+
+    Implements `bot.questions.requests.Cards`.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        self.hidden = HiddenPeople()
 
     @property
     def size(self) -> int:
@@ -95,9 +100,9 @@ class LocalCache:
     ) -> list[MessageHit]:
         ranker = Ranker(self._database, weights, _MESSAGE_TABLES)
         found: list[MessageHit] = []
-        for ties in _tie_groups(ranker, ranker.rank(floor), _batch_size(limit, keep)):
+        for ties in _tie_groups(ranker, ranker.rank(floor), _batch_size(limit, keep or self.hidden)):
             hits = self._message_hits_at(ranker, ties)
-            kept = [hit for hit in hits if keep is None or keep(hit)]
+            kept = [hit for hit in hits if hit.author not in self.hidden and (keep is None or keep(hit))]
             found += sorted(kept, key=lambda hit: (-hit.score, isinstance(hit.thread, str), hit.thread, hit.position))[
                 : limit - len(found)
             ]
@@ -185,7 +190,7 @@ class LocalCache:
 
     def _parse_cards(self, lines: Iterable[str]) -> list[Card]:
         """The cards of these digests, given what the cache knows about the changes that they name."""
-        cards = [card for line in lines if (card := card_of(line))]
+        cards = [card.without(self.hidden) for line in lines if (card := card_of(line))]
         named = [(card, change) for card in cards if (change := card.ending.change)]
         threads = self._threads(number for _, change in named if (number := number_of(change.ref)))
         states = {

@@ -29,7 +29,7 @@ class SqliteSchema(NamedTuple):
 _FACTS_TABLE_SQL = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;\n"
 
 CARDS_SCHEMA = SqliteSchema(
-    "4",
+    "5",
     """
 CREATE TABLE segments (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, count INTEGER NOT NULL,
                        deleted TEXT NOT NULL);

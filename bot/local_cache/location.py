@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bot.domain.hidden_people import HiddenPeople
 from bot.git.checkout import find_top, remote_of_checkout, remote_of_repository
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, empty_database, open_database
@@ -18,6 +19,7 @@ from bot.local_cache.local_memory import (
     cache_folder,
     cache_name,
     early_settings_at,
+    early_settings_of,
 )
 from bot.reading.analyzer import ANALYSER_VERSION
 
@@ -32,6 +34,7 @@ def open_memory(options: MemoryOptions) -> Iterator[LocalMemory]:
     """Open a memory and bring its cache up to date. Raises UserError for a wrong argument, WorldError for faults."""
     memory = _open_store(options, options.store) if options.store else _open_repository(options)
     memory = memory._replace(progress=options.progress, warn=options.warn)
+    memory.local_cache.hidden = _hidden_people(memory)
     try:
         yield memory
     finally:
@@ -54,6 +57,12 @@ def _open_store(options: MemoryOptions, store: Path) -> LocalMemory:
         cards = fill_from_store(store, cache / CACHE_FILE, lambda: _store_stamp(manifest), options.progress)
     top = find_top(options.folder)
     return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cards.fact("notes"), "", cache, store)
+
+
+def _hidden_people(memory: LocalMemory) -> HiddenPeople:
+    """Those in the settings of the checkout whose memory this is, else those in the settings stored with it."""
+    stored = memory.local_cache.fact("hidden").split()
+    return HiddenPeople(early_settings_of(memory).people if memory.is_of_checkout else stored)
 
 
 def _store_stamp(manifest: Path) -> str:

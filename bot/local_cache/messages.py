@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from bot.domain.card import CardId, ThreadMessage
+from bot.domain.hidden_people import GHOST
+from bot.domain.roles import known_role
 from bot.errors import StoreError
-from bot.local_cache.local_memory import LocalMemory, early_settings_of
+from bot.local_cache.local_memory import LocalMemory
 from bot.memory.paths import CLONE_FOLDER, record_path
-
-GHOST = "ghost"
-"""The value of `bot.domain.thread.GHOST`, which is slow to load."""
 
 _MAX_TEXT = 65_536
 _RECORD_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError)
@@ -28,20 +27,20 @@ _RECORD_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionErro
 class LocalMessages:
     """The messages of threads, by id, the opening text first. Threads whose record is damaged or missing are left out.
 
-    Messages of people in ``ignore.people`` have no text.
+    Messages of hidden people have no text.
     """
 
     def __init__(self, memory: LocalMemory) -> None:
         self._memory = memory
 
     def __call__(self, keys: Iterable[CardId]) -> dict[CardId, Sequence[ThreadMessage]]:
-        hidden_people = frozenset(login.casefold() for login in early_settings_of(self._memory).people)
+        people = self._memory.local_cache.hidden
         found: dict[CardId, Sequence[ThreadMessage]] = {}
         for content in self._contents([record_path(key) for key in dict.fromkeys(keys)]):
             with suppress(*_RECORD_ERRORS):
                 key, messages = _parse_record(json.loads(content))
                 found[key] = [
-                    message._replace(text="") if message.author.casefold() in hidden_people else message
+                    message._replace(author=GHOST, text="") if message.author in people else message
                     for message in messages
                 ]
         return found
@@ -77,7 +76,7 @@ def _parse_message(fields: Mapping[str, Any], role: str) -> ThreadMessage:
     number = fields.get("id")
     return ThreadMessage(
         _to_text(fields.get("author")) or GHOST,
-        _to_text(fields.get(role)),
+        known_role(fields.get(role)),
         at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC),
         _to_text(fields.get("body"))[:_MAX_TEXT],
         number if isinstance(number, int) else None,

@@ -17,7 +17,7 @@ from bot.domain.card import key_of, name_of
 from bot.domain.organisation import OrganisationThread
 from bot.errors import PrecedentError, UserError
 from bot.files import on_disk, read_regular, replace
-from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar, early_settings_of
+from bot.local_cache.local_memory import LocalMemory, MemoryOptions, ProgressBar
 from bot.local_cache.location import open_memory
 from bot.local_cache.organisation import (
     INDEX_FOLDER,
@@ -255,7 +255,7 @@ def _write_threads(
 
 def _memory_source(source: OrganisationSource, local_memory: LocalMemory, revision: int) -> MemorySource:
     server = local_memory.home.removesuffix(f"/{local_memory.repo}")
-    return MemorySource(source.number, source.name, revision, server, early_settings_of(local_memory).people)
+    return MemorySource(source.number, source.name, revision, server)
 
 
 def _updated_source(
@@ -283,7 +283,7 @@ def marks_of(local_memory: LocalMemory) -> Marks:
 
 def _document_key(local_memory: LocalMemory) -> str:
     """What documents depend on besides the memory: their version, and the people left out by the settings."""
-    return " ".join([DOCUMENT_VERSION, *sorted(early_settings_of(local_memory).people)])
+    return " ".join([DOCUMENT_VERSION, *sorted(local_memory.local_cache.hidden.logins)])
 
 
 def _known_marks(folder: Path, number: int, document_key: str) -> Marks:

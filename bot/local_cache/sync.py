@@ -111,8 +111,10 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
 
     ``embedder`` is the text model of a branch; that of a store is unknown here.
     """
+    hidden = local_memory.local_cache.hidden
     if local_memory.store:
         with closing(open_store(local_memory.store, leaves_traces=False)) as memory:
+            memory.hidden = hidden
             yield memory
         return
     if local_memory.cache is None:
@@ -121,7 +123,9 @@ def memory_of(local_memory: LocalMemory, embedder: Embedder | None = None) -> It
         lock_folder(local_memory.cache),
         closing(CachedBranch(OwnRemote("/"), "precedent", local_memory.cache, fetches=False)) as store,
     ):
-        yield Memory(ReadOnlyStore(store), embedder=embedder, repo=local_memory.repo or None).open()
+        memory = Memory(ReadOnlyStore(store), embedder=embedder, repo=local_memory.repo or None).open()
+        memory.hidden = hidden
+        yield memory
 
 
 def text_model(folder: Path | None) -> Embedder | None:
@@ -168,6 +172,7 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
+        note(database, "hidden", " ".join(memory.hidden_people.logins))
         note(database, "notes", "\n".join([*memory.notes, *_gap_notes(database, memory)]))
 
 

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING
 
 from bot.domain.card import Card, card_of
 from bot.domain.thread import Thread
-from bot.local_cache.local_memory import LocalMemory, settings_of
+from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.sessions import session_named
 from bot.memory.shards import DIGESTS
 from bot.questions.requests import keys_of
 from bot.reading.digest import digest
-from bot.recall.library import RedactedLibrary
 
 if TYPE_CHECKING:
     from bot.memory.memory import Memory
 
 
 def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
-    """Return the thread with this name, without words of people in `ignore.people`; else the session with this name."""
+    """Return the thread with this name, else the session with this name."""
     keys = keys_of(text, local_memory.repo)
     if not local_memory.missing:
         with open_records(local_memory) as memory:
-            found = RedactedLibrary(memory, settings_of(local_memory).ignore.people).records(keys)
+            found = memory.records(keys)
         for key in keys:
             if isinstance(thread := found.get(key), Thread):
                 return thread

@@ -6,6 +6,7 @@ In the text each thread takes a few lines. Other people's words are in quotation
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.comment.catalogue import count
-from bot.comment.clean_text import one_line, truncate
+from bot.comment.clean_text import account, one_line, truncate
 from bot.comment.prompt import DATA_NOTICE, visible
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.thread import RepositoryAddress, Thread
@@ -130,7 +131,7 @@ def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
 
 def _session_passages_text(passages: Sequence[Row]) -> str:
     lines = "".join(
-        f"\nsession {_short_line(each['session_id'])} ({_short_line(each['type'])}, {each['timestamp'][:10]})\n"
+        f"\nsession {_word(each['session_id'])} ({_short_line(each['type'])}, {each['timestamp'][:10]})\n"
         f"{INDENT}{quote(each['content'], MAX_SUMMARY_CHARS)}\n"
         for each in passages
     )
@@ -234,8 +235,7 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
 
 def _sessions_text(data: Row) -> str:
     lines = "".join(
-        f"session {_short_line(each['id'])} ({_short_line(session_facts(each))}) "
-        f"{quote(each['title'], MAX_TITLE_CHARS)}\n"
+        f"session {_word(each['id'])} ({_short_line(session_facts(each))}) {quote(each['title'], MAX_TITLE_CHARS)}\n"
         for each in data["sessions"]
     )
     return f"\nSessions that worked on it:\n{lines}" if lines else ""
@@ -250,7 +250,7 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
         number = request.issue.within(memory.repo)
         with open_records(memory) as records:
             service = QuestionService(records, settings_of(memory), RepositoryAddress(memory.repo or None))
-            thread = service.quiet_library.records([number]).get(number)
+            thread = records.records([number]).get(number)
             if not isinstance(thread, Thread):
                 return _no_such_thread(tools, memory, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
             sessions = sessions_about_issue(memory, number)
@@ -340,6 +340,11 @@ def quote(text: str, most: int = MAX_SENTENCE_CHARS) -> str:
     return json.dumps(truncate(one_line(visible(text)), most), ensure_ascii=False)
 
 
+def _word(text: str | int) -> str:
+    """A name or reference from memory as it is; in quotation marks if it may be more than that."""
+    return str(text) if re.fullmatch(r"[\w.:/#@+-]{1,300}", str(text), re.ASCII) else quote(str(text))
+
+
 def _short_line(text: str) -> str:
     return truncate(one_line(visible(text)), MAX_SUMMARY_CHARS)
 
@@ -368,7 +373,7 @@ def _title_line(row: Row) -> str:
     """The first line of a thread: how to cite it, what it is, its title."""
     kind = Kind(row["kind"])
     state = f"{row['state']} {kind.traits.noun}" if kind.is_on_github else kind.traits.noun
-    return f"{_short_line(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], MAX_TITLE_CHARS)}"
+    return f"{_word(row['cite'])} ({state}, {row['updated_at'][:10]}) {quote(row['title'], MAX_TITLE_CHARS)}"
 
 
 def _ending_text(row: Row) -> str:
@@ -377,17 +382,17 @@ def _ending_text(row: Row) -> str:
     if outcome["kind"] == OutcomeKind.UNKNOWN:
         return ""
     words = [outcome["kind"]]
-    words += [f"by {outcome['fix']}"] if outcome["fix"] else []
-    words += [f"in {outcome['release']}"] if outcome["release"] else []
-    words += [f"of {citation(outcome['duplicate_of'])}"] if outcome["duplicate_of"] is not None else []
+    words += [f"by {_word(outcome['fix'])}"] if outcome["fix"] else []
+    words += [f"in {_word(outcome['release'])}"] if outcome["release"] else []
+    words += [f"of {_word(citation(outcome['duplicate_of']))}"] if outcome["duplicate_of"] is not None else []
     quotation = f": {quote(outcome['quote'])}" if outcome["quote"] else ""
-    return one_line(" ".join(words)) + quotation
+    return " ".join(words) + quotation
 
 
 def _decision_line(decision: Row) -> str:
-    who = one_line(" ".join(filter(None, (decision["author"], decision["role"].lower(), decision["at"][:10]))))
-    later = f", superseded by {_short_line(decision['superseded_by'])}" if decision["superseded_by"] else ""
-    done_in = f" in {_short_line(decision['done_in'])}" if decision["done_in"] else ""
+    who = " ".join(filter(None, (account(decision["author"]), decision["role"].lower(), decision["at"][:10])))
+    later = f", superseded by {_word(decision['superseded_by'])}" if decision["superseded_by"] else ""
+    done_in = f" in {_word(decision['done_in'])}" if decision["done_in"] else ""
     verb = f"proposed, and done{done_in}" if decision["is_proposal"] else "decided"
     return f"{verb} ({who}){later}: {quote(decision['text'])}"
 

@@ -22,11 +22,12 @@ from bot.domain.changes import (
     Request,
     StandingComment,
 )
-from bot.domain.cluster import ClusterLinks
+from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import MAX_TIME, parse_key
-from bot.errors import PathClash, StoreError, TextRefused, TipMoved
+from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
@@ -39,6 +40,7 @@ from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
 from bot.reading.pages import RELEASES, source_of
+from bot.settings.yaml_file import load_settings
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
 
@@ -76,6 +78,9 @@ class Memory:
         """Accounts, in lower case, whose statements in threads staged from now on count like a maintainer's."""
         self.latest: Callable[[], datetime] = lambda: MAX_TIME
         """The latest time that may be stored: what claims a later one is damaged."""
+        self.hidden: HiddenPeople | None = None
+        """The people without whose words and names everything leaves this memory that may be shown; None: those that
+        the stored settings name."""
         self.settings: bytes | None = None
         """The repository's settings file, to be stored; empty if it has none, None to leave the stored one as it is."""
         self.threads_behind = MAX_THREADS_BEHIND
@@ -96,6 +101,7 @@ class Memory:
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
         self.has_learned = False
         """Whether this run installed a learned model."""
+        self._stored_hidden: HiddenPeople | None = None
         self._went_back = False
         self._index: IndexSlot | None = None
         self._messages: MessageIndex | None = None
@@ -149,9 +155,26 @@ class Memory:
         return self.index.ask(lambda index: index.count(Kind.ISSUE), 0)
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
-        """The records of these threads, without those that GitHub does not show now."""
+        """The records of these threads as they may be shown: without those that GitHub does not show now, and without
+        the words of hidden people."""
+        people = self.hidden_people
+        return {key: record.without(people) for key, record in self.whole_records(ids).items()}
+
+    def whole_records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
+        """Like `records`, with everybody's words and names: to be compared, answered or stored, never shown."""
         unseen = self.state.manifest.unseen
         return self.state.records(key for key in ids if key not in unseen)
+
+    @property
+    def hidden_people(self) -> HiddenPeople:
+        """The people whose words and names are never shown."""
+        if self.hidden is not None:
+            return self.hidden
+        if self._stored_hidden is None:
+            self._stored_hidden = HiddenPeople()
+            with suppress(UserError):
+                self._stored_hidden = load_settings(self._stored_settings, SETTINGS_PATH).ignore.hidden
+        return self._stored_hidden
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         wanted = list(ids)
@@ -171,8 +194,11 @@ class Memory:
         return self.messages.ask(len, 0)
 
     def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
-        """Search all messages; the id of an entry is a `message_id`. An outdated index is first brought up to date;
-        `commit` writes it."""
+        """Search the messages that may be shown; the id of an entry is a `message_id`. An outdated index is first
+        brought up to date; `commit` writes it."""
+        people, keep = self.hidden_people, options.get("keep")
+        if people:
+            options["keep"] = lambda entry: entry.author not in people and (keep is None or keep(entry))
         return self.messages.ask(lambda index: index.search(query, **options), [])
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
@@ -204,13 +230,25 @@ class Memory:
         return self.state.requests(ids)
 
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
-        """The cluster signs by thread, without the threads that GitHub does not show now."""
-        unseen = frozenset(self.state.manifest.unseen)
-        shown = {key: links_of for key, links_of in self.state.every_link().items() if key not in unseen}
+        """The cluster signs by thread, without the threads that GitHub does not show now, and without words from
+        threads of hidden people."""
+        unseen, every_link = frozenset(self.state.manifest.unseen), self.state.every_link()
+        hidden = self._opened_by_hidden_people(every_link)
+
+        def shown(key: ThreadId, link: ClusterLink) -> ClusterLink:
+            return replace(link, words="") if hidden & {key, link.to} else link
+
         return {
-            key: replace(links_of, links=tuple(link for link in links_of.links if link.to not in unseen))
-            for key, links_of in shown.items()
+            key: replace(found, links=tuple(shown(key, link) for link in found.links if link.to not in unseen))
+            for key, found in every_link.items()
+            if key not in unseen
         }
+
+    def _opened_by_hidden_people(self, links: Mapping[ThreadId, ClusterLinks]) -> set[ThreadId]:
+        if not (people := self.hidden_people):
+            return set()
+        ids = {key for source, found in links.items() for key in (source, *(link.to for link in found.links))}
+        return {key for key, entry in self.entries(ids).items() if entry.author in people}
 
     def every_request(self) -> Sequence[Request]:
         return self.state.every_request()
@@ -274,8 +312,12 @@ class Memory:
         return file_edits if data == self.state.base.files[MANIFEST_PATH] else {**file_edits, MANIFEST_PATH: data}
 
     def _settings_edits(self) -> Edits:
-        stored = self.state.base.read([SETTINGS_PATH]).get(SETTINGS_PATH, b"")
-        return {} if self.settings in (None, stored) else {SETTINGS_PATH: self.settings or None}
+        is_kept = self.settings in (None, self._stored_settings)
+        return {} if is_kept else {SETTINGS_PATH: self.settings or None}
+
+    @property
+    def _stored_settings(self) -> bytes:
+        return self.state.base.read([SETTINGS_PATH]).get(SETTINGS_PATH, b"")
 
     def commit(self, message: str, *, squash: bool = False) -> bool:
         """Write what is staged. If another writer was faster, apply it to their state and try again.
@@ -346,6 +388,7 @@ class Memory:
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt = [], None, False
+        self._stored_hidden = None
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
         base = self.state.base

@@ -26,6 +26,7 @@ from bot.domain.changes import (
 )
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
+from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
     MAX_NAME,
@@ -241,17 +242,17 @@ def parse_fix(line: Line) -> FixInfo:
     """The inverse of `stored_fields`."""
     return FixInfo(
         id=parse_key(line["id"]),
-        ref=clean(line.get("ref"))[:MAX_NAME],
+        ref=one_word(line.get("ref")),
         looked_at=parse_time(line["looked_at"]),
         is_pull=line.get("is_pull") is True,
-        commit=clean(line.get("commit"))[:MAX_NAME] or None,
+        commit=one_word(line.get("commit")) or None,
         merged_at=time_or_none(line.get("merged_at")),
         files=tuple(clean(path)[:MAX_PATH] for path in _as_list(line.get("files", ()), MAX_FILES)),
-        release=clean(line.get("release"))[:MAX_NAME] or None,
+        release=one_word(line.get("release")) or None,
         released_at=time_or_none(line.get("released_at")),
         unreleased=line.get("unreleased") is True,
         refuted=line.get("refuted") is True,
-        closed_by=clean(line.get("closed_by"))[:MAX_NAME],
+        closed_by=one_word(line.get("closed_by")),
     )
 
 
@@ -311,8 +312,8 @@ def _parse_notice(line: Line, thread: ThreadId) -> ReleaseNotice:
     original = line.get("original")
     return ReleaseNotice(
         id=thread,
-        ref=clean(line["ref"])[:MAX_NAME],
-        release=clean(line["release"])[:MAX_NAME],
+        ref=_require_word(line["ref"]),
+        release=_require_word(line["release"]),
         at=parse_time(line["at"]),
         original=None if original is None else parse_key(original),
         state=_one_of(NOTICE_STATES, line.get("state", "pending")),
@@ -350,6 +351,12 @@ def _require_number(value: Any) -> int:
     if number is None:
         raise ValueError("not a number")
     return number
+
+
+def _require_word(value: Any) -> str:
+    if not (word := one_word(value)):
+        raise ValueError("not a word")
+    return word
 
 
 def _one_of(states: Collection[str], state: Any) -> str:

@@ -17,7 +17,6 @@ from bot.memory.memory import Memory
 from bot.reading.analyzer import ANALYSER_VERSION, body_terms, terms
 from bot.reading.digest import digest as read_digest
 from bot.recall.answer import as_of, known_endings
-from bot.recall.library import Library, RedactedLibrary
 from bot.recall.other_repositories import TITLE_REPEATS
 from bot.recall.reasons import opening
 
@@ -38,14 +37,13 @@ class MemorySource:
     """The memory that documents are made of.
 
     ``repository`` is GitHub's number of the repository, ``name`` its "owner/name", ``server`` the web address of its
-    GitHub, "" if not known. ``revision``: as in `OrganisationThread`. ``people``: logins whose words are left out.
+    GitHub, "" if not known. ``revision``: as in `OrganisationThread`.
     """
 
     repository: int
     name: str
     revision: int
     server: str = GITHUB
-    people: tuple[str, ...] = ()
 
 
 def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
@@ -55,30 +53,32 @@ def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationTh
     return organisation_threads(shown, memory, source)
 
 
-def changed_threads(ids: Collection[ThreadId], library: Library, source: MemorySource) -> Iterator[OrganisationThread]:
+def changed_threads(ids: Collection[ThreadId], memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of the threads with these ids; those that memory does not have, or does not show, are gone."""
     remaining = iter(ids)
     while batch := list(islice(remaining, BATCH_SIZE)):
-        records = library.records(batch)
-        yield from organisation_threads(records.values(), library, source)
+        records = memory.whole_records(batch)
+        yield from organisation_threads(records.values(), memory, source)
         yield from (_gone_thread(key, source) for key in batch if key not in records)
 
 
 def organisation_threads(
-    records: Iterable[Record], library: Library, source: MemorySource
+    records: Iterable[Record], memory: Memory, source: MemorySource
 ) -> Iterator[OrganisationThread]:
-    """The documents of those records that other repositories may show; ``library`` knows the fixes."""
+    """The documents of those whole records that other repositories may show.
+
+    A thread that only its author, unknown in the repository, ever stood behind is written as gone: anybody can open
+    many such issues, and other repositories would show them. A hidden person may have stood behind it.
+    """
     kept = (record for record in records if isinstance(record, Tombstone) or record.kind.traits.is_suggested)
-    redact = RedactedLibrary(library, source.people).redact if source.people else None
     while batch := list(islice(kept, BATCH_SIZE)):
-        records = [redact(record) if redact else record for record in batch]
-        threads = [record for record in records if isinstance(record, Thread)]
-        endings = {thread.id: read_digest(thread, repo=source.name).outcome for thread in threads}
-        proven, fixes = known_endings(endings, library, source.name), library.fixes(endings)
-        for record in records:
-            if isinstance(record, Thread):
-                ending = with_release(proven[record.id], fixes.get(record.id))
-                yield organisation_thread(record, source, ending)
+        vouched = (record for record in batch if isinstance(record, Thread) and _is_vouched_for(record))
+        shown = {thread.id: thread.without(memory.hidden_people) for thread in vouched}
+        endings = {key: read_digest(thread, repo=source.name).outcome for key, thread in shown.items()}
+        proven, fixes = known_endings(endings, memory, source.name), memory.fixes(endings)
+        for record in batch:
+            if thread := shown.get(record.id):
+                yield organisation_thread(thread, source, with_release(proven[thread.id], fixes.get(thread.id)))
             else:
                 yield _gone_thread(record.id, source)
 
@@ -89,14 +89,12 @@ def with_release(ending: Outcome, fix: FixInfo | None) -> Outcome:
     return replace(ending, release=current.release) if current and current.release else ending
 
 
-def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -> OrganisationThread:
-    """The document of a thread with its proven outcome.
+def _is_vouched_for(thread: Thread) -> bool:
+    return not thread.role or unvouched_until(thread) != FOREVER
 
-    A thread that only its author, unknown in the repository, ever stood behind is written as gone: anybody can open
-    many such issues, and other repositories would show them.
-    """
-    if thread.role and unvouched_until(thread) == FOREVER:
-        return _gone_thread(thread.id, source)
+
+def organisation_thread(thread: Thread, source: MemorySource, ending: Outcome) -> OrganisationThread:
+    """The document of a thread with its proven outcome."""
     signals = opening(thread.title, thread.body)
     return OrganisationThread(
         repository=source.repository,

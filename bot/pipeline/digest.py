@@ -35,21 +35,21 @@ def digest_of_memory(
 def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, request: DigestRequest) -> DigestSource:
     cards, repeats = _cards(memory)
     fixes = {fix.id: fix for fix in memory.state.every_fix()}
-    clusters = clusters_of(memory, settings.clusters, settings.ignore.people)
+    clusters = clusters_of(memory, settings.clusters)
     left = sum(1 for _ in memory.state.uncompared())
     return DigestSource(cards, repeats, fixes, clusters, memory, settings, place, request, left)
 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
     """All threads that GitHub shows, and for each duplicate the issue that somebody calls its original."""
-    hidden = set(memory.state.manifest.unseen)
+    unseen, people = set(memory.state.manifest.unseen), memory.hidden_people
     cards: dict[CardId, Card] = {}
     repeats: dict[CardId, CardId] = {}
     for path, data in memory.state.base.digest_shards():
         for key, line in read_texts(data):
             card = card_of(line)
-            if card and card.id == key and key not in hidden and DIGESTS.path(key) == path:
-                cards[key] = card._replace(summary="", keywords=(), references=())  # saves a third
+            if card and card.id == key and key not in unseen and DIGESTS.path(key) == path:
+                cards[key] = card.without(people)._replace(summary="", keywords=(), references=())  # saves a third
                 if '"duplicate"' in line and (target := _original_of(line)):
                     repeats[key] = target
     return cards, repeats

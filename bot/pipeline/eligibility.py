@@ -62,7 +62,7 @@ def reason_to_pass(thread: Thread, settings: Settings) -> str:
         return f"{thread.kind.traits.noun}s are not answered"
     if thread.is_bot or _matches(thread.author, settings.ignore.authors):
         return "its author is a bot or ignored"
-    if _matches(thread.author, settings.ignore.people):
+    if thread.author in settings.ignore.hidden:
         return "its author asked to be left alone"
     if any(_matches(label, settings.ignore.labels) for label in thread.labels):
         return "it carries an ignored label"

@@ -45,7 +45,7 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
             late = _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
-    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))
+    stored, answers = dict(memory.whole_records(ids)), dict(memory.state.answers(ids))
     notified = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
     known = replace(_known_issues(stored, answers, [*memory.requests(ids), *notified]), touched=_touched_threads(event))
     to_read = [issue for issue in listed if _is_wanted(issue, stored, run)]
@@ -133,7 +133,7 @@ def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tupl
         return run.forge.issues_since(since, MAX_PAGES) if since else ([], True)
     except ForgeError:
         if event.forgets and event.number:
-            read = _with_removal(Updates(), event, run.memory.records([event.number]), run, is_listed=False)
+            read = _with_removal(Updates(), event, run.memory.whole_records([event.number]), run, is_listed=False)
             run.memory.stage(Changes(records=read.records))
             run.memory.commit(f"Remember {event.name} {event.action} of {event.number}")
         raise
@@ -275,7 +275,7 @@ def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunCo
 def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
     """Fetch each thread that memory lacks, once; if it cannot be read, it stays unknown. ``why`` is for the notes."""
     ids = list(numbers)
-    stored = run.memory.records(ids)
+    stored = run.memory.whole_records(ids)
     fetched: list[Record] = []
     for number in ids:
         if number in stored:

@@ -66,7 +66,7 @@ def forget_by_hand(number: int, run: RunContext) -> None:
     """Forget a thread of memory or GitHub. Raises UserError for any other number: the later thread with it would never
     be remembered."""
     memory = run.memory.open([number])
-    if number not in memory.records([number]) and not memory.state.is_damaged(number):
+    if number not in memory.whole_records([number]) and not memory.state.is_damaged(number):
         read_now(number, run, "forgotten")
     _carry_out(Request(number, number, FORGET, "", run.now), run)
 
@@ -109,7 +109,7 @@ def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
 def _repeated_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
     """A repeated request in the event's comment on a forgotten thread, for example because the history was kept."""
     number = state.event.number
-    record = run.memory.records([number]).get(number) if number else None
+    record = run.memory.whole_records([number]).get(number) if number else None
     if not isinstance(record, Tombstone) or not is_forgotten(record):
         return []
     requests = new_requests(Thread(record.id, "", "", GHOST, record.at), state.event, run)
@@ -138,7 +138,7 @@ def _carry_out(stored: Request, run: RunContext) -> list[CommentResult]:
 def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
     """Remove it from memory and from the branch's history. Returns why the history was kept, None if it was not."""
     memory = run.memory
-    record = memory.records([stored.id]).get(stored.id)
+    record = memory.whole_records([stored.id]).get(stored.id)
     at = max(run.now, record.revised_at + TOMBSTONE_OFFSET) if record else run.now
     memory.stage(Changes(records=(Tombstone(stored.id, at, FORGOTTEN),), requests=(stored,)))
     try:

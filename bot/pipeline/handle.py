@@ -125,7 +125,7 @@ def _threads_to_answer(state: RunState, run: RunContext) -> list[Thread]:
     keys = [record.id for record in changed if answers_kind(record.kind, run.settings)]
     keys += [*state.from_history, *run.memory.state.manifest.pending, *threads_to_redo(state.requested)]
     keys += [state.event.number] if state.event.number and not state.event.is_of_discussion else []
-    current = run.memory.records(dict.fromkeys(keys)).values()
+    current = run.memory.whole_records(dict.fromkeys(keys)).values()
     waiting = due_threads((record for record in current if isinstance(record, Thread)), state)
     return sorted(waiting, key=lambda thread: (thread.id != state.event.number, thread.created_at))
 

@@ -84,7 +84,8 @@ def learner(
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_LEARN_THREADS)
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request(), threads)
-    settings = replace(settings, pages=replace(settings.pages, max_results=0))  # none are in the replay
+    ignore = replace(settings.ignore, people=memory.hidden_people.logins)
+    settings = replace(settings, ignore=ignore, pages=replace(settings.pages, max_results=0))  # it has no pages
     watch = ReplayOptions(memory.ranking, settings, place, render, trains)
     return read_history(threads, watch, seconds, memory.embedder, feedback)
 
@@ -114,7 +115,7 @@ def _note_backtest(backtest: Backtest, run: RunContext) -> Backtest:
 
 def without_ignored(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
     """The backtest without issues that these settings leave alone; ``mode`` does not count."""
-    may_speak, threads = replace(settings, mode="comment"), memory.records(one.id for one in backtest.replayed)
+    may_speak, threads = replace(settings, mode="comment"), memory.whole_records(one.id for one in backtest.replayed)
 
     def is_answered(replayed: Replayed) -> bool:
         thread = threads[replayed.id]

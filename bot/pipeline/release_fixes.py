@@ -85,7 +85,7 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
         for card in cards.values()
         if (fix := fixes.get(card.id)) and fix.release in new and _is_fixed_by(card, fix)
     }
-    for key, thread in run.memory.records(likely).items():
+    for key, thread in run.memory.whole_records(likely).items():
         fix = likely[key]
         if isinstance(thread, Thread) and (fix.closed_by or _is_witnessed(thread, run)):
             released.fixes.append(ReleasedFix(key, fix.change, fix.release or "", known=fix))
@@ -186,7 +186,7 @@ def _find_stated(
         card.id for card in by_hand if _closed_at(card) > since or not tags.keys().isdisjoint(_named_versions(card))
     ]
     fixes = []
-    for key, thread in run.memory.records(likely).items():
+    for key, thread in run.memory.whole_records(likely).items():
         is_completed = isinstance(thread, Thread) and thread.state_reason in (None, "completed")
         stated = stated_release(thread, run.address.repo) if is_completed and isinstance(thread, Thread) else None
         if stated and stated.is_trusted and stated.version in tags:

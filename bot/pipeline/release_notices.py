@@ -169,7 +169,7 @@ class _Planning:
         run, candidates = self.run, self._candidates()
         keys = dict.fromkeys(notice.id for notice, _ in candidates)
         run.memory.state.prefetch(keys)
-        records, linked = run.memory.records(keys), run.memory.state.thread_comments(keys)
+        records, linked = run.memory.whole_records(keys), run.memory.state.thread_comments(keys)
         for possible, fix in candidates:
             thread = records.get(possible.id)
             notices = linked[possible.id].notices if possible.id in linked else ()
@@ -268,9 +268,8 @@ def _release_facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
     is_early = version is not None and version.is_early
     if page is None:
         return ReleaseFacts(notice.release, is_early, notice.original)
-    people = {name.casefold() for name in run.settings.ignore.people}
-    note = "" if page.author.casefold() in people else upgrade_note(page.body)
-    return ReleaseFacts(notice.release, is_early or PRE_RELEASE_LABEL in page.labels, notice.original, note)
+    is_early = is_early or PRE_RELEASE_LABEL in page.labels
+    return ReleaseFacts(notice.release, is_early, notice.original, upgrade_note(page.body))
 
 
 def _find_notice(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:

@@ -16,7 +16,7 @@ from bot.pipeline.run_context import RunContext
 def remember_by_hand(number: int, run: RunContext) -> None:
     """Raises UserError for a thread that is not forgotten, or that GitHub does not have."""
     memory = run.memory.open([number])
-    record = memory.records([number]).get(number)
+    record = memory.whole_records([number]).get(number)
     if not (isinstance(record, Tombstone) and is_forgotten(record)):
         raise UserError(f"issue {number} is not forgotten; give the number of an issue that is")
     thread = read_now(number, run, "remembered")

@@ -99,7 +99,7 @@ def _covers(plan: CommentPlan, run: RunContext) -> bool:
 
 def _plan_renewal(comment_key: CommentKey, renewals: Renewals, state: RunState, run: RunContext) -> None:
     key, reply = comment_key
-    thread, linked = run.memory.records([key]).get(key), run.memory.state.thread_comments([key]).get(key)
+    thread, linked = run.memory.whole_records([key]).get(key), run.memory.state.thread_comments([key]).get(key)
     stood = next((comment for comment in linked.comments if comment.reply == reply), None) if linked else None
     if stood and isinstance(thread, Thread) and not reply:
         changed = frozenset(renewal.about for renewal in renewals.owed[comment_key])

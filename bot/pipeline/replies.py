@@ -227,10 +227,9 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
     choices = _choices(request, run) if WHICH in names else ()
     lines = [sentence(name, request.command, words, limit, choices) for name in names]
     lines += [_searched_sentence(words, run)] if "nothing" in sentences else []
-    is_unquoted = request.by.casefold() in {login.casefold() for login in run.settings.ignore.people}
     rendered = renderer.reply(
         plan.context,
-        asked="" if is_unquoted else request.text,
+        asked="" if request.by in run.settings.ignore.hidden else request.text,
         reply_to=request.key,
         now=request.at,
         searched=run.memory.issues if SEARCH_REQUESTS & {plan.name} else 0,

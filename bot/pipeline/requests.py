@@ -77,7 +77,7 @@ def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
     hinted = [state.event.number] if state.event.number else []
     keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
     stored_by_thread, parsed, settled = run.memory.requests(keys), list[ParsedRequest](), list[Request]()
-    for thread in run.memory.records(keys).values():
+    for thread in run.memory.whole_records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, run):
             current, stored_requests = (
                 _with_event_comment(thread, state.event, run),
@@ -231,7 +231,7 @@ def _parse_comment(
 
 
 def _parse_question(text: str, author: str, run: RunContext) -> RecallQuestion | None:
-    if author.casefold() in {login.casefold() for login in run.settings.ignore.people}:
+    if author in run.settings.ignore.hidden:
         return None
     return recall_question(text, run.settings.recall_phrases, repo=run.address.repo, hosts=run.address.hosts)
 

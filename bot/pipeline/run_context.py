@@ -79,7 +79,7 @@ class RunContext:
         """The client for comments on this thread: GraphQL for a discussion, REST for everything else."""
         if self.discussion_comments is None or not isinstance(key, int):
             return self.forge
-        record = self.memory.records([key]).get(key)
+        record = self.memory.whole_records([key]).get(key)
         is_discussion = isinstance(record, Thread) and record.kind is Kind.DISCUSSION
         return self.discussion_comments if is_discussion or self.discussion_comments.has_listed(key) else self.forge
 

@@ -168,6 +168,7 @@ def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, sto
     """Memory over ``store``, not yet read. `Memory.close` closes the store."""
     memory = Memory(store, embedder=loaded.embedder, repo=site.repository)
     memory.settings = loaded.text
+    memory.hidden = loaded.settings.ignore.hidden
     bots = loaded.settings.bots
     listed = {"deciders": loaded.settings.decisions.accounts, "merge_bots": bots.merge, "release_bots": bots.release}
     memory.accounts = {field: frozenset(map(str.casefold, logins)) for field, logins in listed.items()}

@@ -23,7 +23,7 @@ from bot.questions.views import citation, decision_note, ending
 from bot.reading.references import find_references
 from bot.reading.versions import compare_versions, reported_version
 from bot.recall.answer import with_endings
-from bot.recall.library import Library, RedactedLibrary, threads
+from bot.recall.library import Library, threads
 from bot.recall.pages import MIN_SHARED_TERMS, PageQuery, find_pages
 from bot.recall.similar import Limits, find_similar
 from bot.settings.schema import Settings
@@ -196,13 +196,8 @@ class DigestSource:
     uncompared: int = 0
 
     def prepare(self) -> DigestSource:
-        """The source with endings corrected by the state of the changes, and without the words of people who are never
-        quoted."""
-        hidden_people = frozenset(login.casefold() for login in self.settings.ignore.people)
-        cards = {key: _hide_words_of(self._with_change_state(card), hidden_people) for key, card in self.cards.items()}
-        return replace(
-            self, cards=cards, library=RedactedLibrary(self.library, hidden_people) if hidden_people else self.library
-        )
+        """The source with endings corrected by the state of the changes."""
+        return replace(self, cards={key: self._with_change_state(card) for key, card in self.cards.items()})
 
     def issues(self) -> Iterator[Card]:
         return (card for card in self.cards.values() if card.kind is Kind.ISSUE)
@@ -478,13 +473,6 @@ Item = TypeVar("Item")
 def _newest(items: Iterable[Item], at: Callable[[Item], datetime]) -> list[Item]:
     """The items by time, the newest first; ties keep their order."""
     return sorted(items, key=at, reverse=True)
-
-
-def _hide_words_of(card: Card, people: frozenset[str]) -> Card:
-    """The card without the words of these people."""
-    decisions = tuple(one for one in card.decisions if one.author.casefold() not in people)
-    quote = "" if card.ending.author.casefold() in people else card.ending.quote
-    return card._replace(decisions=decisions, ending=card.ending._replace(quote=quote))
 
 
 _SECTIONS: Mapping[SectionName, Callable[[DigestSource, Tick], Iterator[DigestItem]]] = {

@@ -24,7 +24,7 @@ from bot.reading.requests import commands, recall_question
 from bot.reading.search_query import SearchQuery, search_query
 from bot.reading.signals import strip_boilerplate
 from bot.recall.answer import recall, with_fixes
-from bot.recall.library import Library, RedactedLibrary, threads, word_query
+from bot.recall.library import Library, threads, word_query
 from bot.recall.mentions import find_mentions
 from bot.settings.schema import Settings
 
@@ -64,11 +64,6 @@ class QuestionService:
     skip: tuple[ThreadId, ...] = ()
     only: frozenset[ThreadId] = frozenset()
     now: datetime = FAR_FUTURE
-
-    @property
-    def quiet_library(self) -> Library:
-        people = self.settings.ignore.people
-        return RedactedLibrary(self.library, people) if people else self.library
 
 
 def search_words(words: str, service: QuestionService, *, is_question: bool = False) -> Context:
@@ -231,7 +226,7 @@ def _find_candidates(query: SearchQuery, service: QuestionService) -> _Candidate
     """The threads with enough of the words, in the order of `bot.questions.evidence`."""
     weights = _weights(query.words, service.library)
     thread_hits, message_hits = _search_threads(query, weights, service), _search_messages(query, weights, service)
-    records = threads(service.quiet_library, dict.fromkeys((*thread_hits, *(hit.thread for hit in message_hits))), None)
+    records = threads(service.library, dict.fromkeys((*thread_hits, *(hit.thread for hit in message_hits))), None)
     messages_by_thread = {key: messages_of(thread) for key, thread in records.items()}
     ranked = rank_by_evidence(
         thread_hits,
@@ -282,7 +277,7 @@ def _search_messages(query: SearchQuery, weights: Mapping[str, float], service: 
         is_wanted = query.matches_message(entry.author, entry.role, entry.created_at)
         return is_wanted and _may_be_shown(entry, message_of(entry.id)[0], query._replace(labels=frozenset()), service)
 
-    hits = service.quiet_library.search_messages(word_query(query.words), limit=MAX_READ, keep=keep)
+    hits = service.library.search_messages(word_query(query.words), limit=MAX_READ, keep=keep)
     return [_message_hit(hit, _matched_share(weights, hit.terms)) for hit in hits]
 
 
@@ -334,5 +329,5 @@ def _find_mentions(numbers: Iterable[ThreadId], words: str, chars: int, service:
         _QUERY_NAME,
         datetime.max.replace(tzinfo=UTC),
     )
-    mentions, missing = find_mentions(query_thread, service.place, service.quiet_library, None, (len(ids), chars))
+    mentions, missing = find_mentions(query_thread, service.place, service.library, None, (len(ids), chars))
     return [mention for mention in (*mentions, *missing) if mention.id not in service.skip]

@@ -507,13 +507,12 @@ def related_items(answer: RelatedAnswer, home: str) -> list[ItemSection]:
     ]
 
 
-def line_of(item: Item) -> str:
-    """A thread as a tab-separated line of `COLUMNS`; without reasons and decision it ends with the title."""
+def cells_of(item: Item) -> list[object]:
+    """A thread as a line of `COLUMNS`; without reasons and decision it ends with the title."""
     score = "" if item.score is None else f"{item.score:.2f}"
     kind = item.card.kind.traits
     state = item.card.state if kind.has_state else kind.noun
-    cells = [one_line(str(item.card.id)), state, score, one_line(item.card.title)]
-    return "\t".join([*cells, *(one_line(each) for each in ("; ".join(item.why), item.decision) if each)])
+    return [item.card.id, state, score, item.card.title, *filter(None, ("; ".join(item.why), item.decision))]
 
 
 COLUMNS = "id\tstate\tscore\ttitle\treasons\tdecision"

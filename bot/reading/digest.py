@@ -68,6 +68,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
     opening = strip_boilerplate(thread.body)
     texts = [thread.title, opening, *(comment.text for comment in thread.comments if not comment.is_bot)]
     ending = outcome(thread, repo)
+    summary, summary_by = _summary(thread, opening)
     return Digest(
         id=thread.id,
         kind=thread.kind,
@@ -80,7 +81,7 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         state_reason=thread.state_reason,
         labels=thread.labels,
         turn_count=1 + len(thread.comments),
-        summary=_summary(thread, opening),
+        summary=summary,
         keywords=_keywords(texts),
         files=_gather(map(find_files, texts), _MAX_FILES),
         decisions=decisions(thread, ending),
@@ -90,17 +91,23 @@ def digest(thread: Thread, *, repo: str | None = None) -> Digest:
         references=_references(thread, texts, repo),
         duplicate_of=ending.duplicate_of,
         merged_at=thread.merged_at,
+        summary_by=summary_by,
     )
 
 
-def _summary(thread: Thread, opening: str) -> str:
-    """What the first informative reply by another person says, maintainers first; otherwise the first paragraph."""
+def _summary(thread: Thread, opening: str) -> tuple[str, str]:
+    """What the first informative reply by another person says, maintainers first; otherwise the first paragraph. Then
+    who says so."""
     others = (comment for comment in thread.comments if not comment.is_bot and comment.author != thread.author)
     replies = [replace(other, text=text) for other in others if (text := without_requests(other.text).strip())]
     replies.sort(key=lambda reply: not reply.by_maintainer)
-    candidates = (_what_it_says(reply.text)[:MAX_SUMMARY_CHARS].strip() for reply in replies)
-    summary = next(filter(_is_informative, candidates), "") or first_paragraph(opening)[:MAX_SUMMARY_CHARS].strip()
-    return summary or (_own_words(replies[0].text)[:MAX_SUMMARY_CHARS].strip() if replies else "")
+    for reply in replies:
+        summary = _what_it_says(reply.text)[:MAX_SUMMARY_CHARS].strip()
+        if _is_informative(summary):
+            return summary, reply.author
+    if summary := first_paragraph(opening)[:MAX_SUMMARY_CHARS].strip():
+        return summary, thread.author
+    return (_own_words(replies[0].text)[:MAX_SUMMARY_CHARS].strip(), replies[0].author) if replies else ("", "")
 
 
 _NO_STATEMENT = re.compile(

@@ -13,7 +13,7 @@ from bot.domain.changes import FixInfo, wrong_matches_for
 from bot.domain.thread import Kind, Outcome, OutcomeKind, RepositoryAddress, Thread, ThreadId
 from bot.reading.references import closed_by_text
 from bot.reading.versions import compare_versions, read_version, reported_version
-from bot.recall.library import Library, RedactedLibrary, threads
+from bot.recall.library import Library, threads
 from bot.recall.mentions import brief, find_mentions, mentioned_elsewhere, referenced_numbers
 from bot.recall.open_pulls import remembered_pulls, with_pulls
 from bot.recall.pages import find_pages
@@ -42,8 +42,6 @@ def recall(
 
     ``before``: memory as it stood then, None for today's. Threads in ``kept`` always count as similar.
     """
-    if settings.ignore.people:
-        library = RedactedLibrary(library, settings.ignore.people)
     limits = settings.references
     full, others = find_mentions(thread, address, library, before, (limits.max, limits.chars))
     wrong = wrong_matches_for(library.requests([thread.id]).get(thread.id, ()), before)

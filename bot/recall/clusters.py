@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -92,18 +92,13 @@ class ClusterMemory(Protocol):
     def every_request(self) -> Sequence[Request]: ...
 
 
-def clusters_of(
-    memory: ClusterMemory, settings: ClusterSettings = DEFAULT_SETTINGS, quiet: Iterable[str] = ()
-) -> tuple[Cluster, ...]:
-    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments.
-
-    The reasons never quote the people in ``quiet``, which are logins in upper or lower case.
-    """
+def clusters_of(memory: ClusterMemory, settings: ClusterSettings = DEFAULT_SETTINGS) -> tuple[Cluster, ...]:
+    """All clusters of this memory, the one with the newest member first. ``settings`` overrule comments."""
     links = memory.cluster_links()
     opinions = Opinions.of(memory.every_request(), settings)
     named = (key for pair in opinions.same for key in pair)
     ids = dict.fromkeys((*links, *(link.to for one in links.values() for link in one.links), *named))
-    return build_clusters(links, memory.shown_entries(ids), opinions, frozenset(login.casefold() for login in quiet))
+    return build_clusters(links, memory.shown_entries(ids), opinions)
 
 
 Pair = frozenset[ThreadId]
@@ -169,10 +164,9 @@ def build_clusters(
     links: Mapping[ThreadId, ClusterLinks],
     entries: Mapping[ThreadId, IndexEntry],
     opinions: Opinions,
-    quiet: frozenset[str] = frozenset(),
 ) -> tuple[Cluster, ...]:
-    """The clusters that these signs and opinions form from ``entries``. ``quiet``: logins that are never quoted."""
-    bonds = _bonds(links, entries, opinions, quiet)
+    """The clusters that these signs and opinions form from ``entries``."""
+    bonds = _bonds(links, entries, opinions)
     order = sorted(bonds, key=lambda key: _age(entries[key]))
     builder = _Builder(bonds, entries, opinions)
     for key in order:
@@ -191,15 +185,12 @@ def _bonds(
     links: Mapping[ThreadId, ClusterLinks],
     entries: Mapping[ThreadId, IndexEntry],
     opinions: Opinions,
-    quiet: frozenset[str],
 ) -> Bonds:
     found: Bonds = {}
 
     def add(source: ThreadId, link: ClusterLink) -> None:
         is_known = source in entries and link.to in entries and source != link.to and link.sign in WEIGHTS
         if is_known and entries[source].kind.traits.is_listed and entries[link.to].kind.traits.is_listed:
-            if link.words and not quiet.isdisjoint(entries[key].author.casefold() for key in (source, link.to)):
-                link = replace(link, words="")
             found.setdefault(source, {}).setdefault(link.to, []).append((source, link))
             found.setdefault(link.to, {}).setdefault(source, []).append((source, link))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Protocol, Unpack
 
@@ -20,7 +19,7 @@ from bot.reading.error_lines import line_terms
 
 
 class Library(Protocol):
-    """Threads by id and by similarity."""
+    """Threads by id and by similarity. Its records and messages may be shown: they lack the words of hidden people."""
 
     @property
     def issues(self) -> int: ...
@@ -51,47 +50,6 @@ class Library(Protocol):
     def releases(self) -> frozenset[str]:
         """The tags of the repository's releases; none if it has none, or they were never read."""
         ...
-
-
-class RedactedLibrary:
-    """A library without the words of some people: it leaves out their comments and opening texts.
-
-    Titles stay, as they name the thread. ``people`` are logins in upper or lower case.
-    """
-
-    def __init__(self, library: Library, people: Iterable[str]) -> None:
-        self._library = library
-        self._people = {login.casefold() for login in people}
-        self.entries, self.search, self.rarity = library.entries, library.search, library.rarity
-        self.joint_frequency, self.vectors = library.joint_frequency, library.vectors
-        self.fixes, self.requests, self.releases = library.fixes, library.requests, library.releases
-
-    @property
-    def issues(self) -> int:
-        return self._library.issues
-
-    @property
-    def ranking(self) -> RankingModels:
-        return self._library.ranking
-
-    def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
-        return {key: self.redact(record) for key, record in self._library.records(ids).items()}
-
-    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
-        keep = options.get("keep")
-        options["keep"] = lambda entry: entry.author.casefold() not in self._people and (keep is None or keep(entry))
-        return self._library.search_messages(query, **options)
-
-    def redact(self, record: Record) -> Record:
-        """The record without the words of these people."""
-        return without_words_of(record, self._people) if isinstance(record, Thread) else record
-
-
-def without_words_of(thread: Thread, people: Iterable[str]) -> Thread:
-    """The thread without the comments and the opening text of these people, logins in upper or lower case."""
-    ignored = {login.casefold() for login in people}
-    comments = tuple(comment for comment in thread.comments if comment.author.casefold() not in ignored)
-    return replace(thread, body="" if thread.author.casefold() in ignored else thread.body, comments=comments)
 
 
 def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) -> dict[ThreadId, Thread]:

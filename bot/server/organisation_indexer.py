@@ -166,11 +166,10 @@ def open_memory(repository: RepositoryKey, run: RunDependencies) -> Iterator[tup
     except (NotInstalled, Unauthorised):
         run.tokens.forget(repository)
         raise
-    source = MemorySource(
-        repository.number, grant.name, revision, run.options.server_url, loaded.settings.ignore.people
-    )
+    source = MemorySource(repository.number, grant.name, revision, run.options.server_url)
     with run.clones.borrow(repository) as keep:
         memory = Memory(branch_store(site, loaded, keep), repo=grant.name)
+        memory.hidden = loaded.settings.ignore.hidden
         try:
             yield memory.open(), source
         finally:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
 from bot.github.errors import ForgeError, Gone, NotInstalled, NotPermitted, Suspended, Unauthorised
@@ -13,7 +14,6 @@ from bot.github.foreign_thread import ForeignRepository
 from bot.organisation.scope import OrganisationRepository, visible_to
 from bot.reading.endings.outcome import outcome
 from bot.recall.candidates import OrganisationUnavailable
-from bot.recall.library import without_words_of
 from bot.server.installation_events import MOVED
 from bot.server.installations import TokenCache
 from bot.server.model import Grant, Instant, RepositoryKey
@@ -189,7 +189,7 @@ def _refresh(
         created_at=thread.created_at,
         state_reason=thread.state_reason,
         closed_at=thread.closed_at,
-        outcome=outcome(without_words_of(thread, {*people, *repository.people}), repository.name),
+        outcome=outcome(thread.without(HiddenPeople({*people, *repository.people})), repository.name),
         why=candidate.match.why,
         kind=thread.kind,
     )

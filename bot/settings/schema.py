@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
+from bot.domain.hidden_people import HiddenPeople
 from bot.errors import UserError
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -212,7 +213,12 @@ class ClusterSettings:
 class IgnoreSettings:
     authors: tuple[str, ...] = setting((), "Accounts that are never answered, in addition to bots.", **_LOGIN_RULE)
     labels: tuple[str, ...] = setting((), "Issues with one of these labels are never answered.", wording="label names")
-    people: tuple[str, ...] = setting((), "Accounts that are never quoted and never answered.", **_LOGIN_RULE)
+    people: tuple[str, ...] = setting((), "Accounts that are never quoted, named or answered.", **_LOGIN_RULE)
+
+    @property
+    def hidden(self) -> HiddenPeople:
+        """The ``people``."""
+        return HiddenPeople(self.people)
 
 
 @dataclass(frozen=True, slots=True)

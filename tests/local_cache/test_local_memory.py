@@ -608,6 +608,7 @@ def test_the_messages_of_threads_are_read_from_the_clone_without_the_network(che
             sorted({message.author for messages in messages_by_thread.values() for message in messages})
         )
         (checkout / ".github/precedent.yml").write_text(f"ignore:\n  people: {people}\n")
+    with open_memory(MemoryOptions(checkout, offline=True)) as local_memory:
         assert not any(message.text for messages in LocalMessages(local_memory)(keys).values() for message in messages)
         assert local_memory.cache
         (local_memory.cache / CLONE_FOLDER).rename(local_memory.cache / "gone.git")

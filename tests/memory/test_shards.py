@@ -167,7 +167,7 @@ TIMES = st.none() | st.integers(0, 99).map(at)
 FIX = st.builds(
     FixInfo,
     st.integers(1, 300) | st.just("ABC-1"),
-    PLAIN_TEXTS,
+    st.sampled_from(["#9", "a" * 40, "octo-org/sdk#9", "octo-org/sdk@0d0e0ed"]),
     st.integers(0, 99).map(at),
     st.booleans(),
     st.none() | st.just("a" * 40),
@@ -256,7 +256,7 @@ def test_a_malformed_fix_is_refused(wrong: dict[str, Any]) -> None:
 def test_parsed_values_are_bounded_and_can_be_written_again() -> None:
     fields = line_of(FIXES, FULL_FIX)
     long = parse_fix(fields | {"ref": "#" * 65_536, "files": ["a\0\ud800b" * 9_000] * 65_536, "commit": {}})
-    assert len(long.ref) == 200
+    assert long.ref == ""
     assert len(long.files) == 5
     assert max(map(len, long.files)) == 1_024
     assert long.commit is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.changes import Changes, FixInfo
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import Kind, OutcomeKind, Record, Thread, Tombstone
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -81,8 +82,9 @@ def test_deleted_or_hidden_threads_are_written_as_gone_without_text(store_record
 
 
 def test_text_of_ignored_people_is_left_out(store_records: StoreRecords) -> None:
-    source = replace(SOURCE, people=("MonaLisa", "hubot"))
-    (document,) = all_threads(store_records(FIXED), source)
+    memory = store_records(FIXED)
+    memory.hidden = HiddenPeople(["MonaLisa", "hubot"])
+    (document,) = all_threads(memory, SOURCE)
     assert terms("cookie")[0] not in document.terms
     assert (document.errors, document.files, document.names, document.outcome.quote) == ((), (), (), "")
     assert document.title == TITLE

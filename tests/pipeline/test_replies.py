@@ -88,6 +88,7 @@ class SampleRepository:
         return OwnCommentRule(BOT, marker())
 
     def run_context(self, memory: Memory) -> RunContext:
+        memory.hidden = self.settings.ignore.hidden
         forge = GitHubClient(self.github.url, self.github.token, REPO, write_gap=0)
         return RunContext(
             memory=memory,

@@ -48,6 +48,7 @@ def card_of(digest: Digest) -> Card:
         labels=digest.labels,
         turn_count=digest.turn_count,
         summary=digest.summary,
+        summary_by=digest.summary_by,
         keywords=digest.keywords,
         files=digest.files,
         decisions=tuple(

@@ -9,11 +9,12 @@ import pytest
 from bot.comment.marker import fingerprint
 from bot.domain.answer import Context, quoted_in
 from bot.domain.card import Passage
+from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
 from bot.recall.mentions import NO_RECORD
-from bot.settings.schema import IgnoreSettings, Settings
+from bot.settings.schema import Settings
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, duplicate, message, thread
 
@@ -148,14 +149,11 @@ def test_a_known_issue_is_shown_in_full_and_a_missing_one_is_reported(memory: Me
 
 
 def test_an_answer_never_quotes_ignored_people(memory: Memory) -> None:
-    ignoring = replace(Settings(), ignore=IgnoreSettings(people=("Hubot",)))
-    for answer in (
-        about_issue((1,), service(memory, ignoring)),
-        search_words("session store", service(memory, ignoring)),
-    ):
+    memory.hidden = HiddenPeople(["Hubot"])
+    for answer in (about_issue((1,), service(memory)), search_words("session store", service(memory))):
         assert answer.mentioned[0].title == "Session store"
         assert DECISION not in repr(answer)
-    assert DECISION not in repr(decisions_about("session store", service(memory, ignoring)))
+    assert DECISION not in repr(decisions_about("session store", service(memory)))
 
 
 # -- passages ------------------------------------------------------------------------------------------------------
@@ -234,8 +232,8 @@ def test_a_decision_is_shown_without_another_passage(memory_with_talk: Memory) -
 
 
 def test_passages_of_ignored_people_are_not_shown(memory_with_talk: Memory) -> None:
-    ignoring = replace(Settings(), ignore=IgnoreSettings(people=("Hubot",)))
-    assert "capacitor" not in repr(search_words("importer capacitor", service(memory_with_talk, ignoring)))
+    memory_with_talk.hidden = HiddenPeople(["Hubot"])
+    assert "capacitor" not in repr(search_words("importer capacitor", service(memory_with_talk)))
 
 
 def test_a_passage_counts_as_quoted(memory_with_talk: Memory) -> None:

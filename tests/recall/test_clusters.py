@@ -66,14 +66,6 @@ def test_a_cluster_lists_its_reporters_its_dates_and_a_reason_for_each_report() 
     assert [member.author for member in cluster.members] == ["user-1", "user-2", "USER-1"]
 
 
-def test_reasons_do_not_quote_ignored_people() -> None:
-    for author in ["user-1", "user-2"]:
-        signs = {2: ClusterLinks(2, at(9), (ClusterLink(1, "alike"), ClusterLink(1, "error", "E42: no such door")))}
-        all_entries = {key: entry(key, f"User-{key}") for key in (1, 2)}
-        (cluster,) = build_clusters(signs, all_entries, NO_OPINIONS, frozenset({author}))
-        assert cluster.members[1].why[1] == "same error as #1", author
-
-
 def test_a_weak_sign_alone_makes_no_cluster() -> None:
     cases = [("alike",), ("error",), ("file", "name"), ("heard",), ("title",)]
     assert [signs for signs in cases if build_clusters(links((2, 1, signs)), entries(1, 2), NO_OPINIONS) != ()] == []

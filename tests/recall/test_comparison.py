@@ -7,7 +7,6 @@ from bot.memory.memory import Memory
 from bot.ranking.features import SPECIFIC_THREADS_FLOOR
 from bot.ranking.order import RankedCandidates
 from bot.recall.comparison import Comparison, compare
-from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, find_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import closed, similar, thread
@@ -82,19 +81,12 @@ def test_the_local_part_of_a_path_does_not_count(remember: Remember) -> None:
     assert both.shared.files == ()
 
 
-class LibraryWithoutCounts(RedactedLibrary):
-    """A library whose index cannot count."""
-
-    def __init__(self, library: Library) -> None:
-        super().__init__(library, ())
-        self.joint_frequency = lambda groups, *, before=None: {}
-
-
 def test_terms_that_were_not_counted_are_common(remember: Remember) -> None:
     memory = remember(*build_logs(1))
     ranked: RankedCandidates = find_candidates(QUESTION, memory, None, ())
     query = replace(ranked.query, lines=frozenset())
-    (both,) = compare(QUESTION, [build_logs(1)[0]], query, LibraryWithoutCounts(memory))
+    memory.joint_frequency = lambda _, **__: {}  # type: ignore[method-assign]
+    (both,) = compare(QUESTION, [build_logs(1)[0]], query, memory)
     assert (both.errors, both.shared.errors) == (0, ())
 
 

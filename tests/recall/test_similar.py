@@ -12,7 +12,6 @@ from bot.domain.thread import Kind, Thread, Tombstone
 from bot.index.document import entry_of
 from bot.memory.memory import Memory
 from bot.reading.digest import digest
-from bot.recall.library import Library, RedactedLibrary
 from bot.recall.similar import Limits, SimilarThreads, find_candidates, find_similar, is_next_in_series
 from bot.sources.archive_file import read_archive
 from tests.recall.conftest import Remember
@@ -108,16 +107,9 @@ def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: 
         assert seen[0].similarity >= LIMITS.floor
 
 
-class LibraryWithoutIndex(RedactedLibrary):
-    """A library without an index: it has its records but finds nothing."""
-
-    def __init__(self, library: Library) -> None:
-        super().__init__(library, ())
-        self.search, self.rarity = lambda query, **_: [], lambda terms, *, before=None: {}
-
-
 def test_without_an_index_there_are_no_matches_and_no_error(remember: Remember) -> None:
-    library = LibraryWithoutIndex(remember(closed(1, TITLE, BODY), *FILLER))
+    library = remember(closed(1, TITLE, BODY), *FILLER)
+    library.search, library.rarity = lambda _, **__: [], lambda _, **__: {}  # type: ignore[method-assign]
     assert similar(thread(500, TITLE, BODY), library, None, (), LIMITS) == ((), ())
 
 

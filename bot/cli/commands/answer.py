@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from bot.action.report import NEAREST_HEADING
+from bot.cli.output import warn
 from bot.comment.clean_text import one_line, truncate
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
@@ -41,11 +41,11 @@ def run_answer(args: argparse.Namespace) -> object:
     ms = (time.perf_counter() - started) * 1000
     memory.close()
     for note in memory.notes if args.semantic else ():
-        print(note, file=sys.stderr)
+        warn(note)
     if args.json:
         return answer_json(answer, markdown, ms)
     if isinstance(answer, Silent):
-        print(f"Silent: {answer.reason}.", file=sys.stderr)
+        warn(f"Silent: {answer.reason}.")
     _print_nearest(answer)
     return markdown
 
@@ -54,10 +54,10 @@ def _print_nearest(answer: Answer) -> None:
     """Print the most similar issues to stderr, shown or not; they are not part of the comment."""
     matches = answer.nearest if isinstance(answer, Silent) else answer.context.nearest
     if matches:
-        print(f"{NEAREST_HEADING}:", file=sys.stderr)
+        warn(f"{NEAREST_HEADING}:")
     for match in matches:
         about = f"{match.id} ({match.state}): {match.title}{' · ' * bool(match.why)}{', '.join(match.why)}"
-        print(f"  {match.similarity:.2f}  {truncate(one_line(about), MAX_LINE_CHARS)}", file=sys.stderr)
+        warn(f"{match.similarity:.2f}  {truncate(one_line(about), MAX_LINE_CHARS)}")
 
 
 def answer_json(answer: Answer, markdown: str, ms: float) -> dict[str, object]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bot.cli.arguments import memory_options, reference_time
-from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes
+from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes, warn
 from bot.comment.clean_text import clean
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE
 from bot.errors import UserError
@@ -31,7 +31,7 @@ def run_check(args: argparse.Namespace) -> CommandResult:
             shown: object = {"schema": SCHEMA_VERSION, "similar": bool(answer.comment), **answer.rows, **selected}
         else:
             if args.comment and not answer.comment:
-                print(answer.nothing, file=sys.stderr)
+                warn(answer.nothing)
             shown = _format_answer(answer, is_full=args.comment)
     exit_code = 3 if answer.comment else 0
     return CommandResult(shown, exit_code)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bot.cli.arguments import memory_options, reference_time, worktree_of
 from bot.cli.commands.search import run_what
-from bot.cli.output import NO_RESULTS, show_notes
+from bot.cli.output import NO_RESULTS, show_notes, warn
 from bot.comment.catalogue import count
-from bot.comment.clean_text import one_line
 from bot.comment.prompt import (
     DATA_NOTICE,
     FENCE_NOTICE,
@@ -31,11 +29,11 @@ from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue, sessions_about_work
 from bot.local_cache.sessions import threads_of
 from bot.local_cache.threads import open_records
+from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
 from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, work_rows
 from bot.questions.work import find_for_work
-from bot.recall.library import RedactedLibrary
 from bot.settings.schema import Settings
 from bot.sources.session_times import local_zone
 
@@ -138,7 +136,7 @@ def run_context(args: argparse.Namespace) -> object:
     request = HistoryRequest(now, tuple(args.me or [own]), args.days, args.chars)
     text = render(find_history(request, threads, form), form)
     if not text:
-        print(f"Nothing was said in the last {count(args.days, 'day')}.", file=sys.stderr)
+        warn(f"Nothing was said in the last {count(args.days, 'day')}.")
     return text
 
 
@@ -150,7 +148,7 @@ def _branch_context(args: argparse.Namespace) -> str:
         show_notes(memory, answer.unused)
         text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:
-        print(NO_RESULTS, file=sys.stderr)
+        warn(NO_RESULTS)
     return text
 
 
@@ -162,23 +160,22 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thr
     with open_memory(memory_options(args)) as memory:
         settings = settings_of(memory.require())
         with open_records(memory) as records:
-            library = RedactedLibrary(records, settings.ignore.people)
             if args.issue:
                 number = args.issue.within(memory.repo)
                 sessions = threads_of(memory, sessions_about_issue(memory, number), number)
-                threads = [*_threads(library, [number]), *sessions]
+                threads = [*_threads(records, [number]), *sessions]
                 if not threads:  # it may be newer than the memory: no error
-                    print(f"No thread #{number} in this memory.", file=sys.stderr)
+                    warn(f"No thread #{number} in this memory.")
                 selected = threads_of_issue(threads, number)
             else:
                 changed = [
                     card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation
                 ][:MAX_THREADS]
-                selected = threads_of_participant(_threads(library, changed), args.participant)
+                selected = threads_of_participant(_threads(records, changed), args.participant)
     return selected, settings.comment.author
 
 
-def _threads(library: RedactedLibrary, keys: Sequence[ThreadId]) -> list[Thread]:
+def _threads(library: Memory, keys: Sequence[ThreadId]) -> list[Thread]:
     return [record for record in library.records(keys).values() if isinstance(record, Thread)]
 
 
@@ -205,5 +202,5 @@ def _session_threads(folder: Path, since: datetime) -> list[Thread]:
         except OSError as error:
             notes.append(f"{file.name} cannot be read: {error.strerror}")
     for note in notes:
-        print(one_line(note), file=sys.stderr)
+        warn(note)
     return threads

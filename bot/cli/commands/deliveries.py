@@ -106,7 +106,7 @@ def _list_deliveries(inbox: Inbox, args: argparse.Namespace) -> object:
         deliveries = select_deliveries(transaction, _filter(args), _limit(args))
     if args.json:
         return [_as_data(delivery) for delivery in deliveries]
-    return table(COLUMNS, ("\t".join(_cells(delivery)) for delivery in deliveries), header=args.header)
+    return table(COLUMNS, map(_cells, deliveries), header=args.header)
 
 
 def _show_delivery(inbox: Inbox, args: argparse.Namespace) -> object:
@@ -162,8 +162,7 @@ def _list_audit(inbox: Inbox, args: argparse.Namespace) -> object:
     entries = audit_entries(inbox.database, **bounds, limit=_limit(args))
     if args.json:
         return [_audit_data(entry) for entry in entries]
-    lines = ("\t".join(str(value) for value in _audit_data(entry).values()) for entry in entries)
-    return table(AUDIT_COLUMNS, lines, header=args.header)
+    return table(AUDIT_COLUMNS, (_audit_data(entry).values() for entry in entries), header=args.header)
 
 
 def _audit_data(entry: AuditEntry) -> dict[str, object]:
@@ -183,8 +182,8 @@ def _cells(delivery: Delivery) -> tuple[str, ...]:
     name = delivery.name or delivery.repository.text
     about = f"{name}#{delivery.event.number}" if delivery.event.number else name
     event = f"{delivery.event.name}.{delivery.event.action}" if delivery.event.action else delivery.event.name
-    texts = map(one_line, (about, event, delivery.reason))
-    return (str(delivery.seq), delivery.state, moment_text(delivery.received_at), delivery.repository.text, *texts)
+    at = moment_text(delivery.received_at)
+    return (str(delivery.seq), delivery.state, at, delivery.repository.text, about, event, delivery.reason)
 
 
 def _as_data(delivery: Delivery) -> dict[str, object]:

@@ -15,7 +15,7 @@ from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
-from bot.cli.output import CommandResult, progress
+from bot.cli.output import ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.domain.hosts import GITHUB
 from bot.errors import StoreError, UserError
@@ -175,12 +175,12 @@ def terminal() -> Terminal:
     return Terminal(signs, has_colours and sys.stdout.isatty())
 
 
-def render_findings(findings: Iterable[CheckResult], screen: Terminal, *, verbose: bool = False) -> str:
+def render_findings(findings: Iterable[CheckResult], screen: Terminal, *, verbose: bool = False) -> ColouredText:
     """The findings, then the number of problems. ``verbose``: include the checks that passed."""
     every = list(findings)
     shown = every if verbose else list(_select_findings(every))
     lines = [line for finding in shown for line in _lines(finding, screen, verbose=verbose)]
-    return "".join(f"{line}\n" for line in [*lines, "", _summary(every)])
+    return ColouredText("".join(f"{line}\n" for line in [*lines, "", _summary(every)]))
 
 
 def as_data(findings: Iterable[CheckResult]) -> dict[str, object]:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, list_text, progress, table, warn
-from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.local_cache.organisation import (
     OrganisationSource,
@@ -58,8 +57,7 @@ def run_org(args: argparse.Namespace) -> CommandResult:
     if args.json:
         shown: object = {"schema": SCHEMA_VERSION, "folder": str(folder), "repositories": rows}
     else:
-        lines = ("\t".join(one_line(str(cell)) for cell in row.values()) for row in rows)
-        shown = table(COLUMNS, lines, header=args.header)
+        shown = table(COLUMNS, (row.values() for row in rows), header=args.header)
     return CommandResult(shown, 1 if faults and args.action != "list" else 0)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import CommandResult, progress, table
-from bot.comment.clean_text import one_line
 from bot.errors import UserError
 from bot.server.options import WORKER_REQUIRED, forget_secrets, read_options
 
@@ -42,13 +41,13 @@ def rebuild_on_server(args: argparse.Namespace) -> CommandResult:
     code = int(any(result.unread for result in results))
     if args.json:
         return CommandResult([_as_data(result) for result in results], code)
-    return CommandResult(table(COLUMNS, _lines(results), header=args.header), code)
+    return CommandResult(table(COLUMNS, _rows(results), header=args.header), code)
 
 
-def _lines(results: Iterable[RebuildResult]) -> Iterable[str]:
+def _rows(results: Iterable[RebuildResult]) -> Iterable[tuple[object, ...]]:
     for result in results:
-        yield f"{result.installation}\t{result.repositories}\t{result.threads}\t"
-        yield from (f"{result.installation}\t{one_line(name)}\t\t{one_line(why)}" for name, why in result.unread)
+        yield result.installation, result.repositories, result.threads, ""
+        yield from ((result.installation, name, "", why) for name, why in result.unread)
 
 
 def _as_data(result: RebuildResult) -> dict[str, object]:

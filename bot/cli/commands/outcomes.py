@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from bot.cli.commands.answer import outcome_json
-from bot.cli.output import progress, show, table
+from bot.cli.output import progress, show, table, warn
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.domain.thread_json import clean
 from bot.errors import UserError
@@ -38,14 +37,14 @@ def run_outcomes(args: argparse.Namespace) -> object:
             own_outcomes = {thread.id: _read_outcome(thread, repo, tick) for thread in threads}
         endings = known_endings(own_outcomes, memory, repo)
     pairs = [(thread, endings[thread.id]) for thread in threads]
-    result: object = table(COLUMNS, _lines(pairs), header=args.header)
+    result: object = table(COLUMNS, _rows(pairs), header=args.header)
     if args.json:
         result = [{"id": thread.id, "outcome": outcome_json(ending, thread.closed_at)} for thread, ending in pairs]
     if not faults:
         return result
     show(result)
     for fault in faults[:-1]:
-        print(f"precedent outcomes: {fault}", file=sys.stderr)
+        warn(f"precedent outcomes: {fault}")
     raise UserError(faults[-1])
 
 
@@ -56,7 +55,8 @@ def _read_outcome(thread: Thread, repo: str | None, tick: Callable[[int], None])
 
 def _closed_threads(memory: Memory) -> list[Thread]:
     with progress("Reading threads", memory.state.manifest.threads) as tick:
-        return [one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed]
+        closed = (one for one in memory.state.every_record(tick) if isinstance(one, Thread) and one.is_closed)
+        return [thread.without(memory.hidden_people) for thread in closed]
 
 
 def _named_threads(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], list[str]]:
@@ -85,12 +85,12 @@ def _sample(threads: list[Thread], size: int, seed: int) -> list[Thread]:
     return [threads[index] for index in sorted(indices)]
 
 
-def _lines(pairs: Iterable[tuple[Thread, Outcome]]) -> Iterable[str]:
-    """One line per thread: id, kind, confidence, target, the comment that states it, its words."""
+def _rows(pairs: Iterable[tuple[Thread, Outcome]]) -> Iterable[tuple[object, ...]]:
+    """One row per thread: id, kind, confidence, target, the comment that states it, its words."""
     for thread, ending in pairs:
         duplicate = f"#{ending.duplicate_of}" if isinstance(ending.duplicate_of, int) else ending.duplicate_of
         target = duplicate or ending.fix or ending.release or "-"
         source = "-" if ending.comment is None else f"comment {ending.comment}"
         kind = "-" if ending.kind is OutcomeKind.UNKNOWN else ending.kind.value
-        words = " ".join(ending.quote.split()) or ", ".join(ending.evidence) or "-"
-        yield f"{thread.id}\t{kind}\t{ending.confidence:.2f}\t{target}\t{source}\t{words}"
+        words = ending.quote or ", ".join(ending.evidence) or "-"
+        yield thread.id, kind, f"{ending.confidence:.2f}", target, source, words

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from bot.cli.commands.serve import server_flags, server_inbox
 from bot.cli.output import table
-from bot.comment.clean_text import one_line
 from bot.domain.name_patterns import fits_any
 from bot.server.model import moment_text
 from bot.server.options import read_options
@@ -36,13 +35,13 @@ def run_repos(args: argparse.Namespace) -> object:
 def _format_statuses(statuses: Sequence[RepositoryStatus], args: argparse.Namespace) -> object:
     if args.json:
         return [_as_data(status) for status in statuses]
-    return table(COLUMNS, ("\t".join(_cells(status)) for status in statuses), header=args.header)
+    return table(COLUMNS, map(_cells, statuses), header=args.header)
 
 
 def _cells(status: RepositoryStatus) -> tuple[str, ...]:
     threads, estimate = status.row.threads, status.estimate
     return (
-        one_line(status.name),
+        status.name,
         status.state,
         str(threads) if threads >= 0 else "",
         f"{estimate.percent} %" if estimate and estimate.percent >= 0 else "",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +17,7 @@ from urllib.parse import urlsplit
 
 from bot.cli.arguments import NamedRepository, Token, address, token_of
 from bot.cli.checks.result import api_of
-from bot.cli.output import CommandResult, progress
+from bot.cli.output import CommandResult, progress, warn
 from bot.comment.catalogue import count
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
@@ -75,7 +74,7 @@ def run_try(args: argparse.Namespace) -> object:
         glimpse = None if args.offline else _read_history(site, store, settings, args)
         backtest, read_at = _replay(site, store, settings, args.last, glimpse)
     except (KeyboardInterrupt, _Stopped):
-        print(f"precedent try: stopped; {KEPT_NOTE}: run the same command again to continue", file=sys.stderr)
+        warn(f"precedent try: stopped; {KEPT_NOTE}: run the same command again to continue")
         return CommandResult("", INTERRUPT_EXIT_CODE)
     except ForgeError as error:
         raise _explain_error(error, site, variable) from error
@@ -83,7 +82,7 @@ def run_try(args: argparse.Namespace) -> object:
         raise WorldError(str(error), "or try --fresh") from error
     _write_page(page, render_report(backtest))
     if args.open and not webbrowser.open(page.as_uri()):
-        print("precedent try: no browser could be started: open the page by hand", file=sys.stderr)
+        warn("precedent try: no browser could be started: open the page by hand")
     if args.json:
         return _figures(backtest, glimpse, read_at) | {"page": str(page), "url": page.as_uri()}
     private = "It contains text of a private repository: keep it private too.\n"
@@ -100,7 +99,7 @@ def _settings(config: Path | None) -> Settings:
     settings = load_settings(data, str(config))
     unsupported = {"its text model (semantic.model)": settings.semantic.model, "pull requests (pulls)": settings.pulls}
     if missing := " and ".join(name for name, is_wanted in unsupported.items() if is_wanted):
-        print(f"precedent try: {config} is tried without {missing}", file=sys.stderr)
+        warn(f"precedent try: {config} is tried without {missing}")
     return settings
 
 
@@ -188,10 +187,7 @@ def _read_history(site: RepositorySite, store: Path, settings: Settings, args: a
     if result.stopped:
         raise result.stopped
     if discussions := count_discussions(forge, glimpse.name):
-        print(
-            f"precedent try: {discussions:,} discussion{'' if discussions == 1 else 's'} left out of the trial",
-            file=sys.stderr,
-        )
+        warn(f"precedent try: {discussions:,} discussion{'' if discussions == 1 else 's'} left out of the trial")
     return glimpse
 
 
@@ -228,7 +224,7 @@ def _announce(glimpse: RepositoryPreview) -> None:
     message += "; nothing is written there."
     if rate and rate.ends and points > rate.left:
         message += f" That is not enough: what is read is kept; run the same command again after {rate.ends:%H:%M} UTC."
-    print(message, file=sys.stderr)
+    warn(message)
 
 
 def _explain_error(error: ForgeError, site: RepositorySite, variable: str) -> PrecedentError:
@@ -260,6 +256,7 @@ def _replay(
 ) -> tuple[Backtest, datetime | None]:
     """Replay the newest issues with a model of the history. Also returns when that history was read."""
     with closing(Memory(FolderStore(store, leaves_traces=False), repo=glimpse.name if glimpse else None)) as memory:
+        memory.hidden = settings.ignore.hidden
         if not memory.state.manifest.threads:
             raise UserError(f"nothing of {site.repository} has been read yet: leave out --offline")
         repo, server = memory.state.repo or site.repository, site.server_url
