@@ -541,3 +541,23 @@ def test_nothing_leaks_in_some_random_organisations() -> None:
 @pytest.mark.slow
 def test_nothing_leaks_in_many_random_organisations() -> None:
     explore(examples(500))
+
+
+ARRIVE = [*[("deliver", 0, 0, 0)] * 8, ("work", 0, 0, 0)]
+AGREED = [("visibility", 0, 2, 0), ("shares", 2, 2, 0), ("shares", 3, 3, 0), ("shares", 0, 3, 0), *ARRIVE]
+READ = [("daily", 0, 0, 0), ("daily", 2, 0, 0), ("daily", 3, 0, 0)]
+SQUAT = [("rename", 3, 5, 0), *ARRIVE, *READ[2:], ("rename", 0, 3, 0), *ARRIVE, *READ[:1]]
+ASKED = [("ask", repository, thread, 0) for _ in range(3) for repository in (0, 2) for thread in (0, 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [*AGREED, *READ, *SQUAT, *READ[1:2], *ASKED],
+        [*AGREED, *READ, ("break", 2, 0, 0), *ARRIVE, *READ[1:2], *SQUAT, ("shares", 2, 2, 0), *ARRIVE, *READ, *ASKED],
+    ],
+    ids=["a free name", "a free name, while the settings were broken"],
+)
+def test_nothing_leaks_to_whoever_takes_a_name(steps: list[Step]) -> None:
+    play_world(steps, FileInbox())
