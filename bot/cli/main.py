@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warn(f"precedent {args.command}: {error}")
         return error.exit_code
     except MemoryError as error:
-        print(f"precedent {args.command}: {bug_report(error)}", file=sys.stderr)
+        warn(f"precedent {args.command}: {bug_report(error)}")
         return 1
     except BrokenPipeError:
         forget_output()  # whoever read this has seen enough

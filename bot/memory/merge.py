@@ -79,7 +79,8 @@ def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
 def _answer_order(answer: AnswerRecord) -> tuple[object, ...]:
     """At one moment, a run first promises to work the answer out, then what it posts, and gives that back last."""
     revised_at, is_worked_out = answer.revised_at or answer.at, bool(answer.text_hash or answer.question)
-    return revised_at, is_worked_out, -_STATE_RANKS[answer.state], answer.trying_since is None, field_order(answer)
+    settled = -_STATE_RANKS[answer.state], answer.trying_since is None
+    return revised_at, is_worked_out, *settled, len(answer.votes), field_order(answer)
 
 
 def later_comment(new: StandingComment, old: StandingComment | None) -> StandingComment:

@@ -72,7 +72,7 @@ def organisation_threads(
     """
     kept = (record for record in records if isinstance(record, Tombstone) or record.kind.traits.is_suggested)
     while batch := list(islice(kept, BATCH_SIZE)):
-        vouched = (record for record in batch if isinstance(record, Thread) and _is_vouched_for(record))
+        vouched = (record for record in batch if isinstance(record, Thread) and is_vouched_for(record))
         shown = {thread.id: thread.without(memory.hidden_people) for thread in vouched}
         endings = {key: read_digest(thread, repo=source.name).outcome for key, thread in shown.items()}
         proven, fixes = known_endings(endings, memory, source.name), memory.fixes(endings)
@@ -89,7 +89,8 @@ def with_release(ending: Outcome, fix: FixInfo | None) -> Outcome:
     return replace(ending, release=current.release) if current and current.release else ending
 
 
-def _is_vouched_for(thread: Thread) -> bool:
+def is_vouched_for(thread: Thread) -> bool:
+    """Whether other repositories may show this thread: somebody known there, or a second person, stood behind it."""
     return not thread.role or unvouched_until(thread) != FOREVER
 
 

@@ -11,7 +11,7 @@ from bot.domain.thread import Thread
 from bot.index.bm25f import text_impacts
 from bot.index.document import bare_document
 from bot.index.impacts import LEVELS
-from bot.organisation.documents import MemorySource, organisation_thread
+from bot.organisation.documents import MemorySource, is_vouched_for, organisation_thread
 from bot.ranking.weights import shipped_elsewhere
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest
@@ -35,6 +35,7 @@ def build_index(threads: NumberedThreads) -> InMemoryCandidates:
     return InMemoryCandidates(
         organisation_thread(item, MemorySource(repository, f"octo-org/{repository}", 1), digest(item).outcome)
         for repository, item in (*threads, *filler)
+        if is_vouched_for(item)
     )
 
 
