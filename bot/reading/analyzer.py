@@ -281,6 +281,9 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
     if numbered and not _HASH.fullmatch(token.lower()):
         yield from _numbered_terms(*numbered.groups(), word_terms)
         return
+    token, _, number = token.partition(" ")
+    if number:
+        yield from _analyse_spaced(number, word_terms)
     if token.startswith("0x"):
         yield token.lower()
         return
