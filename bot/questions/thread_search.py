@@ -58,7 +58,9 @@ def _newest(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> 
 def _literal(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> list[Card]:
     """The threads that have the words exactly as typed, first those with them in the title, the newest first. For words
     that are no terms of the index: too short, too common, or signs (``R``, ``to be or not to be``, ``2^31-1``)."""
-    needle = re.compile(rf"(?<!\w){re.escape(fold(query.words))}(?!\w)")
+    words = fold(query.words)
+    before, after = (r"\b" if edge.isalnum() else "" for edge in (words[:1], words[-1:]))
+    needle = re.compile(before + re.escape(words) + after)
     keep = _opening_filter(query, keep)
 
     def has_in(text_of: Callable[[Card], str]) -> list[Card]:
