@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
@@ -15,6 +14,7 @@ from bot.domain.hidden_people import HiddenPeople
 from bot.domain.hosts import GITHUB, GITHUB_HOST, GITHUB_HOSTS
 from bot.domain.kinds import Kind as Kind  # noqa: PLC0414 - one import for all nouns
 from bot.domain.kinds import OutcomeKind as OutcomeKind  # noqa: PLC0414
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import MAINTAINER, MERGE_BOTS, RELEASE_BOTS, ROLE_WORDS
 
 ThreadId = int | str
@@ -303,15 +303,15 @@ class Outcome:
 class RepositoryAddress:
     """Everything needed to resolve references: the repository's full name, the hosts whose links count, the server.
 
-    ``recall_phrases`` come from the settings: a comment that asks with one of them gets a reply of its own.
+    ``questions``, from the settings: a comment that asks one of them gets a reply of its own.
     """
 
     repo: str | None = None
     hosts: tuple[str, ...] = GITHUB_HOSTS
     server: str = GITHUB
-    recall_phrases: tuple[str, ...] = ()
+    questions: QuestionPhrases = SHIPPED_QUESTIONS
 
     @classmethod
-    def at(cls, server: str, repo: str | None, recall_phrases: Iterable[str] = ()) -> Self:
+    def at(cls, server: str, repo: str | None, questions: QuestionPhrases = SHIPPED_QUESTIONS) -> Self:
         """The address of a repository on the server with this web address."""
-        return cls(repo, (urlsplit(server).hostname or GITHUB_HOST,), server, tuple(recall_phrases))
+        return cls(repo, (urlsplit(server).hostname or GITHUB_HOST,), server, questions)

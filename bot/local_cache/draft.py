@@ -58,7 +58,7 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     """Return what the bot would say about the draft as a new issue. Nothing is fetched or written."""
     settings = settings_of(local_memory)
     server = local_memory.home.removesuffix(f"/{local_memory.repo}") or GITHUB
-    address = RepositoryAddress.at(server, local_memory.repo or None, settings.recall_phrases)
+    address = RepositoryAddress.at(server, local_memory.repo or None, settings.question_phrases)
     renderer = Renderer.of_repository(settings, templates_of(local_memory), server, local_memory.repo)
     thread = draft_thread(request)
     with memory_of(local_memory, embedder_of(settings, local_memory)) as memory:

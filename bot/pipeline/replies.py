@@ -27,7 +27,8 @@ from bot.pipeline.outbox import SWITCHED_OFF
 from bot.pipeline.requests import WAITING, ParsedRequest
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
-from bot.reading.requests import COMMAND_NAMES, WHICH, Command, recall_question
+from bot.reading.questions import recall_question
+from bot.reading.requests import COMMAND_NAMES, WHICH, Command
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
@@ -212,7 +213,7 @@ def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadI
 
 def _help_sentences(run: RunContext) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
-    may_ask = recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.recall_phrases)
+    may_ask = recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.question_phrases)
     return ("help", "ask") if may_ask else ("help",)
 
 

@@ -16,7 +16,8 @@ from bot.github.updates import comments_of
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.outbox import was_deleted
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
-from bot.reading.requests import Command, RecallQuestion, commands, recall_question
+from bot.reading.questions import RecallQuestion, recall_question
+from bot.reading.requests import Command, commands
 from bot.reading.signals import strip_boilerplate
 from bot.recall.mentions import referenced_numbers
 
@@ -233,7 +234,7 @@ def _parse_comment(
 def _parse_question(text: str, author: str, run: RunContext) -> RecallQuestion | None:
     if author in run.settings.ignore.hidden:
         return None
-    return recall_question(text, run.settings.recall_phrases, repo=run.address.repo, hosts=run.address.hosts)
+    return recall_question(text, run.settings.question_phrases, repo=run.address.repo, hosts=run.address.hosts)
 
 
 def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:

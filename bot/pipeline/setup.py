@@ -210,7 +210,7 @@ def build_run_context(
             own=own,
             settings=settings,
             renderer=renderer,
-            address=RepositoryAddress.at(site.server_url, site.repository, settings.recall_phrases),
+            address=RepositoryAddress.at(site.server_url, site.repository, settings.question_phrases),
             fixes=FixFinder(forge, site.repository),
             pages=page_sources(settings.pages, site.repository, forge, partial(_open_branch, site, loaded.head)),
             started=now,

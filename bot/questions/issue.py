@@ -20,7 +20,8 @@ from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases, find_message, messages_of, passages_of
 from bot.questions.requests import MIN_CHARS, IssueRequest
 from bot.reading.analyzer import terms
-from bot.reading.requests import commands, recall_question
+from bot.reading.questions import recall_question
+from bot.reading.requests import commands
 from bot.reading.search_query import SearchQuery, search_query
 from bot.reading.signals import strip_boilerplate
 from bot.recall.answer import recall, with_fixes
@@ -198,7 +199,7 @@ def _has_answers(thread: Thread) -> bool:
 
 def _is_question(thread: Thread, service: QuestionService) -> bool:
     texts = (strip_boilerplate(thread.body), thread.title)
-    return any(recall_question(text, service.settings.recall_phrases) for text in texts)
+    return any(recall_question(text, service.settings.question_phrases) for text in texts)
 
 
 def _context_of(mentions: Iterable[Mention], service: QuestionService) -> Context:
@@ -254,7 +255,9 @@ def _find_candidates(query: SearchQuery, service: QuestionService) -> _Candidate
 def _is_request(hit: MessageHit, messages: Sequence[ThreadMessage], service: QuestionService) -> bool:
     """Whether a comment is only a request to the bot, and so says nothing about the words."""
     message = find_message(hit, messages) if hit.position else None
-    return bool(message and (commands(message.text) or recall_question(message.text, service.settings.recall_phrases)))
+    return bool(
+        message and (commands(message.text) or recall_question(message.text, service.settings.question_phrases))
+    )
 
 
 def _search_threads(

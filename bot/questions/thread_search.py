@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -10,7 +11,7 @@ from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import Cards, Keep, ReadMessages
 from bot.reading.analyzer import terms
-from bot.reading.search_query import SearchQuery
+from bot.reading.search_query import SearchQuery, fold
 
 MIN_CANDIDATES, MIN_MESSAGES = 50, 100
 """Minimum numbers of threads and of messages that are compared; a larger ``limit`` raises them."""
@@ -30,7 +31,8 @@ def find_threads(
     keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
-        return [CardHit(card, 0.0, 1.0, ()) for card in _newest(query, cards, limit, keep)]
+        found = _literal(query, cards, limit, keep) if query.words else _newest(query, cards, limit, keep)
+        return [CardHit(card, 0.0, 1.0, ()) for card in found]
     enough = MAX_PHRASE_CHECKS if query.phrases else limit
     hits = cards.search(
         weights, limit=max(MIN_CANDIDATES, 2 * enough), keep=_opening_filter(query, keep), floor=MIN_QUERY_SHARE
@@ -48,9 +50,28 @@ def find_threads(
 
 
 def _newest(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> list[Card]:
-    if query.words or not query.has_filters:
+    if not query.has_filters:
         return []
     return cards.newest(limit, _opening_filter(query, keep) or (lambda _: True))
+
+
+def _literal(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> list[Card]:
+    """The threads that have the words exactly as typed, first those with them in the title, the newest first. For words
+    that are no terms of the index: too short, too common, or signs (``R``, ``to be or not to be``, ``2^31-1``)."""
+    words = fold(query.words)
+    before, after = (r"\b" if edge.isalnum() else "" for edge in (words[:1], words[-1:]))
+    needle = re.compile(before + re.escape(words) + after)
+    keep = _opening_filter(query, keep)
+
+    def has_in(text_of: Callable[[Card], str]) -> list[Card]:
+        return cards.newest(limit, lambda card: bool(needle.search(fold(text_of(card)))) and (not keep or keep(card)))
+
+    found = {card.id: card for card in (*has_in(lambda card: card.title), *has_in(_card_text))}
+    return list(found.values())[:limit]
+
+
+def _card_text(card: Card) -> str:
+    return "\n".join((card.summary, card.ending.quote, *(decision.text for decision in card.decisions)))
 
 
 def _titles(ranked: Sequence[tuple[CardId, ThreadEvidence]], cards: Cards) -> dict[CardId, str]:

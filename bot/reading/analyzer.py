@@ -131,7 +131,7 @@ _FOREIGN_WORDS = frozenset(_case_variants((FUNCTION_WORDS | FOREIGN_STOP_WORDS) 
 _ENGLISH_WORDS = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(FOREIGN_STOP_WORDS))
 
 
-ANALYSER_VERSION = f"4+snowball{Stemmer.version()}"
+ANALYSER_VERSION = f"5+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
 MAX_TERM_CHARS = 40
@@ -145,9 +145,18 @@ _MIN_ENCODED_CHARS = 20
 _ENCODED_PIECE_CHARS = 3.5
 
 # A token is a run of word characters with single connectors inside (``std::vec``, ``file.py``, ``well-known``,
-# ``don't``) and the line and column that compilers append. Each repetition begins with a character that the
-# previous one cannot match, so a scan never backtracks more than one step.
-_WORD_SHAPE = r"[Ll]ine \d+|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+)*"
+# ``don't``) and the line and column that compilers append, a word with its number (``Windows 7``, ``HTTP/2``), a number
+# with separators (``16,384``), or a language such as ``C++``. Each repetition begins with a character that the previous
+# one cannot match, or is bounded, so a scan never backtracks more than a few steps.
+_WORD_SHAPE = (
+    r"[Ll]ine \d+"
+    r"|[A-Za-z](?:\+\+|#)(?!\w)"
+    r"|\d{{1,3}}(?:,\d{{3}}){{1,4}}(?![\w,])"
+    r"|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+|(?<=[^\W\d_])[ /]v?\d{{1,5}}(?:\.\d{{1,5}}){{0,3}}(?![\w,:/-]|\.\w))*"
+)
+_NUMBERED = re.compile(r"([^\W\d_]{2,30}?)(?:[ /]v?|(?<=[A-Z])v)?(\d{1,5}(?:\.\d{1,5}){0,3})")
+"""A name and its number, written together or apart."""
+
 _ASCII_TOKEN = re.compile(_WORD_SHAPE.format(w=r"\w"), re.ASCII)
 _COMBINING_MARKS = (
     r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0df3\u0e31-\u109f\u1780-\u17d3"
@@ -164,6 +173,9 @@ _STATUS_CODE = re.compile(r"0x(?:[0-9a-f]{1,4}|(?:c0|80)[0-9a-f]{6})", re.ASCII)
 _HASH = re.compile(r"h?(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,}", re.ASCII)
 
 _CYRILLIC = re.compile(r"[\u0430-\u044f]+")
+_PROTOCOLS = frozenset(("http", "https"))
+"""Stop words, as every address has them, but names with a number."""
+
 _UNSTEMMED = frozenset(("ios", "aws"))
 """Names that look like a plural."""
 
@@ -204,7 +216,7 @@ def tokens(text: str) -> list[str]:
     """The pieces of ``text`` that terms are made from, as written (compatibility forms are unified)."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
-    runs = _any_token_pattern().findall(_normalise(text))
+    runs = _any_token_pattern().findall(unify_forms(text))
     return [part for run in runs for part in ((run,) if run.isascii() else unspaced_pattern().split(run)) if part]
 
 
@@ -225,7 +237,11 @@ def token_terms(token: str) -> tuple[str, ...]:
     return _ENGLISH_TERMS[token]
 
 
-def _normalise(text: str) -> str:
+def unify_forms(text: str) -> str:
+    """The text with composed letters, without compatibility forms (full-width, ligatures) and invisible characters, and
+    with a plain apostrophe."""
+    if text.isascii():
+        return text
     # The library sorts each run of combining marks, in time that grows with the square of its length: slices bound it.
     unify = partial(unicodedata.normalize, "NFKC")
     unified = "".join(unify(text[at : at + _SLICE_CHARS]) for at in range(0, len(text), _SLICE_CHARS))
@@ -257,7 +273,17 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
     token = _without_position(token)
     if _is_noise(token):
         return
-    token = token.strip("_")
+    if token.endswith(("+", "#")):
+        yield token.lower()
+        return
+    token = token.strip("_").replace(",", "")
+    numbered = _NUMBERED.fullmatch(token)
+    if numbered and not _HASH.fullmatch(token.lower()):
+        yield from _numbered_terms(*numbered.groups(), word_terms)
+        return
+    token, _, number = token.partition(" ")
+    if number:
+        yield from _analyse_spaced(number, word_terms)
     if token.startswith("0x"):
         yield token.lower()
         return
@@ -273,6 +299,15 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
             yield from _joined_terms(pieces, word_terms)
         for piece in pieces:
             yield from word_terms(piece)
+
+
+def _numbered_terms(name: str, number: str, word_terms: _WordTerms) -> Iterator[str]:
+    """One term for the whole, so that ``OAuth 2`` and ``OAuth2`` agree, and the terms of the name and of the number."""
+    folded = fold_word(name)
+    if folded not in ALL_STOP_WORDS or folded in _PROTOCOLS:
+        yield from word_terms(folded + number.replace(".", ""))
+    yield from _analyse(name, word_terms)
+    yield from _analyse(number, word_terms)
 
 
 def _pieces(component: str) -> list[str]:
@@ -292,7 +327,7 @@ def _plain_pieces(part: str) -> list[str]:
 
 def _without_position(token: str) -> str:
     """Cuts ``:12:3`` after a file name, and all of ``line 12``; a number after a word stays (``error:404``)."""
-    if token[4:5] == " ":
+    if token[1:5] == "ine " and token[0] in "Ll":
         return ""
     head, colon, number = token.partition(":")
     at_file = colon and not number.startswith(":") and _FILE_EXTENSION.search(head)

@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from bot.domain.kinds import Kind
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
 from bot.errors import UserError
+from bot.reading.analyzer import unify_forms
+from bot.reading.lookalikes import plain
 
 Value = TypeVar("Value")
 
@@ -30,7 +32,7 @@ _TOKEN = re.compile(
     r'(?P<name>author|role|before|after|is|label):(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))|"(?P<phrase>[^"]*)"|\S+',
     re.ASCII | re.IGNORECASE,
 )
-_NUMBER = re.compile(r"#([1-9][0-9]{0,14})", re.ASCII)
+_NUMBER = re.compile(r"[(\[]*#([1-9][0-9]{0,14})[)\].,;:!?]*", re.ASCII)
 _CURLY_QUOTES = str.maketrans("“”„", '"""')
 
 
@@ -105,8 +107,8 @@ class SearchQuery(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """The text in lower case with single spaces, for comparison. Linear."""
-    return " ".join(text.casefold().split())
+    """The text in lower case with single spaces and unified forms, for comparison. Linear."""
+    return " ".join(unify_forms(plain(text)).casefold().split())
 
 
 def search_query(text: str, now: datetime, *, strict: bool = True) -> SearchQuery:

@@ -14,8 +14,9 @@ from bot.domain.thread import Reference, RepositoryAddress, Thread, ThreadId
 from bot.reading.analyzer import terms
 from bot.reading.digest import digest as read_digest
 from bot.reading.endings.outcome import CLOSING_WINDOW, MISTAKE_WINDOW, outcome
+from bot.reading.questions import recall_question
 from bot.reading.references import find_references, find_title_references
-from bot.reading.requests import recall_question, without_commands
+from bot.reading.requests import without_commands
 from bot.recall.condense import condense
 from bot.recall.library import Library, threads
 
@@ -75,11 +76,11 @@ def _references(thread: Thread, address: RepositoryAddress) -> list[_Written]:
     number = thread.id if isinstance(thread.id, int) else None
     opening = find_title_references(thread.title, repo=address.repo, number=number, hosts=address.hosts)
     opening += _references_in(thread.body, address, number)
-    asks = any(opening and recall_question(text, address.recall_phrases) for text in (thread.title, thread.body))
+    asks = any(opening and recall_question(text, address.questions) for text in (thread.title, thread.body))
     found = [_Written(reference, thread.author, thread.created_at, asks) for reference in opening]
     for comment in thread.comments:
         in_comment = [] if comment.is_bot else _references_in(comment.text, address, number)
-        if in_comment and not (comment.updated_at is None and recall_question(comment.text, address.recall_phrases)):
+        if in_comment and not (comment.updated_at is None and recall_question(comment.text, address.questions)):
             found += [_Written(reference, comment.author, comment.created_at) for reference in in_comment]
     return [written for written in found if written.reference.kind is None]
 

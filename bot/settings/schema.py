@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from bot.domain.hidden_people import HiddenPeople
+from bot.domain.question_phrases import QuestionPhrases
 from bot.errors import UserError
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -82,61 +83,6 @@ _PAIR_RULE = {
     "form": r"#?[1-9][0-9]{0,9} +#?[1-9][0-9]{0,9}: *\S.*",
     "wording": 'two numbers and a reason, such as "#12 #7: one crash on two systems"',
 }
-
-RECALL_PHRASES = (
-    "what * did we * decide/deciding/choose/pick/select/conclude/say about/on/in/for/regarding {topic}",
-    "what * did we * agree/decide/settle on in/for/about {topic}",
-    "what * did we go with in/for {topic}",
-    "what * have we decided/agreed about/on/for {topic}",
-    "which * did we * decide/choose/choosing/pick/select in/for {topic}",
-    "what * was/were decided/agreed/concluded about/on/in/for {topic}",
-    "what * was/is the decision/conclusion/verdict about/on/in/of/for {topic}",
-    "what * was the outcome about/on/in/of/for {topic}",
-    "what * was/were the reason/reasons/rationale/reasoning for/behind {topic}",
-    "what * is the rationale/reasoning/history behind {topic}",
-    "what made us choose/pick/drop/reject/prefer/switch {topic}",
-    "why did we decide/choose/pick/reject/drop/abandon {topic}",
-    "why did we go/settle/agree/move/switch with/for/on/to/from/away {topic}",
-    "how did we end up choosing/using {topic}",
-    "how did we decide/settle on {topic}",
-    "where/when did/have we * discuss/discussed/decide/decided {topic}",
-    "where/when did/have we * talk/talked/agree/agreed about/on {topic}",
-    "where/when was/were {topic} discussed/decided",
-    "where can i find * discussion/decision about/on {topic}",
-    "in which/what issue/thread did we discuss/decide {topic}",
-    "did we * discuss/decide {topic}",
-    "did we * talk/agree/settle about/on/to/that {topic}",
-    "did/has/have the team/maintainers * discuss/discussed/decide/decided {topic}",
-    "have/had we * discussed/decided {topic}",
-    "have/had we * talked/agreed/settled about/on/to/that {topic}",
-    "has/have/did {topic} come/came up * before/already/past",
-    "has anyone/anybody/somebody brought {topic} up",
-    "has/have {topic} been discussed/decided",
-    "has/have {topic} been brought up",
-    "has/have {topic} been reported/proposed/suggested/raised before",
-    "was/were {topic} * discussed/proposed before/already",
-    "has/was it * been/ever decided to/that/whether/if {topic}",
-    "is/was there * decision about/on {topic}",
-    "is/was there * earlier/previous/prior/past discussion/conversation/thread/issue about/on {topic}",
-    "do we have * decision about/on {topic}",
-    "any earlier/previous/prior/past discussion/discussions/decision/decisions about/on/of {topic}",
-    "remember/recall/remind * what * we decided/agreed/chose/said/discussed about/on/in/for {topic}",
-    "remember/recall/remind * when/where/how we * discussed/decided/chose {topic}",
-    "remember/recall/remind * when/where/how we * talked/agreed about/on {topic}",
-    "remember/recall/remind * why we decided/chose/picked/rejected/dropped/went/moved/switched/settled {topic}",
-    "remember/recall * discussion/conversation/decision about/on {topic}",
-    "i forget/forgot/can't/cannot * what we decided/agreed/concluded/said about/on/for {topic}",
-    "i forget/forgot/can't/cannot * where/when/why we discussed/decided/chose {topic}",
-    "search * past/previous/earlier conversations/discussions/threads/decisions for {topic}",
-    "find/show/list * past/previous/earlier conversations/discussions/threads/decisions about/on/of {topic}",
-    "list/show * decisions about/on {topic}",
-    "show/tell me what we decided/agreed/said about/on/for {topic}",
-    "summarize/summarise * what * we decided/agreed/said/discussed about/on/in/for {topic}",
-    "summarize/summarise * decisions about/on {topic}",
-    "summarize/summarise * our/past/previous/earlier discussions/conversations about/on/of {topic}",
-    "we * discussed/decided/chose {topic}",
-    "we * talked/agreed/spoke about/on/to/that {topic}",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +253,13 @@ class Settings:
     sources: SourceSettings = _section(SourceSettings, "Other conversations worth searching.")
     commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
     recall_phrases: tuple[str, ...] = setting(
-        RECALL_PHRASES,
-        "Questions about decisions and discussions. {topic} is the subject, * up to four words, a/b either word.",
-        form=r"(?!(?:[^*]*\*){3})(?:[^{}\n]{6,}\{topic\}[^{}\n]*|\{topic\}[^{}\n]{6,})",
-        wording="phrases with {topic}, at most two * and at least six letters",
+        (),
+        "Questions about decisions and discussions, in addition to the English ones that Precedent knows. {topic} is "
+        "the subject, * up to four words, a/b either word.",
+        form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
+        wording="phrases with {topic}, at most two * and at least six other characters",
     )
+    recall_phrases_only: bool = setting(False, "Answer no other questions than those in recall_phrases.")
     clusters: ClusterSettings = _section(
         ClusterSettings, "Corrections to the clusters of issues that report one thing."
     )
@@ -325,6 +273,10 @@ class Settings:
         OrganisationSettings, "Issues of other repositories, on a server that searches them."
     )
     memory: MemorySettings = _section(MemorySettings, "How the branch is kept small.")
+
+    @property
+    def question_phrases(self) -> QuestionPhrases:
+        return QuestionPhrases(self.recall_phrases, self.recall_phrases_only)
 
 
 class SettingDescription(NamedTuple):

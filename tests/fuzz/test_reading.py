@@ -18,8 +18,9 @@ from bot.reading.endings.decisions import decisions
 from bot.reading.endings.outcome import outcome
 from bot.reading.markdown import first_paragraph, heading_lines, paragraphs, read, readable, sentences, statements
 from bot.reading.pages import anchor_of, first_sentences, page_title, sections
+from bot.reading.questions import recall_question
 from bot.reading.references import MAX_NUMBER, find_references, find_title_references
-from bot.reading.requests import MAX_COMMANDS, commands, recall_question, without_commands
+from bot.reading.requests import MAX_COMMANDS, commands, without_commands
 from bot.reading.signals import (
     find_errors,
     find_files,
@@ -32,13 +33,11 @@ from bot.reading.signals import (
     without_addresses,
 )
 from bot.reading.versions import compare_versions, read_day, read_version, reported_version
-from bot.settings.schema import Settings
 from tests.fuzz import inputs, seeds
 from tests.fuzz.inputs import MAX_CHARS
 from tests.fuzz.properties import fuzz
 
 REPO = "octo-org/linkbarn"
-PHRASES = Settings().recall_phrases
 
 TEXTS = inputs.texts(seeds.texts)
 REQUESTS = inputs.texts(seeds.texts, ("/precedent ", "what did we decide about ", "#7", "`", "> "))
@@ -82,7 +81,7 @@ def test_paragraphs_and_headings_lie_within_readable_text(text: str) -> None:
         *(first_paragraph, sentences, statements, page_title, without_commands),
         *(find_errors, find_files, without_addresses, strip_boilerplate, keywords, quotations),
         lambda text: normalise_error(text[:1_000]),
-        lambda text: recall_question(text, PHRASES, repo=REPO),
+        lambda text: recall_question(text, repo=REPO),
     ],
 )
 @fuzz(REQUESTS | PAGES)

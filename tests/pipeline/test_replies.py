@@ -658,13 +658,13 @@ def test_a_mistyped_command_gets_a_suggestion(sample: SampleRepository, text: st
 
 
 @pytest.mark.parametrize(
-    ("phrases", "is_shown"),
-    [(Settings().recall_phrases, True), ((), False), (("was haben wir zu {topic} gesagt",), False)],
+    ("phrases", "only", "is_shown"),
+    [((), False, True), ((), True, False), (("was haben wir zu {topic} gesagt",), True, False)],
 )
 def test_help_shows_how_to_ask_a_question_if_it_would_be_understood(
-    sample: SampleRepository, phrases: tuple[str, ...], is_shown: bool
+    sample: SampleRepository, phrases: tuple[str, ...], only: bool, is_shown: bool
 ) -> None:
-    sample.settings = replace(sample.settings, recall_phrases=phrases)
+    sample.settings = replace(sample.settings, recall_phrases=phrases, recall_phrases_only=only)
     (text,) = sample.replies(sample.say("/precedent help", "stranger"))
     assert ("\n\nOr ask a question: `What did we decide about …?`\n" in text) is is_shown
 

@@ -48,6 +48,21 @@ def ids(text: str) -> list[CardId]:
     return [hit.card.id for hit in search(text).hits]
 
 
+def test_words_that_are_no_terms_are_searched_as_typed() -> None:
+    titles = ["To be or not to be", "R crashes", "Our readers", "2^31-1 overflows", "🚀 on start", "C++ and C# meet F#"]
+    threads = [thread(100 + number, title, "Nothing else.") for number, title in enumerate(titles)]
+    cards = InMemoryCards.of([*threads, *FILLER, closed(200, "Odd", "It must not happen.")])
+    expected = {
+        "R": [101], '"to be or not to be"': [100], "2^31-1": [103], "🚀": [104], "C++": [105], '"c#"': [105],
+        "or not": [100], "R is:closed": [], "r": [101], "^": [103], "...": [],
+    }  # fmt: skip
+    actual = {
+        text: [hit.card.id for hit in search_memory(WordSearch(text, query=search_query(text, NOW)), cards).hits]
+        for text in expected
+    }
+    assert actual == expected
+
+
 def test_threads_are_found_by_their_messages_and_authors() -> None:
     expected = {
         "machine": [1],

@@ -31,14 +31,43 @@ def test_code_and_versions_stay_searchable() -> None:
         "HTTPServer": ["httpserver", "server"],
         "parseURLs": ["parseurl", "pars", "url"],
         "auth/cookie.py": ["auth", "cookiepi", "cooki", "py"],
-        "utf8 x86_64 i32": ["utf8", "x8664", "x86", "64", "i32"],
+        "utf8 x86_64 i32": ["utf8", "utf", "x8664", "x86", "64", "i32"],
         "error[E0308] ENOSPC": ["error", "e0308", "enospc"],
         "0xC0000005": ["0xc0000005"],
         "v2.3.0 and 0.13.0-nightly": ["2.3.0", "0.13.0", "night"],
-        "port 8080 took 12345678 ns": ["port", "8080", "took", "ns"],
+        "port 8080 took 12345678 ns": ["port8080", "port", "8080", "took", "ns"],
+        "C++ or c#, not i++)": ["c++", "c#", "i++"],
         "don't user's won't": ["user"],
     }
     assert {text: terms(text) for text in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("OAuth 2", "OAuth2", "oauth-2"),
+        ("Qt 5", "Qt5", "qt5"),
+        ("HTTP/2", "HTTP2", "HTTP 2", "http/2"),
+        ("TLS 1.2", "TLS1.2", "TLSv1.2", "TLS v1.2"),
+        ("RFC 7230", "RFC7230", "rfc-7230"),
+        ("iPhone 15", "iPhone15"),
+        ("Python 3.11", "python3.11"),
+        ("UTF-8", "UTF 8", "utf8"),
+        ("16,384", "16384"),
+        ("Größe 7", "Größe7"),
+    ],
+)
+def test_a_name_and_its_number_meet_written_together_or_apart(forms: tuple[str, ...]) -> None:
+    whole = terms(forms[0])[0]
+    assert [form for form in forms if whole not in terms(f"It fails with {form}.")] == []
+    assert [form for form in forms if whole not in terms(form)] == []
+
+
+def test_a_name_with_a_number_is_found_by_its_name() -> None:
+    for text, name in (("python3", "python"), ("Windows 7", "window"), ("TLSv1.3", "tls"), ("sha256", "sha")):
+        assert name in terms(text), text
+    for text in ("the 3 files", "in 2019", "Node. 18", "a 7"):
+        assert [term for term in terms(text) if term[0].isalpha() and term[-1].isdigit()] == [], text
 
 
 def test_noise_gives_no_terms() -> None:
@@ -49,6 +78,7 @@ def test_noise_gives_no_terms() -> None:
         "_ZN4core9panicking5panic17h0123456789abcdefE",
         "aGVsbG8gd29ybGQgdGhpcyBpcyBi",
         "2014-11-02 12:30:45",
+        "deadbeef12",
         "x" * (MAX_TERM_CHARS + 1),
         "line 12",
     ]

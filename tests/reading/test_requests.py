@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.domain.question_phrases import QuestionPhrases
+from bot.reading.questions import MAX_ISSUES, recall_question
 from bot.reading.references import find_references
-from bot.reading.requests import MAX_ARGUMENT_CHARS, MAX_ISSUES, Command, commands, recall_question, without_commands
-from bot.settings.schema import RECALL_PHRASES
+from bot.reading.requests import MAX_ARGUMENT_CHARS, Command, commands, without_commands
 from tests.reading.linear_time import assert_linear_time
 
 REPO = "octo-org/linkbarn"
@@ -18,7 +19,7 @@ def names(text: str) -> list[str]:
 
 
 def topic(text: str, *phrases: str) -> str | tuple[int, ...] | None:
-    question = recall_question(text, phrases or RECALL_PHRASES, repo=REPO)
+    question = recall_question(text, QuestionPhrases(phrases), repo=REPO)
     return question and (question.about or question.topic)
 
 
@@ -205,7 +206,7 @@ def test_a_question_is_distinguished_from_a_statement() -> None:
         "So, why did we choose Redis?": "Redis",
         "Before I start: what was the conclusion on colours?": "colours",
         "What was decided about GH-7 and #8?": (7, 8),
-        "Which library did we pick for dates? And why?": "dates",
+        "Which library did we pick for dates? And why?": "library dates",
         "Some words first.\nWhat did we decide about caching?\nMore words.": "caching",
         "I remember what we decided in #42.": None,
         "What we decided in #42 was wrong.": None,
@@ -226,12 +227,12 @@ def test_a_question_is_distinguished_from_a_statement() -> None:
 
 def test_a_question_asks_for_a_decision_or_a_conversation() -> None:
     for text, decides in (("What did we decide about caching?", True), ("Didn't we discuss caching?", False)):
-        question = recall_question(text, RECALL_PHRASES)
+        question = recall_question(text)
         assert question is not None
         assert (question.decides, question.asked) == (decides, text)
 
 
-def test_recall_phrases_are_a_setting() -> None:
+def test_phrases_of_the_settings_are_questions_too() -> None:
     cases = [
         ("any news on {topic}", "Any news on caching?", "caching"),
         ("was haben wir zu {topic} gesagt", "Was haben wir zu Zwischenspeichern gesagt?", "Zwischenspeichern"),
@@ -239,12 +240,22 @@ def test_recall_phrases_are_a_setting() -> None:
         ("who * owns/keeps {topic}", "Who of you all out there keeps the printers?", None),
         ("what about {topic}", "What about #3?", (3,)),
         ("what about {topic}", "what about", None),
+        ("any news on {topic}", "What did we decide about caching?", "caching"),
+        ("我们 之前 对 {topic} 做了什么 决定", "我们之前对缓存做了什么决定？", "缓存"),
+        ("我们 之前/以前 对 {topic} 做了什么 * 决定", "你好。我们以前对缓存做了什么样的决定？", "缓存"),
+        ("以前 {topic} を検討しましたか", "以前、キャッシュを検討しましたか？", "キャッシュ"),
+        ("qué decidimos sobre {topic}", "¿Qué decidimos sobre la caché?", "la caché"),
+        ("{topic} kam schon zur Sprache", "Der Zwischenspeicher kam schon zur Sprache?", "Der Zwischenspeicher"),
+        ("qué decidimos sobre {topic}", "Hola, ¿qué decidimos sobre la caché?", "la caché"),
     ]
     assert [phrase for phrase, text, expected in cases if topic(text, phrase) != expected] == []
 
 
-def test_without_phrases_nothing_is_a_question() -> None:
-    assert recall_question("What did we decide about caching?", ()) is None
+def test_the_settings_can_switch_off_the_shipped_questions() -> None:
+    only = QuestionPhrases(("any news on {topic}",), only=True)
+    assert recall_question("What did we decide about caching?", only) is None
+    assert recall_question("Any news on caching?", only) is not None
+    assert recall_question("What did we decide about caching?", QuestionPhrases(only=True)) is None
 
 
 # -- hostile text --------------------------------------------------------------------------------------------------
@@ -259,7 +270,7 @@ def test_hostile_text_is_read_in_linear_time() -> None:
               "what did we decide about ", "<!--", "a, "]  # fmt: skip
     assert_linear_time(lambda text: commands(text, repo=REPO), *pieces)
     assert_linear_time(without_commands, *pieces)
-    assert_linear_time(lambda text: recall_question(text, RECALL_PHRASES, repo=REPO), *pieces)
+    assert_linear_time(lambda text: recall_question(text, repo=REPO), *pieces)
 
 
 @given(st.text(), st.sampled_from(["", "/precedent ", "\n/precedent search ", "what did we decide about "]))
@@ -267,5 +278,5 @@ def test_any_text_gives_bounded_results(text: str, before: str) -> None:
     full_text = before + text
     assert len(commands(full_text, repo=REPO)) <= 3
     assert isinstance(without_commands(full_text), str)
-    question = recall_question(full_text, RECALL_PHRASES, repo=REPO)
+    question = recall_question(full_text, repo=REPO)
     assert question is None or len(question.topic) <= MAX_ARGUMENT_CHARS

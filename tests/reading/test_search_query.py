@@ -40,6 +40,8 @@ def test_a_search_is_read_as_intended() -> None:
         ("after:2026-05-03 after:2026-05-01", {"after": DAY}),
         ("#48", {"words": "#48", "numbers": (48,)}),
         ("see #48 and #48 #7", {"words": "see #48 and #48 #7", "numbers": (48, 7)}),
+        ("#2, #3 and (#5)?", {"words": "#2, #3 and (#5)?", "numbers": (2, 3, 5)}),
+        ("#2-3 #4x a#5 ##6", {"words": "#2-3 #4x a#5 ##6"}),
         ("#0 #x 48 a#48", {"words": "#0 #x 48 a#48"}),
         ("IS:open", {"states": {"open"}}),
     ]
@@ -149,6 +151,22 @@ def test_a_message_of_unknown_time_or_role_fails_a_filter_on_it() -> None:
 )
 def test_a_phrase_is_compared_ignoring_case_and_white_space(text: str, *, is_found: bool) -> None:
     assert bool(read('"Session store"').phrases_in(text)) is is_found
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("don't panic", "Don\u2019t panic!"),
+        ("don\u2019t panic", "Don't panic!"),
+        ("cafe\u0301 app", "the café app"),
+        ("ｆｕｌｌ width", "Full width"),
+        ("co\u00adoperate now", "cooperate\u200b now"),
+        ("two\u00a0words", "two words"),
+    ],
+)
+def test_a_phrase_is_compared_without_differences_that_nobody_sees(phrase: str, text: str) -> None:
+    assert read(f'"{phrase}"').phrases_in(text)
+    assert read(f'"{text.strip("!")}"').phrases_in(phrase) or "the" in text
 
 
 @given(st.text(alphabet=st.sampled_from('ab:"“” #1isopenauthor\n@\0'), max_size=80))

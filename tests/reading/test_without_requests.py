@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice, product
 
 import pytest
 
 from bot.domain.thread import Message, Thread
 from bot.index.document import message_documents
 from bot.reading.digest import digest
-from bot.reading.requests import recall_question, without_requests
+from bot.reading.requests import without_requests
 from bot.recall.condense import condense
-from bot.settings.schema import RECALL_PHRASES
 
 OPENED = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 REQUESTS = [
@@ -54,16 +52,6 @@ def test_other_words_beside_a_command_stay() -> None:
         assert without_requests(other) == other
     long = "What did we decide about the session store? " + "It matters, as every release loses them again. " * 8
     assert without_requests(long) == long
-
-
-def test_no_question_of_the_default_phrases_is_overlooked() -> None:
-    """The quick test before the phrases lets every way to ask through."""
-    for phrase in RECALL_PHRASES:
-        words = [word.split("/") for word in phrase.replace("{topic}", "the store").replace("*", "").split()]
-        for choice in islice(product(*words), 200):
-            text = " ".join(choice)
-            if recall_question(f"{text}?", RECALL_PHRASES):
-                assert without_requests(f"{text}?") == "", text
 
 
 def test_a_command_does_not_hide_the_ending_before_it() -> None:

@@ -287,7 +287,7 @@ def test_who_took_part_before_knows_the_thread(
 
 
 def test_a_question_for_what_was_decided_is_told_apart(remember: Remember) -> None:
-    asking = RepositoryAddress("octo-org/hello-world", recall_phrases=("what did we decide in {topic}",))
+    asking = RepositoryAddress("octo-org/hello-world")
     for text, is_asked in (("What did we decide in #3?", True), ("We decided it in #3.", False)):
         (mention,), _ = find_mentions(thread(9, body=text), asking, remember(closed(3)), None, LIMITS)
         assert mention.is_asked is is_asked

@@ -26,15 +26,15 @@ from bot.reading.endings.outcome import outcome
 from bot.reading.html import pieces
 from bot.reading.markdown import first_paragraph, read, readable, sentences, statements
 from bot.reading.pages import first_sentences, page_title, sections
+from bot.reading.questions import recall_question
 from bot.reading.references import find_references, find_title_references
-from bot.reading.requests import commands, recall_question, without_commands
+from bot.reading.requests import commands, without_commands
 from bot.reading.signals import find_errors, find_files, keywords, strip_boilerplate
 from bot.reading.versions import read_version, reported_version
 from bot.recall.comparison import read_lines, shared_runs, without_lines
 from bot.recall.condense import condense, condense_body
 from bot.recall.library import similar_query, word_query
 from bot.recall.reasons import opening, reasons, shared_signals
-from bot.settings.schema import RECALL_PHRASES
 from tests.examples import share
 from tests.reading.linear_time import too_slow
 from tests.threats.corpus import PIECES, repeat
@@ -94,7 +94,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "versions": read_version,
     "commands": lambda text: (commands(f"/precedent off\n\n{text}"), commands(f"/precedent search {text}")),
     "text without commands": lambda text: without_commands(f"/precedent off\n\n{text}"),
-    "questions": lambda text: recall_question(f"what did we decide about {text}", RECALL_PHRASES),
+    "questions": lambda text: recall_question(f"what did we decide about {text}"),
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
     "shared lines": drop_shared_lines,
