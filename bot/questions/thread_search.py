@@ -10,7 +10,7 @@ from bot.domain.card import MIN_QUERY_SHARE, Card, CardHit, CardId, MessageHit
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import Cards, Keep, ReadMessages
-from bot.reading.analyzer import terms
+from bot.reading.analyzer import ALL_STOP_WORDS, terms
 from bot.reading.search_query import SearchQuery, fold
 
 MIN_CANDIDATES, MIN_MESSAGES = 50, 100
@@ -31,7 +31,8 @@ def find_threads(
     keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
-        found = _literal(query, cards, limit, keep) if query.words else _newest(query, cards, limit, keep)
+        has_text = query.words and fold(query.words) not in ALL_STOP_WORDS
+        found = (_literal if has_text else _newest)(query, cards, limit, keep)
         return [CardHit(card, 0.0, 1.0, ()) for card in found]
     enough = MAX_PHRASE_CHECKS if query.phrases else limit
     hits = cards.search(
@@ -50,7 +51,7 @@ def find_threads(
 
 
 def _newest(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) -> list[Card]:
-    if not query.has_filters:
+    if query.words or not query.has_filters:
         return []
     return cards.newest(limit, _opening_filter(query, keep) or (lambda _: True))
 

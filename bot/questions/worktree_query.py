@@ -157,9 +157,8 @@ def _branch_terms(branch: str) -> Iterator[tuple[str, float]]:
 
 
 def _distinctive_terms(text: str) -> list[str]:
-    return [term for term in dict.fromkeys(terms(text)) if term not in _GENERIC_TERMS and not term.isdigit()][
-        :_MAX_TERMS
-    ]
+    names = ((term, term.rstrip("0123456789")) for term in dict.fromkeys(terms(text)))
+    return [term for term, name in names if name and not {term, name} & _GENERIC_TERMS][:_MAX_TERMS]
 
 
 def _split_name(name: str) -> str:

@@ -96,11 +96,14 @@ FUNCTION_CHARACTERS = frozenset(
 
 
 def matched_part(token: str, term: str, query_terms: Container[str]) -> str:
-    """The part of ``token`` to show for its ``term``: all of it, except in a script without spaces.
+    """The part of ``token`` to show for its ``term``: all of it, except a name that stands before a number (``Qt`` of
+    ``Qt 5``), and in a script without spaces.
 
     There a token may be a whole sentence, so only the part around ``term`` is shown, as far as its pairs are in
     ``query_terms``, and without words of grammar at its ends. Linear in the length of the token.
     """
+    if " " in token and term.isalpha():
+        token = token.partition(" ")[0]
     if token.isascii() or term not in query_terms or not unspaced_pattern().match(token):
         return token
     start = token.find(term)
@@ -152,7 +155,7 @@ _WORD_SHAPE = (
     r"[Ll]ine \d+"
     r"|[A-Za-z](?:\+\+|#)(?!\w)"
     r"|\d{{1,3}}(?:,\d{{3}}){{1,4}}(?![\w,])"
-    r"|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+|(?<=[^\W\d_])[ /]v?\d{{1,5}}(?:\.\d{{1,5}}){{0,3}}(?![\w,:/-]|\.\w))*"
+    r"|{w}+(?:(?:::|[.'-]){w}+)*(?::\d+|(?<=[^\W\d_])[ /]v?[1-9]\d{{0,4}}(?:\.\d{{1,5}}){{0,3}}(?![\w,:/-]|\.\w))*"
 )
 _NUMBERED = re.compile(r"([^\W\d_]{2,30}?)(?:[ /]v?|(?<=[A-Z])v)?(\d{1,5}(?:\.\d{1,5}){0,3})")
 """A name and its number, written together or apart."""
@@ -279,7 +282,9 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
     token = token.strip("_").replace(",", "")
     numbered = _NUMBERED.fullmatch(token)
     if numbered and not _HASH.fullmatch(token.lower()):
-        yield from _numbered_terms(*numbered.groups(), word_terms)
+        yield from _numbered_terms(numbered[1], numbered[2], word_terms)
+        if "." in numbered[2] or numbered[0][len(numbered[1])] in " /":  # most names with a number are machine-made
+            yield from _analyse_spaced(numbered[2], word_terms)
         return
     token, _, number = token.partition(" ")
     if number:
@@ -302,12 +307,11 @@ def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:
 
 
 def _numbered_terms(name: str, number: str, word_terms: _WordTerms) -> Iterator[str]:
-    """One term for the whole, so that ``OAuth 2`` and ``OAuth2`` agree, and the terms of the name and of the number."""
+    """One term for the whole, so that ``OAuth 2`` and ``OAuth2`` agree, and the terms of the name."""
     folded = fold_word(name)
     if folded not in ALL_STOP_WORDS or folded in _PROTOCOLS:
         yield from word_terms(folded + number.replace(".", ""))
     yield from _analyse(name, word_terms)
-    yield from _analyse(number, word_terms)
 
 
 def _pieces(component: str) -> list[str]:

@@ -9,7 +9,7 @@ from bot.reading.analyzer import terms
 from bot.reading.passage import ELLIPSIS, MAX_PASSAGE_CHARS, passage
 from tests.reading.linear_time import assert_linear_time
 
-LONG = " ".join(f"word{number}" for number in range(400))
+LONG = " ".join(f"word{number}x" for number in range(400))
 
 
 def passage_of(text: str, words: str, *phrases: str) -> str:
@@ -41,7 +41,7 @@ def test_a_sentence_with_a_phrase_goes_first() -> None:
 
 
 def test_a_long_sentence_is_cut_around_the_word_and_marked() -> None:
-    cases = [("word0", (False, True)), ("word200", (True, True)), ("word399", (True, False))]
+    cases = [("word0x", (False, True)), ("word200x", (True, True)), ("word399x", (True, False))]
     for word, marks in cases:
         shown = passage_of(LONG, word)
         assert word in shown.split(), word
