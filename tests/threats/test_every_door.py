@@ -20,6 +20,7 @@ from bot.comment.prompt import DATA_NOTICE
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
 from bot.mcp.tools import TOOLS, ToolContext
+from tests.cli.test_output import SCHEMAS, validator
 from tests.threats.walked_memory import CANARY, FILE, HIDDEN, NUMBERS, QUIET_THREADS, SECRET, hostile_store, quiet_store
 
 CONTROL = re.compile(
@@ -152,6 +153,9 @@ def test_no_field_of_a_forged_memory_controls_a_terminal_or_passes_for_a_line_of
             problems[door] = repr(text[max(0, found.start() - 60) : found.end() + 20])
         if has_lines and re.search(rf"^{CANARY}", text, re.MULTILINE):
             problems[door] = "a line that is not ours"
+        if door.endswith("--json") and (SCHEMAS / f"{door.partition(' ')[0]}.v1.json").exists():
+            data, _ = json.JSONDecoder().raw_decode(text)
+            problems |= {door: error.message for error in validator(door.partition(" ")[0]).iter_errors(data)}
     for door, text, data in walk_tools(store, keys):
         ours, _, quoted = text.partition("<repository-memory>")
         assert not quoted or ET.fromstring(f"<repository-memory>{quoted}").tag
