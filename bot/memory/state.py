@@ -229,7 +229,8 @@ class MemoryState:
         Returns the records that replaced stored ones.
         """
         self.manifest = self.manifest.with_remembered(changes.remembered)
-        records = self._winners(changes.records, changes.reading.began if changes.reading else None)
+        began = (progress.began for progress in (changes.reading, changes.discussions) if progress)
+        records = self._winners(changes.records, max(began, default=None))
         self._queue_renewals_for(records)
         self._update_unseen(changes)
         self._put_records(records, tick)

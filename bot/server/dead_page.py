@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import quote, unquote
 
 from bot.comment.render import render_page
 from bot.domain.thread_json import clean
@@ -102,7 +102,7 @@ def _group(group: DeadGroup, now: Instant, *, has_own_page: bool) -> Values:
     more = group.repositories - len(group.names)
     names = [*group.names, f"{more:,} more"] if more > 0 else [*group.names]
     return {
-        "reason": json.dumps(group.reason),  # in ASCII, as the page shows no invisible characters
+        "reason": quote(group.reason),  # in ASCII, as the page shows no invisible characters
         "shown": group.reason or "No reason is known",
         "link": dead_link(group.reason),
         "many": count_of(group.count, "delivery", "deliveries"),
@@ -136,20 +136,11 @@ def parse_operation(form: Mapping[str, str], who: str) -> Operation | None:
         return None
     if _is_number(number):
         delivery_filter = DeliveryFilter("dead", seq=int(number))
-    elif (reason := _parse_reason(form.get("reason", ""))) is not None and _is_number(seen):
-        delivery_filter = DeliveryFilter("dead", reason=reason, ended=int(seen))
+    elif "reason" in form and _is_number(seen):
+        delivery_filter = DeliveryFilter("dead", reason=clean(unquote(form["reason"])), ended=int(seen))
     else:
         return None
     return Operation("replay" if action == "replay" else "drop", who, delivery_filter, form.get("why", ""))
-
-
-def _parse_reason(text: str) -> str | None:
-    """The inverse of how a form holds the reason of a group."""
-    try:
-        reason = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return clean(reason) if isinstance(reason, str) else None
 
 
 def _is_number(text: str) -> bool:

@@ -119,11 +119,21 @@ FORGED = [
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_a_rebuild_replaces_what_the_forge_says_otherwise(stored: StoredMemory, forged: Record) -> None:
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Changes(reading=HistoryProgress(at(20), at(3), frozenset({1, 2}))),
+        Changes(discussions=DiscussionProgress(at(20), at(3))),
+    ],
+    ids=["of issues", "of discussions"],
+)
+def test_a_rebuild_replaces_what_the_forge_says_otherwise(
+    stored: StoredMemory, forged: Record, reading: Changes
+) -> None:
     remember(stored.memory(), issue(1, 3), issue(2, 3))
     stored.put({"records/0000/1.json": encode_record(forged)})
     memory = stored.memory()
-    memory.stage(Changes(records=(issue(1, 3), issue(2, 3)), reading=HistoryProgress(at(20), at(3), frozenset({1, 2}))))
+    memory.stage(replace(reading, records=(issue(1, 3), issue(2, 3))))
     assert memory.commit("Rebuild")
     assert stored.memory().records([1, 2]) == {1: issue(1, 3), 2: issue(2, 3)}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_each_button_does_what_it_says() -> None:
     all_forms = forms(page(inbox))
     replay_one = {"number": "2", "action": "replay"}
     assert replay_one in all_forms
-    group = [fields for fields in all_forms if json.loads(fields.get("reason", "0")) == HOSTILE]
+    group = [fields for fields in all_forms if unquote(fields.get("reason", "")) == HOSTILE]
     assert [fields["action"] for fields in group] == ["replay", "drop"]
     for fields, expected in ((replay_one, ["dead", "waiting", "dead"]), (group[1], ["dropped", "waiting", "dropped"])):
         operation = parse_operation(fields | {"why": "archived"}, "octocat")
@@ -120,12 +120,9 @@ def test_a_delivery_that_is_no_longer_dead_is_not_dropped() -> None:
     [
         {},
         {"action": "replay"},
-        {"action": "replay", "reason": json.dumps(AWAY)},
-        {"action": "replay", "reason": json.dumps(AWAY), "seen": "-1"},
-        {"action": "replay", "reason": json.dumps(AWAY), "seen": "0"},
-        {"action": "replay", "reason": AWAY, "seen": "5"},
-        {"action": "replay", "reason": "[" * 100_000, "seen": "5"},
-        {"action": "replay", "reason": "5", "seen": "5"},
+        {"action": "replay", "reason": quote(AWAY)},
+        {"action": "replay", "reason": quote(AWAY), "seen": "-1"},
+        {"action": "replay", "reason": quote(AWAY), "seen": "0"},
         {"action": "delete", "number": "1"},
         {"action": "drop", "number": "0"},
         {"action": "drop", "number": "1e3"},
@@ -161,7 +158,7 @@ def test_reasons_are_escaped_and_link_to_their_group() -> None:
 def test_deliveries_without_a_reason_form_their_own_group() -> None:
     inbox = inbox_with_dead("", AWAY)
     assert "No reason is known" in text_of(page(inbox))
-    replay, drop = (fields for fields in forms(page(inbox)) if fields.get("reason") == '""')
+    replay, drop = (fields for fields in forms(page(inbox)) if fields.get("reason") == "")
     assert (replay["action"], drop["action"]) == ("replay", "drop")
     operation = parse_operation(drop, "octocat")
     assert operation is not None
