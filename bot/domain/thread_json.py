@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bot.domain.kinds import Kind
 from bot.domain.roles import known_role
@@ -63,7 +63,18 @@ MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzin
 MAX_AHEAD = timedelta(minutes=5)
 """How far a stored time may be ahead of the forge's clock."""
 
-_latest: ContextVar[datetime] = ContextVar("latest", default=MAX_TIME)
+
+class TimeLimit(NamedTuple):
+    """The latest time that a memory may hold: ``at_hand`` by this machine's clock. What is later is compared with
+    ``exact``, which may ask the forge."""
+
+    at_hand: datetime
+    exact: Callable[[], datetime]
+
+
+NO_LIMIT = TimeLimit(MAX_TIME, lambda: MAX_TIME)
+
+_limit: ContextVar[TimeLimit] = ContextVar("limit", default=NO_LIMIT)
 
 
 class FutureTime(ValueError):
@@ -71,13 +82,13 @@ class FutureTime(ValueError):
 
 
 @contextmanager
-def no_time_after(latest: datetime) -> Iterator[None]:
+def no_time_after(limit: TimeLimit) -> Iterator[None]:
     """A block in which `parse_time` refuses later times: for what is read from a memory, to which others can push."""
-    token = _latest.set(latest)
+    token = _limit.set(limit)
     try:
         yield
     finally:
-        _latest.reset(token)
+        _limit.reset(token)
 
 
 def clean(text: object) -> str:
@@ -352,7 +363,8 @@ def parse_time(value: object) -> datetime:
         moment = moment.replace(tzinfo=UTC)
     if not MIN_TIME <= moment <= MAX_TIME:
         raise ValueError(f"not a time: {value!r:.40}")
-    if moment > _latest.get():
+    limit = _limit.get()
+    if moment > limit.at_hand and moment > limit.exact():
         raise FutureTime(f"not a time yet: {value!r:.40}")
     return moment.astimezone(UTC)
 

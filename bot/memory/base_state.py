@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 from bot.domain.thread import Record, ThreadId
-from bot.domain.thread_json import MAX_TIME, no_time_after
+from bot.domain.thread_json import NO_LIMIT, TimeLimit, no_time_after
 from bot.errors import StoreError, UnreadableFile
 from bot.files import is_safe_path
 from bot.memory.bounds import MAX_TWINS, PORTION_BYTES, MemoryTooLarge, ReadingBudget, excess, file_limit
@@ -111,15 +110,15 @@ class Notes(list[str]):
 class BaseState:
     """Reads one snapshot, each file once. Damage goes into ``notes`` instead of being raised.
 
-    ``expected`` names files that will be read, so that they are fetched together. What has a time after ``latest`` is
-    damaged. Raises ForeignFormat for a format
-    that this version does not read, StoreError for a branch that contains something other than a memory.
+    ``expected`` names files that will be read, so that they are fetched together. What has a time after the ``limit``
+    is damaged. Raises ForeignFormat for a format that this version does not read, StoreError for a branch that contains
+    something other than a memory.
     """
 
     def __init__(
-        self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = (), latest: datetime = MAX_TIME
+        self, snapshot: Snapshot, notes: Notes, expected: Iterable[str] = (), limit: TimeLimit = NO_LIMIT
     ) -> None:
-        self.snapshot, self.notes, self._latest = snapshot, notes, latest
+        self.snapshot, self.notes, self._limit = snapshot, notes, limit
         self.files: dict[str, bytes | None] = {}
         """The files read so far; None for files that are not in the store."""
         self.known: dict[ThreadId, Record | None] = {}
@@ -238,7 +237,7 @@ class BaseState:
     def decode(self, path: str, data: bytes) -> Record | None:
         """The record in the file at ``path``; None, and a note, where it is damaged."""
         try:
-            with no_time_after(self._latest):
+            with no_time_after(self._limit):
                 record = decode_record(data, path)
         except CorruptRecord as error:
             repaired = f"{path} was damaged ({error}): this rebuild restored it."
@@ -249,7 +248,7 @@ class BaseState:
     def _parse(
         self, schema: StoredShard[Value], path: str, data: bytes, wanted: Iterable[ThreadId] | None = None
     ) -> dict[ThreadId, Value]:
-        with no_time_after(self._latest):
+        with no_time_after(self._limit):
             values, is_whole = schema.read(path, data, wanted)
         if not is_whole:
             self.notes.fault(path, f"{path} is damaged: {schema.loss}.", f"{path} was damaged: {schema.loss}.")
@@ -259,7 +258,7 @@ class BaseState:
         data = self.files[MANIFEST_PATH]
         count = self._record_count
         try:
-            with no_time_after(self._latest):
+            with no_time_after(self._limit):
                 manifest = decode_manifest(data) if data is not None else Manifest()
             fault = "missing" if data is None and count else ""
         except ValueError as error:

@@ -26,7 +26,7 @@ from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
-from bot.domain.thread_json import MAX_TIME, parse_key
+from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
 from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
@@ -76,7 +76,7 @@ class Memory:
         self.embedder = CachingEmbedder(embedder) if embedder else None
         self.accounts: dict[str, frozenset[str]] = {}
         """Accounts, in lower case, whose statements in threads staged from now on count like a maintainer's."""
-        self.latest: Callable[[], datetime] = lambda: MAX_TIME
+        self.time_limit: Callable[[], TimeLimit] = lambda: NO_LIMIT
         """The latest time that may be stored: what claims a later one is damaged."""
         self.hidden: HiddenPeople | None = None
         """The people without whose words and names everything leaves this memory that may be shown; None: those that
@@ -384,7 +384,7 @@ class Memory:
     def _adopt(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
         self._close_indexes()
-        state = MemoryState(BaseState(snapshot, self.notes, paths, self.latest()), self._repo)
+        state = MemoryState(BaseState(snapshot, self.notes, paths, self.time_limit()), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt = [], None, False

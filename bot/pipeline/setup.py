@@ -14,7 +14,7 @@ from typing import Protocol
 from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
-from bot.domain.thread_json import MAX_AHEAD, MAX_TIME
+from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit
 from bot.errors import PrecedentError, StoreError, UnreadableFile, UserError
 from bot.git.remote import as_remote
 from bot.git.remote_files import Head, open_head
@@ -175,11 +175,18 @@ def open_repository_memory(site: RepositorySite, loaded: RepositorySettings, sto
     return memory
 
 
-def _latest_time(forge: GitHubClient, started: datetime, began: float) -> datetime:
+def _time_limit(forge: GitHubClient, started: datetime, began: float) -> TimeLimit:
     """The latest time that may be stored by GitHub's clock, for a run that ``began`` at ``started``; any, if GitHub
-    tells no time."""
-    now = forge.correct_time(started) + timedelta(seconds=time.monotonic() - began)
-    return now + MAX_AHEAD if forge.budget.date else MAX_TIME
+    tells no time. Unless a time looks wrong, this asks nothing."""
+
+    def after(moment: datetime) -> datetime:
+        return moment + timedelta(seconds=time.monotonic() - began) + MAX_AHEAD
+
+    def exact() -> datetime:
+        now = forge.correct_time(started)
+        return after(now) if forge.budget.date else MAX_TIME
+
+    return TimeLimit(exact() if forge.budget.date else after(started), exact)
 
 
 @contextmanager
@@ -200,7 +207,7 @@ def build_run_context(
     forge = GitHubClient(site.api_url, site.token, site.repository, write_gap=site.write_gap, budget=budget)
     graphql = GraphQLHistory(site.api_url, site.token, site.repository, own, forge)
     memory = open_repository_memory(site, loaded, store)
-    memory.latest = partial(_latest_time, forge, now, time.monotonic())
+    memory.time_limit = partial(_time_limit, forge, now, time.monotonic())
     try:
         renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
         yield RunContext(

@@ -345,7 +345,7 @@ class RepositoryRun:
                 self._record_outcome(group, self.comment_results.get(group.number), EVENT_PROCESSED)
                 continue
             memory = open_repository_memory(site, config, self.store)
-            memory.latest = bot.memory.latest
+            memory.time_limit = bot.memory.time_limit
             with self._noting(memory):
                 self._handle(group, replace(bot, memory=memory), site)
         with self._noting(memory):

@@ -23,7 +23,7 @@ from bot.domain.changes import (
 )
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.thread import FORGOTTEN, Message, Record, Tombstone
-from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, stamp
+from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit, stamp
 from bot.memory.memory import Memory
 from bot.memory.records import encode_record, wins
 from tests.memory.samples import StoredMemory, ask, at, issue, remember
@@ -68,7 +68,7 @@ def times_in(value: Any) -> Iterator[datetime]:
 
 def open_at(stored: StoredMemory, now: datetime) -> Memory:
     memory = Memory(stored.store())
-    memory.latest = lambda: now + MAX_AHEAD
+    memory.time_limit = lambda: TimeLimit(now + MAX_AHEAD, lambda: now + MAX_AHEAD)
     return memory.open()
 
 
