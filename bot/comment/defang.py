@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
 from bot.comment.clean_text import clean, one_line, truncate
-
-ZERO_WIDTH_SPACE = "\u200b"
-"""An invisible character, inserted where GitHub would see a mention, a reference or an address."""
+from bot.reading.lookalikes import ZERO_WIDTH_SPACE
 
 MAX_CHARS = 65_536
 TITLE_CHARS = 120

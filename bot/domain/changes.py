@@ -351,10 +351,3 @@ def threads_to_redo(requests: Iterable[Request]) -> frozenset[ThreadId]:
 def threads_to_refresh(requests: Iterable[Request]) -> frozenset[ThreadId]:
     """The threads to answer again even if a person deleted the comment."""
     return frozenset(request.id for request in requests if request.name in ("refresh", "on"))
-
-
-def judgements(requests: Iterable[Request]) -> dict[ThreadId, Request]:
-    """For each judged thread, the last of these requests, all on one thread, that judges it."""
-    judging = (request for request in requests if request.name in JUDGEMENT_REQUESTS)
-    in_order = sorted(judging, key=lambda request: (request.at, request.comment_id))
-    return {key: request for request in in_order for key in request.about}

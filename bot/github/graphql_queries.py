@@ -53,8 +53,8 @@ ISSUE_FIELDS = """
         }"""
 """What is read of an issue. LINKED stands for the pull requests linked to it, PART for which comments and events."""
 
-ISSUES_QUERY = """
-query History($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
+_LIST_QUERY = """
+query TITLE($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
   repository(owner: $owner, name: $name) {
     hasIssuesEnabled
     issues(
@@ -66,26 +66,13 @@ query History($owner: String!, $name: String!, $first: Int!, $after: String, $si
     }
   }
 }
-""".replace("FIELDS", ISSUE_FIELDS.replace("PART", "first: 100"))
-ISSUES_WITHOUT_PULLS = ISSUES_QUERY.replace("LINKED", "")
+"""
+_HISTORY_QUERY = _LIST_QUERY.replace("TITLE", "History").replace("FIELDS", ISSUE_FIELDS.replace("PART", "first: 100"))
+ISSUES_QUERY = _HISTORY_QUERY.replace("LINKED", LINKED_PULLS)
+ISSUES_WITHOUT_PULLS = _HISTORY_QUERY.replace("LINKED", "")
 """For a token that may not read pull requests: GitHub refuses any query that asks for them."""
 
-ISSUES_QUERY = ISSUES_QUERY.replace("LINKED", LINKED_PULLS)
-
-NUMBERS_QUERY = """
-query Numbers($owner: String!, $name: String!, $first: Int!, $after: String, $since: DateTime) {
-  repository(owner: $owner, name: $name) {
-    hasIssuesEnabled
-    issues(
-      first: $first, after: $after, filterBy: {since: $since}, orderBy: {field: UPDATED_AT, direction: ASC}
-    ) {
-      totalCount
-      pageInfo { hasNextPage endCursor }
-      nodes { number createdAt updatedAt }
-    }
-  }
-}
-"""
+NUMBERS_QUERY = _LIST_QUERY.replace("TITLE", "Numbers").replace("FIELDS", "number createdAt updatedAt")
 """The same issues by number only, for when their texts are too large for one answer."""
 
 GLIMPSE_QUERY = """

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -122,10 +123,9 @@ class BranchSnapshot:
         return {path: sizes[oid] for path, oid in oids.items() if oid in sizes}
 
     def twins(self, paths: Iterable[str]) -> frozenset[str]:
-        names: dict[str, list[str]] = {}
-        for path in paths:
-            names.setdefault(self.files[path].oid, []).append(path)
-        return frozenset(path for group in names.values() if len(group) > 1 for path in group)
+        oids = {path: self.files[path].oid for path in paths}
+        counts = Counter(oids.values())
+        return frozenset(path for path, oid in oids.items() if counts[oid] > 1)
 
     def paths(self, prefix: str) -> list[str]:
         folder = check_folder(prefix)
@@ -175,6 +175,7 @@ class BranchStore:
             self._git.tidy()
         self._newest: BranchSnapshot | None = None
         self._tree, self._files = "", dict[str, TreeEntry]()  # of the tip that was last fetched
+        self._sizes: dict[str, int] = {}  # of blobs that are here
         self._has_squashed = False
 
     def __enter__(self) -> Self:
@@ -200,12 +201,10 @@ class BranchStore:
         """
         folders = [check_folder(name) for name in want]
         snapshot = self._last_write() or self._fetch_or_repair()
-        self._fetch_missing(
-            {
-                entry.oid
-                for path, entry in snapshot.files.items()
-                if entry.mode == FILE_MODE and any(path == folder or is_below(path, folder) for folder in folders)
-            }
+        self.sizes(
+            entry.oid
+            for path, entry in snapshot.files.items()
+            if entry.mode == FILE_MODE and any(path == folder or is_below(path, folder) for folder in folders)
         )
         return snapshot
 
@@ -224,22 +223,25 @@ class BranchStore:
 
     def contents(self, oids: Iterable[str]) -> dict[str, bytes]:
         """The contents of these blobs, except those of more than MAX_FILE_BYTES. Missing ones are fetched together."""
-        distinct = list(dict.fromkeys(oids))
-        self._fetch_missing(distinct)
-        return dict(self._git.objects.read(distinct, MAX_FILE_BYTES)) if distinct else {}
+        small = [oid for oid, size in self.sizes(oids).items() if size <= MAX_FILE_BYTES]
+        return dict(self._git.objects.read(small, MAX_FILE_BYTES)) if small else {}
 
     def sizes(self, oids: Iterable[str]) -> dict[str, int]:
         """The bytes of these blobs. Missing ones are fetched together."""
         distinct = list(dict.fromkeys(oids))
-        self._fetch_missing(distinct)
-        return self._git.objects.sizes(distinct) if distinct else {}
+        if unknown := [oid for oid in distinct if oid not in self._sizes]:
+            self._sizes |= self._git.objects.sizes(unknown)
+        if absent := [oid for oid in unknown if oid not in self._sizes]:
+            self._git.fetch_objects(absent, _BLOB_FILTER)
+            self._sizes |= self._git.objects.sizes(absent)
+        return {oid: self._sizes[oid] for oid in distinct if oid in self._sizes}
 
     def write_checkout(self, names: dict[str, list[str]]) -> Path:
         """Write these blobs (id → file names) to a new folder; missing ones are fetched together.
 
         Files beyond MAX_CHECKOUT_BYTES and MAX_CHECKOUT_FILES are left out and count as damaged: an index is smaller.
         """
-        self._fetch_missing(names)
+        self.sizes(names)
         remaining, files = MAX_CHECKOUT_BYTES, 0
         with on_disk("write a working copy"):
             folder = Path(tempfile.mkdtemp(prefix="checkout-", dir=self._folder))
@@ -308,14 +310,9 @@ class BranchStore:
 
     def _remove_clone(self) -> None:
         self._git.close()
+        self._sizes.clear()
         if self._keep:
             shutil.rmtree(self._keep / CLONE_FOLDER, ignore_errors=True)
-
-    def _fetch_missing(self, oids: Iterable[str]) -> None:
-        distinct = list(dict.fromkeys(oids))
-        absent = self._git.objects.absent(distinct) if distinct else []
-        if absent:
-            self._git.fetch_objects(absent, _BLOB_FILTER)
 
     def _push_changes(self, base: BranchSnapshot, changes: Changes, message: str, *, squash: bool) -> Commit:
         """Push a commit and return it. A squash that the server's rules forbid is postponed until the limits are

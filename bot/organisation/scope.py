@@ -14,7 +14,7 @@ class Share:
     """A pattern of repositories that agree to show each other's threads although they are private.
 
     A plain name means only the ``repository`` (GitHub's number) that had it when the pattern was first read, or was the
-    first to have it since; 0 if none did. Whoever takes a name that became free takes over no agreement.
+    first ever to have it; 0 if none did. Whoever takes a name that became free takes over no agreement.
     """
 
     pattern: str

@@ -26,7 +26,7 @@ from bot.pipeline.remember import read_now
 from bot.pipeline.replies import SEARCH_REQUESTS, ReplyPlan, may_administer, react
 from bot.pipeline.requests import ParsedRequest, new_requests
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
-from bot.reading.questions import ZERO_WIDTH_SPACE
+from bot.reading.lookalikes import ZERO_WIDTH_SPACE
 from bot.reading.requests import Command
 
 OTHER_RUN_WRITING = "another run was writing at that moment; a later run looks for its comments"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import itemgetter
+from types import MappingProxyType
+from typing import TypeVar
 
 from bot.domain.card import Card, with_change_state
 from bot.domain.change_state import change_state
@@ -30,6 +33,8 @@ EXTRA_READS = 100
 MAX_CHAIN = 5
 """How many steps a chain of duplicates is followed."""
 
+Item = TypeVar("Item")
+Account = TypeVar("Account", bound=Hashable)
 
 _VERSION = re.compile(r"(?<![\w.])v?\d{1,6}(?:\.\d{1,6}){1,3}(?:-?[a-z]{1,8}\.?\d{0,4})?", re.ASCII | re.IGNORECASE)
 
@@ -79,7 +84,7 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
     fixes = {fix.id: fix for fix in run.memory.state.every_fix()}
     newest = max(release.at for release in new.values() if release.at)
     due = [card for card in cards.values() if _is_due(card, fixes.get(card.id), since, newest)]
-    released = ReleasedFixes(is_all=_look_up(in_turns(due), fixes, run))
+    released = ReleasedFixes(is_all=_look_up(latest_in_turns(due), fixes, run))
     likely = {
         card.id: fix
         for card in cards.values()
@@ -106,15 +111,24 @@ def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
     return {card.id: card for card in closed if card.id not in unseen}
 
 
-def in_turns(due: Iterable[Card]) -> list[Card]:
-    """The threads by the time of their closing, latest first, with their authors taking turns: nobody's issues keep
-    those of others waiting."""
-    counts: Counter[str] = Counter()
-    ranked = []
-    for card in sorted(due, key=_closed_at, reverse=True):
-        ranked.append((counts[card.author.casefold()], card))
-        counts[card.author.casefold()] += 1
-    return [card for _, card in sorted(ranked, key=itemgetter(0))]
+def latest_in_turns(due: Iterable[Card]) -> list[Card]:
+    """The threads by the time of their closing, latest first, with their authors taking turns."""
+    return in_turns(sorted(due, key=_closed_at, reverse=True), lambda card: card.author.casefold())
+
+
+def in_turns(
+    items: Iterable[Item],
+    account_of: Callable[[Item], Account],
+    taken: Mapping[Account, int] = MappingProxyType({}),
+    most: float = math.inf,
+) -> list[Item]:
+    """The items in their order, with accounts taking turns, so that nobody keeps others waiting: first everybody's
+    first, then everybody's second. ``taken``: the turns that an account had before; it gets ``most`` in all."""
+    counts, ranked = Counter(taken), list[tuple[int, Item]]()
+    for item in items:
+        counts[account_of(item)] += 1
+        ranked.append((counts[account_of(item)], item))
+    return [item for turn, item in sorted(ranked, key=itemgetter(0)) if turn <= most]
 
 
 def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) -> bool:

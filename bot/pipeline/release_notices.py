@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any
 
 from bot.comment.marker import notice_mark
@@ -24,7 +23,7 @@ from bot.index.document import vouchings
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.outbox import create_once, was_deleted
 from bot.pipeline.publish import CommentResult, with_write_error
-from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, project_releases, release_page
+from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
 from bot.pipeline.run_context import RunContext, RunState, is_in_progress
 from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
@@ -100,16 +99,9 @@ def _mark_started(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePl
 _Outstanding = tuple[Thread, ReleaseNotice, ReleasedFix]
 
 
-def _shared_out(outstanding: Iterable[_Outstanding], told: Counter[tuple[str, str]]) -> list[_Outstanding]:
-    """The notices in the order in which they are posted: the first of each reporter, then the second, the oldest report
-    first. ``told``: how many of each release (by tag) each reporter got already."""
-    counts, ranked = told.copy(), []
-    for item in sorted(outstanding, key=_posting_order):
-        account = (item[0].author.casefold(), item[1].release)
-        counts[account] += 1
-        if counts[account] <= MAX_FOR_ACCOUNT:
-            ranked.append((counts[account], item))
-    return [item for _, item in sorted(ranked, key=itemgetter(0))]
+def _account(item: _Outstanding) -> tuple[str, str]:
+    """Who gets a notice, and of which release (by tag)."""
+    return item[0].author.casefold(), item[1].release
 
 
 def _posting_order(item: _Outstanding) -> tuple[bool, datetime, str]:
@@ -136,8 +128,8 @@ class _Planning:
     def plans(self) -> list[NoticePlan]:
         plans: list[NoticePlan] = []
         more = failed = 0
-        outstanding = list(self._outstanding())
-        for thread, notice, fix in _shared_out(outstanding, self._told):
+        outstanding = sorted(self._outstanding(), key=_posting_order)  # which counts what everybody was told
+        for thread, notice, fix in in_turns(outstanding, _account, self._told, MAX_FOR_ACCOUNT):
             is_new = notice.trying_since is None
             if len(plans) >= MAX_POSTED or failed >= MAX_FAILED or (is_new and not self._may_notify(more)):
                 self.is_all, self.is_limited = False, failed < MAX_FAILED

@@ -64,15 +64,12 @@ def _literal(query: SearchQuery, cards: Cards, limit: int, keep: Keep | None) ->
     needle = re.compile(before + re.escape(words) + after)
     keep = _opening_filter(query, keep)
 
-    def has_in(text_of: Callable[[Card], str]) -> list[Card]:
-        return cards.newest(limit, lambda card: bool(needle.search(fold(text_of(card)))) and (not keep or keep(card)))
+    def has_words(card: Card) -> bool:
+        texts = (card.title, card.summary, card.ending.quote, *(decision.text for decision in card.decisions))
+        return bool(needle.search(fold("\n".join(texts)))) and (keep is None or keep(card))
 
-    found = {card.id: card for card in (*has_in(lambda card: card.title), *has_in(_card_text))}
-    return list(found.values())[:limit]
-
-
-def _card_text(card: Card) -> str:
-    return "\n".join((card.summary, card.ending.quote, *(decision.text for decision in card.decisions)))
+    found = cards.newest(cards.size, has_words)
+    return sorted(found, key=lambda card: not needle.search(fold(card.title)))[:limit]
 
 
 def _titles(ranked: Sequence[tuple[CardId, ThreadEvidence]], cards: Cards) -> dict[CardId, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+ZERO_WIDTH_SPACE = "\u200b"
+"""Our comments insert it where GitHub would see a mention, a reference or an address. Copied text contains it too."""
+
 _APOSTROPHES = "\u2018\u2019\u201a\u201b\u02bc\u02b9\u2032\uff07\u00b4\ua78c\u055a"
 _QUOTATION_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u2036\uff02\u275d\u275e\u301d\u301e\u301f\u00ab\u00bb\u2039\u203a'
 _QUOTATION_MARKS += "\u300c\u300d\u300e\u300f\ufe41\ufe42\ufe43\ufe44\uff62\uff63\u02ba\u02ee\u05f4\U0001f676\U0001f677"

@@ -1,4 +1,4 @@
-"""Finds questions about earlier decisions and discussions in a text: a small grammar of who, what kind, and topic.
+"""Finds questions about earlier decisions and discussions in a text, by a small grammar.
 
 A question is made of few parts: words before it that change nothing, a form (`_RULES`), the topic, and words of time.
 The forms are written with classes of words (`_CLASSES`): ``what * did <we> * <settled-on> <in> {topic}``. The phrases
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from bot.domain.hosts import GITHUB_HOSTS
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
-from bot.reading.lookalikes import plain
+from bot.reading.lookalikes import ZERO_WIDTH_SPACE, plain
 from bot.reading.markdown import read, statements
 from bot.reading.references import find_references
 
@@ -26,9 +26,6 @@ MAX_SENTENCE_CHARS = 500
 MAX_SENTENCES = 200
 MAX_GAP_WORDS = 4
 """Most words that a ``*`` in a phrase stands for; three times as many characters where words have no spaces between."""
-
-ZERO_WIDTH_SPACE = "\u200b"
-"""Our comments insert it into numbers and names so that GitHub does not link them. Copied text contains it too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bot.domain.hosts import GITHUB_HOSTS
-from bot.reading.lookalikes import plain
+from bot.reading.lookalikes import ZERO_WIDTH_SPACE, plain
 from bot.reading.markdown import Paragraph, paragraphs, readable
-from bot.reading.questions import MAX_ISSUES, ZERO_WIDTH_SPACE, recall_question
+from bot.reading.questions import MAX_ISSUES, recall_question
 from bot.reading.references import find_references
 
 COMMAND_NAMES = (

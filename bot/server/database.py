@@ -79,7 +79,7 @@ create table repositories (
   backoff {big} not null default 0, unread integer not null default 1, threads {big} not null default -1,
   history text not null default '', visibility text not null default 'private',
   shares text not null default '[]', sharing integer not null default 1,
-  unquoted text not null default '[]', indexed integer not null default 0,
+  unquoted text not null default '[]', former_names text not null default '', indexed integer not null default 0,
   people text not null default '');
 create table organisation_changes (
   seq {serial}, installation {big} not null, repository text not null, threads text not null,

@@ -64,10 +64,16 @@ class Installations(DatabasePart):
     def store_repository(
         self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None = None
     ) -> None:
-        """Store the current name and visibility (None: unknown) of a repository; a gone one becomes active again."""
+        """Store the current name and visibility (None: unknown) of a repository; a gone one becomes active again.
+
+        Its ``former_names`` are in lower case, each between spaces.
+        """
         self._change(
             "insert into repositories (key, name, private, visibility) values (:key, :name, :private, :first)"
             " on conflict (key) do update set name = excluded.name, private = excluded.private, state = 'active',"
+            " former_names = case when lower(repositories.name) in ('', lower(excluded.name))"
+            " or repositories.former_names like '% ' || lower(repositories.name) || ' %' then repositories.former_names"
+            " else repositories.former_names || ' ' || lower(repositories.name) || ' ' end,"
             " visibility = case when :known = '' then repositories.visibility else :known end",
             key=repository.text,
             name=name,

@@ -144,11 +144,12 @@ class OrganisationRegister:
                     self._requeue_comments(transaction, _related_comments(transaction, repository))
 
     def _bind_name(self, repository: RepositoryKey, name: str) -> None:
-        """Give this name, in the settings that wait for its first repository, the meaning of this one."""
+        """Give this name, in the settings that wait for its first repository, the meaning of this one, unless another
+        one had it: whoever takes a name that became free takes over nothing."""
         sql = "select * from repositories where key like :installation and shares like :unbound order by key"
         with self._inbox.database.transaction() as transaction:  # of its own, as it locks other rows than the queue's
             waiting = transaction.rows(sql, installation=f"{repository.installation}-%", unbound="%,0]%")
-            is_free = bool(waiting) and _holders(transaction, repository, name) <= {repository.number}
+            is_free = bool(waiting) and _holders(transaction, repository, name, ever=True) <= {repository.number}
             for before in map(parse_repository, waiting if is_free else ()):
                 bound = tuple(share.bound_to(repository.number, name) for share in before.shares)
                 if bound != before.shares:
@@ -256,10 +257,12 @@ def _bind(transaction: Transaction, repository: RepositoryKey, share: Share) -> 
     return share.bound_to(holders.pop(), share.pattern) if len(holders) == 1 else share
 
 
-def _holders(transaction: Transaction, repository: RepositoryKey, name: str) -> set[int]:
-    """The repositories of the same installation that are known under this name: several if some news is missing."""
-    sql = "select key from repositories where key like :installation and lower(name) = :name and state <> 'gone'"
-    rows = transaction.rows(sql, installation=f"{repository.installation}-%", name=name.lower())
+def _holders(transaction: Transaction, repository: RepositoryKey, name: str, *, ever: bool = False) -> set[int]:
+    """The repositories of the same installation that are known under this name: several if some news is missing.
+    ``ever``: and those that had it, or are gone."""
+    sql = "select key from repositories where key like :installation and (lower(name) = :name and state <> 'gone'"
+    sql += " or :ever = 1 and (lower(name) = :name or former_names like '% ' || :name || ' %'))"
+    rows = transaction.rows(sql, installation=f"{repository.installation}-%", name=name.lower(), ever=int(ever))
     return {RepositoryKey.of(row["key"]).number for row in rows}
 
 

@@ -110,7 +110,7 @@ Network = IPv4Network | IPv6Network
 
 def client_of(peer: tuple[str, int] | None, forwarded: str, proxies: Sequence[Network]) -> tuple[str, int] | None:
     """Return who sent a request: the other end of its connection, or the last address in ``forwarded``
-    (``X-Forwarded-For``) that is none of the ``proxies``, if the other end is one of them.
+    (``X-Forwarded-For``) that is not one of the ``proxies``, if the other end is one of them.
 
     Anybody may have written what stands before that address. A proxy that names no address counts as the client.
     """

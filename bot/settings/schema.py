@@ -220,8 +220,8 @@ class BotSettings:
     )
     release: tuple[str, ...] = setting(
         (),
-        "Bots that are believed when they comment which release has a fix, such as github-actions[bot]. Name none that"
-        " repeats other people's words.",
+        "Bots that are believed when they comment which release has a fix, such as github-actions[bot]. Leave out those"
+        " that repeat other people's words.",
         **_LOGIN_RULE,
     )
 

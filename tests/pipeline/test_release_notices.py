@@ -16,7 +16,7 @@ from bot.domain.card import Card
 from bot.domain.changes import ReleaseNotice
 from bot.domain.thread import Kind, Thread
 from bot.pipeline.backfill import Clock
-from bot.pipeline.release_fixes import in_turns
+from bot.pipeline.release_fixes import latest_in_turns
 from bot.pipeline.release_notices import NoticePlan, publish_notices
 from bot.pipeline.run_context import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
@@ -42,7 +42,7 @@ def test_claimed_fixes_by_one_account_delay_nobody_else(closings: list[tuple[str
         Card(number, Kind.ISSUE, "Crash", author, "closed", NOON, NOON, closed_at=NOON + timedelta(hours=hours))
         for number, (author, hours) in enumerate([("defunkt", 0), *closings], 1)
     ]
-    order = in_turns(cards)
+    order = latest_in_turns(cards)
     assert sorted(card.id for card in order) == [card.id for card in cards]
     accounts = {card.author.casefold() for card in cards}
     assert {card.author.casefold() for card in order[: len(accounts)]} == accounts, "one of each account first"

@@ -140,7 +140,21 @@ def test_a_name_known_of_two_repositories_means_neither(register: OrganisationRe
     register.store_repository(FOREIGN, "octo-org/r2", private=False, visibility=PUBLIC)
     register.store_repository(SDK, "octo-org/sdk", private=False, visibility=PUBLIC)
     register.store_repository(PLUGIN, "octo-org/r2", private=False, visibility=PUBLIC)
-    assert shares_of(register, APP) == [("octo-org/r2", PLUGIN.number)]
+    assert shares_of(register, APP) == [("octo-org/r2", 0)], "another one had it"
+    register.store_settings(APP, [])
+    register.store_settings(APP, ["octo-org/r2"])
+    assert shares_of(register, APP) == [("octo-org/r2", PLUGIN.number)], "named anew, it means the one that has it"
+
+
+def test_a_name_that_was_free_when_it_was_written_means_nobody_who_takes_it(register: OrganisationRegister) -> None:
+    register.store_repository(SDK, "octo-org/elsewhere", private=False, visibility=PUBLIC)
+    register.store_repository(SDK, "octo-org/R_2", private=False, visibility=PUBLIC)
+    register.store_repository(SDK, "octo-org/third", private=False, visibility=PUBLIC)
+    register.store_settings(APP, ["octo-org/elsewhere", "octo-org/R_2", "octo-org/fresh"])
+    register.store_repository(PLUGIN, "octo-org/Elsewhere", private=False, visibility=PUBLIC)
+    register.store_repository(OTHER, "octo-org/r_2", private=False, visibility=PUBLIC)
+    register.store_repository(OTHER, "octo-org/fresh", private=False, visibility=PUBLIC)
+    assert [number for _, number in shares_of(register, APP)] == [0, 0, OTHER.number]
 
 
 def test_an_installation_that_comes_back_has_all_its_comments_checked(

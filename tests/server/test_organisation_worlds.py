@@ -556,8 +556,9 @@ ASKED = [("ask", repository, thread, 0) for _ in range(3) for repository in (0, 
     [
         [*AGREED, *READ, *SQUAT, *READ[1:2], *ASKED],
         [*AGREED, *READ, ("break", 2, 0, 0), *ARRIVE, *READ[1:2], *SQUAT, ("shares", 2, 2, 0), *ARRIVE, *READ, *ASKED],
+        [("rename", 0, 4, 0), ("rename", 1, 0, 0), ("shares", 1, 3, 0), ("ask", 1, 0, 0), ("rename", 2, 1, 0), *ASKED],
     ],
-    ids=["a free name", "a free name, while the settings were broken"],
+    ids=["a free name", "a free name, while the settings were broken", "a free name, before the settings name it"],
 )
 def test_nothing_leaks_to_whoever_takes_a_name(steps: list[Step]) -> None:
     play_world(steps, FileInbox())
