@@ -114,13 +114,14 @@ def _note_backtest(backtest: Backtest, run: RunContext) -> Backtest:
 
 
 def without_ignored(backtest: Backtest, memory: Memory, settings: Settings) -> Backtest:
-    """The backtest without issues that these settings leave alone; ``mode`` does not count."""
+    """The backtest without issues that GitHub hides or these settings leave alone; ``mode`` does not count."""
     may_speak, threads = replace(settings, mode="comment"), memory.whole_records(one.id for one in backtest.replayed)
 
     def is_answered(replayed: Replayed) -> bool:
-        thread = threads[replayed.id]
-        assert isinstance(thread, Thread)
-        return not reason_to_pass(replace(thread.as_of(thread.created_at), locked=False), may_speak)
+        thread = threads.get(replayed.id)
+        return isinstance(thread, Thread) and not reason_to_pass(
+            replace(thread.as_of(thread.created_at), locked=False), may_speak
+        )
 
     answered = tuple(filter(is_answered, backtest.replayed))
     return replace(backtest, replayed=answered, wanted=backtest.wanted - len(backtest.replayed) + len(answered))

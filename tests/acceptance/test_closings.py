@@ -138,7 +138,9 @@ def stamp(moment: datetime) -> str:
 
 def play(github: FakeGitHub, index: int, closing: Closing) -> int:
     """Make it happen; returns the number of the issue."""
-    number = github.open_issue(REPORTER, f"Sessions of kind {index} are lost", "All.", at=stamp(time_of(index)))
+    reporter = f"{REPORTER}-{index}"  # one account is told little about a release
+    speaker, closer = (reporter if login == REPORTER else login for login in (closing.speaker, closing.closer))
+    number = github.open_issue(reporter, f"Sessions of kind {index} are lost", "All.", at=stamp(time_of(index)))
     merged_at, closed_at = stamp(time_of(index, 1)), stamp(time_of(index, 3))
     pull = 0
     if closing.text:
@@ -154,8 +156,8 @@ def play(github: FakeGitHub, index: int, closing: Closing) -> int:
         github.reference(number, sha, MAINTAINER, at=merged_at)
     if closing.words:
         words = closing.words.format(n=number, p=pull)
-        github.comment(number, closing.speaker, words, at=stamp(time_of(index, 3) - timedelta(minutes=1)))
-    github.close(number, closing.closer, closing.reason, at=closed_at, commit=sha if closing.closes else None)
+        github.comment(number, speaker, words, at=stamp(time_of(index, 3) - timedelta(minutes=1)))
+    github.close(number, closer, closing.reason, at=closed_at, commit=sha if closing.closes else None)
     return int(number)
 
 

@@ -50,7 +50,7 @@ STARTING = 0.2
 """Share of the kills of the server that do not wait for its worker to be ready."""
 
 PATIENCE = 240.0
-"""Seconds to wait at the end: a comment that was pending at a kill is left alone for two minutes."""
+"""Seconds without progress to wait at the end: a comment that was pending at a kill is left alone for two minutes."""
 
 HISTORY_AGE = 200 * 24 * 3600
 STRANDED = (
@@ -161,7 +161,7 @@ class Campaign:
             return {note["pid"] for name, (_, note) in inbox.heartbeats().items() if name.startswith(WORKER_PREFIX)}
 
     def run(self, kills: int) -> list[str]:
-        """Run the campaign, until everything is answered or `PATIENCE` has run out. Returns the faults."""
+        """Run the campaign, until everything is answered or nothing was for `PATIENCE`. Returns the faults."""
         self.create_repositories()
         self.workers += [self.stage.start_worker(number) for number in range(self.worker_count)]
         self.stage.start(0 if self.workers else 1)
@@ -171,8 +171,10 @@ class Campaign:
             self.kill_once()
         self.finished.set()
         sending.join()
-        end = time.monotonic() + PATIENCE
-        while self.faults() and time.monotonic() < end:
+        fewest, end = len(self.sent) * 3, time.monotonic() + PATIENCE
+        while (faults := len(self.faults())) and time.monotonic() < end:
+            if faults < fewest:
+                fewest, end = faults, time.monotonic() + PATIENCE
             self.replay_dead()
             time.sleep(1)
         return [*self.faults(), *self.memory_faults(), *self.index_faults(), *self.run_faults()]

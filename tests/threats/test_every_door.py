@@ -143,7 +143,7 @@ def test_nothing_of_a_hidden_account_leaves_through_any_door(folder: Path) -> No
     assert told == {}
 
 
-def test_no_field_of_a_forged_memory_controls_a_terminal_or_passes_for_a_line_of_ours(folder: Path) -> None:
+def test_no_field_of_a_forged_memory_controls_a_terminal_or_passes_for_one_of_our_lines(folder: Path) -> None:
     store, fields = hostile_store(folder / "store")
     assert len(fields) >= 48
     keys = [*NUMBERS]

@@ -33,6 +33,7 @@ CALLS = {
     "GET /issues/N/timeline",
     "GET /issues/comments",
     "GET /issues/comments/N",
+    "GET /issues/comments/N/reactions",
     "GET /pulls/N",
     "GET /pulls/N/files",
     "GET /releases",
