@@ -327,7 +327,7 @@ class Worker:
         return lease, now - runs[lease] if lease else 0.0
 
     def _end_hung(self, lease: Lease, seconds: float) -> NoReturn:
-        """End this process, as nothing else ends a thread. That counts against the run that hangs, not against others."""
+        """End this process, as nothing else ends a thread. That counts against the run that hangs, not the others."""
         fields = self._log_fields() | {"repository": lease.key}
         log.error("a run has hung for %d s: this worker exits", seconds, extra=fields)
         if line := run_guarded(lambda: self.inbox.blame(lease)) or run_guarded(self.inbox.abandon):
