@@ -6,19 +6,16 @@ Named tuples of plain values, quick to import: a search from a shell begins with
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from bot.domain.change_state import ChangeState, NamedChange, named_change, revise_ending
+from bot.domain.change_state import ChangeState, NamedChange, change_state, named_change, number_of, revise_ending
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import known_role
 from bot.domain.shape import one_word
-
-MIN_QUERY_SHARE = 0.5
-"""Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
 
 CardId = int | str
 """Like `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
@@ -262,6 +259,22 @@ def _card(fields: Mapping[str, Any]) -> Card:
         closes=_parse_list(fields, "references", _closing_reference),
         summary_by=_text(fields.get("summary_by")),
     )
+
+
+def cards_of(
+    lines: Iterable[str], people: HiddenPeople, find: Callable[[Iterable[CardId]], Mapping[CardId, Card]]
+) -> list[Card]:
+    """The cards of these digests as they may be shown: without these people, and with endings that take into account
+    the changes that they name, as ``find`` knows them."""
+    cards = [card.without(people) for line in lines if (card := card_of(line))]
+    named = [(card, change) for card in cards if (change := card.ending.change)]
+    threads = find(number for _, change in named if (number := number_of(change.ref))) if named else {}
+    states = {
+        card.id: change_state(card.id, change, thread, thread.closes, None)
+        for card, change in named
+        if (thread := threads.get(number_of(change.ref) or 0))
+    }
+    return [with_change_state(card, states[card.id]) if card.id in states else card for card in cards]
 
 
 def with_change_state(card: Card, change: ChangeState) -> Card:

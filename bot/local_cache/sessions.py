@@ -2,7 +2,7 @@
 
 SQLite FTS5 keeps the index in a cache file that never leaves the machine. The terms come from our own analyser, and the
 ranking is our own, too: BM25 (S. Robertson and H. Zaragoza, "The Probabilistic Relevance Framework: BM25
-and Beyond", 2009) with rounded frequencies as in `bot.index.impacts`, and a floor below which nothing is shown.
+and Beyond", 2009) with rounded frequencies as in `bot.index.scoring`, and a floor below which nothing is shown.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from bot.domain.card import MIN_QUERY_SHARE, SessionHit, SessionOutline, SessionPassage
+from bot.domain.card import SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
-from bot.index.impacts import LEVELS, heaviest, idf
+from bot.index.scoring import LEVELS, MIN_QUERY_SHARE, heaviest, idf, least, query_shares
 from bot.local_cache.database import SESSIONS_SCHEMA, is_damage, open_database, raise_unusable, remove
 from bot.local_cache.local_memory import ProgressBar, Warn, cache_folder, cache_name, no_progress, no_warning
 from bot.local_cache.session_excerpts import excerpt
@@ -311,17 +311,17 @@ def rank_passages(database: sqlite3.Connection, query_terms: Sequence[str]) -> P
     total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
-    rarity: dict[str, float] = {}
-    for _, term in heaviest(dict.fromkeys(query_terms, 1.0)):
-        found = database.execute(_OCCURRENCES_SQL, (term,)).fetchall()
-        weight = rarity[term] = idf(len(found), max(total, len(found)))
+    occurrences = {
+        term: database.execute(_OCCURRENCES_SQL, (term,)).fetchall()
+        for _, term in heaviest(dict.fromkeys(query_terms, 1.0))
+    }
+    rarity = {term: idf(len(found), max(total, len(found))) for term, found in occurrences.items()}
+    shares = query_shares(rarity)
+    for term, found in occurrences.items():
         for passage, count, length in found:
-            gain = weight * _saturate(count, length) * (K1 + 1)
-            scores[passage] = scores.get(passage, 0.0) + gain
-            parts[passage] = parts.get(passage, 0.0) + weight
-    total_weight = sum(rarity.values())
-    minimum = MIN_QUERY_SHARE * total_weight * (1 - 1e-9)
-    kept = {passage: min(1.0, part / total_weight) for passage, part in parts.items() if part >= minimum}
+            scores[passage] = scores.get(passage, 0.0) + rarity[term] * _saturate(count, length) * (K1 + 1)
+            parts[passage] = parts.get(passage, 0.0) + shares[term]
+    kept = {passage: min(1.0, part) for passage, part in parts.items() if part >= least(MIN_QUERY_SHARE)}
     found = sorted(((passage, scores[passage]) for passage in kept), key=lambda one: (-one[1], one[0]))
     return PassageRanking(tuple(found), rarity, kept)
 

@@ -23,8 +23,8 @@ from bot.files import on_disk
 from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
 from bot.index.document import message_of
-from bot.index.impacts import LEVELS
 from bot.index.protocol import IndexSegment
+from bot.index.scoring import LEVELS
 from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, fact, note, open_database, remove, writing

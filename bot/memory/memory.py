@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, Unpack
 
-from bot.domain.card import name_of
+from bot.domain.card import Card, CardId, card_of, cards_of, name_of
 from bot.domain.changes import (
     AnswerRecord,
     Changes,
@@ -28,7 +28,7 @@ from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
-from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
+from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
@@ -176,6 +176,18 @@ class Memory:
                 self._stored_hidden = load_settings(self._stored_settings, SETTINGS_PATH).ignore.hidden
         return self._stored_hidden
 
+    def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
+        """The cards of these threads as they may be shown; see `records`."""
+        unseen = self.state.manifest.unseen
+
+        def lines(keys: Iterable[CardId]) -> Iterable[str]:
+            return self.state.digest_lines(key for key in keys if key not in unseen).values()
+
+        def find(keys: Iterable[CardId]) -> dict[CardId, Card]:
+            return {card.id: card for line in lines(keys) if (card := card_of(line))}
+
+        return {card.id: card for card in cards_of(lines(ids), self.hidden_people, find)}
+
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         wanted = list(ids)
         return self.index.ask(lambda index: index.entries(wanted), {})
@@ -200,6 +212,24 @@ class Memory:
         if people:
             options["keep"] = lambda entry: entry.author not in people and (keep is None or keep(entry))
         return self.messages.ask(lambda index: index.search(query, **options), [])
+
+    def every_message(self) -> list[IndexEntry]:
+        """The facts of all messages that may be shown; ids as in `search_messages`."""
+        people = self.hidden_people
+
+        def entries(index: Index) -> list[IndexEntry]:
+            segments = index.segments().values()
+            return [
+                each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted
+            ]
+
+        nothing: list[IndexEntry] = []
+        return [entry for entry in self.messages.ask(entries, nothing) if entry.author not in people]
+
+    def every_card(self) -> Iterator[Card]:
+        """The cards of all threads as they may be shown; see `records`."""
+        unseen, people = self.state.manifest.unseen, self.hidden_people
+        return (card.without(people) for card in self.state.cards() if card.id not in unseen)
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)

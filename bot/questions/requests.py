@@ -26,7 +26,32 @@ MIN_CHARS, MAX_CHARS = 1_000, 120_000
 """Limits of their text in characters, markup included; the larger is about 30,000 tokens."""
 
 
-Keep = Callable[[Card], bool]
+class ThreadFacts(Protocol):
+    """What a search knows about a thread before it reads its card."""
+
+    @property
+    def id(self) -> CardId: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def author(self) -> str: ...
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def updated_at(self) -> datetime: ...
+
+
+Keep = Callable[[ThreadFacts], bool]
 """Whether a thread is wanted."""
 
 ReadMessages = Callable[[Iterable[CardId]], Mapping[CardId, Sequence[ThreadMessage]]]
@@ -48,7 +73,7 @@ class SearchFilter(NamedTuple):
     author: str = ""
     since: datetime | None = None
 
-    def matches(self, card: Card) -> bool:
+    def matches(self, card: ThreadFacts) -> bool:
         return (
             self.state in ("all", card.state)
             and self.kind in ("all", card.kind)
@@ -205,8 +230,9 @@ class HistoryRequest(NamedTuple):
     chars: int = MAX_CHARS
 
 
-class Cards(Protocol):
-    """The cards of all threads of a repository; `bot.local_cache` implements it on this machine."""
+class CardSearch(Protocol):
+    """The cards of all threads of a repository, as a search needs them: `bot.local_cache` has them on a developer's
+    machine, `bot.pipeline.memory_cards` where the bot runs. Both give the same answers."""
 
     @property
     def size(self) -> int:
@@ -223,7 +249,7 @@ class Cards(Protocol):
         weights: Mapping[str, float],
         *,
         limit: int,
-        keep: Callable[[Card], bool] | None = None,
+        keep: Keep | None = None,
         floor: float = 0.0,
     ) -> list[CardHit]:
         """The ``limit`` best threads for these terms (`bot.reading.analyzer.terms`), each with its score (> 0).
@@ -244,13 +270,25 @@ class Cards(Protocol):
         """As `search`, for the messages of threads: opening texts, with their titles, and comments."""
         ...
 
-    def newest(self, limit: int, keep: Keep) -> list[Card]:
+    def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
+        """The weight (> 0) of each term by how few threads have it in their titles and opening texts."""
+        ...
+
+    def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
         """The ``limit`` threads that changed last, among those that ``keep`` accepts."""
+        ...
+
+    def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
+        """The threads with a message that ``keep`` accepts; the hits have no score. Reads all messages' facts."""
         ...
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of those threads that are known."""
         ...
+
+
+class Cards(CardSearch, Protocol):
+    """The same, with the links between threads, and the files and decisions in them."""
 
     def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
         """The threads that name this file, each with its spellings. Two paths match if one ends with the other."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, Worktree
 from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
+from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, ThreadFacts, nothing_read
 from bot.questions.thread_search import find_threads
 from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
@@ -166,7 +166,7 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
     if named or files_by_thread:
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
-        def is_missing(card: Card) -> bool:
+        def is_missing(card: ThreadFacts) -> bool:
             return card.id in missing and pool.keep(card)
 
         hits += find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)

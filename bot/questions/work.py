@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.domain.card import Card, SessionOutline
+from bot.domain.card import SessionOutline
 from bot.questions.related import (
     decided_when,
     decisions_of,
@@ -15,7 +15,7 @@ from bot.questions.related import (
     threads_naming,
     with_newest,
 )
-from bot.questions.requests import Cards, SmartSearch, WorkRequest
+from bot.questions.requests import Cards, SmartSearch, ThreadFacts, WorkRequest
 from bot.questions.smart_search import SEARCH_LIMIT, RankedThread, smart, spellings, thread_reference
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms
@@ -103,5 +103,5 @@ def _with_branch_words(query: WorktreeQuery, hits: tuple[RankedThread, ...], car
     ]
 
 
-def _is_task(card: Card) -> bool:
+def _is_task(card: ThreadFacts) -> bool:
     return card.kind.traits.is_listed and card.state == "open"

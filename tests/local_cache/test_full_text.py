@@ -18,8 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bot.domain import card as card_module
-from bot.domain.card import MIN_QUERY_SHARE, SessionOutline, SessionPassage
+from bot.domain.card import SessionOutline, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
@@ -107,7 +106,6 @@ def test_a_message_with_less_than_half_of_the_words_is_not_found(log_folder: Log
     assert log_folder.search("common quagmire") == ["a quagmire of common words", "the rare quagmire"]
     assert log_folder.search("common zyzzogeton") == []
     assert log_folder.search("the of and") == log_folder.search("") == log_folder.search("!? …") == []
-    assert card_module.MIN_QUERY_SHARE == MIN_QUERY_SHARE
 
 
 def test_messages_are_ranked_by_matching_and_other_words_and_then_newest_first(log_folder: LogFolder) -> None:

@@ -94,7 +94,7 @@ def test_threads_are_found_by_their_messages_and_authors() -> None:
         "#2 is:closed": [],
         'label:"good first issue"': [2],
         "is:pr author:hubot": [3],
-        "author:octocat": [],
+        "author:octocat": [2, 1],
     }
     assert {text: ids(text) for text in expected} == expected
 

@@ -1,0 +1,86 @@
+"""Puts the threads that answer a question first: those that decide its topic, then those about it.
+
+A thread decides the topic if one of its decisions, together with the title, names most of it; it is about the topic if
+its title and its best message do. Shares of the topic are weighted by the rarity of words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bot.domain.card import Card, CardHit, CardId, Ruling, ThreadMessage
+from bot.index.scoring import least, query_share, query_shares
+from bot.questions.requests import CardSearch, ReadMessages
+from bot.reading.analyzer import terms
+from bot.reading.search_query import SearchQuery
+
+MIN_TOPIC_SHARE = 0.6
+"""Minimum part of the topic that a decision with its title, or a title with a message, must name."""
+
+MAX_ANSWERS = 25
+"""Most threads that are read to answer a question."""
+
+MIN_SHARE_OF_BEST = 0.75
+"""A thread that names less of the topic than this part of what the best one names only shares a word with it."""
+
+
+def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch, read: ReadMessages) -> list[CardHit]:
+    """The hits in their order, those that decide the topic first if decisions are sought.
+
+    For a question, threads that only ask it themselves are left out, and so are those not about the topic.
+    """
+    shares = topic_shares(query, cards)
+    if query.is_question:
+        hits = _without_askers(hits[:MAX_ANSWERS], query, read)
+    if not query.decides:
+        return _near_best(hits, {hit.card.id: hit.part for hit in hits}) if query.is_question else list(hits)
+    decided = {hit.card.id: decided_share(hit.card.title, hit.card.decisions, shares) for hit in hits}
+    deciding = [hit for hit in hits if decided[hit.card.id] >= least(MIN_TOPIC_SHARE)]
+    others = [hit for hit in hits if hit not in deciding]
+    if not query.is_question:
+        return [*deciding, *others]
+    named = {hit.card.id: max(decided[hit.card.id], _about_share(hit, shares)) for hit in hits}
+    return _near_best([*deciding, *(hit for hit in others if named[hit.card.id] >= least(MIN_TOPIC_SHARE))], named)
+
+
+def topic_shares(query: SearchQuery, cards: CardSearch) -> Mapping[str, float]:
+    """The share of each word in the topic of a query."""
+    topic = dict.fromkeys(terms(query.words))
+    kind_terms = set(terms(query.kind_words))
+    return query_shares(cards.rarity([term for term in topic if term not in kind_terms] or topic))
+
+
+def decided_share(title: str, decisions: Iterable[Ruling], shares: Mapping[str, float]) -> float:
+    """How much of the topic the best of these decisions names together with the title; 0 without decisions."""
+    return max((topic_share(f"{title}\n{ruling.text}", shares) for ruling in decisions), default=0.0)
+
+
+def topic_share(text: str, shares: Mapping[str, float]) -> float:
+    """How much of the topic a text names."""
+    return query_share(shares, set(terms(text)))
+
+
+def _about_share(hit: CardHit, shares: Mapping[str, float]) -> float:
+    message = hit.message.terms if hit.message else ()
+    return query_share(shares, {*terms(hit.card.title), *message})
+
+
+def _near_best(hits: Sequence[CardHit], named: Mapping[CardId, float]) -> list[CardHit]:
+    best = max((named[hit.card.id] for hit in hits), default=0.0)
+    return [hit for hit in hits if named[hit.card.id] >= least(MIN_SHARE_OF_BEST * best)]
+
+
+def _without_askers(hits: Sequence[CardHit], query: SearchQuery, read: ReadMessages) -> list[CardHit]:
+    messages = read([hit.card.id for hit in hits])
+    return [hit for hit in hits if not _only_asks(hit.card, messages.get(hit.card.id, ()), query)]
+
+
+def _only_asks(card: Card, messages: Sequence[ThreadMessage], query: SearchQuery) -> bool:
+    """Whether a thread asks about earlier decisions, and nobody else has answered."""
+    if card.decisions or any(message.author != card.author for message in messages[1:]):
+        return False
+    from bot.reading.questions import recall_question  # slow to load
+    from bot.reading.signals import strip_boilerplate
+
+    texts = (card.title, *(strip_boilerplate(message.text) for message in messages[:1]))
+    return any(recall_question(text, query.questions) for text in texts)
