@@ -31,6 +31,7 @@ from bot.questions.requests import (
     ThreadRequest,
     WordSearch,
     WorkRequest,
+    asked_by,
 )
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MAX_ANSWER_CHARS, author_label, indent, limit_size, read_thread, visible_data
@@ -65,7 +66,7 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     if request.is_of_sessions:
         return _search_sessions(tools, request)
     with tools.open_memory() as memory:
-        cards = memory.local_cache
+        cards, request = memory.local_cache, asked_by(request, memory.questions, now())
         results = search_memory(request, cards, LocalMessages(memory))
         hits = [
             short_row(
@@ -142,7 +143,7 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
     from bot.questions.smart_search import smart
 
     with tools.open_memory() as memory:
-        cards = memory.local_cache
+        cards, request = memory.local_cache, asked_by(request, memory.questions, request.now)
         results = smart(request, cards, LocalMessages(memory))
         hits = [
             short_row(

@@ -40,6 +40,7 @@ from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
 from bot.reading.pages import RELEASES, source_of
+from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
@@ -101,7 +102,7 @@ class Memory:
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
         self.has_learned = False
         """Whether this run installed a learned model."""
-        self._stored_hidden: HiddenPeople | None = None
+        self._known_settings: Settings | None = None
         self._went_back = False
         self._index: IndexSlot | None = None
         self._messages: MessageIndex | None = None
@@ -168,13 +169,16 @@ class Memory:
     @property
     def hidden_people(self) -> HiddenPeople:
         """The people whose words and names are never shown."""
-        if self.hidden is not None:
-            return self.hidden
-        if self._stored_hidden is None:
-            self._stored_hidden = HiddenPeople()
+        return self.stored_settings.ignore.hidden if self.hidden is None else self.hidden
+
+    @property
+    def stored_settings(self) -> Settings:
+        """The repository's settings as the last run read them; the defaults if there are none, or they are wrong."""
+        if self._known_settings is None:
+            self._known_settings = Settings()
             with suppress(UserError):
-                self._stored_hidden = load_settings(self._stored_settings, SETTINGS_PATH).ignore.hidden
-        return self._stored_hidden
+                self._known_settings = load_settings(self._stored_settings, SETTINGS_PATH)
+        return self._known_settings
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of these threads as they may be shown; see `records`."""
@@ -418,7 +422,7 @@ class Memory:
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt = [], None, False
-        self._stored_hidden = None
+        self._known_settings = None
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
         base = self.state.base

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadMessage
 from bot.domain.kinds import Kind
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError
-from bot.reading.search_query import SearchQuery
+from bot.reading.search_query import SearchQuery, search_query
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
@@ -176,6 +177,16 @@ class SmartSearch(NamedTuple):
     @property
     def parsed_query(self) -> SearchQuery:
         return self.query or SearchQuery(self.words)
+
+
+AnySearch = TypeVar("AnySearch", WordSearch, SmartSearch)
+
+
+def asked_by(request: AnySearch, questions: QuestionPhrases, now: datetime) -> AnySearch:
+    """The request as people understand it who ask with these phrases."""
+    if questions == SHIPPED_QUESTIONS:
+        return request
+    return request._replace(query=search_query(request.words, now, questions))
 
 
 class WorkRequest(NamedTuple):

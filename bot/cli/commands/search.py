@@ -23,6 +23,7 @@ from bot.questions.requests import (
     SmartSearch,
     WordSearch,
     WorkRequest,
+    asked_by,
     nothing_read,
 )
 from bot.questions.search import ThreadHits, search_memory
@@ -75,7 +76,8 @@ def run_search(args: argparse.Namespace) -> object:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(memory_options(args)) as memory:
         cards = memory.require().local_cache
-        hits = search_memory(request, cards, _message_reader(args, query, memory))
+        request = asked_by(request, memory.questions, datetime.now(UTC))
+        hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
         sessions = also_in_sessions(request, memory)
         show_notes(memory)
         if args.json:
@@ -92,7 +94,8 @@ def run_search(args: argparse.Namespace) -> object:
 
 def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
     """Reads messages only if they are shown or compared: lines in a pipe have no passages, and are faster without."""
-    return LocalMessages(memory) if args.json or output.is_terminal() or query.phrases else nothing_read
+    is_needed = args.json or output.is_terminal() or query.phrases or query.is_question
+    return LocalMessages(memory) if is_needed else nothing_read
 
 
 def _hit_rows(hits: ThreadHits, request: WordSearch, home: str) -> list[Row]:
@@ -131,7 +134,7 @@ def run_smart_search(args: argparse.Namespace) -> object:
     words, keep = " ".join(args.words), SearchFilter(args.state).matches
     with open_memory(memory_options(args)) as memory:
         now = reference_time(args)
-        query = search_query(words, now)
+        query = search_query(words, now, memory.questions)
         request = SmartSearch(words, worktree_of(memory), now, args.limit, keep, query)
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
         show_notes(memory, answer.unused)
