@@ -122,7 +122,7 @@ class CardHit(NamedTuple):
 
     ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread contains, weighted by
     the rarity of the words; ``terms`` are the matching terms, the one that adds most first. ``message`` is the best
-    message of the thread, None if none was found.
+    message of the thread, None if none was found. ``decides``: decisions are sought, and it has one on the topic.
     """
 
     card: Card
@@ -130,6 +130,7 @@ class CardHit(NamedTuple):
     part: float
     terms: tuple[str, ...]
     message: MessageHit | None = None
+    decides: bool = False
 
 
 class ThreadMessage(NamedTuple):

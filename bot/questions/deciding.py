@@ -35,8 +35,8 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
     if not query.decides:
         return _near_best(hits, {hit.card.id: hit.part for hit in hits}) if query.is_question else list(hits)
     decided = {hit.card.id: decided_share(hit.card.title, hit.card.decisions, shares) for hit in hits}
-    deciding = [hit for hit in hits if decided[hit.card.id] >= least(MIN_TOPIC_SHARE)]
-    others = [hit for hit in hits if hit not in deciding]
+    hits = [hit._replace(decides=decided[hit.card.id] >= least(MIN_TOPIC_SHARE)) for hit in hits]
+    deciding, others = [hit for hit in hits if hit.decides], [hit for hit in hits if not hit.decides]
     if not query.is_question:
         return [*deciding, *others]
     named = {hit.card.id: max(decided[hit.card.id], _about_share(hit, shares)) for hit in hits}

@@ -1,7 +1,8 @@
 """Ranks threads by the words of a search and by the work in the checkout.
 
 A thread's score is ``text × age + 0.2 × files``, × 1.3 for a thread of the branch. ``text`` is its search score as a
-share of the best one, or 1 if the branch or its commits name it. Ties: the thread that changed last, then by id.
+share of the best one, or 1 if the branch or its commits name it. Ties: the thread that changed last, then by id. If
+decisions are sought, those that decide come first.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ _MIN_BRANCH_CHARS = 6
 class RankedThread(NamedTuple):
     """A thread, its score (≥ 0) and the reasons for it, a few words each; they may contain strangers' text.
 
-    ``message`` is the message that best matches the words, if there is one.
+    ``message`` is the message that best matches the words, if there is one; ``decides`` is as in `CardHit`.
     """
 
     card: Card
     score: float
     why: tuple[str, ...]
     message: MessageHit | None = None
+    decides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class _Candidate:
     is_named: bool = False
     has_evidence: bool = False
     message: MessageHit | None = None
+    decides: bool = False
 
 
 @dataclass(slots=True)
@@ -118,7 +121,9 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
     _fold_duplicates(pool)
     text = f"{query.words} ; {signals.text}"
     ranked = [
-        RankedThread(candidate.card, _score(candidate, now), _reasons(candidate, text, now), candidate.message)
+        RankedThread(
+            candidate.card, _score(candidate, now), _reasons(candidate, text, now), candidate.message, candidate.decides
+        )
         for candidate in pool.candidates.values()
         if candidate.has_evidence
     ]
@@ -181,7 +186,7 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
         if candidate is not None:
             candidate.text_score, candidate.terms, candidate.has_evidence = total[hit.card.id] / best, hit.terms, True
             candidate.files = tuple(path for path, _ in files_by_thread.get(hit.card.id, ()))
-            candidate.message = hit.message
+            candidate.message, candidate.decides = hit.message, hit.decides
     for numbered in pool.prefetch(query.numbers):
         numbered.text_score, numbered.has_evidence, numbered.named = (
             _NUMBER_SCORE,
@@ -298,8 +303,14 @@ def _score(candidate: _Candidate, now: datetime) -> float:
     return score * NAMED_FACTOR if candidate.is_named else score
 
 
-def _best_first(thread: RankedThread) -> tuple[float, float, bool, CardId]:
-    return -thread.score, -thread.card.updated_at.timestamp(), isinstance(thread.card.id, str), thread.card.id
+def _best_first(thread: RankedThread) -> tuple[bool, float, float, bool, CardId]:
+    return (
+        not thread.decides,
+        -thread.score,
+        -thread.card.updated_at.timestamp(),
+        isinstance(thread.card.id, str),
+        thread.card.id,
+    )
 
 
 def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]:
