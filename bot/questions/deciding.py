@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bot.domain.card import Card, CardHit, CardId, Ruling, ThreadMessage
-from bot.index.scoring import least, query_share, query_shares
+from bot.index.scoring import least, query_share, query_shares, rank_key
 from bot.questions.requests import CardSearch, ReadMessages
 from bot.reading.analyzer import terms
 from bot.reading.search_query import SearchQuery
@@ -20,6 +20,9 @@ MIN_TOPIC_SHARE = 0.6
 MAX_ANSWERS = 25
 """Most threads that are read to answer a question."""
 
+ASKING_BONUS = 0.25
+"""How much the words around the topic add to a score."""
+
 MIN_SHARE_OF_BEST = 0.75
 """A thread that names less of the topic than this part of what the best one names only shares a word with it."""
 
@@ -29,9 +32,10 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
 
     For a question, threads that only ask it themselves are left out, and so are those not about the topic.
     """
-    shares = topic_shares(query, cards)
+    shares, asking = topic_shares(query, cards), query_shares(dict.fromkeys(terms(query.asking), 1.0))
     if query.is_question:
         hits = _without_askers(hits[:MAX_ANSWERS], query, read)
+    hits = sorted(hits, key=lambda hit: rank_key(hit.score * (1 + ASKING_BONUS * _asked_share(hit.card, asking))))
     if not query.decides:
         return _near_best(hits, {hit.card.id: hit.part for hit in hits}) if query.is_question else list(hits)
     decided = {hit.card.id: decided_share(hit.card.title, hit.card.decisions, shares) for hit in hits}
@@ -45,9 +49,7 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
 
 def topic_shares(query: SearchQuery, cards: CardSearch) -> Mapping[str, float]:
     """The share of each word in the topic of a query."""
-    topic = dict.fromkeys(terms(query.words))
-    kind_terms = set(terms(query.kind_words))
-    return query_shares(cards.rarity([term for term in topic if term not in kind_terms] or topic))
+    return query_shares(cards.rarity(dict.fromkeys(terms(query.words))))
 
 
 def decided_share(title: str, decisions: Iterable[Ruling], shares: Mapping[str, float]) -> float:
@@ -58,6 +60,11 @@ def decided_share(title: str, decisions: Iterable[Ruling], shares: Mapping[str, 
 def topic_share(text: str, shares: Mapping[str, float]) -> float:
     """How much of the topic a text names."""
     return query_share(shares, set(terms(text)))
+
+
+def _asked_share(card: Card, asking: Mapping[str, float]) -> float:
+    """How many of the words around the topic ("why did we *drop* it") its title or its decisions have."""
+    return topic_share("\n".join([card.title, *(ruling.text for ruling in card.decisions)]), asking)
 
 
 def _about_share(hit: CardHit, shares: Mapping[str, float]) -> float:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit
-from bot.index.scoring import MIN_QUERY_SHARE
+from bot.index.scoring import MIN_QUERY_SHARE, least
 from bot.questions.evidence import ThreadEvidence, rank_by_evidence
 from bot.questions.passages import filter_by_phrases
 from bot.questions.requests import CardSearch, Keep, ReadMessages
@@ -19,9 +19,6 @@ MIN_CANDIDATES, MIN_MESSAGES = 50, 100
 
 MAX_PHRASE_CHECKS = 300
 """Maximum number of threads whose texts are searched for a phrase."""
-
-KIND_WEIGHT = 0.2
-"""Weight of a word that only says that decisions are sought: a thread need not have it, but may be named so."""
 
 _MAX_CHAIN = 10
 """Most steps from a duplicate to its original."""
@@ -37,18 +34,21 @@ def find_threads(
     the threads that decide come first (`bot.questions.deciding`).
     """
     keep = _thread_filter(query, keep)
-    weights = query_weights(query)
+    weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
         has_text = query.words and not query.numbers and fold(query.words) not in ALL_STOP_WORDS
         listed = (_literal if has_text else _newest)(query, cards, limit, keep)
         return [CardHit(card, 0.0, 1.0, ()) for card in listed]
     enough = MAX_PHRASE_CHECKS if query.phrases else limit
-    hits = cards.search(
-        weights, limit=max(MIN_CANDIDATES, 2 * enough), keep=_opening_filter(query, keep), floor=MIN_QUERY_SHARE
-    )
+    hits = cards.search(weights, limit=max(MIN_CANDIDATES, 2 * enough), keep=keep, floor=MIN_QUERY_SHARE)
     messages = cards.search_messages(
-        weights, limit=max(MIN_MESSAGES, 2 * enough), keep=_message_filter(query, cards, keep), floor=MIN_QUERY_SHARE
+        weights,
+        limit=max(MIN_MESSAGES, 2 * enough),
+        keep=_message_filter(query, cards, keep),
+        floor=0.0 if query.has_message_filters else MIN_QUERY_SHARE,
     )
+    if query.has_message_filters:
+        hits, messages = _said(query, hits, messages)
     ranked = rank_by_evidence({one.card.id: ThreadEvidence(one.score, one.part, one.terms) for one in hits}, messages)
     known = {one.card.id: one.card for one in hits}
     known |= cards.cards([key for key, _ in ranked if key not in known])
@@ -64,13 +64,16 @@ def find_threads(
     return found[:limit]
 
 
-def query_weights(query: SearchQuery) -> dict[str, float]:
-    """Term → weight. Words that only name the kind of what is sought count little, unless there are no others."""
-    weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
-    kind_terms = set(terms(query.kind_words))
-    if weights.keys() <= kind_terms:
-        return weights
-    return {term: weight * (KIND_WEIGHT if term in kind_terms else 1.0) for term, weight in weights.items()}
+def _said(
+    query: SearchQuery, hits: Sequence[CardHit], messages: Sequence[MessageHit]
+) -> tuple[list[CardHit], list[MessageHit]]:
+    """The threads and messages that the author and time in the query fit: a thread with enough of the words if one of
+    these messages has some of them, a message with enough of them by itself."""
+    opened = {hit.card.id for hit in hits if query.matches_message(hit.card.author, None, hit.card.created_at)}
+    spoken = opened | {hit.thread for hit in messages}
+    threads = [hit for hit in hits if hit.card.id in spoken]
+    found = {hit.card.id for hit in threads}
+    return threads, [hit for hit in messages if hit.thread in found or hit.part >= least(MIN_QUERY_SHARE)]
 
 
 def without_duplicates(hits: Sequence[CardHit], cards: CardSearch, keep: Keep | None) -> list[CardHit]:

@@ -25,11 +25,13 @@ MAX_GAP_WORDS = 4
 
 class AskedTopic(NamedTuple):
     """What a sentence asks about: the ``topic`` as typed, and ``bare``, without the words around it: "" if the question
-    is about the thread it was asked in ("didn't we discuss this before?"). ``decides``: it asks for a decision."""
+    is about the thread it was asked in ("didn't we discuss this before?"). ``decides``: it asks for a decision.
+    ``around`` is the sentence without its topic."""
 
     topic: str
     bare: str
     decides: bool
+    around: str
 
 
 class _Form(Enum):
@@ -68,7 +70,8 @@ _CLASSES = {
     "|select|preferred|prefer|settled|settle|went|go|gone|moved|move|switched|switch|agreed|agree|opted|opt|removed"
     "|deprecated|stopped|stop",
     "choose": "decide|decided|choose|chosen|pick|picked|reject|rejected|drop|dropped|abandon|abandoned|select|selected"
-    "|prefer|stop|stopped|deprecate|deprecated",
+    "|prefer|stop|stopped|deprecate|deprecated|remove|removed|revert|reverted|keep|kept|replace|replaced|adopt|adopted"
+    "|introduce|introduced|rename|renamed|disable|disabled",
     "fixed": "fix|fixed|solve|solved|resolve|resolved|address|addressed|report|reported",
     "decision": "decision|decisions|conclusion|conclusions|verdict|consensus|agreement|ruling|stance",
     "talk": "discussion|discussions|conversation|conversations|thread|threads|issue|debate",
@@ -320,7 +323,8 @@ def asked_topic(
     if topic is None:
         return None
     bare = _FILLER.sub("", _trim_topic(topic), count=1)[:MAX_TOPIC_CHARS].strip()
-    return AskedTopic(topic, "" if _THIS_TOPIC.fullmatch(bare) else bare, bool(_DECISION_WORD.search(sentence)))
+    bare = "" if _THIS_TOPIC.fullmatch(bare) else bare
+    return AskedTopic(topic, bare, bool(_DECISION_WORD.search(sentence)), sentence.replace(topic, " "))
 
 
 def is_asked_whole(text: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS) -> bool:

@@ -16,7 +16,7 @@ from bot.domain.kinds import Kind
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
 from bot.errors import UserError
-from bot.reading.analyzer import unify_forms
+from bot.reading.analyzer import terms, unify_forms
 from bot.reading.lookalikes import plain
 
 Value = TypeVar("Value")
@@ -46,10 +46,13 @@ _MAY_BE_QUESTION = re.compile(
 """A first word of a question. A quick test that saves most searches the grammar of questions."""
 
 _DECISION_WORDS = re.compile(
-    r"\b(?:deci(?:sions?|ded?|des|ding)|conclusions?|verdicts?|rationales?|chose|chosen"
+    r"\b(?:decided?|decides|deciding|chose|chosen"
+    r"|(?:decisions?|conclusions?|verdicts?|rationales?)(?=\W*\Z| (?:about|on|for|of|to|regarding|in|behind|why)\b)"
     r"|reasons?(?= (?:for|behind|to|why|of)\b))\b",
     re.IGNORECASE,
 )
+"""Words that say that decisions are sought. A noun before another one is a part of a name ("decision tree")."""
+
 _NUMBER = re.compile(r"[(\[]*#([1-9][0-9]{0,14})[)\].,;:!?]*", re.ASCII)
 _CURLY_QUOTES = str.maketrans("“”„", '"""')
 
@@ -74,7 +77,8 @@ class SearchQuery(NamedTuple):
     folded (`fold`). ``roles`` are words of `bot.domain.roles`. A message is ``after`` a moment if written then or
     later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
     ``decides``: decisions are sought; ``is_question``: it was asked as a question, and the words are its topic, none if
-    it names threads. ``questions`` are the phrases by which the repository's people ask.
+    it names threads. ``asking`` are the words around the topic, which a thread need not have. ``questions`` are the
+    phrases by which the repository's people ask.
     """
 
     words: str = ""
@@ -89,17 +93,13 @@ class SearchQuery(NamedTuple):
     numbers: tuple[int, ...] = ()
     is_question: bool = False
     decides: bool = False
+    asking: str = ""
     questions: QuestionPhrases = SHIPPED_QUESTIONS
 
     @property
     def has_filters(self) -> bool:
         """Whether the search has more than words."""
         return self.has_thread_filters or self.has_message_filters or bool(self.phrases)
-
-    @property
-    def kind_words(self) -> str:
-        """The words that only say that decisions are sought."""
-        return " ".join(_DECISION_WORDS.findall(self.words)) if self.decides and not self.is_question else ""
 
     @property
     def has_thread_filters(self) -> bool:
@@ -172,8 +172,12 @@ def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
         if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
-            return query._replace(words=asked.bare, is_question=True, decides=asked.decides)
-    return query._replace(decides=bool(_DECISION_WORDS.search(query.words)))
+            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, asking=asked.around)
+    asking = " ".join(_DECISION_WORDS.findall(query.words))
+    topic = " ".join(_DECISION_WORDS.sub(" ", query.words).split())
+    if not asking or not terms(topic):
+        return query
+    return query._replace(words=topic, decides=True, asking=asking)
 
 
 def moment_of(text: str, now: datetime) -> datetime:
