@@ -12,9 +12,8 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from tests.conftest import SHARED
 from tests.doors.entrances import opened
-from tests.doors.memories import build
+from tests.doors.memories import ARCHIVES, build
 from tests.doors.table import MADE_UP, Expectation, described, faults, read_table
 
 
@@ -22,23 +21,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.doors", description=__doc__)
     parser.add_argument("--failing", action="store_true", help="only rows with a fault")
     only_failing = parser.parse_args().failing
-    archives = SHARED / "data"
     rows = [row for file in ("made_up.toml", "projects.toml") for row in read_table(file)]
-    asked = [row for row in rows if row.memory == MADE_UP or archives.is_dir()]
+    asked = [row for row in rows if row.memory == MADE_UP or ARCHIVES.is_dir()]
     with tempfile.TemporaryDirectory() as folder:
         for name in ("XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
             os.environ[name] = f"{folder}/{name}"  # nothing of whoever runs this
-        failed = sum(_ask_all(list(group), Path(folder), archives, only_failing)
+        failed = sum(_ask_all(list(group), Path(folder), only_failing)
                      for _, group in groupby(asked, key=lambda row: row.memory))  # fmt: skip
     print(f"{len(asked) - failed} of {len(asked)} questions are answered as expected at every entry point;")
     print(f"{failed} are not, and {len(rows) - len(asked)} were not asked, as their archives are not here.")
     return int(failed > 0)
 
 
-def _ask_all(rows: list[Expectation], folder: Path, archives: Path, only_failing: bool) -> int:
+def _ask_all(rows: list[Expectation], folder: Path, only_failing: bool) -> int:
     """Ask the questions to one memory and print the answers. Returns how many rows have a fault."""
     store = folder / rows[0].memory
-    build(rows[0].memory, store, archives)
+    build(rows[0].memory, store)
     failed = 0
     with opened(store) as entrances:
         for row in rows:

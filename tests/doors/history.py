@@ -34,11 +34,15 @@ def _thread(
     body: str,
     said: Sequence[tuple[tuple[str, str], str]] = (),
     end: str = "completed",
+    by: tuple[str, str] = USER,
     **fields: object,
 ) -> dict[str, object]:
-    """A thread as a line of an archive. ``end`` is the reason with which it was closed, "" if it is open."""
+    """A thread as a line of an archive: ``by`` and ``said`` have logins with roles.
+
+    ``end`` is the reason with which it was closed, "" if it is open.
+    """
     opened = _FIRST_DAY + timedelta(days=_DAYS_BETWEEN * number)
-    author, role = fields.pop("by", USER)  # type: ignore[misc]
+    author, role = by
     closed = (opened + timedelta(days=2)).isoformat() if end else None
     comments = [
         {"id": 1_000 * number + place, "author": login, "association": association, "body": text,

@@ -9,19 +9,21 @@ from tests.doors.entrances import import_archive
 from tests.doors.history import threads
 from tests.doors.table import MADE_UP
 
+ARCHIVES = Path(__file__).resolve().parents[3] / "shared/data"
+"""The folder with the archives of real projects, which stands beside the checkout or is missing."""
 
-def build(name: str, folder: Path, archives: Path | None) -> None:
-    """Import the memory of this name. Those of real projects are read from the folder ``archives``."""
+
+def build(name: str, folder: Path) -> None:
+    """Import the memory of this name into a folder."""
     if name == MADE_UP:
         folder.mkdir(parents=True, exist_ok=True)
         archive = folder.parent / f"{name}.jsonl"
         archive.write_text("".join(f"{json.dumps(thread)}\n" for thread in threads()), encoding="utf-8")
     else:
-        assert archives is not None, f"{name} needs the archives"
-        archive = archive_of(name, archives)
+        archive = archive_of(name)
     import_archive(archive, folder)
 
 
-def archive_of(name: str, archives: Path) -> Path:
+def archive_of(name: str) -> Path:
     """The file of a real project."""
-    return archives / name / "issues.jsonl.gz" if name == "rust_pre2015" else archives / f"threads/{name}.jsonl.gz"
+    return ARCHIVES / name / "issues.jsonl.gz" if name == "rust_pre2015" else ARCHIVES / f"threads/{name}.jsonl.gz"

@@ -50,9 +50,11 @@ def read_table(name: str) -> list[Expectation]:
 
 
 def _expectation(memory: str, fields: dict[str, Any]) -> Expectation:
-    lists = {name: tuple(fields.pop(key, ())) for name, key in
-             (("first", "first"), ("among", "among"), ("unwanted", "not"))}  # fmt: skip
-    return Expectation(memory=memory, **lists, **fields)
+    values: dict[str, Any] = {
+        "unwanted" if name == "not" else name: tuple(value) if isinstance(value, list) else value
+        for name, value in fields.items()
+    }
+    return Expectation(memory, **values)
 
 
 def faults(row: Expectation, answers: Answers, entrances: Entrances) -> list[str]:

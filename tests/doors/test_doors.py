@@ -11,7 +11,6 @@ import pytest
 
 from bot.sources.archive_file import read_archive
 from tests.cli.fixtures import built_once
-from tests.conftest import SHARED
 from tests.doors.entrances import REPLIES, TERMINAL, Entrances, Found, opened
 from tests.doors.memories import archive_of, build
 from tests.doors.table import MADE_UP, Expectation, described, faults, read_table
@@ -29,16 +28,10 @@ def entrances_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
 
         @cache
         def open_memory(name: str) -> Entrances:
-            if name != MADE_UP and not (SHARED / "data").is_dir():
-                pytest.skip("the archives are not here")
-            store = built_once(tmp_path_factory, name, partial(_build, name))
+            store = built_once(tmp_path_factory, name, partial(build, name))
             return stack.enter_context(opened(store))
 
         yield open_memory
-
-
-def _build(name: str, folder: Path) -> None:
-    build(name, folder, SHARED / "data")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
@@ -78,9 +71,10 @@ def test_the_rows_name_threads_of_the_made_up_memory(entrances_of: Open) -> None
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 def test_the_rows_name_threads_of_the_real_projects(shared: Path) -> None:
     names = {row.memory for row in PROJECT_ROWS}
-    threads = {name: {thread.id for thread in read_archive(archive_of(name, shared))} for name in names}
+    threads = {name: {thread.id for thread in read_archive(archive_of(name))} for name in names}
     assert [row for row in PROJECT_ROWS if _unknown([row], threads[row.memory])] == []
 
 
