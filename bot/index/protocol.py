@@ -54,7 +54,7 @@ class Query:
     bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
     are then those with the highest sum; without one, those with the highest score. ``kinds`` limits the search to some
     kinds (None: all), which finds few among many faster than ``keep``. A ``floor`` leaves out documents that hold less
-    of the query (`Hit.part`). Hits list the ``most_terms`` terms that add most to their score.
+    of the query (`Hit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
     """
 
     terms: Mapping[str, float]
@@ -62,7 +62,7 @@ class Query:
     vectors: Mapping[str, bytes] = field(default_factory=dict)
     blend: Mapping[str, float] | None = None
     kinds: frozenset[Kind] | None = None
-    floor: float = 0.0
+    floor: float | None = None
     most_terms: int = 8
 
 

@@ -1,15 +1,16 @@
 """Puts the threads that answer a question first: those that decide its topic, then those about it.
 
-A thread decides the topic if one of its decisions, together with the title, names most of it; it is about the topic if
-its title and its best message do. Shares of the topic are weighted by the rarity of words.
+A thread decides the topic if one of its decisions, together with the title, names most of it, or if its title says what
+was done ("Drop Redis" for "why did we drop Redis?"); it is about the topic if its title and its best message name most
+of it. Shares of the topic are weighted by the rarity of words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from bot.domain.card import Card, CardHit, CardId, Ruling, ThreadMessage
-from bot.index.scoring import least, query_share, query_shares, rank_key
+from bot.domain.card import Card, CardHit, CardId, ThreadMessage
+from bot.index.scoring import least, query_share, query_shares
 from bot.questions.requests import CardSearch, ReadMessages
 from bot.reading.analyzer import terms
 from bot.reading.search_query import SearchQuery
@@ -20,9 +21,6 @@ MIN_TOPIC_SHARE = 0.6
 MAX_ANSWERS = 25
 """Most threads that are read to answer a question."""
 
-ASKING_BONUS = 0.25
-"""How much the words around the topic add to a score."""
-
 MIN_SHARE_OF_BEST = 0.75
 """A thread that names less of the topic than this part of what the best one names only shares a word with it."""
 
@@ -32,15 +30,15 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
 
     For a question, threads that only ask it themselves are left out, and so are those not about the topic.
     """
-    shares, asking = topic_shares(query, cards), query_shares(dict.fromkeys(terms(query.asking), 1.0))
     if query.is_question:
         hits = _without_askers(hits[:MAX_ANSWERS], query, read)
-    hits = sorted(hits, key=lambda hit: rank_key(hit.score * (1 + ASKING_BONUS * _asked_share(hit.card, asking))))
     if not query.decides:
-        return _near_best(hits, {hit.card.id: hit.part for hit in hits}) if query.is_question else list(hits)
-    decided = {hit.card.id: decided_share(hit.card.title, hit.card.decisions, shares) for hit in hits}
+        return _near_best(hits, {hit.card.id: hit.part for hit in hits})
+    shares, verb = topic_shares(query, cards), frozenset(terms(query.asking))
+    decided = {hit.card.id: _decided_share(hit.card, shares, verb) for hit in hits}
     hits = [hit._replace(decides=decided[hit.card.id] >= least(MIN_TOPIC_SHARE)) for hit in hits]
-    deciding, others = [hit for hit in hits if hit.decides], [hit for hit in hits if not hit.decides]
+    deciding = sorted((hit for hit in hits if hit.decides), key=lambda hit: not _has_done(hit.card, verb))
+    others = [hit for hit in hits if not hit.decides]
     if not query.is_question:
         return [*deciding, *others]
     named = {hit.card.id: max(decided[hit.card.id], _about_share(hit, shares)) for hit in hits}
@@ -52,19 +50,20 @@ def topic_shares(query: SearchQuery, cards: CardSearch) -> Mapping[str, float]:
     return query_shares(cards.rarity(dict.fromkeys(terms(query.words))))
 
 
-def decided_share(title: str, decisions: Iterable[Ruling], shares: Mapping[str, float]) -> float:
-    """How much of the topic the best of these decisions names together with the title; 0 without decisions."""
-    return max((topic_share(f"{title}\n{ruling.text}", shares) for ruling in decisions), default=0.0)
-
-
 def topic_share(text: str, shares: Mapping[str, float]) -> float:
     """How much of the topic a text names."""
     return query_share(shares, set(terms(text)))
 
 
-def _asked_share(card: Card, asking: Mapping[str, float]) -> float:
-    """How many of the words around the topic ("why did we *drop* it") its title or its decisions have."""
-    return topic_share("\n".join([card.title, *(ruling.text for ruling in card.decisions)]), asking)
+def _decided_share(card: Card, shares: Mapping[str, float], verb: frozenset[str]) -> float:
+    """How much of the topic a decision names together with the title, or the title alone if it has the verb."""
+    rulings = [f"{card.title}\n{ruling.text}" for ruling in card.decisions]
+    rulings += [card.title] if verb and verb <= {*terms(card.title)} else []
+    return max((topic_share(text, shares) for text in rulings), default=0.0)
+
+
+def _has_done(card: Card, verb: frozenset[str]) -> bool:
+    return verb <= {*terms("\n".join([card.title, *(ruling.text for ruling in card.decisions)]))}
 
 
 def _about_share(hit: CardHit, shares: Mapping[str, float]) -> float:

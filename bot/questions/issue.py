@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bot.comment.prompt import Xml, as_xml, render
 from bot.domain.answer import Context, Match, Mention
+from bot.domain.card import CardId, Passage
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.index.scoring import least
 from bot.questions.context import history_of, recent_conversations
@@ -54,7 +55,7 @@ def about_words(query: SearchQuery, cards: CardSearch, read: ReadMessages, servi
     was said about the words. If decisions are sought, only those on the topic are in the answer."""
     found = find_words(WordSearch(query.words, limit=MAX_THREADS, query=query), cards, read)
     mentions = _find_mentions([hit.card.id for hit in found.hits], query.words, CONVERSATION_CHARS, service)
-    mentions = [replace(each, passage=found.passages.get(each.id)) for each in mentions]
+    mentions = [replace(each, passage=_passage(each, found.passages)) for each in mentions]
     if query.decides and query.words:
         shares = topic_shares(query, cards)
         mentions = [_decided(mention, shares) for mention in mentions]
@@ -142,6 +143,11 @@ def _fit(context: Context, chars: int) -> tuple[Context, int]:
 def _context_of(mentions: Iterable[Mention], service: QuestionService) -> Context:
     context = Context(mentioned=tuple(mentions), searched=service.library.issues)
     return with_fixes(context, service.library, None, service.place.repo)
+
+
+def _passage(mention: Mention, passages: Mapping[CardId, Passage]) -> Passage | None:
+    """What was said in the thread, or in the duplicate by which it was found."""
+    return next((passages[key] for key in (mention.id, *mention.chain) if key in passages), None)
 
 
 def _decided(mention: Mention, shares: Mapping[str, float]) -> Mention:

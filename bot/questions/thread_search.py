@@ -30,8 +30,8 @@ def find_threads(
     """The ``limit`` best threads for a query in the order of `bot.questions.evidence`, each with its best message.
 
     A hit holds all phrases and half of the words by rarity, in its title, opening text and digest or in one message.
-    ``keep`` filters threads in addition to the query. A duplicate is replaced by its original. If decisions are sought,
-    the threads that decide come first (`bot.questions.deciding`).
+    ``keep`` filters threads in addition to the query. Of an original and its duplicates, one is a hit. If decisions are
+    sought, the threads that decide come first (`bot.questions.deciding`).
     """
     keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
@@ -56,7 +56,7 @@ def find_threads(
         titles = {key: card.title for key, card in known.items()}
         ranked = filter_by_phrases(ranked[:MAX_PHRASE_CHECKS], query, titles, read)
     found = [CardHit(known[key], *evidence) for key, evidence in ranked if key in known]
-    found = without_duplicates(found, cards, keep)
+    found = one_of_each(found, cards)
     if query.decides or query.is_question:
         from bot.questions.deciding import answers_first
 
@@ -76,14 +76,14 @@ def _said(
     return threads, [hit for hit in messages if hit.thread in found or hit.part >= least(MIN_QUERY_SHARE)]
 
 
-def without_duplicates(hits: Sequence[CardHit], cards: CardSearch, keep: Keep | None) -> list[CardHit]:
-    """The hits with the original in place of each duplicate, unless it is unknown or ``keep`` refuses it."""
-    originals = _originals(hits, cards)
+def one_of_each(hits: Sequence[CardHit], cards: CardSearch) -> list[CardHit]:
+    """The hits without those that report the same as an earlier one. If the original is a hit itself, it stands in the
+    place of the first."""
+    originals, ids = _originals(hits, cards), {hit.card.id for hit in hits}
     found: dict[CardId, CardHit] = {}
     for hit in hits:
-        original = originals.get(hit.card.id)
-        card = original if original and (keep is None or keep(original)) else hit.card
-        found.setdefault(card.id, hit._replace(card=card))
+        original = originals.get(hit.card.id, hit.card)
+        found.setdefault(original.id, hit._replace(card=original if original.id in ids else hit.card))
     return list(found.values())
 
 

@@ -26,12 +26,12 @@ MAX_GAP_WORDS = 4
 class AskedTopic(NamedTuple):
     """What a sentence asks about: the ``topic`` as typed, and ``bare``, without the words around it: "" if the question
     is about the thread it was asked in ("didn't we discuss this before?"). ``decides``: it asks for a decision.
-    ``around`` is the sentence without its topic."""
+    ``verb`` is what was done, such as "drop", "" if it was only decided or discussed."""
 
     topic: str
     bare: str
     decides: bool
-    around: str
+    verb: str = ""
 
 
 class _Form(Enum):
@@ -91,6 +91,16 @@ _CLASSES = {
     "again": "before|already|in the past|earlier|previously",
 }
 """The classes of words. A contraction has lost its "n't" ("can't": "ca")."""
+
+_VERBS = frozenset({"<choose>", "<chose>", "<did>", "<tried>"})
+"""The classes of what was done to a topic. A rule has at most one of them."""
+
+_PLAIN_VERBS = frozenset(
+    {"decide", "decided", "choose", "chose", "chosen", "pick", "picked", "select", "selected", "settle", "settled"}
+    | {"agree", "agreed", "agreed on", "agreed about", "agreed to", "settled on", "discussed", "talked about", "go"}
+    | {"went", "gone", "spoke about", "consider", "considered", "try", "tried"}
+)
+"""Verbs that say no more than that it was decided or discussed."""
 
 _CLAUSES = (
     "what * <who> * <said> <about> {topic}",
@@ -213,7 +223,8 @@ _MAY_ASK = re.compile(
     r"|recap|sum up|list|show|find|give|pull|dig|tell|explain|forg[eo]t|c[ao]me up|prior|earlier|previous|past|history"
     r"|reject|drop|prefer|abandon|switch|go |going|gone|went|end up|wind up|land|opt|standardi|sp[eo][ao]k|raised"
     r"|proposed|reported|suggested|said|say|move|consider|tr(?:y|ied)|seen|hit|had|encountered|run into|across|met\b"
-    r"|rule|turn|evaluat|thinking|stop|deprecat|fix|solve|resolv|address|report)",
+    r"|rule|turn|evaluat|thinking|stop|deprecat|fix|solve|resolv|address|report|remov|revert|keep|kept|replac|adopt"
+    r"|introduc|renam|disabl)",
     re.IGNORECASE,
 )
 """One of these words is in every question that the shipped forms match."""
@@ -319,12 +330,13 @@ def asked_topic(
     sentence, grammar = sentence[:MAX_SENTENCE_CHARS], _grammar(phrases)
     if not grammar.may_ask.search(sentence) or _RHETORICAL.search(sentence):
         return None
-    topic = _find_topic(sentence, grammar, is_alone=is_alone)
-    if topic is None:
+    found = _find_topic(sentence, grammar, is_alone=is_alone)
+    if found is None:
         return None
+    topic, verb = found
     bare = _FILLER.sub("", _trim_topic(topic), count=1)[:MAX_TOPIC_CHARS].strip()
     bare = "" if _THIS_TOPIC.fullmatch(bare) else bare
-    return AskedTopic(topic, bare, bool(_DECISION_WORD.search(sentence)), sentence.replace(topic, " "))
+    return AskedTopic(topic, bare, bool(_DECISION_WORD.search(sentence)), "" if verb in _PLAIN_VERBS else verb)
 
 
 def is_asked_whole(text: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS) -> bool:
@@ -375,8 +387,8 @@ def _plain_words(token: str) -> list[str]:
     return [part for part in _BARE_CONTRACTIONS.get(word, word).split() if part != "not"]
 
 
-def _find_topic(sentence: str, grammar: _Grammar, *, is_alone: bool) -> str | None:
-    """The topic as typed, None if no clause asks. ``is_alone``: it is the only sentence."""
+def _find_topic(sentence: str, grammar: _Grammar, *, is_alone: bool) -> tuple[str, str] | None:
+    """The topic as typed and the verb, None if no clause asks. ``is_alone``: it is the only sentence."""
     words = _Words.of(sentence)
     for start in words.clauses:
         if start and _REPORTED.search(sentence[: words.typed(0, start)[1]]):
@@ -385,7 +397,7 @@ def _find_topic(sentence: str, grammar: _Grammar, *, is_alone: bool) -> str | No
             if match := rule.match(words.text, start):
                 topic = _typed_topic(sentence, words, match)
                 if (result := _topic_if_asked(rule.form, sentence, topic, is_alone=is_alone)) is not None:
-                    return result
+                    return result, (match.groupdict().get("verb") or "").strip()
     return None
 
 
@@ -505,7 +517,8 @@ def _part(word: str) -> str:
             return r"(?P<topic>(?:\S+ )+?)"
         case "{noun}":
             return rf"(?P<noun>(?:\S+ ){{0,{MAX_GAP_WORDS}}}?)"
-    return "" if word == "*" else f"(?:{'|'.join(_alternatives(word))})"
+    name = "?P<verb>" if word in _VERBS else "?:"
+    return "" if word == "*" else f"({name}{'|'.join(_alternatives(word))})"
 
 
 def _alternatives(word: str) -> Iterator[str]:

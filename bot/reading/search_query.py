@@ -77,7 +77,7 @@ class SearchQuery(NamedTuple):
     folded (`fold`). ``roles`` are words of `bot.domain.roles`. A message is ``after`` a moment if written then or
     later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
     ``decides``: decisions are sought; ``is_question``: it was asked as a question, and the words are its topic, none if
-    it names threads. ``asking`` are the words around the topic, which a thread need not have. ``questions`` are the
+    it names threads. ``asking`` is the verb of a question ("drop"). ``questions`` are the
     phrases by which the repository's people ask.
     """
 
@@ -172,12 +172,9 @@ def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
         if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
-            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, asking=asked.around)
-    asking = " ".join(_DECISION_WORDS.findall(query.words))
-    topic = " ".join(_DECISION_WORDS.sub(" ", query.words).split())
-    if not asking or not terms(topic):
-        return query
-    return query._replace(words=topic, decides=True, asking=asking)
+            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, asking=asked.verb)
+    topic, count = _DECISION_WORDS.subn(" ", query.words)
+    return query._replace(words=topic, decides=True) if count and terms(topic) else query
 
 
 def moment_of(text: str, now: datetime) -> datetime:

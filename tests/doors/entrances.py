@@ -117,7 +117,7 @@ class Entrances:
         if request is None:
             return None
         plan = plan_search(request, self.run)
-        shown = [mention.id for mention in plan.context.mentioned if not mention.missing]
+        shown = [(*mention.chain, mention.id)[0] for mention in plan.context.mentioned if not mention.missing]
         for key in shown:
             assert f"/{key})" in plan.text, f"the reply lacks a link to {key}"
         return Found(tuple(shown))

@@ -171,9 +171,10 @@ class Search:
         self._scored = self._scores()
         self._near = {field: self._cosines(field, vector) for field, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
-        self._parts = self._query_parts(query) if query.floor else np.zeros(len(self._scored))
-        enough = np.where(self._parts >= least(query.floor), self._scored, 0.0) if query.floor else self._scored
-        found = DocumentScores(enough, 0.0)
+        self._parts, found = np.zeros(len(self._scored)), DocumentScores(self._scored, 0.0)
+        if query.floor is not None:
+            self._parts = self._query_parts(query)
+            found = DocumentScores(np.where(self._parts >= least(query.floor), self._scored, 0.0), 0.0)
         if query.blend is not None and searcher.before:
             found = self._blended(query.blend, searcher.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
