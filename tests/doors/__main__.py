@@ -28,7 +28,10 @@ def main() -> int:
             os.environ[name] = f"{folder}/{name}"  # nothing of whoever runs this
         failed = sum(_ask_all(list(group), Path(folder), only_failing)
                      for _, group in groupby(asked, key=lambda row: row.memory))  # fmt: skip
-    print(f"{len(asked) - failed} of {len(asked)} questions are answered as expected at every entry point;")
+    known = sum(bool(row.unmet) for row in asked)
+    print(
+        f"{len(asked) - failed} of {len(asked)} questions are answered as expected at every entry point ({known} known);"
+    )
     print(f"{failed} are not, and {len(rows) - len(asked)} were not asked, as their archives are not here.")
     return int(failed > 0)
 

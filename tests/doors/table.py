@@ -29,6 +29,7 @@ class Expectation:
     nothing: bool = False
     asks: bool = False
     on: int = ELSEWHERE
+    unmet: str = ""
 
     def __str__(self) -> str:
         return f"{self.memory}: {self.query}" + (f" (on {self.on})" if self.on != ELSEWHERE else "")
