@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.card import Card, Ruling, Worktree
+from bot.domain.card import Card, Ruling, Worktree, WorktreeCommit
 from bot.questions.requests import SmartSearch
 from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
 from bot.questions.worktree_query import is_telling
@@ -149,7 +149,9 @@ def test_files_that_many_threads_name_are_not_evidence() -> None:
 
 
 def test_a_commit_of_the_branch_names_a_thread() -> None:
-    answer = search((card(48, "Odd"),), Worktree(branch="wip", messages=("Expire cookies (#48)",), is_own=True))
+    answer = search(
+        (card(48, "Odd"),), Worktree(branch="wip", commits=(WorktreeCommit("Expire cookies (#48)"),), is_own=True)
+    )
     assert [(hit.card.id, hit.why) for hit in answer.hits] == [(48, ("a commit names #48",))]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.card import Card, Ending, Ruling, Worktree
+from bot.domain.card import Card, Ending, Ruling, Worktree, WorktreeCommit
 from bot.domain.kinds import Kind
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
@@ -58,7 +58,8 @@ def test_the_branchs_own_ticket_is_a_task_while_it_is_open() -> None:
 
 def test_an_open_issue_linked_to_a_related_thread_is_a_task() -> None:
     work = find_for_work(
-        WorkRequest(Worktree(branch="wip", messages=("Expire cookies, see #48",), is_own=True), NOW), sample()
+        WorkRequest(Worktree(branch="wip", commits=(WorktreeCommit("Expire cookies, see #48"),), is_own=True), NOW),
+        sample(),
     )
     assert (51, ("names #48",)) in [(item.card.id, item.why) for item in work.tasks]
 

@@ -1,0 +1,131 @@
+"""Stories of the commands that look at the work at hand, in real checkouts of the sample's project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.checkouts import git
+from tests.cli.program_result import Run
+
+pytestmark = pytest.mark.usefixtures("outside_any_checkout")
+
+
+class Project:
+    """A checkout of the sample's project, as the working folder; everything on its main branch is pushed at first."""
+
+    def __init__(self, folder: Path, call: Run, store: Path) -> None:
+        self.folder, self._call, self._store = folder / "linkbarn", call, store
+        git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "upstream.git")
+        git(folder, "clone", "--quiet", "upstream.git", "linkbarn")
+        self.commit("Begin", "linkbarn/auth/__init__.py", "linkbarn/store/__init__.py")
+        self.push()
+
+    def commit(self, message: str, *files: str) -> None:
+        self.write(*files)
+        git(self.folder, "add", "--all")
+        git(self.folder, "commit", "--quiet", "--allow-empty", "-m", message)
+
+    def write(self, *files: str) -> None:
+        for file in files:
+            path = self.folder / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{path.read_text() if path.exists() else ''}more\n")
+
+    def push(self) -> None:
+        git(self.folder, "push", "--quiet", "--set-upstream", "origin", "HEAD")
+
+    def ask(self, *command: str) -> Any:
+        result = self._call(*command, "--store", self._store, "--json")
+        assert result.code == 0
+        return result.data
+
+    def reasons(self, command: str, section: str) -> list[tuple[object, list[str]]]:
+        return [(row["id"], row["why"]) for row in self.ask(command)[section]]
+
+
+@pytest.fixture
+def project(tmp_path: Path, call: Run, sample_store: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    checkout = Project(tmp_path, call, sample_store)
+    monkeypatch.chdir(checkout.folder)
+    return checkout
+
+
+# -- a clean trunk -------------------------------------------------------------------------------------------------
+
+
+def test_after_a_pull_a_clean_trunk_shows_what_its_last_commits_were_about(project: Project) -> None:
+    project.commit("Keep sessions in PostgreSQL (#14)", "linkbarn/store/session.py")
+    project.commit("Read the cookie of the base path first\n\nFixes #48", "linkbarn/auth/cookie.py")
+    project.push()
+    hits = project.reasons("ss", "hits")
+    assert [key for key, _ in hits][:2] == [48, 50]
+    assert hits[0][1][:2] == ["a commit names #48", "touches linkbarn/auth/cookie.py"]
+    assert 14 in dict(hits)
+    assert project.reasons("what", "related") == hits[:3]
+    assert [row["id"] for row in project.ask("what")["decisions"]] == [48, 14]
+
+
+def test_the_newest_commit_comes_first_on_a_clean_trunk(project: Project) -> None:
+    for first, second in ((30, 51), (51, 30)):
+        project.commit(f"Do it (#{first})")
+        project.commit(f"Do it (#{second})")
+        assert [key for key, _ in project.reasons("ss", "hits")][:2] == [second, first]
+
+
+def test_words_of_a_commit_on_a_clean_trunk_find_a_thread_that_nobody_named(project: Project) -> None:
+    project.commit("Walk nested lists while importing bookmarks")
+    (key, why), *_ = project.reasons("ss", "hits")
+    assert key == 20
+    assert why[0].startswith("both speak of ")
+
+
+def test_upkeep_on_a_clean_trunk_brings_up_nothing(project: Project) -> None:
+    for message in (
+        *("Bump version to 2.4.0 (#48)", "chore(deps): bump requests from 2.31.0 to 2.32.0 (#50)"),
+        *("Update CHANGELOG.md (#51)", "Fix typo (#14)", "[pre-commit.ci] pre-commit autoupdate"),
+    ):
+        project.commit(message, "pyproject.toml", "linkbarn/auth/cookie.py")
+    assert project.ask("ss")["hits"] == []
+    answer = project.ask("what")
+    assert [answer[section] for section in ("related", "decisions", "pulls")] == [[], [], []]
+
+
+def test_only_five_commits_count_on_a_clean_trunk(project: Project) -> None:
+    project.commit("Expire the old one (#48)")
+    for number in range(4):
+        assert [key for key, _ in project.reasons("ss", "hits")] == [48], number
+        project.commit("Bump version")
+    assert [key for key, _ in project.reasons("ss", "hits")] == [48]
+    project.commit("Bump version")
+    assert project.ask("ss")["hits"] == []
+
+
+def test_a_changed_file_is_the_work_on_a_trunk_whose_commits_are_pushed(project: Project) -> None:
+    project.commit("Expire the old one (#48)", "linkbarn/auth/cookie.py")
+    project.push()
+    project.write("linkbarn/store/session.py")
+    assert {key for key, _ in project.reasons("ss", "hits")} == {14, 17}
+
+
+def test_unpushed_commits_count_beside_a_changed_file(project: Project) -> None:
+    project.commit("Expire the old one (#48)")
+    project.write("linkbarn/store/session.py")
+    assert {key for key, _ in project.reasons("ss", "hits")} == {14, 17, 48}
+
+
+def test_on_a_branch_only_its_own_commits_count(project: Project) -> None:
+    project.commit("Expire the old one (#48)", "linkbarn/auth/cookie.py")
+    project.push()
+    git(project.folder, "switch", "--quiet", "--create", "work")
+    assert project.ask("ss")["hits"] == []
+    project.commit("Serve feeds (#51)")
+    assert [key for key, _ in project.reasons("ss", "hits")] == [51]
+
+
+def test_a_detached_head_has_no_work_of_its_own(project: Project) -> None:
+    project.commit("Expire the old one (#48)", "linkbarn/auth/cookie.py")
+    git(project.folder, "switch", "--quiet", "--detach")
+    assert project.ask("ss")["hits"] == []
