@@ -129,3 +129,23 @@ def test_a_detached_head_has_no_work_of_its_own(project: Project) -> None:
     project.commit("Expire the old one (#48)", "linkbarn/auth/cookie.py")
     git(project.folder, "switch", "--quiet", "--detach")
     assert project.ask("ss")["hits"] == []
+
+
+# -- open tasks ----------------------------------------------------------------------------------------------------
+
+
+def test_what_shows_open_tasks_of_the_project_only_if_none_is_near(project: Project) -> None:
+    tasks = project.reasons("what", "tasks")
+    assert len(tasks) == 3
+    assert {tuple(why) for _, why in tasks} == {("open in this project; none is near this work",)}
+    project.commit("Serve feeds (#51)")
+    assert (51, ["a commit names #51"]) in project.reasons("what", "tasks")
+    assert all("none is near" not in why[0] for _, why in project.reasons("what", "tasks"))
+
+
+def test_open_tasks_of_the_project_do_not_count_for_the_exit_code(
+    project: Project, call: Run, sample_store: Path
+) -> None:
+    result = call("what", "--store", sample_store, "--exit-code")
+    assert result.code == 1
+    assert "\topen in this project; none is near this work" in result.out

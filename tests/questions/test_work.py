@@ -64,10 +64,29 @@ def test_an_open_issue_linked_to_a_related_thread_is_a_task() -> None:
     assert (51, ("names #48",)) in [(item.card.id, item.why) for item in work.tasks]
 
 
-def test_without_signals_only_recent_decisions_are_listed() -> None:
+ANY_TASK = ("open in this project; none is near this work",)
+
+
+def test_without_signals_the_open_tasks_and_newest_decisions_of_the_project_are_listed() -> None:
     work = find_for_work(WorkRequest(Worktree(), NOW), sample())
-    assert (work.related, work.decisions, work.tasks) == ((), (), ())
+    assert (work.related, work.decisions, work.pulls) == ((), (), ())
+    newest = sample().newest(SECTION_LIMIT, lambda card: card.kind == "issue" and card.state == "open")
+    assert [(item.card, item.why) for item in work.tasks] == [(card, ANY_TASK) for card in newest]
     assert len(work.recent) == SECTION_LIMIT
+    assert not work.is_relevant, "they may be about anything"
+
+
+def test_tasks_of_the_project_are_left_out_if_one_is_near_the_work() -> None:
+    cards = [card(1, "Login loop", state="open"), *(card(key, "Printer", state="open") for key in range(2, 9))]
+    work = find_for_work(WorkRequest(Worktree(branch="fix/1-login"), NOW), InMemoryCards(cards))
+    assert [item.card.id for item in work.tasks] == [1]
+    assert work.is_relevant
+
+
+def test_pull_requests_for_tasks_of_the_project_are_not_listed() -> None:
+    cards = [card(12, "Login loop", state="open"), pull(20, references=(12,), closes=(12,))]
+    work = find_for_work(WorkRequest(Worktree(branch="wip"), NOW), InMemoryCards(cards))
+    assert ([item.card.id for item in work.tasks], work.pulls) == ([12], ())
 
 
 def test_an_empty_memory_gives_empty_sections() -> None:
