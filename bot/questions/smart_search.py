@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, Worktree
+from bot.questions.named_files import NamedFile, named_files
 from bot.questions.passages import passages_of
 from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
 from bot.questions.thread_search import find_threads
-from bot.questions.worktree_query import WordEvidence, WorktreeQuery, is_telling, worktree_query
+from bot.questions.worktree_query import WordEvidence, WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_CANDIDATES = 50
@@ -62,13 +63,12 @@ class SmartSearchAnswer:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A thread with its share of the best score, the terms in common, the files in common with how much each counts,
-    and the reasons that name it."""
+    """A thread with its share of the best score, the terms and files in common, and the reasons that name it."""
 
     card: Card
     text_score: float = 0.0
     terms: tuple[str, ...] = ()
-    files: dict[str, float] = field(default_factory=dict)
+    files: tuple[NamedFile, ...] = ()
     named: tuple[str, ...] = ()
     is_named: bool = False
     has_evidence: bool = False
@@ -139,10 +139,10 @@ def thread_reference(key: CardId) -> str:
     return f"#{key}" if isinstance(key, int) else short_line(key)
 
 
-def files_reason(files: Iterable[str]) -> str:
+def files_reason(files: Iterable[NamedFile]) -> str:
     """The reason that a thread names these files (at least one)."""
     first, *more = files
-    return f"touches {short_line(first)}" + (f" and {len(more)} more" if more else "")
+    return f"touches {short_line(first.path)}" + (f" and {len(more)} more" if more else "")
 
 
 def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
@@ -157,7 +157,7 @@ def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
 def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
     query = request.parsed_query
     named = {*signals.tickets, *signals.mentioned}
-    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    files_by_thread = named_files(signals.files, pool.cards)
     hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.keep)
     if named or files_by_thread:
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
@@ -176,7 +176,7 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
         candidate = pool.get(hit.card)
         if candidate is not None:
             candidate.text_score, candidate.terms, candidate.has_evidence = total[hit.card.id] / best, hit.terms, True
-            candidate.files = {path: signals.files[path] for path, _ in files_by_thread.get(hit.card.id, ())}
+            candidate.files = files_by_thread.get(hit.card.id, ())
             candidate.message = hit.message
     for numbered in pool.prefetch(query.numbers):
         numbered.text_score, numbered.has_evidence, numbered.named = (
@@ -196,11 +196,10 @@ def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
                 candidate.text_score, candidate.terms = shares[hit.card.id], hit.terms
     for evidence in signals.evidence:
         _add_by_evidence(evidence, pool)
-    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    files_by_thread = named_files(signals.files, pool.cards)
     for candidate in pool.prefetch(files_by_thread):
-        files = files_by_thread[candidate.card.id]
-        candidate.files = {path: signals.files[path] for path, _ in files}
-        candidate.has_evidence |= any(is_distinctive for _, is_distinctive in files)
+        candidate.files = files_by_thread[candidate.card.id]
+        candidate.has_evidence |= any(file.is_distinctive for file in candidate.files)
     for number, weight in {**signals.mentioned, **dict.fromkeys(signals.tickets, 1.0)}.items():
         for candidate in pool.prefetch([number]):
             candidate.text_score, candidate.has_evidence = max(candidate.text_score, weight), True
@@ -221,17 +220,6 @@ def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
 def _score_shares(hits: list[CardHit]) -> dict[CardId, float]:
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.card.id: hit.score / best if best > 0 else 0.0 for hit in hits}
-
-
-def _files_by_thread(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
-    found: dict[CardId, list[tuple[str, bool]]] = {}
-    size = cards.size
-    for path in paths:
-        mentions = cards.file_mentions(path)
-        for key, forms in mentions.items():
-            is_distinctive = any(is_telling(path, form, len(mentions), size) for form in forms)
-            found.setdefault(key, []).append((path, is_distinctive))
-    return found
 
 
 def _add_name_reasons(pool: _Pool, signals: WorktreeQuery, branch: str) -> None:
@@ -274,7 +262,7 @@ def _fold_duplicates(pool: _Pool) -> None:
         )
         target.text_score = max(target.text_score, duplicate.text_score)
         target.terms = tuple(dict.fromkeys((*target.terms, *duplicate.terms)))
-        target.files |= duplicate.files
+        target.files = (*target.files, *(file for file in duplicate.files if file not in target.files))
         target.named = tuple(dict.fromkeys((*target.named, *named)))
         target.is_named |= duplicate.is_named
         target.message = target.message or duplicate.message
@@ -293,7 +281,9 @@ def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
 
 
 def _score(candidate: _Candidate, now: datetime) -> float:
-    score = candidate.text_score * recency(candidate.card.updated_at, now) + FILE_BONUS * sum(candidate.files.values())
+    score = candidate.text_score * recency(candidate.card.updated_at, now) + FILE_BONUS * sum(
+        file.weight for file in candidate.files
+    )
     return score * NAMED_FACTOR if candidate.is_named else score
 
 

@@ -14,6 +14,7 @@ from bot.questions.related import (
     newest_decision,
     open_pulls,
     threads_naming,
+    with_files,
     with_newest,
 )
 from bot.questions.requests import Cards, SmartSearch, WorkRequest
@@ -64,13 +65,14 @@ def find_for_work(request: WorkRequest, cards: Cards, sessions: Sequence[Session
     found = smart(SmartSearch("", request.worktree, now, SEARCH_LIMIT), cards)
     related = found.hits[:SECTION_LIMIT]
     mentions = threads_naming(query.files, cards)
-    decisions = decisions_of(mentions, now)[:SECTION_LIMIT]
+    distinctive = with_files(mentions, lambda file: file.is_distinctive)
+    decisions = decisions_of(with_files(mentions, lambda file: file.telling > 0).values(), now)[:SECTION_LIMIT]
     tasks = _near_tasks(query, found.hits, cards)
     return WorkAnswer(
         related=related,
         decisions=decisions,
         tasks=tasks or _tasks_of_project(cards),
-        pulls=open_pulls(mentions, [one.card for one in (*related, *tasks)], cards)[:SECTION_LIMIT],
+        pulls=open_pulls(distinctive, [one.card for one in (*related, *tasks)], cards)[:SECTION_LIMIT],
         recent=_newest_decisions({one.card.id for one in decisions}, now, cards),
         sessions=tuple(sessions)[:SECTION_LIMIT],
         used=found.used,

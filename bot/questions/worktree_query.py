@@ -63,14 +63,6 @@ _TICKET_WORDS = frozenset(
     {"#", "bug", "bugs", "fix", "fixes", "gh", "hotfix", "issue", "issues", "pr", "pull", "ticket", "feature", "feat"}
 )
 _YEARS = range(1990, 2100)
-_COMMON_FILES = frozenset(
-    {"__init__.py", "cargo.toml", "changelog.md", "go.mod", "index.html", "index.js", "index.ts", "license", "main.py"}
-    | {"makefile", "mod.rs", "package-lock.json", "package.json", "pyproject.toml", "readme.md", "setup.py"}
-)
-_MAX_FILE_THREADS = 5
-"""A file named by more threads is not distinctive; in a large memory the limit is a twentieth of all threads."""
-
-_MAX_FILE_SHARE = 0.05
 _SEPARATOR = re.compile(r"[/\-_.#]+")
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 _GENERATED_SUBJECT = re.compile(r"Merge |Revert |(?:fixup|squash|amend)! ")
@@ -178,13 +170,6 @@ def ticket_numbers(branch: str) -> tuple[int, ...]:
         if token.isdecimal() and not token.startswith("0") and len(token) <= 9 and _is_ticket(tokens, position):
             numbers[int(token)] = None
     return tuple(numbers)[:_MAX_TICKETS]
-
-
-def is_telling(path: str, spelling: str, count: int, size: int) -> bool:
-    """Whether this ``spelling`` of a file sets a thread apart, if ``count`` of ``size`` threads name the file."""
-    is_common = path.rpartition("/")[2].casefold() in _COMMON_FILES
-    has_no_folder = "/" not in path or "/" not in spelling.replace("\\", "/").strip("/")
-    return count <= max(_MAX_FILE_THREADS, size * _MAX_FILE_SHARE) and not (is_common and has_no_folder)
 
 
 def _is_ticket(tokens: list[str], position: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ class Project:
     """A checkout of the sample's project, as the working folder; everything on its main branch is pushed at first."""
 
     def __init__(self, folder: Path, call: Run, store: Path) -> None:
-        self.folder, self._call, self._store = folder / "linkbarn", call, store
+        self.folder, self._call, self.store = folder / "linkbarn", call, store
         git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "upstream.git")
         git(folder, "clone", "--quiet", "upstream.git", "linkbarn")
         self.commit("Begin", "linkbarn/auth/__init__.py", "linkbarn/store/__init__.py")
@@ -38,7 +39,7 @@ class Project:
         git(self.folder, "push", "--quiet", "--set-upstream", "origin", "HEAD")
 
     def ask(self, *command: str) -> Any:
-        result = self._call(*command, "--store", self._store, "--json")
+        result = self._call(*command, "--store", self.store, "--json")
         assert result.code == 0
         return result.data
 
@@ -51,6 +52,24 @@ def project(tmp_path: Path, call: Run, sample_store: Path, monkeypatch: pytest.M
     checkout = Project(tmp_path, call, sample_store)
     monkeypatch.chdir(checkout.folder)
     return checkout
+
+
+def remember(folder: Path, call: Run, *threads: dict[str, Any]) -> Path:
+    """A new memory of these threads, closed issues without words unless they say otherwise."""
+    lines = [
+        {"title": f"Thread {key}", "body": "", "author": "octocat", "state": "closed", **thread, "id": key}
+        | {"created_at": f"2026-01-{key:02}T09:00:00Z"}
+        for key, thread in enumerate(threads, 1)
+    ]
+    file = folder / "threads.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert call("import", file, "--store", folder / "threads").code == 0
+    return folder / "threads"
+
+
+def decision(day: int, text: str) -> dict[str, Any]:
+    at = f"2026-02-{day:02}T09:00:00Z"
+    return {"author": "hubot", "association": "OWNER", "created_at": at, "body": f"We decided to {text}."}
 
 
 # -- a clean trunk -------------------------------------------------------------------------------------------------
@@ -149,3 +168,28 @@ def test_open_tasks_of_the_project_do_not_count_for_the_exit_code(
     result = call("what", "--store", sample_store, "--exit-code")
     assert result.code == 1
     assert "\topen in this project; none is near this work" in result.out
+
+
+# -- decisions about files -----------------------------------------------------------------------------------------
+
+
+def test_a_file_that_many_threads_name_keeps_its_newest_and_most_specific_decisions(
+    project: Project, tmp_path: Path, call: Run
+) -> None:
+    body = "It happens in `linkbarn/app.py`."
+    threads = [{"body": body, "comments": [decision(day, f"keep it as it is for {day} days")]} for day in range(1, 11)]
+    threads[3]["comments"] = [decision(4, "split app.py by route")]
+    project.store = remember(tmp_path, call, *threads)
+    project.write("linkbarn/app.py")
+    git(project.folder, "add", "--all")
+    decisions = project.ask("what")["decisions"]
+    assert [row["id"] for row in decisions] == [4, 10, 9]
+    assert decisions[0]["decisions"][0]["text"] == "We decided to split app.py by route."
+    assert project.ask("what")["related"] == []
+    assert [row["id"] for row in project.ask("related", "linkbarn/app.py")["decisions"]] == [
+        4,
+        *range(10, 4, -1),
+        3,
+        2,
+        1,
+    ]

@@ -141,6 +141,48 @@ def test_a_requested_file_counts_even_if_many_threads_name_it() -> None:
     assert len(related.threads) == 10
 
 
+def test_a_file_that_many_threads_name_keeps_its_newest_decisions() -> None:
+    many = [card(key, files=("src/app.py",), decisions=(ruling("We decided.", key),)) for key in range(1, 30)]
+    work = find_for_work(WorkRequest(Worktree(modified=("src/app.py",)), NOW), InMemoryCards(many))
+    assert [(item.card.id, item.why[0]) for item in work.decisions] == [
+        (1, "touches src/app.py; decided 1 day ago"),
+        (2, "touches src/app.py; decided 2 days ago"),
+        (3, "touches src/app.py; decided 3 days ago"),
+    ]
+    assert work.related == (), "it does not tell these threads apart"
+
+
+def test_among_many_decisions_about_a_file_the_most_specific_come_first() -> None:
+    def decided(key: int, text: str = "We decided.", **fields: Any) -> Card:
+        return card(key, **{"files": ("app.py",), "decisions": (ruling(text, key),)} | fields)
+
+    superseded = (ruling("app.py is gone.", 3)._replace(superseded_by="#5"),)
+    cards = [
+        *(decided(key) for key in range(10, 30)),
+        decided(31, files=("src/app.py",)),
+        decided(32, "We keep app.py in one piece."),
+        decided(33, title="Split app.py"),
+        decided(40, files=("app.py", "src/rare.py")),
+        decided(3, files=("src/app.py",), decisions=superseded),
+    ]
+    work = find_related(FilesRequest(("src/app.py", "src/rare.py"), NOW), InMemoryCards(cards))
+    assert [item.card.id for item in work.decisions] == [40, 32, 33, 31, *range(10, 16)]
+    checkout = Worktree(modified=("src/app.py", "src/rare.py"))
+    assert [item.card.id for item in find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards)).decisions] == [
+        40, 32, 33
+    ]  # fmt: skip
+
+
+def test_a_common_name_in_another_folder_has_no_decisions_about_a_changed_file() -> None:
+    cards = [card(1, files=("README.md",), decisions=(ruling("We decided.", 1),))]
+    assert find_for_work(WorkRequest(Worktree(modified=("docs/README.md",)), NOW), InMemoryCards(cards)).decisions == ()
+
+
+def test_open_pull_requests_on_a_file_that_many_threads_name_are_not_listed() -> None:
+    cards = [pull(key, files=("src/app.py",)) for key in range(1, 30)]
+    assert find_for_work(WorkRequest(Worktree(modified=("src/app.py",)), NOW), InMemoryCards(cards)).pulls == ()
+
+
 def pull(key: int, **fields: Any) -> Card:
     return card(key, f"Change {key}", kind=Kind.PULL, **({"state": "open"} | fields))
 
