@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bot.domain.card import CardId
@@ -16,6 +18,7 @@ _MAX_THREADS = 5
 """A file named by more threads is not distinctive; in a large memory the limit is a twentieth of all threads."""
 
 _MAX_SHARE = 0.05
+_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:/")
 
 
 class NamedFile(NamedTuple):
@@ -58,3 +61,47 @@ def _telling(path: str, count: int, size: int, *, is_exact: bool) -> float:
     if path.rpartition("/")[2].casefold() in _COMMON_FILES and not (is_exact and "/" in path):
         return 0.0
     return min(1.0, max(_MAX_THREADS, size * _MAX_SHARE) / count)
+
+
+def files_in_folders(folders: Iterable[str], cards: Cards) -> dict[CardId, tuple[NamedFile, ...]]:
+    """The threads that name files in some of these folders, each with these files, ordered by path; see `path_in`."""
+    wanted = list(dict.fromkeys(filter(None, folders)))
+    found: dict[CardId, dict[str, NamedFile]] = {}
+    for key, spelling in cards.files():
+        for path in filter(None, (path_in(folder, spelling) for folder in wanted)):
+            found.setdefault(key, {}).setdefault(path.casefold(), NamedFile(path))
+    return {key: tuple(files[name] for name in sorted(files)) for key, files in found.items()}
+
+
+def path_in(folder: str, spelling: str) -> str:
+    """The path of a file that begins with ``folder``, "" if it is not in that folder; case does not matter.
+
+    ``spelling`` is the path as a thread writes it. It may have more folders in front, or fewer: both
+    ``/app/linkbarn/auth/cookie.py`` and ``auth/cookie.py`` are in ``linkbarn/auth``. A folder that begins with ``./``
+    is at the top of the project, so ``tests/auth/test.py`` is not in ``./auth``, and ``.`` has all relative paths. An
+    absolute folder has only absolute paths, and a folder that begins with ``..`` has none.
+    """
+    folder, spelling = folder.replace("\\", "/"), spelling.replace("\\", "/")
+    name, is_absolute = posixpath.normpath(folder), bool(_ABSOLUTE_PATH.match(spelling))
+    wanted, parts = _parts(name), _parts(spelling)
+    if name.startswith("/"):
+        is_inside = is_absolute and bool(wanted) and _begins_with(parts[:-1], wanted)
+        return "/" + "/".join(parts) if is_inside else ""
+    if ".." in name.split("/") or (is_absolute and not wanted):
+        return ""
+    if not is_absolute and (folder.startswith("./") or not wanted):
+        ends = [len(wanted)] if _begins_with(parts[:-1], wanted) else []
+    else:
+        before, inside, _ = f"/{'/'.join(parts[:-1])}/".casefold().partition(f"/{'/'.join(wanted)}/".casefold())
+        ends = [before.count("/") + len(wanted)] if inside else []
+    tails = range(min(len(wanted), len(parts)) - 1, 0, -1) if not is_absolute else ()
+    ends += [count for count in tails if _begins_with(parts[:-1], wanted[-count:])]
+    return "/".join([*wanted, *parts[ends[0] :]]) if ends else ""
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", ".", ".."}]
+
+
+def _begins_with(parts: list[str], wanted: list[str]) -> bool:
+    return [part.casefold() for part in parts[: len(wanted)]] == [part.casefold() for part in wanted]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from bot.domain.card import Card, CardId, Ruling
 from bot.domain.kinds import Kind
-from bot.questions.named_files import NamedFile, named_files
+from bot.questions.named_files import NamedFile, files_in_folders, named_files
 from bot.questions.requests import Cards, FilesRequest
 from bot.questions.smart_search import RankedThread, files_reason, recency
 from bot.questions.worktree_query import MAX_FILES
@@ -93,9 +93,10 @@ class RelatedAnswer:
 
 
 def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
-    """Find the threads that name these files, and their decisions, newest first; at most ten of each."""
-    now = request.now
-    mentions = threads_naming(dict(list(dict.fromkeys(request.files, 1.0).items())[:MAX_FILES]), cards)
+    """Find the threads that name these files or files in these folders, and their decisions; at most ten of each."""
+    now, paths = request.now, list(dict.fromkeys(request.files))[:MAX_FILES]
+    files = named_files(dict.fromkeys((path for path in paths if not path.endswith("/")), 1.0), cards)
+    mentions = _with_cards(_merged(files, files_in_folders(paths, cards)), cards)
     threads = [
         RankedThread(card, len(files) * recency(card.updated_at, now), (files_reason(files),))
         for card, files in mentions.values()
@@ -126,8 +127,23 @@ def open_pulls(mentions: Mapping[CardId, FileThread], shown: Iterable[Card], car
 
 def threads_naming(files: Mapping[str, float], cards: Cards) -> dict[CardId, FileThread]:
     """The threads that name some of these files, given with how much each counts, in 0..1."""
-    found = named_files(files, cards)
+    return _with_cards(named_files(files, cards), cards)
+
+
+def _with_cards(found: Mapping[CardId, tuple[NamedFile, ...]], cards: Cards) -> dict[CardId, FileThread]:
     return {key: FileThread(card, found[key]) for key, card in cards.cards(found).items()}
+
+
+def _merged(
+    *findings: Mapping[CardId, tuple[NamedFile, ...]],
+) -> dict[CardId, tuple[NamedFile, ...]]:
+    """All of these findings together, each file of a thread once."""
+    found: dict[CardId, dict[str, NamedFile]] = {}
+    for finding in findings:
+        for key, files in finding.items():
+            for file in files:
+                found.setdefault(key, {}).setdefault(file.path.casefold(), file)
+    return {key: tuple(files.values()) for key, files in found.items()}
 
 
 def with_files(

@@ -33,6 +33,7 @@ _NUMBER_SCORE = 2.0
 
 _MAX_REASONS = 4
 _MAX_WORDS = 4
+_MAX_NAMED_FILES = 3
 _MAX_LINE_CHARS = 60
 _MAX_CHAIN = 10
 _MIN_BRANCH_CHARS = 6
@@ -141,8 +142,9 @@ def thread_reference(key: CardId) -> str:
 
 def files_reason(files: Iterable[NamedFile]) -> str:
     """The reason that a thread names these files (at least one)."""
-    first, *more = files
-    return f"touches {short_line(first.path)}" + (f" and {len(more)} more" if more else "")
+    paths = [file.path for file in files]
+    rest = len(paths) - _MAX_NAMED_FILES
+    return f"touches {', '.join(map(short_line, paths[:_MAX_NAMED_FILES]))}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:

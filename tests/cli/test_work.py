@@ -193,3 +193,96 @@ def test_a_file_that_many_threads_name_keeps_its_newest_and_most_specific_decisi
         2,
         1,
     ]
+
+
+# -- folders -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files_project(project: Project, tmp_path: Path, call: Run) -> Project:
+    """The project with threads about files of two folders, and of folders elsewhere."""
+    bodies = (
+        "`linkbarn/auth/cookie.py`",
+        "`linkbarn/auth/cookie.py` and `linkbarn/auth/token.py`",
+        "`/app/linkbarn/auth/token.py`, `auth/ldap/bind.py` and `linkbarn/web/urls.py`",
+        "`tests/linkbarn/auth/cookie.py`",
+        "`/etc/linkbarn/settings.toml`",
+        "`linkbarn/web/urls.py`",
+    )
+    project.store = remember(tmp_path, call, *({"body": f"It is in {body}."} for body in bodies))
+    project.commit("Begin", *(f"linkbarn/{file}" for file in ("auth/cookie.py", "auth/ldap/bind.py", "web/urls.py")))
+    (tmp_path / "elsewhere/auth").mkdir(parents=True)
+    return project
+
+
+def related(project: Project, *files: str) -> list[tuple[object, list[str]]]:
+    return [(row["id"], row["why"]) for row in project.ask("related", *files)["threads"]]
+
+
+AUTH_THREADS = [
+    (3, ["touches linkbarn/auth/ldap/bind.py, linkbarn/auth/token.py"]),
+    (2, ["touches linkbarn/auth/cookie.py, linkbarn/auth/token.py"]),
+    (1, ["touches linkbarn/auth/cookie.py"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("start", "folder"),
+    [
+        *((".", "linkbarn/auth/"), (".", "linkbarn/auth"), (".", "./linkbarn//auth/."), (".", "linkbarn/web/../auth")),
+        *(("linkbarn", "auth"), ("linkbarn/auth", "."), ("linkbarn/auth", "./"), ("linkbarn/auth/ldap", "..")),
+    ],
+)
+def test_a_folder_of_the_checkout_leads_to_the_threads_that_name_its_files(
+    files_project: Project, start: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files_project.folder / start)
+    assert related(files_project, folder) == AUTH_THREADS
+
+
+def test_an_absolute_path_to_a_folder_of_the_checkout_is_that_folder(files_project: Project) -> None:
+    assert related(files_project, str(files_project.folder / "linkbarn/auth")) == AUTH_THREADS
+
+
+@pytest.mark.parametrize(("start", "folder"), [(".", "."), (".", "./"), ("linkbarn", ".."), ("linkbarn", "../")])
+def test_the_top_of_the_checkout_has_all_relative_paths(
+    files_project: Project, start: str, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files_project.folder / start)
+    assert [key for key, _ in related(files_project, folder)] == [3, 2, 6, 4, 1]
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("..", []), ("../elsewhere/auth", []), ("/", []), ("/etc/", [5])])
+def test_a_folder_outside_the_checkout_has_only_its_own_files(
+    files_project: Project, folder: str, expected: list[int]
+) -> None:
+    assert [key for key, _ in related(files_project, folder)] == expected
+
+
+def test_a_folder_that_is_not_in_the_checkout_is_read_as_threads_write_it(
+    files_project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [key for key, _ in related(files_project, "auth/ldap")] == [3]
+    assert [key for key, _ in related(files_project, "/app/linkbarn/")] == [3]
+    monkeypatch.chdir(tmp_path)
+    assert [key for key, _ in related(files_project, "linkbarn/auth/")] == [3, 2, 4, 1]
+    assert related(files_project, "") == []
+
+
+def test_folders_and_files_are_asked_for_together_and_each_file_counts_once(files_project: Project) -> None:
+    threads = related(files_project, "linkbarn/auth", "linkbarn/auth/cookie.py", "linkbarn/web", "linkbarn/web")
+    assert threads[0] == (
+        3,
+        ["touches linkbarn/auth/ldap/bind.py, linkbarn/auth/token.py, linkbarn/web/urls.py"],
+    )
+    assert (1, ["touches linkbarn/auth/cookie.py"]) in threads
+
+
+def test_a_folder_has_decisions_and_a_reason_names_three_files(project: Project, tmp_path: Path, call: Run) -> None:
+    files = ", ".join(f"`linkbarn/auth/{name}.py`" for name in "abcde")
+    project.store = remember(tmp_path, call, {"body": files, "comments": [decision(3, "keep them")]})
+    project.write("linkbarn/auth/a.py")
+    answer = project.ask("related", "linkbarn/auth")
+    reason = "touches linkbarn/auth/a.py, linkbarn/auth/b.py, linkbarn/auth/c.py and 2 more"
+    assert [row["why"] for row in answer["threads"]] == [[reason]]
+    assert [row["why"] for row in answer["decisions"]] == [[f"{reason}; decided on 2026-02-03"]]

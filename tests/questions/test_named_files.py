@@ -1,8 +1,10 @@
 """How much a file says about the threads that name it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bot.questions.named_files import NamedFile, named_files
+from bot.questions.named_files import NamedFile, files_in_folders, named_files, path_in
 from tests.questions.in_memory_cards import InMemoryCards, card
 
 
@@ -39,3 +41,65 @@ def test_a_common_name_without_a_folder_may_be_another_file(
 ) -> None:
     found = named_files({path: 0.5}, shelf(1, 10, spelling))
     assert found == {1: (NamedFile(path, 0.5, telling, is_exact),)}
+
+
+@pytest.mark.parametrize(
+    ("folder", "spelling", "path"),
+    [
+        ("bot/git", "bot/git/checkout.py", "bot/git/checkout.py"),
+        ("bot/git/", "bot/git/remote/url.py", "bot/git/remote/url.py"),
+        ("./bot//git/.", "bot/git/checkout.py", "bot/git/checkout.py"),
+        ("bot/cli/../git", "bot/git/checkout.py", "bot/git/checkout.py"),
+        ("bot/git", "/app/precedent/bot/git/checkout.py", "bot/git/checkout.py"),
+        ("bot/git", "C:\\work\\bot\\git\\checkout.py", "bot/git/checkout.py"),
+        ("BOT/Git", "bot/GIT/Checkout.py", "BOT/Git/Checkout.py"),
+        ("bot/git", "git/checkout.py", "bot/git/checkout.py"),
+        ("src/bot/git", "./bot/git/checkout.py", "src/bot/git/checkout.py"),
+        ("bot", "tests/bot/test.py", "bot/test.py"),
+        ("./bot", "tests/bot/test.py", ""),
+        ("./bot", "../bot/main.py", "bot/main.py"),
+        ("./bot", "/app/bot/main.py", "bot/main.py"),
+        ("./bot/git", "git/checkout.py", "bot/git/checkout.py"),
+        ("./bot/git/", "./bot/git/checkout.py", "bot/git/checkout.py"),
+        ("././", "bot/git/checkout.py", "bot/git/checkout.py"),
+        ("bot/git", "bot/git", ""),
+        ("bot/git", "checkout.py", ""),
+        ("bot/git", "bot/gitlab/api.py", ""),
+        ("bot/git", "robot/git/api.py", ""),
+        ("bot/git", "bot/cli/main.py", ""),
+        ("bot/git", "/git/checkout.py", ""),
+        ("bot/git", "", ""),
+        (".", "bot/git/checkout.py", "bot/git/checkout.py"),
+        ("./", "checkout.py", "checkout.py"),
+        (".", "/etc/hosts", ""),
+        (".", "C:\\hosts", ""),
+        ("..", "bot/git/checkout.py", ""),
+        ("../bot", "bot/git/checkout.py", ""),
+        ("/", "/etc/hosts", ""),
+        ("//", "etc/hosts", ""),
+        ("/etc", "/etc/linkbarn/hosts", "/etc/linkbarn/hosts"),
+        ("/etc/", "/srv/etc/hosts", ""),
+        ("/etc", "etc/hosts", ""),
+    ],
+)
+def test_a_file_is_in_a_folder_as_a_thread_writes_it(folder: str, spelling: str, path: str) -> None:
+    assert path_in(folder, spelling) == path
+
+
+@given(st.text("aB/.\\", max_size=12), st.text("aB/.\\", max_size=20))
+def test_a_file_found_in_a_folder_is_in_that_folder_again(folder: str, spelling: str) -> None:
+    path = path_in(folder, spelling)
+    assert not path or path_in(folder, path) == path
+    assert path_in(folder.swapcase(), spelling.swapcase()).casefold() == path.casefold()
+
+
+def test_a_path_of_a_million_parts_is_read_in_no_time() -> None:
+    assert path_in("a/" * 50 + "b", "a/" * 1_000_000 + "x") == ""
+
+
+def test_the_files_of_folders_are_listed_once_and_in_order() -> None:
+    cards = InMemoryCards(
+        [card(1, files=("bot/git/b.py", "git/B.py", "/app/bot/git/a.py", "README.md")), card(2, files=("docs/bot.md",))]
+    )
+    found = files_in_folders(["bot/git", "bot/git/", "", "nowhere"], cards)
+    assert found == {1: (NamedFile("bot/git/a.py"), NamedFile("bot/git/b.py"))}

@@ -129,7 +129,7 @@ def test_threads_about_files_are_listed_with_the_most_files_first() -> None:
         FilesRequest(("linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"), NOW), sample()
     )
     assert related.threads[0].card.id == 50
-    assert related.threads[0].why == ("touches linkbarn/auth/cookie.py and 1 more",)
+    assert related.threads[0].why == ("touches linkbarn/auth/cookie.py, linkbarn/web/urls.py",)
     assert {14, 17, 32, 48, 59} == {item.card.id for item in related.threads[1:]}
     assert [item.card.id for item in related.decisions] == [48, 14]
 
