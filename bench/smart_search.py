@@ -106,9 +106,10 @@ def by_smart(case: Case, shelf: InMemoryCards) -> list[object]:
 
 
 def by_what(case: Case, shelf: InMemoryCards) -> list[object]:
-    """Related threads, then open tasks."""
+    """Related threads, then open tasks near the work."""
     work = find_for_work(WorkRequest(case.checkout, case.moment), shelf)
-    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *work.tasks)))
+    tasks = work.tasks if work.has_near_tasks else ()
+    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *tasks)))
 
 
 METHODS: dict[str, Callable[[Case, InMemoryCards], list[object]]] = {"plain": plain, "ss": by_smart, "what": by_what}

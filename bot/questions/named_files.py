@@ -65,11 +65,13 @@ def _telling(path: str, count: int, size: int, *, is_exact: bool) -> float:
 
 def files_in_folders(folders: Iterable[str], cards: Cards) -> dict[CardId, tuple[NamedFile, ...]]:
     """The threads that name files in some of these folders, each with these files, ordered by path; see `path_in`."""
-    wanted = list(dict.fromkeys(filter(None, folders)))
+    wanted = {folder: "".join(_parts(_normal(folder))[-1:]).casefold() for folder in folders if folder}
     found: dict[CardId, dict[str, NamedFile]] = {}
     for key, spelling in cards.files():
-        for path in filter(None, (path_in(folder, spelling) for folder in wanted)):
-            found.setdefault(key, {}).setdefault(path.casefold(), NamedFile(path))
+        folded = spelling.casefold()
+        for folder, last_part in wanted.items():
+            if last_part in folded and (path := path_in(folder, spelling)):  # the first test is quick
+                found.setdefault(key, {}).setdefault(path.casefold(), NamedFile(path))
     return {key: tuple(files[name] for name in sorted(files)) for key, files in found.items()}
 
 
@@ -81,15 +83,15 @@ def path_in(folder: str, spelling: str) -> str:
     is at the top of the project, so ``tests/auth/test.py`` is not in ``./auth``, and ``.`` has all relative paths. An
     absolute folder has only absolute paths, and a folder that begins with ``..`` has none.
     """
-    folder, spelling = folder.replace("\\", "/"), spelling.replace("\\", "/")
-    name, is_absolute = posixpath.normpath(folder), bool(_ABSOLUTE_PATH.match(spelling))
+    spelling = spelling.replace("\\", "/")
+    name, is_absolute = _normal(folder), bool(_ABSOLUTE_PATH.match(spelling))
     wanted, parts = _parts(name), _parts(spelling)
     if name.startswith("/"):
         is_inside = is_absolute and bool(wanted) and _begins_with(parts[:-1], wanted)
         return "/" + "/".join(parts) if is_inside else ""
     if ".." in name.split("/") or (is_absolute and not wanted):
         return ""
-    if not is_absolute and (folder.startswith("./") or not wanted):
+    if not is_absolute and (folder.startswith(("./", ".\\")) or not wanted):
         ends = [len(wanted)] if _begins_with(parts[:-1], wanted) else []
     else:
         before, inside, _ = f"/{'/'.join(parts[:-1])}/".casefold().partition(f"/{'/'.join(wanted)}/".casefold())
@@ -97,6 +99,10 @@ def path_in(folder: str, spelling: str) -> str:
     tails = range(min(len(wanted), len(parts)) - 1, 0, -1) if not is_absolute else ()
     ends += [count for count in tails if _begins_with(parts[:-1], wanted[-count:])]
     return "/".join([*wanted, *parts[ends[0] :]]) if ends else ""
+
+
+def _normal(folder: str) -> str:
+    return posixpath.normpath(folder.replace("\\", "/"))
 
 
 def _parts(path: str) -> list[str]:
