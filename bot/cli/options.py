@@ -135,8 +135,8 @@ def what(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "related auth/*.py", module="search")
 def related(command: argparse.ArgumentParser) -> None:
-    """Find threads that name some files, and their decisions."""
-    help_text = "a file, relative to this folder or as threads write it"
+    """Find threads that name files or folders, and their decisions."""
+    help_text = "a file or folder, relative to this folder or as threads write it"
     command.add_argument("files", nargs="+", type=str, action=FileArgument, help=help_text)
     add_answer(command)
     add_header(command)

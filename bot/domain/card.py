@@ -366,22 +366,29 @@ def _original_of(fields: Mapping[str, Any]) -> CardId | None:
     return None
 
 
+class WorktreeCommit(NamedTuple):
+    """A commit of a checkout: its subject and body, and the paths that it touched, relative to the top."""
+
+    message: str
+    files: tuple[str, ...] = ()
+
+
 class Worktree(NamedTuple):
     """The signals of a checkout; all empty without one.
 
-    ``branch`` is empty for a main branch and a detached head. ``messages`` are the subjects and bodies of at most five
-    commits, newest first. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in the index,
-    ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch or, on a main
-    branch, are not pushed yet. ``project`` is its name and ``language`` its main language (``python``), empty if
-    unknown. ``unused`` says in words which signals could not be read, and why.
+    ``branch`` is empty for a main branch and a detached head. ``commits`` are at most five, newest first. Paths are
+    relative to the top: ``modified`` in the working tree, ``staged`` in the index. ``is_own`` says whether the commits
+    were made on this branch or, on a main branch, are not pushed yet; ``is_clean_trunk`` that this is a main branch
+    with nothing changed, where they are its last ones, pushed or not. ``project`` is its name and ``language`` its main
+    language (``python``), empty if unknown. ``unused`` says in words which signals could not be read, and why.
     """
 
     branch: str = ""
-    messages: tuple[str, ...] = ()
+    commits: tuple[WorktreeCommit, ...] = ()
     modified: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
-    recent: tuple[str, ...] = ()
     is_own: bool = False
+    is_clean_trunk: bool = False
     project: str = ""
     language: str = ""
     unused: tuple[str, ...] = ()

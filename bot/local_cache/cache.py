@@ -152,6 +152,10 @@ class LocalCache:
                 found[key] = (*found.get(key, ()), spelling)
         return found
 
+    def files(self) -> Iterator[tuple[CardId, str]]:
+        rows = self._database.execute("SELECT thread, path FROM files")
+        return ((key_of(thread), path) for thread, path in rows)
+
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
         """See `bot.questions.requests.Cards.links`. In the order of the threads."""
         names = list(dict.fromkeys(map(name_of, ids)))

@@ -197,7 +197,11 @@ class WorkRequest(NamedTuple):
 
 
 class FilesRequest(NamedTuple):
-    """Find the threads that name these files."""
+    """Find the threads that name these files, or files in these folders.
+
+    A path that ends with "/" is a folder, at the top of the project if it begins with "./"; any other path may be a
+    file or a folder.
+    """
 
     files: tuple[str, ...]
     now: datetime
@@ -303,6 +307,10 @@ class Cards(CardSearch, Protocol):
 
     def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
         """The threads that name this file, each with its spellings. Two paths match if one ends with the other."""
+        ...
+
+    def files(self) -> Iterable[tuple[CardId, str]]:
+        """All files that threads name: each thread with each of its files, as it writes them."""
         ...
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:

@@ -469,7 +469,9 @@ WORK_SECTIONS = {
         "decided about the files at hand",
         decision_item,
     ),
-    "tasks": WorkSection("task", "Open tasks", "Open tasks", "open issues near them"),
+    "tasks": WorkSection(
+        "task", "Open tasks", "Open tasks", "open issues near them; if there are none, those of the project"
+    ),
     "pulls": WorkSection("pull", "Open pull requests", "Open pull requests", "open ones on those files or issues"),
     "recent": WorkSection(
         "recent", "Decided last", "Decided last, about anything", "decided last, about anything", decision_item

@@ -29,10 +29,10 @@ def main() -> int:
         failed = sum(_ask_all(list(group), Path(folder), only_failing)
                      for _, group in groupby(asked, key=lambda row: row.memory))  # fmt: skip
     known = sum(bool(row.unmet) for row in asked)
+    print(f"{len(asked) - failed} of {len(asked)} questions are answered as expected at every entry point;")
     print(
-        f"{len(asked) - failed} of {len(asked)} questions are answered as expected at every entry point ({known} known);"
+        f"{failed} are not ({known} known), and {len(rows) - len(asked)} were not asked: their archives are not here."
     )
-    print(f"{failed} are not, and {len(rows) - len(asked)} were not asked, as their archives are not here.")
     return int(failed > 0)
 
 

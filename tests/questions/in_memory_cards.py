@@ -175,6 +175,9 @@ class InMemoryCards:
         named = {key: tuple(f for f in card.files if _is_same(f, path)) for key, card in self._cards.items()}
         return {key: files for key, files in named.items() if files}
 
+    def files(self) -> list[tuple[CardId, str]]:
+        return [(key, path) for key, card in self._cards.items() for path in card.files]
+
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
         ids_wanted = set(ids)
         all_links = [link for card in self._cards.values() for link in _links(card)]

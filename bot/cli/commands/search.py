@@ -196,9 +196,10 @@ def run_related(args: argparse.Namespace) -> object:
 
 
 def _path_in_checkout(memory: LocalMemory, file: str) -> str:
-    """The file's path in the checkout, if it is inside one."""
+    """The path of a file or folder in the checkout, if it is inside one; a folder as in ``./linkbarn/auth/``."""
     file = file.encode("utf-8", "replace").decode()  # a name that is not UTF-8 is in no thread
-    if memory.top is None:
-        return file
     path = Path(os.path.normpath(Path.cwd() / file))
-    return path.relative_to(memory.top).as_posix() if path.is_relative_to(memory.top) and path.exists() else file
+    if memory.top is None or not file or not path.is_relative_to(memory.top) or not path.exists():
+        return file
+    name = path.relative_to(memory.top).as_posix()
+    return f"./{name}/" if path.is_dir() else name
