@@ -86,7 +86,8 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
             "linked": linked_rows(results.linked, memory.home),
             "passages": passages,
         }
-        data = _memory_data(tools, memory, fields, found=bool(hits or passages))
+        unused = [f"Not used: {note}." for note in request.parsed_query.unused]
+        data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=unused)
     return _hits_answer(data, _for_words(request.words), request.limit)
 
 
@@ -307,8 +308,10 @@ def _thread_fields(memory: LocalMemory, thread: Thread) -> Row:
     return {"found": True, "thread": short_row(card_named(memory, thread), memory.home)}
 
 
-def _memory_data(tools: ToolContext, memory: LocalMemory, fields: Row, *, found: bool) -> Row:
-    notes = [line for line in memory.note.split("\n") if line]
+def _memory_data(
+    tools: ToolContext, memory: LocalMemory, fields: Row, *, found: bool, notes: Sequence[str] = ()
+) -> Row:
+    notes = [*filter(None, memory.note.split("\n")), *notes]
     if tools.options.offline and memory.store is None and memory.cache:
         with suppress(ValueError):
             age = now() - datetime.fromisoformat(memory.local_cache.fact("fetched"))

@@ -125,7 +125,7 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
     ]
     hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
     passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in hits), query, read)
-    return SmartSearchAnswer(hits, signals.used, _unused_signals(checkout, signals), passages)
+    return SmartSearchAnswer(hits, signals.used, (*query.unused, *_unused_signals(checkout, signals)), passages)
 
 
 def recency(updated: datetime, now: datetime) -> float:

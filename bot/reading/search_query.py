@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from string import punctuation
 from typing import NamedTuple, Protocol, TypeVar
 
 from bot.domain.kinds import Kind
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
 from bot.errors import UserError
-from bot.reading.analyzer import terms, unify_forms
+from bot.reading.analyzer import ALL_STOP_WORDS, terms, unify_forms
 from bot.reading.lookalikes import plain
 
 Value = TypeVar("Value")
@@ -27,6 +28,7 @@ _UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 MAX_QUALIFIERS = 20
 """Further ones are plain words."""
 
+MAX_SHOWN_WORDS = 5
 MAX_PHRASES = 10
 """Further ones are plain words."""
 
@@ -110,6 +112,15 @@ class SearchQuery(NamedTuple):
     def has_message_filters(self) -> bool:
         """Whether the search says who wrote a message, or when."""
         return bool(self.authors or self.roles or self.after or self.before)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """A note on the words that are not searched beside others, as the index has no terms for them (``R``, ``🚀``);
+        empty without any."""
+        found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
+        words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
+        shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:MAX_SHOWN_WORDS])
+        return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 
     def matches_thread(self, thread: FilterableThread) -> bool:
         """Whether a thread has the right state, kind and labels."""

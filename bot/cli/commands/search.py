@@ -79,7 +79,7 @@ def run_search(args: argparse.Namespace) -> object:
         request = asked_by(request, memory.questions, datetime.now(UTC))
         hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory)
+        show_notes(memory, request.parsed_query.unused)
         if args.json:
             empty: Row = {"linked": []} if request.expand else {}
             shown: object = [
