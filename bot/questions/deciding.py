@@ -28,8 +28,10 @@ MIN_SHARE_OF_BEST = 0.75
 def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch, read: ReadMessages) -> list[CardHit]:
     """The hits in their order, those that decide the topic first if decisions are sought.
 
-    For a question, threads that only ask it themselves are left out, and so are those not about the topic.
+    For a question, threads that only ask it themselves are left out, and so are those not about the topic. A duplicate
+    of another hit gives way to it.
     """
+    hits = _without_duplicates(hits)
     if query.is_question:
         hits = _without_askers(hits[:MAX_ANSWERS], query, read)
     if not query.decides:
@@ -64,6 +66,19 @@ def _decided_share(card: Card, shares: Mapping[str, float], verb: frozenset[str]
 
 def _has_done(card: Card, verb: frozenset[str]) -> bool:
     return verb <= {*terms("\n".join([card.title, *(ruling.text for ruling in card.decisions)]))}
+
+
+def _without_duplicates(hits: Sequence[CardHit]) -> list[CardHit]:
+    """The hits, with the original, if it is one, in place of the first of its duplicates."""
+    by_id = {hit.card.id: hit for hit in hits}
+    found: dict[CardId, CardHit] = {}
+    for hit in hits:
+        seen, original = {hit.card.id}, hit
+        while (target := original.card.duplicate_of) in by_id and target not in seen:
+            seen.add(target)
+            original = by_id[target]
+        found.setdefault(original.card.id, original)
+    return list(found.values())
 
 
 def _about_share(hit: CardHit, shares: Mapping[str, float]) -> float:

@@ -20,9 +20,6 @@ MIN_CANDIDATES, MIN_MESSAGES = 50, 100
 MAX_PHRASE_CHECKS = 300
 """Maximum number of threads whose texts are searched for a phrase."""
 
-_MAX_CHAIN = 10
-"""Most steps from a duplicate to its original."""
-
 
 def find_threads(
     query: SearchQuery, cards: CardSearch, read: ReadMessages, *, limit: int, keep: Keep | None
@@ -30,8 +27,8 @@ def find_threads(
     """The ``limit`` best threads for a query in the order of `bot.questions.evidence`, each with its best message.
 
     A hit holds all phrases and half of the words by rarity, in its title, opening text and digest or in one message.
-    ``keep`` filters threads in addition to the query. Of an original and its duplicates, one is a hit. If decisions are
-    sought, the threads that decide come first (`bot.questions.deciding`).
+    ``keep`` filters threads in addition to the query. If decisions are sought, the threads that decide come first
+    (`bot.questions.deciding`).
     """
     keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
@@ -56,7 +53,6 @@ def find_threads(
         titles = {key: card.title for key, card in known.items()}
         ranked = filter_by_phrases(ranked[:MAX_PHRASE_CHECKS], query, titles, read)
     found = [CardHit(known[key], *evidence) for key, evidence in ranked if key in known]
-    found = one_of_each(found, cards)
     if query.decides or query.is_question:
         from bot.questions.deciding import answers_first
 
@@ -74,36 +70,6 @@ def _said(
     threads = [hit for hit in hits if hit.card.id in spoken]
     found = {hit.card.id for hit in threads}
     return threads, [hit for hit in messages if hit.thread in found or hit.part >= least(MIN_QUERY_SHARE)]
-
-
-def one_of_each(hits: Sequence[CardHit], cards: CardSearch) -> list[CardHit]:
-    """The hits without those that report the same as an earlier one. If the original is a hit itself, it stands in the
-    place of the first."""
-    originals, ids = _originals(hits, cards), {hit.card.id for hit in hits}
-    found: dict[CardId, CardHit] = {}
-    for hit in hits:
-        original = originals.get(hit.card.id, hit.card)
-        found.setdefault(original.id, hit._replace(card=original if original.id in ids else hit.card))
-    return list(found.values())
-
-
-def _originals(hits: Sequence[CardHit], cards: CardSearch) -> dict[CardId, Card]:
-    """The thread at the end of each duplicate's chain, as far as it is known; none for those in a circle."""
-    ends = {hit.card.id: hit.card for hit in hits if hit.card.duplicate_of is not None}
-    seen = {key: {key} for key in ends}
-    for _ in range(_MAX_CHAIN):
-        targets = {key: end.duplicate_of for key, end in ends.items() if end.duplicate_of is not None}
-        known = cards.cards(dict.fromkeys(targets.values())) if targets else {}
-        if not known:
-            break
-        ends = {
-            key: known.get(targets[key], end) if key in targets else end
-            for key, end in ends.items()
-            if targets.get(key) not in seen[key]
-        }
-        for key, end in ends.items():
-            seen[key].add(end.id)
-    return ends
 
 
 def _newest(query: SearchQuery, cards: CardSearch, limit: int, keep: Keep | None) -> list[Card]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.replies import plan_search
 from bot.pipeline.requests import request_of
 from bot.pipeline.run_context import RunContext
+from bot.recall.mentions import canonical_chain
 from bot.settings.schema import Settings
 from tests.fakes.github import FakeGitHub
 
@@ -85,6 +86,11 @@ class Entrances:
         record = self.kept.records([key]).get(key)
         return isinstance(record, Thread) and isinstance(key, int) and record.kind.is_on_github and key != on
 
+    def in_reply(self, keys: Iterable[CardId], on: int) -> tuple[CardId, ...]:
+        """These threads as a reply on the issue ``on`` lists them: duplicates as their originals, each once."""
+        originals = (canonical_chain(key, self.kept, None, REPO)[-1] for key in keys if self.reply_can_show(key, on))
+        return tuple(dict.fromkeys(key for key in originals if key != on))
+
     def _command_line(self, query: str, *options: str) -> Found:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -117,7 +123,7 @@ class Entrances:
         if request is None:
             return None
         plan = plan_search(request, self.run)
-        shown = [(*mention.chain, mention.id)[0] for mention in plan.context.mentioned if not mention.missing]
+        shown = [mention.id for mention in plan.context.mentioned if not mention.missing]
         for key in shown:
             assert f"/{key})" in plan.text, f"the reply lacks a link to {key}"
         return Found(tuple(shown))

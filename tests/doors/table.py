@@ -76,10 +76,9 @@ def _faults_at(row: Expectation, name: str, found: Found | None, entrances: Entr
     if found.error:
         yield found.error
         return
-    is_reply = name in REPLIES
-    hidden = {key for key in (*row.first, *row.among) if is_reply and not entrances.reply_can_show(key, row.on)}
-    first = tuple(key for key in row.first if key not in hidden)[: MAX_REPLY if is_reply else None]
-    among = [key for key in row.among if key not in hidden]
+    first, among = row.first, row.among
+    if name in REPLIES:
+        first, among = entrances.in_reply(first, row.on)[:MAX_REPLY], entrances.in_reply(among, row.on)
     if found.ids[: len(first)] != first:
         yield f"does not begin with {_list(first)}"
     if missing := [key for key in among if key not in found.ids[: max(3, len(first) + len(among))]]:
@@ -98,7 +97,7 @@ def _differences(row: Expectation, answers: Answers, entrances: Entrances) -> It
     for name in TERMINAL:
         if name in given and given[name].ids != listed:
             yield f"{name}: differs from the terminal"
-    expected = tuple(key for key in listed if entrances.reply_can_show(key, row.on))[:MAX_REPLY]
+    expected = entrances.in_reply(listed, row.on)[:MAX_REPLY]
     for name in REPLIES:
         if name in given and given[name].ids != expected:
             yield f"{name}: differs from the terminal"
