@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bot.domain.card import MIN_QUERY_SHARE, SessionHit, SessionOutline, SessionPassage
 from bot.errors import UserError, WorldError
@@ -55,12 +55,12 @@ MAX_SHOWN = 20
 MAX_AFTER_THREADS = 5
 """Sessions that a search of all kinds shows after the threads."""
 
-_MAX_PASSAGES = 50
 _MAX_TITLE_CHARS = 200
-_READ_AHEAD = 50
-"""Extra hits to read, because a message may occur twice."""
 
-
+_PASSAGE_SQL = (
+    "SELECT p.type, s.id, f.path, t.text, t.files FROM passages p JOIN sessions s ON s.number = p.session"
+    " JOIN files f ON f.number = p.file JOIN texts t ON t.number = p.number WHERE p.number = ?"
+)
 _OUTLINES_SQL = (
     "SELECT s.number, s.id, min(p.at), max(p.at), count(*), min(p.file) FROM passages p"
     " JOIN sessions s ON s.number = p.session"
@@ -96,21 +96,22 @@ class SessionIndex:
         those without a time.
         """
         with self._replacing_damage():
-            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]))
-            return list(islice(self._passages(ranking, limit, since), max(0, limit)))
+            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]), since)
+            return list(islice(self._passages(ranking.found, ranking.rarity), max(0, limit)))
 
     def search_each(self, words: str, limit: int, since: datetime | None = None) -> list[SessionPassage]:
-        """Return the best message of each of the best sessions, as found among the best messages of all; none of a
-        committed transcript."""
-        best_by_session: dict[str, SessionPassage] = {}
+        """Return the best message of each of the best sessions, newest first among equals; none of a committed
+        transcript."""
+        best_by_session: dict[int, RankedPassage] = {}
         with self._replacing_damage():
-            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]))
-            own = (one for one in self._passages(ranking, limit, since) if one.path not in self.committed)
-            for passage in islice(own, _MAX_PASSAGES):
-                best_by_session.setdefault(passage.session, passage)
-                if len(best_by_session) >= limit:
-                    break
-        return list(best_by_session.values())
+            ranking = rank_passages(self._database, terms(words[:MAX_QUERY_CHARS]), since)
+            committed = self._committed_files()
+            for ranked in ranking.found:
+                if ranked.file not in committed:
+                    best_by_session.setdefault(ranked.session, ranked)
+                    if len(best_by_session) >= limit:
+                        break
+            return list(self._passages(best_by_session.values(), ranking.rarity))
 
     @property
     def size(self) -> int:
@@ -229,27 +230,21 @@ class SessionIndex:
             self._start_over()
             raise WorldError(f"{self._path} was damaged and has been emptied", "try again") from error
 
-    def _passages(self, ranking: PassageRanking, limit: int, since: datetime | None) -> Iterator[SessionPassage]:
-        earliest = None if since is None else microseconds(since)
+    def _passages(self, ranked: Iterable[RankedPassage], rarity: Mapping[str, float]) -> Iterator[SessionPassage]:
+        """The messages as they are shown, without those that repeat an earlier one of their session."""
         seen: set[tuple[int, str, str]] = set()
-        ranked = iter(ranking.found)
-        while group := list(islice(ranked, limit + _READ_AHEAD)):
-            rows = [(score, number, *row) for number, score in group if (row := self._fetch_row(number, earliest))]
-            rows.sort(key=lambda row: (-row[0], -(row[3] or 0)))
-            for score, number, kind, at, session, name, path, text, files in rows:
-                if (session, kind, text) not in seen:
-                    seen.add((session, kind, text))
-                    text_shown = excerpt(_strip_html_comments(text), files, ranking.rarity)
-                    yield SessionPassage(name, kind, text_shown, _to_datetime(at), score, path, ranking.parts[number])
+        for one in ranked:
+            kind, name, path, text, files = self._database.execute(_PASSAGE_SQL, (one.number,)).fetchone()
+            if (one.session, kind, text) not in seen:
+                seen.add((one.session, kind, text))
+                text_shown = excerpt(_strip_html_comments(text), files, rarity)
+                yield SessionPassage(name, kind, text_shown, _to_datetime(one.at), one.score, path, one.part)
 
-    def _fetch_row(self, number: int, earliest: int | None) -> tuple[str, int | None, int, str, str, str, str] | None:
-        cursor = self._database.execute(
-            "SELECT p.type, p.at, p.session, s.id, f.path, t.text, t.files FROM passages p"
-            " JOIN sessions s ON s.number = p.session JOIN files f ON f.number = p.file"
-            " JOIN texts t ON t.number = p.number WHERE p.number = ? AND (? IS NULL OR p.at >= ?)",
-            (number, earliest, earliest),
-        )
-        return cast("tuple[str, int | None, int, str, str, str, str] | None", cursor.fetchone())
+    def _committed_files(self) -> set[int]:
+        if not self.committed:
+            return set()
+        files = self._database.execute("SELECT number, path FROM files")
+        return {number for number, path in files if path in self.committed}
 
     def _outline(self, row: tuple[int, str, int | None, int | None, int, int]) -> SessionOutline:
         number, name, begun, ended, count, file = row
@@ -295,40 +290,67 @@ TYPICAL_LENGTH = 60
 _LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 
+class RankedPassage(NamedTuple):
+    """A message that passes the floor: its score in BM25 units, the share of the total weight that it holds (0..1), its
+    time in microseconds since 1970 (None: unknown), and the numbers of its session and file."""
+
+    number: int
+    score: float
+    part: float
+    at: int | None
+    session: int
+    file: int
+
+
 class PassageRanking(NamedTuple):
-    """Messages that pass the floor, with their scores in BM25 units, best first.
+    """Messages, best first, and the weight of each term of the query."""
 
-    ``rarity`` has the weight of each term, ``parts`` the share of the total weight in each message, in 0..1.
-    """
-
-    found: tuple[tuple[int, float], ...]
+    found: tuple[RankedPassage, ...]
     rarity: Mapping[str, float]
-    parts: Mapping[int, float]
 
 
-def rank_passages(database: sqlite3.Connection, query_terms: Sequence[str]) -> PassageRanking:
-    """Rank all messages that hold enough of these terms. On a tie, the message read earlier comes first."""
+def rank_passages(
+    database: sqlite3.Connection, query_terms: Sequence[str], since: datetime | None = None
+) -> PassageRanking:
+    """Rank all messages that hold enough of these terms and are not older than ``since``.
+
+    On a tie the newest comes first, one without a time last, then the one read earlier.
+    """
     total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
+    origins: dict[int, tuple[int | None, int, int]] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(query_terms, 1.0)):
         found = database.execute(_OCCURRENCES_SQL, (term,)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
-        for passage, count, length in found:
+        for passage, count, length, *origin in found:
             gain = weight * _saturate(count, length) * (K1 + 1)
             scores[passage] = scores.get(passage, 0.0) + gain
             parts[passage] = parts.get(passage, 0.0) + weight
+            origins[passage] = tuple(origin)
     total_weight = sum(rarity.values())
     minimum = MIN_QUERY_SHARE * total_weight * (1 - 1e-9)
-    kept = {passage: min(1.0, part / total_weight) for passage, part in parts.items() if part >= minimum}
-    found = sorted(((passage, scores[passage]) for passage in kept), key=lambda one: (-one[1], one[0]))
-    return PassageRanking(tuple(found), rarity, kept)
+    earliest = None if since is None else microseconds(since)
+    kept = [
+        RankedPassage(passage, scores[passage], min(1.0, part / total_weight), *origins[passage])
+        for passage, part in parts.items()
+        if part >= minimum and _is_since(origins[passage][0], earliest)
+    ]
+    return PassageRanking(tuple(sorted(kept, key=_best_first)), rarity)
+
+
+def _is_since(at: int | None, earliest: int | None) -> bool:
+    return earliest is None or (at is not None and at >= earliest)
+
+
+def _best_first(one: RankedPassage) -> tuple[float, bool, int, int]:
+    return -one.score, one.at is None, -(one.at or 0), one.number
 
 
 _OCCURRENCES_SQL = (
-    "SELECT o.doc, count(*), p.length FROM occurrences o CROSS JOIN passages p ON p.number = o.doc"
-    " WHERE o.term = ? GROUP BY o.doc"
+    "SELECT o.doc, count(*), p.length, p.at, p.session, p.file FROM occurrences o"
+    " CROSS JOIN passages p ON p.number = o.doc WHERE o.term = ? GROUP BY o.doc"
 )
 
 

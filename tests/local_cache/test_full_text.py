@@ -127,6 +127,18 @@ def test_messages_are_ranked_by_matching_and_other_words_and_then_newest_first(l
     assert log_folder.logs.search("retry", 0) == []
 
 
+def test_among_many_equal_messages_the_newest_come_first(log_folder: LogFolder) -> None:
+    days = [f"2026-01-{day:02}T{hour:02}:00:00Z" for day in range(1, 11) for hour in range(24)]
+    prompts = [prompt(f"retry n{n}", f"h-{n // 100}", at) for n, at in enumerate(days)]
+    write(log_folder.folder / "a.log", prompt("retry timeless", at=None), *prompts)
+    log_folder.refresh()
+    newest_first = [f"retry n{n}" for n in reversed(range(len(days)))] + ["retry timeless"]
+    assert [each.text for each in log_folder.logs.search("retry", 500)] == newest_first
+    assert [each.text for each in log_folder.logs.search("retry", 3)] == newest_first[:3]
+    best = [(each.session, each.text) for each in log_folder.logs.search_each("retry", 5)]
+    assert best == [("h-2", "retry n239"), ("h-1", "retry n199"), ("h-0", "retry n99")]
+
+
 def test_since_leaves_out_older_messages_and_those_without_a_time(log_folder: LogFolder) -> None:
     days = ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z", None)
     write(log_folder.folder / "a.log", *(prompt(f"retry {day}", f"s-{day}", day) for day in days))
