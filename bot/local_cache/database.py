@@ -57,11 +57,12 @@ CREATE INDEX links_to ON links (target)
 """The cards of a repository."""
 
 SESSIONS_SCHEMA = SqliteSchema(
-    f"5 {ANALYSER_VERSION}",
+    f"6 {ANALYSER_VERSION}",
     """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
                     issue INTEGER, offset INTEGER NOT NULL, session TEXT NOT NULL, folder TEXT NOT NULL,
-                    broken INTEGER NOT NULL, last TEXT NOT NULL, guard TEXT NOT NULL, unfinished INTEGER NOT NULL);
+                    broken INTEGER NOT NULL, last TEXT NOT NULL, checksum INTEGER NOT NULL,
+                    unfinished INTEGER NOT NULL);
 CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
 CREATE TABLE passages (number INTEGER PRIMARY KEY, file INTEGER NOT NULL, session INTEGER NOT NULL, type TEXT NOT NULL,
                        at INTEGER, length INTEGER NOT NULL);

@@ -206,6 +206,37 @@ def test_a_file_replaced_by_one_with_the_same_beginning_is_read_again(log_folder
     assert (log_folder.search("apple"), log_folder.search("grape")) == ([], ["grape"])
 
 
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("lines_around", [0, 3_000])
+def test_a_line_edited_in_place_is_read_again(log_folder: LogFolder, lines_around: int, grows: bool) -> None:
+    around = [prompt("x" * 300, f"h-{n}") for n in range(lines_around)]
+    path = write(log_folder.folder / "a.log", *around, prompt("my token apple"), *around)
+    before = path.stat()
+    assert log_folder.search("apple") == ["my token apple"]
+    with path.open("r+b") as handle:
+        handle.seek(path.read_bytes().index(b"apple"))
+        handle.write(b"grape")
+        handle.seek(0, os.SEEK_END)
+        handle.write(prompt("more apple") + b"\n" if grows else b"")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if not grows:
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert log_folder.search("apple") == ["more apple"] * grows
+    assert log_folder.search("grape") == ["my token grape"]
+    assert b"my token apple" not in log_folder.path.read_bytes()
+
+
+def test_a_file_that_was_only_touched_is_not_read_again(log_folder: LogFolder) -> None:
+    path = write(log_folder.folder / "a.log", prompt("first widget"), prompt("second widget"))
+    log_folder.refresh()
+    numbers = log_folder.rows("SELECT number FROM passages")
+    path.touch()
+    assert log_folder.refresh() == []
+    assert log_folder.rows("SELECT number FROM passages") == numbers
+    (mark,) = log_folder.rows("SELECT mark FROM files")
+    assert mark == (find_sessions(["."], str(log_folder.folder)).sessions[0].mark,), "it is not compared again"
+
+
 def test_half_a_line_is_broken_until_it_is_complete(log_folder: LogFolder) -> None:
     path = log_folder.folder / "a.log"
     path.write_bytes(b"not json\n" + prompt("first widget") + b"\n" + prompt("second widget")[:30])
