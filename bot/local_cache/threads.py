@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.domain.card import Card, card_of
 from bot.domain.thread import Thread
 from bot.local_cache.local_memory import LocalMemory
-from bot.local_cache.sessions import session_named
+from bot.local_cache.session_answers import session_named
 from bot.memory.shards import DIGESTS
 from bot.questions.requests import keys_of
 from bot.reading.digest import digest
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
-    """Return the thread with this name, else the session with this name."""
+    """Return the thread with this name, else the session with this name. Warns if sessions cannot be read."""
     keys = keys_of(text, local_memory.repo)
     if not local_memory.missing:
         with open_records(local_memory) as memory:
@@ -27,7 +27,10 @@ def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
         for key in keys:
             if isinstance(thread := found.get(key), Thread):
                 return thread
-    return session_named(local_memory, next(key for key in keys if isinstance(key, str)))
+    session = session_named(local_memory, next(key for key in keys if isinstance(key, str)))
+    for note in session.notes:
+        local_memory.warn(note)
+    return next(iter(session.found), None)
 
 
 def card_named(local_memory: LocalMemory, thread: Thread) -> Card:

@@ -228,7 +228,7 @@ def _session_name(file: SessionFile) -> str:
 
 class _Line(NamedTuple):
     """A line of ``length`` bytes, of which at most ``most`` may be read. ``is_whole``: it ends in a newline;
-    ``checksum`` is the CRC-32 of all bytes up to its end."""
+    ``checksum`` is the CRC-32 of this line and all before it."""
 
     text: bytes
     length: int

@@ -299,11 +299,11 @@ def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home:
     by_first_prompt(home, checkout)
     request = WordSearch("fix #48")
     with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as memory:
-        assert not also_in_sessions(request, memory)
-        assert not sessions_about_issue(memory, 48)
+        assert not also_in_sessions(request, memory).found
+        assert not sessions_about_issue(memory, 48).found
         own_memory = memory._replace(is_of_checkout=True)
-        assert [session.outline.id for session in also_in_sessions(request, own_memory)] == ["c-1"]
-        assert [session.id for session in sessions_about_issue(own_memory, 48)] == ["c-1"]
+        assert [session.outline.id for session in also_in_sessions(request, own_memory).found] == ["c-1"]
+        assert [session.id for session in sessions_about_issue(own_memory, 48).found] == ["c-1"]
 
 
 # -- the issues of sessions ----------------------------------------------------------------------------------------

@@ -429,9 +429,7 @@ def test_only_the_owner_may_read_the_file(log_folder: LogFolder) -> None:
     assert stat.S_IMODE(log_folder.path.parent.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4_000, "middle", "foreign", "older"]
-)
+@pytest.mark.parametrize("damage", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4_000, "foreign", "older"])
 def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> None:
     log_folder = LogFolder(tmp_path)
     write(log_folder.folder / "a.log", *(prompt(f"widget number{number} " + "x " * 100) for number in range(200)))
@@ -439,10 +437,6 @@ def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> N
     log_folder.logs.close()
     if isinstance(damage, bytes):
         log_folder.path.write_bytes(damage)
-    elif damage == "middle":
-        data = bytearray(log_folder.path.read_bytes())
-        data[8_192:-4_096] = b"\xa5" * len(data[8_192:-4_096])
-        log_folder.path.write_bytes(data)
     elif damage == "foreign":
         log_folder.path.unlink()
         sqlite3.connect(log_folder.path).execute('CREATE TABLE "a ""table" (x)').connection.close()
@@ -457,27 +451,19 @@ def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> N
     log_folder.logs.close()
 
 
-def test_damage_that_only_a_search_notices_is_reported_and_repaired(log_folder: LogFolder) -> None:
-    write(log_folder.folder / "a.log", prompt("first widget"))
-    log_folder.refresh()
-    log_folder.rows("DROP TABLE words")
-    with pytest.raises(WorldError, match="was damaged and has been emptied; try again"):
-        log_folder.logs.search("widget")
-    assert log_folder.search("widget") == ["first widget"]
-
-
 @pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_index_keeps_what_it_has(log_folder: LogFolder) -> None:
     write(log_folder.folder / "a.log", prompt("first widget"))
     log_folder.refresh()
     write(log_folder.folder / "b.log", *(prompt(f"another widget {number} " + "x" * 500) for number in range(900)))
     page_count = log_folder.rows("PRAGMA page_count")[0][0]
-    with (
-        log_folder.limited(int(str(page_count)) + 5),
-        pytest.raises(WorldError, match="cannot be used: database or disk is full"),
-    ):
+    with log_folder.limited(int(str(page_count)) + 5):
         log_folder.refresh()
-    assert [each.text for each in log_folder.logs.search("widget", 1_000)] == ["first widget"]
+    note = "The index of agents' sessions was not updated, so the newest may be missing: database or disk is full"
+    assert log_folder.notes == (note,)
+    assert log_folder.search("widget", 1_000) == ["first widget"]
+    log_folder.logs.close()
+    log_folder.logs = SessionIndex(log_folder.path)
     assert len(log_folder.search("widget", 1_000)) == 901
 
 
@@ -523,14 +509,14 @@ def test_a_search_imports_no_module_that_it_does_not_need(log_folder: LogFolder)
 
 
 @pytest.mark.slow
-def test_several_processes_at_once_read_everything_once(log_folder: LogFolder) -> None:
+def test_several_processes_at_once_read_everything_once_and_none_waits_for_the_others(log_folder: LogFolder) -> None:
     count = 7_000
     write(log_folder.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))
     log_folder.logs.close()
     log_folder.path.unlink()
     with ThreadPoolExecutor(3) as pool:
         outcomes = list(pool.map(lambda _: run_search(log_folder), range(3)))
-    assert [output[-2] for output, _ in outcomes] == [str(count)] * 3
+    assert str(count) in [output[-2] for output, _ in outcomes], "one has read all of it"
     assert log_folder.rows("SELECT count(*), count(DISTINCT number) FROM passages") == [(count, count)]
 
 

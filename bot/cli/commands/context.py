@@ -26,8 +26,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError
 from bot.local_cache.local_memory import settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.session_answers import sessions_about_issue, sessions_about_work
-from bot.local_cache.sessions import threads_of
+from bot.local_cache.session_answers import records_about_issue, sessions_about_work
 from bot.local_cache.threads import open_records
 from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
@@ -144,8 +143,9 @@ def _branch_context(args: argparse.Namespace) -> str:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         request = WorkRequest(worktree, reference_time(args))
-        answer = find_for_work(request, memory.local_cache, sessions_about_work(memory, worktree))
-        show_notes(memory, answer.unused)
+        sessions = sessions_about_work(memory, worktree)
+        answer = find_for_work(request, memory.local_cache, sessions.found)
+        show_notes(memory, answer.unused, sessions.notes)
         text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:
         warn(NO_RESULTS)
@@ -162,8 +162,10 @@ def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thr
         with open_records(memory) as records:
             if args.issue:
                 number = args.issue.within(memory.repo)
-                sessions = threads_of(memory, sessions_about_issue(memory, number), number)
-                threads = [*_threads(records, [number]), *sessions]
+                sessions = records_about_issue(memory, number)
+                threads = [*_threads(records, [number]), *(session.thread for session in sessions.found)]
+                for note in sessions.notes:
+                    warn(note)
                 if not threads:  # it may be newer than the memory: no error
                     warn(f"No thread #{number} in this memory.")
                 selected = threads_of_issue(threads, number)

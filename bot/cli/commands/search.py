@@ -66,7 +66,10 @@ def run_search(args: argparse.Namespace) -> object:
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
-        passages = search_sessions(request, Path.cwd(), "--", progress, warn).passages
+        answer = search_sessions(request, Path.cwd(), "--", progress)
+        for note in (*answer.notes, *answer.searched):
+            warn(note)
+        passages = answer.found[0].passages
         rows: object = [passage_row(hit) for hit in passages]
         return command_result(
             rows if args.json else output.passages_text(passages, header=args.header), args, found=bool(passages)
@@ -77,17 +80,17 @@ def run_search(args: argparse.Namespace) -> object:
         cards = memory.require().local_cache
         hits = search_memory(request, cards, _message_reader(args, query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory)
+        show_notes(memory, notes=(*sessions.notes, *sessions.searched))
         if args.json:
             empty: Row = {"linked": []} if request.expand else {}
             shown: object = [
                 *_hit_rows(hits, request, memory.home),
-                *(session_hit_row(hit) | empty for hit in sessions),
+                *(session_hit_row(hit) | empty for hit in sessions.found),
             ]
         else:
-            shown = _format_hits(hits, sessions, request, memory.home, args.header)
+            shown = _format_hits(hits, sessions.found, request, memory.home, args.header)
         coverage = search_scope(cards)
-    return command_result(shown, args, found=bool(hits.hits or sessions), coverage=coverage)
+    return command_result(shown, args, found=bool(hits.hits or sessions.found), coverage=coverage)
 
 
 def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
@@ -167,11 +170,12 @@ def run_what(args: argparse.Namespace) -> object:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
-        show_notes(memory, answer.unused)
+        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions.found)
+        show_notes(memory, answer.unused, sessions.notes)
         if wants_json(args):
             rows = work_rows(answer, memory.home, full_row)
-            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
+            facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
+            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
             shown = output.sections_text(work_items(answer, memory.home), header=args.header)
     return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
