@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 from bot.errors import WorldError
 from bot.local_cache.session_results import Found, SessionAnswer, SessionRecord
 from bot.local_cache.session_sources import session_sources
+from bot.questions.requests import SearchFilter, WordSearch
 
 if TYPE_CHECKING:
     from bot.domain.card import SessionHit, SessionOutline, Worktree
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
-    from bot.questions.requests import WordSearch
+    from bot.questions.requests import SmartSearch
+
+
+_NO_FILTER = SearchFilter()
 
 
 def also_in_sessions(request: WordSearch, memory: LocalMemory) -> SessionAnswer[SessionHit]:
@@ -30,6 +34,23 @@ def also_in_sessions(request: WordSearch, memory: LocalMemory) -> SessionAnswer[
     if not request.takes_sessions or not (request.logs or _are_known(memory)):
         return SessionAnswer()
     return _or_note(search)
+
+
+def also_at_work(
+    request: SmartSearch, memory: LocalMemory, choice: SearchFilter = _NO_FILTER
+) -> SessionAnswer[SessionHit]:
+    """Find what sessions say about the words of a smart search, as for any search; without words, the sessions on the
+    work in the checkout, each with its newest message. ``choice`` is the filter of the threads."""
+
+    def search() -> SessionAnswer[SessionHit]:
+        from bot.local_cache.sessions import find_at_work
+
+        return find_at_work(request, memory)
+
+    by_words = WordSearch(request.words, choice, request.limit, query=request.query)
+    if request.words.strip() or not by_words.takes_sessions:
+        return also_in_sessions(by_words, memory)
+    return _or_note(search) if _are_known(memory) else SessionAnswer()
 
 
 def sessions_about_issue(memory: LocalMemory, number: int) -> SessionAnswer[SessionOutline]:

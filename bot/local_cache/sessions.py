@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from bot.domain.card import Worktree
     from bot.domain.thread import Thread
     from bot.local_cache.local_memory import LocalMemory
+    from bot.questions.requests import SmartSearch
     from bot.sources.session import Utterance
 
 
@@ -71,6 +72,11 @@ _MAX_TITLE_CHARS = 200
 _PASSAGE_SQL = (
     "SELECT p.type, s.id, f.path, t.text, t.files FROM passages p JOIN sessions s ON s.number = p.session"
     " JOIN files f ON f.number = p.file JOIN texts t ON t.number = p.number WHERE p.number = ?"
+)
+_NEWEST_SQL = (
+    "SELECT p.type, t.text, p.at, f.path FROM sessions s JOIN passages p ON p.session = s.number"
+    " JOIN texts t ON t.number = p.number JOIN files f ON f.number = p.file WHERE s.id = ? AND t.text != ''"
+    " ORDER BY p.at IS NULL, p.at DESC, p.number DESC LIMIT 1"
 )
 _OUTLINES_SQL = (
     "SELECT s.number, s.id, min(p.at), max(p.at), count(*), min(p.file) FROM passages p"
@@ -172,6 +178,14 @@ class SessionIndex:
             row = self._database.execute(f"{_OUTLINES_SQL} WHERE s.number = ?", (session,)).fetchone()
             outlines.append(self._outline(row)._replace(path=paths[session], why=tuple(why)))
         return sorted(outlines, key=lambda outline: (outline.ended or EPOCH, outline.id), reverse=True)
+
+    def newest_message(self, id: str) -> SessionPassage | None:
+        """Return the newest message of a session that has a text, from its beginning; None if there is none."""
+        row = self._database.execute(_NEWEST_SQL, (id,)).fetchone()
+        if row is None:
+            return None
+        kind, text, at, path = row
+        return SessionPassage(id, kind, excerpt(_strip_html_comments(text), "", {}), _to_datetime(at), 0.0, path)
 
     def paths(self, id: str) -> list[str]:
         """Return the files that hold messages of a session."""
@@ -506,13 +520,31 @@ def read_about_issue(memory: LocalMemory, number: int) -> SessionAnswer[SessionR
 
 def about_work(memory: LocalMemory, worktree: Worktree) -> SessionAnswer[SessionOutline]:
     """Return the sessions on the branch of a checkout, or on the issues that its name and its commits name."""
+    numbers, branch = _subjects_of(worktree)
+    if not numbers and not branch:
+        return SessionAnswer()
+    return ask_sessions(_scope_of(memory), lambda index: _outlines_about(index, memory, numbers, branch))
+
+
+def find_at_work(request: SmartSearch, memory: LocalMemory) -> SessionAnswer[SessionHit]:
+    """As `about_work`, each with its newest message, and no more of them than a search shows."""
+
+    def search(index: SessionIndex) -> Iterator[SessionHit]:
+        outlines = _outlines_about(index, memory, numbers, branch)
+        for outline in outlines[: min(request.limit, MAX_AFTER_THREADS)]:
+            if passage := index.newest_message(outline.id):
+                yield SessionHit(outline, passage)
+
+    numbers, branch = _subjects_of(request.worktree)
+    return ask_sessions(_scope_of(memory), search) if numbers or branch else SessionAnswer()
+
+
+def _subjects_of(worktree: Worktree) -> tuple[tuple[int, ...], str]:
+    """The issues that the branch and the commits of a checkout name, and the branch."""
     from bot.questions.worktree_query import worktree_query
 
     signals = worktree_query(worktree)
-    numbers = (*signals.tickets, *signals.mentioned)
-    if not numbers and not worktree.branch:
-        return SessionAnswer()
-    return ask_sessions(_scope_of(memory), lambda index: _outlines_about(index, memory, numbers, worktree.branch))
+    return (*signals.tickets, *signals.mentioned), worktree.branch
 
 
 def _numbers_of(memory: LocalMemory, number: int) -> list[int]:

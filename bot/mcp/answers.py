@@ -22,6 +22,7 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.messages import LocalMessages
 from bot.local_cache.session_answers import (
+    also_at_work,
     also_in_sessions,
     records_about_issue,
     sessions_about_issue,
@@ -162,13 +163,16 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
             )
             for hit in results.hits
         ]
+        sessions = also_at_work(request, memory)
+        passages = [passage_row(hit.passage) for hit in sessions.found]
         fields = {
             "searched_messages": cards.messages,
             "hits": hits,
+            "passages": passages,
             "used": list(results.used),
             "unused": list(results.unused),
         }
-        data = _memory_data(tools, memory, fields, found=bool(hits))
+        data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=sessions.notes)
     return _hits_answer(data, _for_words(request.words) if request.words else "to the work at hand", request.limit)
 
 

@@ -198,7 +198,8 @@ def memory_smart_search(
     limit: Limit = 10,
 ) -> SmartSearch:
     """Search the repository's memory with the work at hand in mind: branch, newest commits and changed files count
-    in addition to the words; without words, they are the query. Use it first, before you say that you do not know,
+    in addition to the words; without words, they are the query. Also finds what was said about the words, or on this
+    branch, in agents' sessions on this machine. Use it first, before you say that you do not know,
     and whenever you wonder whether something was discussed, decided or fixed before. For an exact search with filters
     use search_memories."""
     from bot.git.checkout import read_worktree
@@ -210,7 +211,8 @@ def memory_smart_search(
 
 def memory_what(tools: ToolContext) -> WorkRequest:
     """What the repository's memory has on the work at hand, without a query: threads related to the branch, decisions
-    about the files that are changed, open tasks, the newest decisions, up to three of each. Use it when you begin a
+    about the files that are changed, open tasks, the newest decisions, agents' sessions on this machine on the branch
+    or its issues, up to three of each. Use it when you begin a
     piece of work, before you search or decide anything."""
     from bot.git.checkout import read_worktree
 
@@ -356,7 +358,16 @@ def _schema(**fields: Schema) -> Schema:
 
 
 ANSWER_SCHEMAS = {
-    "memory_smart_search": _schema(searched_messages=_SEARCHED_COUNT, hits=_HITS, **_SIGNAL_FIELDS),
+    "memory_smart_search": _schema(
+        searched_messages=_SEARCHED_COUNT,
+        hits=_HITS,
+        passages=describe(
+            "what was said in agents' sessions on this machine: the best message of at most five sessions; without "
+            "words, the newest message of those on the branch or its issues",
+            list_of(schema_of(SESSION_PASSAGE_FIELDS)),
+        ),
+        **_SIGNAL_FIELDS,
+    ),
     "memory_what": _schema(
         **{
             name: describe(section.description, list_of({"$ref": "#/$defs/thread"}))

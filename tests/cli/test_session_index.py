@@ -29,6 +29,8 @@ NOTE = "Agents' sessions are left out: "
 COMMANDS = {
     "search": ("search", "cookie", "path", "--json"),
     "lines": ("search", "cookie", "path"),
+    "ss": ("ss", "cookie", "path", "--json"),
+    "work": ("ss",),
     "what": ("what", "--json"),
     "show": ("show", "48", "--json"),
     "context": ("context", "--issue", "48", "--as-of", "2026-05-15T12:00Z"),
@@ -36,6 +38,7 @@ COMMANDS = {
 }
 TOOLS: dict[str, dict[str, Any]] = {
     "search_memories": {"query": "cookie path"},
+    "memory_smart_search": {"query": "cookie path"},
     "memory_what": {},
     "get_conversation": {"id": 48},
     "issue_context": {"number": 48},

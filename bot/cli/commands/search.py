@@ -16,7 +16,7 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
+from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
 from bot.questions.requests import (
     FilesRequest,
     SearchFilter,
@@ -131,24 +131,27 @@ def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: Word
 def run_smart_search(args: argparse.Namespace) -> object:
     from bot.questions.smart_search import smart
 
-    words, keep = " ".join(args.words), SearchFilter(args.state).matches
+    words, choice = " ".join(args.words), SearchFilter(args.state)
     with open_memory(memory_options(args)) as memory:
         now = reference_time(args)
         query = search_query(words, now)
-        request = SmartSearch(words, worktree_of(memory), now, args.limit, keep, query)
+        request = SmartSearch(words, worktree_of(memory), now, args.limit, choice.matches, query)
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
-        show_notes(memory, answer.unused)
+        sessions = also_at_work(request, memory, choice)
+        show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             shown: object = {
                 "schema": SCHEMA_VERSION,
-                "hits": _ranked_rows(answer, memory.home),
-                **facts_of_answer(memory, answer.used, answer.unused),
+                "hits": [*_ranked_rows(answer, memory.home), *map(session_hit_row, sessions.found)],
+                **facts_of_answer(memory, answer.used, answer.unused, sessions.notes),
             }
         else:
             items = [ranked_item(hit, memory.home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
+            items += [session_item(session) for session in sessions.found]
             shown = output.list_text(items, header=args.header)
         coverage = search_scope(memory.local_cache)
-    return command_result(shown, args, found=bool(answer.hits), has_memory=not memory.missing, coverage=coverage)
+    found = bool(answer.hits or sessions.found)
+    return command_result(shown, args, found=found, has_memory=not memory.missing, coverage=coverage)
 
 
 def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
