@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.domain.card import Card, card_of
@@ -35,8 +36,18 @@ def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
 
 def card_named(local_memory: LocalMemory, thread: Thread) -> Card:
     """Return the card of a thread; made from the thread if the memory has none."""
-    card = local_memory.local_cache.cards([thread.id]).get(thread.id)
-    card = card or card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
+    return local_memory.local_cache.cards([thread.id]).get(thread.id) or _make_card(local_memory, thread)
+
+
+def card_at(local_memory: LocalMemory, thread: Thread, now: datetime) -> Card | None:
+    """Return the card of a thread as it stood ``now``, which may be in the past; None before it was opened."""
+    if thread.created_at > now:
+        return None
+    return card_named(local_memory, thread) if thread.revised_at <= now else _make_card(local_memory, thread.as_of(now))
+
+
+def _make_card(local_memory: LocalMemory, thread: Thread) -> Card:
+    card = card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
     assert card is not None
     return card
 

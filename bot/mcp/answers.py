@@ -275,14 +275,14 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
             "related": [row_of(RELATED_FIELDS, each) for each in answer.related],
             "pages": [row_of(PAGE_FIELDS, each) for each in answer.context.pages],
             "elsewhere": list(answer.context.elsewhere),
-            "quoted": answer.quoted,
             "omitted": answer.omitted,
         }
         data = _memory_data(tools, memory, fields, found=bool(answer.quoted or sessions.found), notes=sessions.notes)
+        data |= {"quoted": visible(answer.quoted)}  # not cut: it is as long as the caller allowed
     head, decided = _title_line(data["thread"]), _decisions_text(data["thread"]) + _sessions_text(data)
     if data["nothing_relevant"]:
         return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED_KINDS} searched.", data, decided)
-    return _answer(head, data, f"{decided}\n{data['quoted']}")
+    return _answer(head, data, f"{decided}\n{data['quoted']}", MAX_ANSWER_CHARS + request.chars)
 
 
 def _answer_draft(tools: ToolContext, request: DraftRequest) -> ToolAnswer:
@@ -348,10 +348,10 @@ def ago(seconds: float) -> str:
     return "less than a minute ago"
 
 
-def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
+def _answer(line: str, data: Row, body: str = "", limit: int = MAX_ANSWER_CHARS) -> ToolAnswer:
     notes = "".join(f"Note: {_short_line(note)}\n" for note in data["notes"])
     text = f"{line}\n{notes}{DATA_NOTICE if body else ''}\n{body}".rstrip() + "\n"
-    return ToolAnswer(data, truncate(text, MAX_ANSWER_CHARS))
+    return ToolAnswer(data, truncate(text, limit))
 
 
 def quote(text: str, most: int = MAX_SENTENCE_CHARS) -> str:
