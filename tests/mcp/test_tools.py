@@ -226,7 +226,8 @@ def test_the_server_introduces_itself_and_offers_only_tools(agent: Agent) -> Non
     assert capabilities == {"tools": {"listChanged": False}}
     assert agent.client.server_info is not None
     assert agent.client.server_info.name == "precedent"
-    assert "before you say that you do not know" in str(agent.client.instructions)
+    for rule in ("before you say that you do not know", "Search before you answer", "- Wrong: ", "- Right: "):
+        assert rule in str(agent.client.instructions)
 
 
 def test_the_list_of_tools_matches_the_golden_file(agent: Agent) -> None:
