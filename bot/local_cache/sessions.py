@@ -282,7 +282,7 @@ def _sort_by_time(messages: Iterable[Utterance]) -> tuple[Utterance, ...]:
 
 
 def _to_datetime(number: int | None) -> datetime | None:
-    return None if number is None else EPOCH + timedelta(microseconds=number)
+    return None if number is None or number == _NO_TIME else EPOCH + timedelta(microseconds=number)
 
 
 def _strip_html_comments(text: str) -> str:
@@ -303,20 +303,20 @@ _LEVEL_BOUNDS = tuple((low * high) ** 0.5 for low, high in pairwise(LEVELS[1:]))
 
 class RankedPassage(NamedTuple):
     """A message that passes the floor: its score in BM25 units, the share of the total weight that it holds (0..1), its
-    time in microseconds since 1970 (None: unknown), and the numbers of its session and file."""
+    time in microseconds since 1970 (`_NO_TIME`: unknown), and the numbers of its session and file."""
 
     number: int
     score: float
     part: float
-    at: int | None
+    at: int
     session: int
     file: int
 
 
 class PassageRanking(NamedTuple):
-    """Messages, best first, and the weight of each term of the query."""
+    """Messages, best first, to be read once, and the weight of each term of the query."""
 
-    found: tuple[RankedPassage, ...]
+    found: Iterator[RankedPassage]
     rarity: Mapping[str, float]
 
 
@@ -330,37 +330,39 @@ def rank_passages(
     total = int(database.execute("SELECT count(*) FROM passages").fetchone()[0])
     scores: dict[int, float] = {}
     parts: dict[int, float] = {}
-    origins: dict[int, tuple[int | None, int, int]] = {}
+    rows: dict[int, _Occurrence] = {}
     rarity: dict[str, float] = {}
     for _, term in heaviest(dict.fromkeys(query_terms, 1.0)):
-        found = database.execute(_OCCURRENCES_SQL, (term,)).fetchall()
+        found: list[_Occurrence] = database.execute(_OCCURRENCES_SQL, (_NO_TIME, term)).fetchall()
         weight = rarity[term] = idf(len(found), max(total, len(found)))
-        for passage, count, length, *origin in found:
-            gain = weight * _saturate(count, length) * (K1 + 1)
-            scores[passage] = scores.get(passage, 0.0) + gain
+        for row in found:
+            passage, count, length, *_ = row
+            scores[passage] = scores.get(passage, 0.0) + weight * _saturate(count, length) * (K1 + 1)
             parts[passage] = parts.get(passage, 0.0) + weight
-            origins[passage] = tuple(origin)
+            rows[passage] = row
     total_weight = sum(rarity.values())
     minimum = MIN_QUERY_SHARE * total_weight * (1 - 1e-9)
-    earliest = None if since is None else microseconds(since)
-    kept = [
-        RankedPassage(passage, scores[passage], min(1.0, part / total_weight), *origins[passage])
+    earliest = _NO_TIME if since is None else microseconds(since)
+    order = sorted(
+        (-scores[passage], -moment, passage)
         for passage, part in parts.items()
-        if part >= minimum and _is_since(origins[passage][0], earliest)
-    ]
-    return PassageRanking(tuple(sorted(kept, key=_best_first)), rarity)
+        if part >= minimum and (moment := rows[passage][3]) >= earliest
+    )
+    ranked = (
+        RankedPassage(passage, -score, min(1.0, parts[passage] / total_weight), *rows[passage][3:])
+        for score, _, passage in order
+    )
+    return PassageRanking(ranked, rarity)
 
 
-def _is_since(at: int | None, earliest: int | None) -> bool:
-    return earliest is None or (at is not None and at >= earliest)
+_Occurrence = tuple[int, int, int, int, int, int]
+"""The number of a message, how often it has a term, its length in terms, and its time, session and file."""
 
-
-def _best_first(one: RankedPassage) -> tuple[float, bool, int, int]:
-    return -one.score, one.at is None, -(one.at or 0), one.number
-
+_NO_TIME = -(1 << 62)
+"""Stands for an unknown time: before all others."""
 
 _OCCURRENCES_SQL = (
-    "SELECT o.doc, count(*), p.length, p.at, p.session, p.file FROM occurrences o"
+    "SELECT o.doc, count(*), p.length, coalesce(p.at, ?), p.session, p.file FROM occurrences o"
     " CROSS JOIN passages p ON p.number = o.doc WHERE o.term = ? GROUP BY o.doc"
 )
 
@@ -382,7 +384,7 @@ class SessionScope(NamedTuple):
     progress: ProgressBar = no_progress
 
 
-_DAMAGE = (sqlite3.Error, ValueError, TypeError, OverflowError, LookupError)
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, ArithmeticError, LookupError)
 """What a damaged file may raise: SQLite has no checksums, so it may also return values that were never stored."""
 
 
