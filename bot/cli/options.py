@@ -119,7 +119,7 @@ def search(command: argparse.ArgumentParser) -> None:
 def smart_search(command: argparse.ArgumentParser) -> None:
     """Find threads by words, ranked by your current work."""
     add = command.add_argument
-    add("words", nargs="*", metavar="WORDS", help="the words to look for")
+    add("words", nargs="*", metavar="WORDS", help="the words to look for (none: your current work)")
     add("--state", **one_of("open", "closed", "all"), default="all", help="only threads in this state (default all)")
     add("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
     add_answer(command)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import writing
 from bot.sources.session_folders import is_within
@@ -15,36 +15,50 @@ from bot.sources.session_head import MAX_HEAD_BYTES, folder_in, head_of
 
 if TYPE_CHECKING:
     from bot.local_cache.session_sources import SessionSources
-    from bot.sources.session_files import SessionFile, SessionFiles
+    from bot.sources.session_files import SessionFile
 
 
-def own_sessions(database: sqlite3.Connection, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
-    """Return the transcripts of the checkout. One that names no folder counts only in the checkout's own."""
-    folders = _working_folders(database, files.sessions)
-    own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
-    is_inside = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
-    is_inside[""] = False
+class WorkingFolders(NamedTuple):
+    """The working folder of each transcript by its path, "" for an unknown one; rows of new and changed ones, and the
+    paths of those that are gone."""
 
-    def is_own(path: str) -> bool:
-        return is_inside[folders[path]] or (not folders[path] and path.startswith(own))
-
-    return tuple(file for file in files.sessions if is_own(file.path))
+    by_path: dict[str, str]
+    changed: tuple[tuple[str, str, str], ...]
+    gone: tuple[str, ...]
 
 
-def _working_folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> dict[str, str]:
-    """The working folder of each of these files by its path, "" for an unknown one."""
+def working_folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> WorkingFolders:
+    """Return the working folders of these files; reads only the beginnings that the database does not know."""
     stored = {path: (mark, folder) for path, mark, folder in database.execute("SELECT path, mark, folder FROM heads")}
-    changed = {}
-    folders = {}
+    changed = []
+    by_path = {}
     for file in files:
         mark, folder = stored.get(file.path, ("", ""))
         if mark != file.mark:
             folder = folder_in(head_of(file.path, MAX_HEAD_BYTES))
-            changed[file.path] = (file.path, file.mark, folder)
-        folders[file.path] = folder
-    if changed or stored.keys() - folders.keys():
+            changed.append((file.path, file.mark, folder))
+        by_path[file.path] = folder
+    return WorkingFolders(by_path, tuple(changed), tuple(stored.keys() - by_path.keys()))
+
+
+def store_folders(database: sqlite3.Connection, folders: WorkingFolders) -> None:
+    """Store what is new in these folders for the next search."""
+    if folders.changed or folders.gone:
         with writing(database):
-            gone = [(path,) for path in stored.keys() - folders.keys()]
-            database.executemany("DELETE FROM heads WHERE path = ?", gone)
-            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", changed.values())
-    return folders
+            database.executemany("DELETE FROM heads WHERE path = ?", [(path,) for path in folders.gone])
+            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", folders.changed)
+
+
+def own_sessions(
+    files: Iterable[SessionFile], folders: WorkingFolders, sources: SessionSources
+) -> tuple[SessionFile, ...]:
+    """Return the transcripts of the checkout. One that names no folder counts only in the checkout's own."""
+    own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
+    is_inside = {folder: is_within(folder, str(sources.top)) for folder in set(folders.by_path.values()) if folder}
+    is_inside[""] = False
+
+    def is_own(path: str) -> bool:
+        folder = folders.by_path[path]
+        return is_inside[folder] or (not folder and path.startswith(own))
+
+    return tuple(file for file in files if is_own(file.path))

@@ -237,12 +237,16 @@ class DraftRequest(NamedTuple):
 
 
 class HistoryRequest(NamedTuple):
-    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters."""
+    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters.
+
+    ``keeps_newest``: also the newest conversation, however old it is.
+    """
 
     now: datetime
     me: tuple[str, ...] = ()
     days: int = DAYS
     chars: int = MAX_CHARS
+    keeps_newest: bool = False
 
 
 class CardSearch(Protocol):

@@ -41,12 +41,18 @@ class SessionFile(NamedTuple):
     top: str
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
 
     @property
     def mark(self) -> str:
-        """A text that changes whenever the file does."""
-        return f"{self.size}-{self.mtime_ns}-{self.inode}"
+        """A text that changes whenever the file does, even if its size and its time of modification stay the same:
+        nobody can set ``ctime_ns``.
+
+        It misses an edit that keeps the size within the same tick of the file system's clock (a few milliseconds) as
+        the change before it and, on file systems without such a time, one that also puts back ``mtime_ns``.
+        """
+        return f"{self.size}-{self.mtime_ns}-{self.ctime_ns}-{self.inode}"
 
 
 class SessionFiles(NamedTuple):
@@ -193,7 +199,8 @@ def _stat_file(path: str, top: str) -> SessionFile | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     name = path[len(top) + 1 :] if path.startswith(f"{top}{os.sep}") else path
-    return SessionFile(path, name, top, status.st_size, status.st_mtime_ns, status.st_ino & _MAX_INT64)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return SessionFile(path, name, top, status.st_size, *times, status.st_ino & _MAX_INT64)
 
 
 def _printable(path: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.local_cache.sessions import open_session_index
+from bot.local_cache.sessions import SessionScope, ask_sessions
 from tests.cli.program_result import Run
 from tests.sources.session_lines import prompt, write
 
@@ -26,9 +26,8 @@ def test_a_log_that_grows_during_the_repeated_hour_keeps_its_order(
     clock_times = ["02:10", "02:55", "02:05", "02:50", "03:00"]
     for count in range(1, 6):
         write(tmp_path / "a.jsonl", *lines(*clock_times[:count]))
-        with open_session_index(None, ["a.jsonl"]) as logs:
-            assert logs is not None
-            times_by_text = {each.text: each.at for each in logs.search("zebra")}
+        answer = ask_sessions(SessionScope(None, ["a.jsonl"]), lambda index: index.search("zebra"))
+        times_by_text = {each.text: each.at for each in answer.found}
     assert [f"{times_by_text[f'zebra {n}']:%H:%M}" for n in range(5)] == ["00:10", "00:55", "01:05", "01:50", "02:00"]
 
 

@@ -16,7 +16,7 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
+from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
 from bot.questions.requests import (
     FilesRequest,
     SearchFilter,
@@ -67,7 +67,10 @@ def run_search(args: argparse.Namespace) -> object:
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
-        passages = search_sessions(request, Path.cwd(), "--", progress, warn).passages
+        answer = search_sessions(request, Path.cwd(), "--", progress)
+        for note in (*answer.notes, *answer.searched):
+            warn(note)
+        passages = answer.found[0].passages
         rows: object = [passage_row(hit) for hit in passages]
         return command_result(
             rows if args.json else output.passages_text(passages, header=args.header), args, found=bool(passages)
@@ -79,17 +82,17 @@ def run_search(args: argparse.Namespace) -> object:
         request = asked_by(request, memory.questions, datetime.now(UTC))
         hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory, request.parsed_query.unused)
+        show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             empty: Row = {"linked": []} if request.expand else {}
             shown: object = [
                 *_hit_rows(hits, request, memory.home),
-                *(session_hit_row(hit) | empty for hit in sessions),
+                *(session_hit_row(hit) | empty for hit in sessions.found),
             ]
         else:
-            shown = _format_hits(hits, sessions, request, memory.home, args.header)
+            shown = _format_hits(hits, sessions.found, request, memory.home, args.header)
         coverage = search_scope(cards)
-    return command_result(shown, args, found=bool(hits.hits or sessions), coverage=coverage)
+    return command_result(shown, args, found=bool(hits.hits or sessions.found), coverage=coverage)
 
 
 def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
@@ -131,24 +134,27 @@ def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: Word
 def run_smart_search(args: argparse.Namespace) -> object:
     from bot.questions.smart_search import smart
 
-    words, keep = " ".join(args.words), SearchFilter(args.state).matches
+    words, choice = " ".join(args.words), SearchFilter(args.state)
     with open_memory(memory_options(args)) as memory:
         now = reference_time(args)
         query = search_query(words, now, memory.questions)
-        request = SmartSearch(words, worktree_of(memory), now, args.limit, keep, query)
+        request = SmartSearch(words, worktree_of(memory), now, args.limit, choice.matches, query)
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
-        show_notes(memory, answer.unused)
+        sessions = also_at_work(request, memory, choice)
+        show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             shown: object = {
                 "schema": SCHEMA_VERSION,
-                "hits": _ranked_rows(answer, memory.home),
-                **facts_of_answer(memory, answer.used, answer.unused),
+                "hits": [*_ranked_rows(answer, memory.home), *map(session_hit_row, sessions.found)],
+                **facts_of_answer(memory, answer.used, answer.unused, sessions.notes),
             }
         else:
             items = [ranked_item(hit, memory.home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
+            items += [session_item(session) for session in sessions.found]
             shown = output.list_text(items, header=args.header)
         coverage = search_scope(memory.local_cache)
-    return command_result(shown, args, found=bool(answer.hits), has_memory=not memory.missing, coverage=coverage)
+    found = bool(answer.hits or sessions.found)
+    return command_result(shown, args, found=found, has_memory=not memory.missing, coverage=coverage)
 
 
 def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
@@ -170,11 +176,12 @@ def run_what(args: argparse.Namespace) -> object:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
-        show_notes(memory, answer.unused)
+        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions.found)
+        show_notes(memory, answer.unused, sessions.notes)
         if wants_json(args):
             rows = work_rows(answer, memory.home, full_row)
-            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
+            facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
+            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
             shown = output.sections_text(work_items(answer, memory.home), header=args.header)
     return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
