@@ -49,7 +49,7 @@ _MAY_BE_QUESTION = re.compile(
 """A first word of a question. A quick test that saves most searches the grammar of questions."""
 
 _DECISION_WORDS = re.compile(
-    r"\b(?:decided?|decides|deciding|chose|chosen"
+    r"\b(?:decided?|decides|deciding|chose"
     r"|(?:decisions?|conclusions?|verdicts?|rationales?)(?=\W*\Z| (?:about|on|for|of|to|regarding|in|behind|why)\b)"
     r"|reasons?(?= (?:for|behind|to|why|of)\b))\b",
     re.IGNORECASE,
@@ -186,7 +186,7 @@ def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
         if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
             return query._replace(words=asked.bare, is_question=True, decides=asked.decides, verb=asked.verb)
     topic, count = _DECISION_WORDS.subn(" ", query.words)
-    return query._replace(words=topic, decides=True) if count and terms(topic) else query
+    return query._replace(words=" ".join(topic.split()), decides=True) if count and terms(topic) else query
 
 
 def moment_of(text: str, now: datetime) -> datetime:
