@@ -5,46 +5,73 @@ A transcript begins with the folder that its agent worked in. Of other transcrip
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bot.local_cache.database import writing
-from bot.sources.session_folders import is_within
-from bot.sources.session_head import MAX_HEAD_BYTES, folder_in, head_of
+from bot.sources.session_head import MAX_HEAD_BYTES, Origin, head_of, origin_in
+from bot.sources.session_worktrees import Worktrees
 
 if TYPE_CHECKING:
     from bot.local_cache.session_sources import SessionSources
     from bot.sources.session_files import SessionFile, SessionFiles
 
 
+class _Head(NamedTuple):
+    """The working folder of a transcript, and the git folder of its checkout while that existed, or the name of its
+    repository in the transcript."""
+
+    mark: str
+    folder: str
+    owner: str
+
+
 def own_sessions(database: sqlite3.Connection, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
-    """Return the transcripts of the checkout. One that names no folder counts only in the checkout's own."""
-    folders = _working_folders(database, files.sessions)
+    """Return the transcripts of the checkout and of the other worktrees of its repository.
+
+    One that names no folder counts only in the checkout's own. One whose folder is gone counts if it was in a worktree
+    when it was first seen, or names the repository.
+    """
+    trees = Worktrees(str(sources.top))
+    heads = _read_heads(database, files.sessions, trees)
     own = tuple(f"{each.path}/" for each in sources.folders if each.is_own)
-    is_inside = {folder: is_within(folder, str(sources.top)) for folder in set(folders.values()) if folder}
-    is_inside[""] = False
+    is_inside = {head: _is_own(head, trees) for head in set(heads.values()) if head.folder}
+    return tuple(
+        file
+        for file in files.sessions
+        if is_inside.get(heads[file.path], not heads[file.path].folder and file.path.startswith(own))
+    )
 
-    def is_own(path: str) -> bool:
-        return is_inside[folders[path]] or (not folders[path] and path.startswith(own))
 
-    return tuple(file for file in files.sessions if is_own(file.path))
+def _is_own(head: _Head, trees: Worktrees) -> bool:
+    if trees.holds(head.folder):
+        return True
+    return trees.is_owner(head.owner) and not os.path.isdir(head.folder)  # noqa: PTH112
 
 
-def _working_folders(database: sqlite3.Connection, files: Iterable[SessionFile]) -> dict[str, str]:
-    """The working folder of each of these files by its path, "" for an unknown one."""
-    stored = {path: (mark, folder) for path, mark, folder in database.execute("SELECT path, mark, folder FROM heads")}
-    changed = {}
-    folders = {}
+def _read_heads(database: sqlite3.Connection, files: Iterable[SessionFile], trees: Worktrees) -> dict[str, _Head]:
+    """The head of each of these files by its path. Unknown folders are ""."""
+    rows = database.execute("SELECT path, mark, folder, owner FROM heads")
+    stored = {path: _Head(*row) for path, *row in rows}
+    owners: dict[str, str] = {}
+    heads = {}
     for file in files:
-        mark, folder = stored.get(file.path, ("", ""))
-        if mark != file.mark:
-            folder = folder_in(head_of(file.path, MAX_HEAD_BYTES))
-            changed[file.path] = (file.path, file.mark, folder)
-        folders[file.path] = folder
-    if changed or stored.keys() - folders.keys():
+        known = stored.get(file.path, _Head("", "", ""))
+        is_known = known.mark == file.mark
+        folder = file.folder or known.folder
+        origin = (
+            Origin(folder, known.owner) if is_known or file.folder else origin_in(head_of(file.path, MAX_HEAD_BYTES))
+        )
+        if origin.folder not in owners:
+            owners[origin.folder] = trees.owner_of(origin.folder)
+        former = known.owner if known.folder == origin.folder else ""
+        heads[file.path] = _Head(file.mark, origin.folder, owners[origin.folder] or former or origin.repository)
+    changed = [(path, *head) for path, head in heads.items() if stored.get(path) != head]
+    if changed or stored.keys() - heads.keys():
         with writing(database):
-            gone = [(path,) for path in stored.keys() - folders.keys()]
+            gone = [(path,) for path in stored.keys() - heads.keys()]
             database.executemany("DELETE FROM heads WHERE path = ?", gone)
-            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?)", changed.values())
-    return folders
+            database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", changed)
+    return heads

@@ -375,7 +375,8 @@ def open_session_index(
         files = wanted.merge(_known_sessions(logs, sources, {file.path for file in wanted.sessions}))
         with progress("Reading transcripts", None) as tick:
             notes = logs.refresh(files, tick)
-        for note in (*notes, *_broken_note(logs), *(_folders_note(logs, sources, files) if verbose else ())):
+        shown = (*_folders_note(logs, sources, files), *_unreadable_notes(files)) if verbose else ()
+        for note in (*notes, *_broken_note(logs), *shown):
             warn(note)
         yield logs if files.sessions or patterns else None
     finally:
@@ -413,6 +414,12 @@ def _committed_paths(top: Path | None, files: SessionFiles) -> set[str]:
 def _broken_note(logs: SessionIndex) -> Iterator[str]:
     if broken := sum(logs.broken_lines().values()):
         yield "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+
+
+def _unreadable_notes(files: SessionFiles) -> Iterator[str]:
+    """What is in the usual folders in a format that is not read; other checkouts may have some of it."""
+    for name, paths in files.unreadable.items():
+        yield f"{len(paths):,} file{'s' * (len(paths) != 1)} cannot be read: {name}."
 
 
 def _folders_note(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:

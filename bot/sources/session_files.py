@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
+from bot.sources.session_database import is_database, stored_sessions
 from bot.sources.session_head import head_of, holds_messages
 
 MAX_FILES = 10_000
@@ -24,6 +25,27 @@ MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
 """Maximum directory entries to check for one pattern."""
 
+
+class UnreadableFormat(NamedTuple):
+    """A format that is only named: files with this suffix below a folder with this name, "" for any folder."""
+
+    name: str
+    suffix: str
+    folder: str = ""
+
+    def matches(self, path: str) -> bool:
+        """Whether a file has this format, by its path."""
+        return path.endswith(self.suffix) and (not self.folder or f"/{self.folder}/" in path)
+
+
+UNREADABLE = (
+    UnreadableFormat("compressed rollouts of Codex (.jsonl.zst)", ".jsonl.zst"),
+    UnreadableFormat("chats of Cursor without a transcript (store.db)", "/store.db"),
+    UnreadableFormat("old transcripts of Cursor (.txt)", ".txt", "agent-transcripts"),
+    UnreadableFormat("old sessions of Copilot CLI (history-session-state)", ".json", "history-session-state"),
+    UnreadableFormat("old sessions of opencode (storage/session)", ".json", "storage/session"),
+)
+
 _DEFAULT_GLOBS = ("**/*.jsonl", "**/*.log", "**/*.json")
 _MAPPING_SUFFIX = ".json"
 _ISSUES_FOLDER = "issues"
@@ -34,7 +56,11 @@ _MAX_INT64 = (1 << 63) - 1
 
 
 class SessionFile(NamedTuple):
-    """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere."""
+    """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere.
+
+    A session in a ``database`` is like a file: its path is that of the database, ``#`` and its id, its size the number
+    of messages. ``folder`` is its working folder, "" if only the content says it.
+    """
 
     path: str
     name: str
@@ -42,6 +68,8 @@ class SessionFile(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
+    database: str = ""
+    folder: str = ""
 
     @property
     def mark(self) -> str:
@@ -52,13 +80,15 @@ class SessionFile(NamedTuple):
 class SessionFiles(NamedTuple):
     """The sessions found, newest first, and the mapping files; a ``.json`` may be either and is in both lists.
 
-    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason.
+    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason, ``unreadable``
+    each format that cannot be read to the paths of the files in it.
     """
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
+    unreadable: Mapping[str, tuple[str, ...]] = {}
 
     def without(self, paths: Container[str]) -> SessionFiles:
         """Return all but the files with these paths."""
@@ -72,7 +102,10 @@ class SessionFiles(NamedTuple):
         sessions = {file.path: file for file in (*self.sessions, *other.sessions)}
         mappings = {file.path: file for file in (*self.mappings, *other.mappings)}
         return self._replace(
-            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *other.notes)
+            sessions=tuple(sessions.values()),
+            mappings=tuple(mappings.values()),
+            notes=(*self.notes, *other.notes),
+            unreadable={**self.unreadable, **other.unreadable},
         )
 
 
@@ -86,10 +119,19 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     files_by_path: dict[str, SessionFile] = {}
     notes: list[str] = []
     unmatched: dict[str, str] = {}
+    unreadable: dict[str, list[str]] = {}
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
-        if all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
+        refused = {path: name for path in matches if (name := unreadable_format(path))}
+        for path, name in refused.items():
+            if not _has_readable_twin(path):
+                unreadable.setdefault(name, []).append(path)
+            del matches[path]
+        if refused and not matches:
+            names = " and ".join(dict.fromkeys(refused.values()))
+            unmatched[pattern] = f"{_printable(pattern)} matches only {names}, which cannot be read"
+        elif all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} matches no .jsonl or .log file"
         files_by_path |= matches
     sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING_SUFFIX)]
@@ -106,7 +148,18 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
     notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_TOTAL_MAPPING_BYTES)
     objects = tuple(file for file in notes_of_issues if file.path in files_by_path)
-    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
+    refused_paths = {name: tuple(paths) for name, paths in unreadable.items()}
+    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched, refused_paths)
+
+
+def unreadable_format(path: str) -> str:
+    """Return the name of the format of a file that cannot be read, "" for other files."""
+    return next((each.name for each in UNREADABLE if each.matches(path)), "")
+
+
+def _has_readable_twin(path: str) -> bool:
+    """Whether the same session is in another file that is read."""
+    return path.endswith(".zst") and Path(path.removesuffix(".zst")).exists()
 
 
 def _is_session(path: str) -> bool:
@@ -132,14 +185,29 @@ def _match_pattern(pattern: str, top: str, notes: list[str]) -> Iterator[Session
         notes.append(f"{_printable(root)} is a symlink, and is not followed")
         return
     if not rest and (file := _stat_file(root, top)):
-        yield file
+        yield from _sessions_of(file, notes)
         return
     if not rest and not Path(root).is_dir():
         notes.append(f"{_printable(root)} is neither a folder nor a regular file")
     globs = Globs(["/".join(rest)] if rest else _DEFAULT_GLOBS)
-    yield from (
-        file for path, name in _walk(root, globs, notes) if globs.match(name) and (file := _stat_file(path, top))
-    )
+    for path, name in _walk(root, globs, notes):
+        if globs.match(name) and (file := _stat_file(path, top)):
+            yield from _sessions_of(file, notes)
+
+
+def _sessions_of(file: SessionFile, notes: list[str]) -> Iterator[SessionFile]:
+    """The file, or the sessions in it if it is a database."""
+    if not is_database(file.path):
+        yield file
+        return
+    try:
+        sessions = stored_sessions(file.path)
+    except OSError as error:
+        notes.append(f"{_printable(file.path)}: {error}")
+        return
+    for session in sessions:
+        path, times = f"{file.path}#{session.id}", (session.messages, session.updated_ms * 1_000_000, file.inode)
+        yield SessionFile(path, f"{file.name}#{session.id}", file.top, *times, file.path, session.folder)
 
 
 def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:

@@ -8,28 +8,27 @@ from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from bot.sources.session import (
-    ASSISTANT,
-    MAX_FILES,
-    MAX_ID,
+from bot.sources.session import ASSISTANT, Session, Utterance
+from bot.sources.session_chat import fold_chat
+from bot.sources.session_content import MAX_FILES, MAX_ID, Unreadable, plain
+from bot.sources.session_database import read_database
+from bot.sources.session_files import SessionFile
+from bot.sources.session_formats import (
     MAX_LINE,
     MAX_OBJECT_BYTES,
     PullRequestLink,
-    Session,
     SessionHeader,
     SubagentTranscript,
     TranscriptLine,
     TranscriptMessage,
-    Unreadable,
-    Utterance,
     WholeSession,
     parse_line,
-    plain,
+    parse_object,
+    parse_whole,
 )
-from bot.sources.session_files import SessionFile
-from bot.sources.session_head import HEAD_BYTES, holds_messages, is_spread, open_regular_file
+from bot.sources.session_head import HEAD_BYTES, holds_messages, is_chat, is_spread, open_regular_file
 from bot.sources.session_times import TranscriptClock
 
 MAX_MESSAGES = 50_000
@@ -41,6 +40,12 @@ MAX_CHARS = 16 << 20
 MAX_MARKS = 200
 """Maximum branches and pull requests kept of one portion; the first ones are kept."""
 
+MAX_CHAT_BYTES = 64 << 20
+"""Maximum bytes of a chat whose later lines change earlier ones; more are not read."""
+
+MAX_ASKED = 20
+"""Questions to the person that may wait for their answers, the last ones."""
+
 BRANCH, PULL_REQUEST = "branch", "pull request"
 
 _CHUNK_BYTES = 1 << 20
@@ -50,8 +55,9 @@ _GUARD_BYTES = 4_096
 
 class Cursor(NamedTuple):
     """How far a file was read. ``session`` and ``folder`` come from the last header, ``broken`` counts the skipped
-    lines before ``offset``, ``last`` is the last time in ISO 8601, and ``guard`` a hash that shows whether these bytes
-    are still the same."""
+    lines before ``offset``, ``last`` is the last time in ISO 8601, ``guard`` a hash that shows whether these bytes
+    are still the same ("" for a file that is read as a whole), and ``asked`` has the ids of the questions without an
+    answer, between spaces."""
 
     offset: int = 0
     session: str = ""
@@ -59,6 +65,7 @@ class Cursor(NamedTuple):
     broken: int = 0
     last: str = ""
     guard: str = ""
+    asked: str = ""
 
 
 class SessionMark(NamedTuple):
@@ -75,6 +82,7 @@ class Portion(NamedTuple):
 
     ``unfinished`` is 1 if the file ends in a broken line without a newline: it may be half written, and is read again
     next time. ``marks`` say what the sessions worked on. ``is_last``: the file ended before the portion was full.
+    ``replaces_last``: the first message is the last one of the former portion, with what was added to it.
     """
 
     messages: tuple[tuple[str, Utterance], ...]
@@ -83,20 +91,24 @@ class Portion(NamedTuple):
     unfinished: int
     is_last: bool
     marks: tuple[SessionMark, ...] = ()
+    replaces_last: bool = False
 
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
     """Return the sessions in a file, in the order of their first messages. Raises OSError."""
+    messages: list[tuple[str, Utterance]] = []
+    cursor, portion = Cursor(), None
+    while portion is None or not portion.is_last:
+        portion = read_portion(file, cursor, zone=zone, last=messages[-1] if messages else None)
+        messages[len(messages) - portion.replaces_last :] = portion.messages
+        cursor = portion.cursor
     sessions: dict[str, list[Utterance]] = {}
-    cursor, unfinished, is_last = Cursor(), 0, False
-    while not is_last:
-        utterances, cursor, _, unfinished, is_last, _ = read_portion(file, cursor, zone=zone)
-        for name, utterance in utterances:
-            messages = sessions.setdefault(name, [])
-            if len(messages) < MAX_MESSAGES:
-                messages.append(utterance)
-    broken = cursor.broken + unfinished
-    return tuple(Session(name, file.path, tuple(messages), None, broken) for name, messages in sessions.items())
+    for name, utterance in messages:
+        utterances = sessions.setdefault(name, [])
+        if len(utterances) < MAX_MESSAGES:
+            utterances.append(utterance)
+    broken = cursor.broken + portion.unfinished
+    return tuple(Session(name, file.path, tuple(utterances), None, broken) for name, utterances in sessions.items())
 
 
 def is_same(file: SessionFile, cursor: Cursor) -> bool:
@@ -104,7 +116,7 @@ def is_same(file: SessionFile, cursor: Cursor) -> bool:
 
     The first and last bytes of that part are compared: a log that is appended to keeps both.
     """
-    if not cursor.offset or file.size < cursor.offset:
+    if not cursor.offset or not cursor.guard or file.size < cursor.offset:
         return False
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
         return _guard(handle, cursor.offset) == cursor.guard
@@ -115,39 +127,44 @@ def read_portion(
     cursor: Cursor = Cursor(),  # noqa: B008 (a constant)
     most: int = MAX_MESSAGES,
     zone: tzinfo = UTC,
+    last: tuple[str, Utterance] | None = None,
 ) -> Portion:
-    """Read up to about ``most`` more messages; times without a zone are in ``zone``. Raises OSError."""
+    """Read up to about ``most`` more messages; times without a zone are in ``zone``. ``last`` is the last message of
+    the former portion, to which tool calls may still add files. Raises OSError."""
+    reading = _Reading(file, cursor, zone, last)
+    if file.database:
+        reading.take_whole(read_database(file))
+        return reading.portion("", is_last=True)
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
+        if not cursor.offset and reading.take_file(handle):
+            return reading.portion("", is_last=True)
         handle.seek(cursor.offset)
-        reading = _Reading(file, cursor, zone)
-        is_last = True
-        single = _read_object(handle, file)
-        for line in _lines(handle) if single is None else single:
+        for line in _lines(handle):
             reading.take(line)
             if reading.chars > MAX_CHARS or reading.count >= most:
-                is_last = False
-                break
-        reading.flush()
-        return reading.portion(_guard(handle, reading.offset), is_last=is_last)
+                return reading.portion(_guard(handle, reading.offset), is_last=False)
+        return reading.portion(_guard(handle, reading.offset), is_last=True)
 
 
 class _Reading:
     """Builds a portion. A message waits for the next one, as later tool calls add their files to it."""
 
-    def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo) -> None:
+    def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo, last: tuple[str, Utterance] | None) -> None:
         self._file = file
-        self.offset, self._session, self._folder, self._broken, last, _ = cursor
-        self._clock = TranscriptClock(zone, datetime.fromisoformat(last) if last else None)
+        self.offset, self._session, self._folder, self._broken, time, _, asked = cursor
+        self._clock = TranscriptClock(zone, datetime.fromisoformat(time) if time else None)
         self._subagents: Subagents | None = None
-        self._waiting: tuple[str, Utterance] | None = None
+        self._asked = dict.fromkeys(asked.split())
+        self._last = self._waiting = last if cursor.offset else None
+        self._replaces_last = False
         self._marks: dict[SessionMark, None] = {}
-        self.messages: list[tuple[str, Utterance]] = []
+        self._messages: list[tuple[str, Utterance]] = []
         self.chars = self._lines = self._unfinished = 0
 
     def take(self, line: _Line) -> None:
         self._lines += 1
         try:
-            parsed = parse_line(line.text, self._folder, self._clock, line.most) if line.text.strip() else None
+            parsed = parse_line(line.text, self._folder, self._clock) if line.text.strip() else None
         except Unreadable:
             if not line.is_whole:
                 self._unfinished = 1
@@ -158,10 +175,39 @@ class _Reading:
         if parsed:
             self._add_line(parsed)
 
+    def take_file(self, handle: BinaryIO) -> bool:
+        """Read a file that is one object, or a chat; whether it is one."""
+        head = handle.read(HEAD_BYTES)
+        handle.seek(0)
+        is_object = self._file.path.endswith(".json") or is_spread(head)
+        if is_object and not holds_messages(head):
+            return True
+        if not is_object and not is_chat(head):
+            return False
+        most = MAX_OBJECT_BYTES if is_object else MAX_CHAT_BYTES
+        data = handle.read(most + 1)
+        self.offset = max(os.fstat(handle.fileno()).st_size, len(data))
+        try:
+            self.take_whole(parse_object(data, most) if is_object else self._fold(data, most))
+        except Unreadable:
+            self._broken += 1
+        return True
+
+    def _fold(self, data: bytes, most: int) -> dict[str, Any]:
+        fields, broken = fold_chat(data[:most].split(b"\n"))
+        self._broken += broken
+        if fields.get("kind") == "subagent":
+            fields["sessionId"] = Path(self._file.path).parent.name  # that of the session which started it
+        return fields
+
+    def take_whole(self, fields: dict[str, Any]) -> None:
+        """Add a session that is one object. Raises Unreadable."""
+        self._lines += 1
+        self._add_line(parse_whole(fields, self._folder, self._clock))
+
     def _add_line(self, parsed: TranscriptLine) -> None:
         if isinstance(parsed, SessionHeader):
-            self._session, self._folder, branch = parsed
-            self._add_mark("", BRANCH, branch)
+            self._add_header(parsed)
         elif isinstance(parsed, WholeSession):
             self._broken += parsed.broken
             self._session = parsed.session or self._session
@@ -173,23 +219,41 @@ class _Reading:
             self._add_answer(parsed.session, parsed.path, parsed.at)
         else:
             self._add_mark(parsed.session, BRANCH, parsed.branch)
-            self._add_message(
-                parsed.session, Utterance(parsed.type, parsed.content.text, parsed.at, parsed.content.files)
-            )
+            self._add_words(parsed)
+
+    def _add_header(self, header: SessionHeader) -> None:
+        if header.names_file and header.session and self._session:
+            return
+        self._session, self._folder = header.session or self._session, header.folder or self._folder
+        self._add_mark("", BRANCH, header.branch)
+
+    def _add_words(self, message: TranscriptMessage) -> None:
+        """Add a message with the answers in it, unless the agent did not ask."""
+        text, files, asks = message.content
+        answers = [answer.text for answer in message.answers if answer.call in self._asked]
+        for answer in message.answers:
+            self._asked.pop(answer.call, None)
+        self._asked |= dict.fromkeys(asks)
+        while len(self._asked) > MAX_ASKED:
+            del self._asked[next(iter(self._asked))]
+        text = "\n\n".join(filter(None, [text, *map(plain, answers)]))
+        self._add_message(message.session, Utterance(message.type, text, message.at, files))
 
     @property
     def count(self) -> int:
-        return len(self.messages) + (self._waiting is not None)
+        return len(self._messages) + (self._waiting is not None and self._waiting is not self._last)
 
-    def flush(self) -> None:
-        if self._waiting:
-            self.messages.append(self._waiting)
-            self._waiting = None
+    def _flush(self) -> None:
+        if self._waiting and self._waiting is not self._last:
+            self._messages.append(self._waiting)
+        self._waiting = self._last = None
 
     def portion(self, guard: str, *, is_last: bool) -> Portion:
-        last = self._clock.last.isoformat() if self._clock.last else ""
-        cursor = Cursor(self.offset, self._session, self._folder, self._broken, last, guard)
-        return Portion(tuple(self.messages), cursor, self._lines, self._unfinished, is_last, tuple(self._marks))
+        self._flush()
+        time = self._clock.last.isoformat() if self._clock.last else ""
+        cursor = Cursor(self.offset, self._session, self._folder, self._broken, time, guard, " ".join(self._asked))
+        messages, marks = tuple(self._messages), tuple(self._marks)
+        return Portion(messages, cursor, self._lines, self._unfinished, is_last, marks, self._replaces_last)
 
     def _add_mark(self, session: str, kind: str, name: str) -> None:
         if name and len(self._marks) < MAX_MARKS:
@@ -214,9 +278,10 @@ class _Reading:
         if earlier and is_same_speaker and not (earlier.text and utterance.text):
             files = tuple(dict.fromkeys(earlier.files + utterance.files))[:MAX_FILES]
             text, at = earlier.text or utterance.text, earlier.at or utterance.at
+            self._replaces_last = self._replaces_last or self._waiting is self._last
             self._waiting = (name, Utterance(utterance.type, text, at, files))
         else:
-            self.flush()
+            self._flush()
             self._waiting = (name, utterance)
 
 
@@ -226,12 +291,11 @@ def _session_name(file: SessionFile) -> str:
 
 
 class _Line(NamedTuple):
-    """A line of ``length`` bytes, of which at most ``most`` may be read. ``is_whole``: it ends in a newline."""
+    """A line of ``length`` bytes. ``is_whole``: it ends in a newline."""
 
     text: bytes
     length: int
     is_whole: bool
-    most: int = MAX_LINE
 
 
 def _lines(handle: BinaryIO) -> Iterator[_Line]:
@@ -242,21 +306,6 @@ def _lines(handle: BinaryIO) -> Iterator[_Line]:
             while end != b"\n" and (rest := handle.readline(_CHUNK_BYTES)):
                 length, end = length + len(rest), rest[-1:]
         yield _Line(line.rstrip(b"\r\n"), length, end == b"\n")
-
-
-def _read_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None:
-    """The whole file as one line if it is one object, () for a ``.json`` without messages, None for a file of lines."""
-    if handle.tell():
-        return None
-    head = handle.read(HEAD_BYTES)
-    handle.seek(0)
-    is_json = file.path.endswith(".json")
-    if is_json and not holds_messages(head):
-        return ()
-    if not is_json and not is_spread(head):
-        return None
-    text = handle.read(MAX_OBJECT_BYTES + 1)
-    return (_Line(text, max(os.fstat(handle.fileno()).st_size, len(text)), is_whole=True, most=MAX_OBJECT_BYTES),)
 
 
 def _guard(handle: BinaryIO, offset: int) -> str:

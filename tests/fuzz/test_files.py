@@ -22,7 +22,8 @@ from bot.ranking.weights import ranking_fields, shipped
 from bot.ranking.word_vectors import WordVectors, encode_words
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
-from bot.sources.session import Unreadable, parse_line
+from bot.sources.session_content import Unreadable
+from bot.sources.session_formats import parse_line
 from tests.fuzz import inputs, seeds
 from tests.fuzz.properties import assert_storable, fuzz
 
