@@ -66,7 +66,7 @@ def _read_heads(database: sqlite3.Connection, files: Iterable[SessionFile], tree
         )
         if origin.folder not in owners:
             owners[origin.folder] = trees.owner_of(origin.folder)
-        former = known.owner if known.folder == origin.folder else ""
+        former = known.owner if known.folder == origin.folder and known.owner.startswith("/") else ""
         heads[file.path] = _Head(file.mark, origin.folder, owners[origin.folder] or former or origin.repository)
     changed = [(path, *head) for path, head in heads.items() if stored.get(path) != head]
     if changed or stored.keys() - heads.keys():

@@ -332,6 +332,8 @@ def _is_rollout(kind: Any, fields: Mapping[str, Any]) -> bool:
         return isinstance(fields.get("payload"), dict)
     if kind is None and "instructions" in fields:
         return not {"message", "role", "content"} & fields.keys()  # the header of early rollouts
+    if kind == "message":
+        return "message" not in fields and not _session(fields)
     return kind == "function_call_output" or has_call(fields)
 
 

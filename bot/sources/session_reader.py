@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
@@ -151,6 +152,8 @@ class _Reading:
 
     def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo, last: tuple[str, Utterance] | None) -> None:
         self._file = file
+        match = _CURSOR.search(file.path)
+        self._is_subagent = match is not None and match[2] is not None
         self.offset, self._session, self._folder, self._broken, time, _, asked = cursor
         self._clock = TranscriptClock(zone, datetime.fromisoformat(time) if time else None)
         self._subagents: Subagents | None = None
@@ -237,7 +240,8 @@ class _Reading:
         while len(self._asked) > MAX_ASKED:
             del self._asked[next(iter(self._asked))]
         text = "\n\n".join(filter(None, [text, *map(plain, answers)]))
-        self._add_message(message.session, Utterance(message.type, text, message.at, files))
+        speaker = ASSISTANT if self._is_subagent else message.type  # the agent wrote what the subagent is asked
+        self._add_message(message.session, Utterance(speaker, text, message.at, files))
 
     @property
     def count(self) -> int:
@@ -285,8 +289,14 @@ class _Reading:
             self._waiting = (name, utterance)
 
 
+_CURSOR = re.compile(r"/agent-transcripts/([^/]{1,200}?)(?:\.jsonl)?(/subagents)?(?:/|$)")
+"""The session of a transcript of Cursor, which names none: in its path."""
+
+
 def _session_name(file: SessionFile) -> str:
     """The name for a session without one: its file name without the suffix."""
+    if match := _CURSOR.search(file.path):
+        return match[1]
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 

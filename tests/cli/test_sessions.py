@@ -22,8 +22,10 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
+from tests.sources.agents import dashes
 from tests.sources.session_lines import prompt, response, write
 
 SETTINGS = ".github/precedent.yml"
@@ -32,7 +34,7 @@ SETTINGS = ".github/precedent.yml"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder without agents, and an empty cache."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in AGENT_FOLDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -65,7 +67,7 @@ def store(sample_store: Path, store_cache: Path, home: Path) -> Path:
 
 def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
     """The path of a transcript of Claude Code that was started in a folder."""
-    return home / ".claude/projects" / re.sub(r"[^A-Za-z0-9]", "-", str(folder)) / f"{name}.jsonl"
+    return home / ".claude/projects" / dashes(folder) / f"{name}.jsonl"
 
 
 def codex_path(home: Path, name: str = "r-1") -> Path:

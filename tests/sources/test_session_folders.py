@@ -10,12 +10,13 @@ import pytest
 from bot.sources.session_folders import default_folders
 from bot.sources.session_head import origin_in
 from bot.sources.session_worktrees import Worktrees
+from tests.agent_folders import AGENT_FOLDERS
 from tests.sources.session_lines import ROLLOUT, line
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in AGENT_FOLDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -91,11 +92,11 @@ def test_the_time_grows_with_the_length_only(text: str) -> None:
     assert time.process_time() - begin < 3
 
 
-def user(content: object, **more: object) -> dict[str, object]:
+def user(content: object, **more: object) -> dict[str, Any]:
     return {"type": "user", "sessionId": "c-1", "message": {"role": "user", "content": content}} | more
 
 
-def messages_of(tmp_path: Path, *lines: dict[str, object]) -> list[tuple[str, str]]:
+def messages_of(tmp_path: Path, *lines: dict[str, Any]) -> list[tuple[str, str]]:
     sessions = read_sessions(session_file(write(tmp_path / "a.jsonl", *lines)))
     return [(each.type, each.text) for session in sessions for each in session.utterances]
 
@@ -118,7 +119,7 @@ def test_a_title_is_what_the_person_typed(tmp_path: Path) -> None:
 
 def test_an_assistant_may_write_about_wrappers(tmp_path: Path) -> None:
     text = "It adds <system-reminder>a note</system-reminder>."
-    line = {"type": "assistant", "sessionId": "c-1", "message": {"role": "assistant", "content": text}}
+    line = user("x") | {"type": "assistant", "message": {"role": "assistant", "content": text}}
     assert messages_of(tmp_path, line) == [("assistant", text)]
 
 
