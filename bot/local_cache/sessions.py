@@ -403,12 +403,13 @@ def _usual_sessions(logs: SessionIndex, sources: SessionSources) -> SessionFiles
 
 
 def _committed_paths(top: Path | None, files: SessionFiles) -> set[str]:
-    paths = dict.fromkeys(file.path for file in (*files.sessions, *files.mappings))
-    if not paths:
+    stored_in = {file.path: file.database or file.path for file in (*files.sessions, *files.mappings)}
+    if not stored_in:
         return set()
     from bot.git.checkout import tracked_files
 
-    return tracked_files(top, paths)
+    tracked = tracked_files(top, dict.fromkeys(stored_in.values()))
+    return {path for path, stored in stored_in.items() if stored in tracked}
 
 
 def _broken_note(logs: SessionIndex) -> Iterator[str]:

@@ -423,14 +423,17 @@ def _parse_copilot(
 
 
 def parse_whole(fields: Mapping[str, Any], folder: str, clock: TranscriptClock) -> WholeSession:
-    """Read an object with ``messages``; in opencode, an ``info`` names the session. Raises Unreadable if none of the
-    messages can be read."""
+    """Read an object with ``messages``; in opencode, an ``info`` names the session. Raises Unreadable if there are no
+    messages, or none can be read."""
+    items = fields.get("messages")
+    if not isinstance(items, list):
+        raise Unreadable("no messages")
     info = fields["info"] if isinstance(fields.get("info"), dict) else fields
     folder = next(filter(None, (line_of(info.get(key), MAX_FOLDER) for key in ("cwd", "directory"))), folder)
     parent = line_of(info.get("parentID"), MAX_ID)
     is_subagent = bool(parent) or info.get("kind") == "subagent"
     branch, broken, messages = _branch(info), 0, list[TranscriptMessage]()
-    for item in fields["messages"][:MAX_OBJECT_MESSAGES]:
+    for item in items[:MAX_OBJECT_MESSAGES]:
         try:
             found = list(_messages_of(item, folder, clock))
         except Unreadable:

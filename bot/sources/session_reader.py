@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 from bot.sources.session import ASSISTANT, Session, Utterance
 from bot.sources.session_chat import fold_chat
 from bot.sources.session_content import MAX_FILES, MAX_ID, Unreadable, plain
-from bot.sources.session_database import read_database
+from bot.sources.session_database import read_stored
 from bot.sources.session_files import SessionFile
 from bot.sources.session_formats import (
     MAX_LINE,
@@ -134,7 +134,7 @@ def read_portion(
     the former portion, to which tool calls may still add files. Raises OSError."""
     reading = _Reading(file, cursor, zone, last)
     if file.database:
-        reading.take_whole(read_database(file))
+        reading.take_whole(lambda: read_stored(file.database, file.path[len(file.database) + 1 :]))
         return reading.portion("", is_last=True)
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
         if not cursor.offset and reading.take_file(handle):
@@ -190,10 +190,7 @@ class _Reading:
         most = MAX_OBJECT_BYTES if is_object else MAX_CHAT_BYTES
         data = handle.read(most + 1)
         self.offset = max(os.fstat(handle.fileno()).st_size, len(data))
-        try:
-            self.take_whole(parse_object(data, most) if is_object else self._fold(data, most))
-        except Unreadable:
-            self._broken += 1
+        self.take_whole(lambda: parse_object(data, most) if is_object else self._fold(data, most))
         return True
 
     def _fold(self, data: bytes, most: int) -> dict[str, Any]:
@@ -203,10 +200,13 @@ class _Reading:
             fields["sessionId"] = Path(self._file.path).parent.name  # that of the session which started it
         return fields
 
-    def take_whole(self, fields: dict[str, Any]) -> None:
-        """Add a session that is one object. Raises Unreadable."""
+    def take_whole(self, read: Callable[[], dict[str, Any]]) -> None:
+        """Add a session that is one object; one that cannot be read counts as a broken line. Raises OSError."""
         self._lines += 1
-        self._add_line(parse_whole(fields, self._folder, self._clock))
+        try:
+            self._add_line(parse_whole(read(), self._folder, self._clock))
+        except Unreadable:
+            self._broken += 1
 
     def _add_line(self, parsed: TranscriptLine) -> None:
         if isinstance(parsed, SessionHeader):

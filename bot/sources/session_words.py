@@ -12,8 +12,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 
-class Ending(Enum):
-    """Where wrapped text ends: ``LAST`` for wrappers whose content may contain anything, such as the output of a
+class ClosingTag(Enum):
+    """The tag that ends wrapped text: ``LAST`` for wrappers whose content may hold anything, such as the output of a
     command that prints the closing tag; the person's next words are in another message then."""
 
     FIRST = auto()
@@ -22,19 +22,21 @@ class Ending(Enum):
 
 WRAPPERS = {
     # Claude Code: slash commands, commands of the shell, notes of the program, the editor
-    **dict.fromkeys(("command-name", "command-message", "command-args", "command-contents"), Ending.FIRST),
-    **dict.fromkeys(("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"), Ending.LAST),
-    **dict.fromkeys(("bash-input", "local-command-caveat", "system-reminder", "user-prompt-submit-hook"), Ending.FIRST),
-    **dict.fromkeys(("task-notification", "teammate-message"), Ending.LAST),
-    **dict.fromkeys(("ide_opened_file", "ide_selection", "ide_diagnostics"), Ending.FIRST),
+    **dict.fromkeys(("command-name", "command-message", "command-args", "command-contents"), ClosingTag.FIRST),
+    **dict.fromkeys(("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"), ClosingTag.LAST),
+    **dict.fromkeys(
+        ("bash-input", "local-command-caveat", "system-reminder", "user-prompt-submit-hook"), ClosingTag.FIRST
+    ),
+    **dict.fromkeys(("task-notification", "teammate-message"), ClosingTag.LAST),
+    **dict.fromkeys(("ide_opened_file", "ide_selection", "ide_diagnostics"), ClosingTag.FIRST),
     # Codex
-    **dict.fromkeys(("skill", "user_shell_command", "subagent_notification"), Ending.LAST),
-    **dict.fromkeys(("environment_context", "user_instructions", "permissions instructions"), Ending.FIRST),
-    **dict.fromkeys(("collaboration_mode", "turn_aborted", "in-app-browser-context"), Ending.FIRST),
+    **dict.fromkeys(("skill", "user_shell_command", "subagent_notification"), ClosingTag.LAST),
+    **dict.fromkeys(("environment_context", "user_instructions", "permissions instructions"), ClosingTag.FIRST),
+    **dict.fromkeys(("collaboration_mode", "turn_aborted", "in-app-browser-context"), ClosingTag.FIRST),
     # Gemini CLI and Qwen Code
-    **dict.fromkeys(("session_context", "state_snapshot", "hook_context"), Ending.FIRST),
+    **dict.fromkeys(("session_context", "state_snapshot", "hook_context"), ClosingTag.FIRST),
     # Cursor
-    **dict.fromkeys(("system_reminder", "attached_files", "open_and_recently_viewed_files"), Ending.FIRST),
+    **dict.fromkeys(("system_reminder", "attached_files", "open_and_recently_viewed_files"), ClosingTag.FIRST),
 }
 """The tags that surround text of programs."""
 
@@ -90,5 +92,5 @@ def _outside(text: str) -> Iterator[str]:
             ends.pop()
         if ends:
             yield text[position : tag.start]
-            position = (ends[-1] if WRAPPERS[tag.name] is Ending.FIRST else ends[0]).end
+            position = (ends[-1] if WRAPPERS[tag.name] is ClosingTag.FIRST else ends[0]).end
     yield text[position:]

@@ -6,11 +6,13 @@ import json
 import re
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from bot.local_cache.sessions import open_session_index
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
@@ -113,6 +115,55 @@ def test_a_database_that_cannot_be_read_is_named(home: Path, checkout: Path, cal
     result = call("search", "zebra", "--kind", "session", "--json")
     assert [row["session_id"] for row in result.data] == ["c-1"]
     assert f"{path}: no database of opencode that can be read: " in result.err
+
+
+VIEWS = """
+CREATE TABLE session (id, directory, time_updated, parent_id);
+INSERT INTO session VALUES ('ses_1', '{top}', 1, NULL);
+CREATE VIEW numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;
+CREATE {kind} message {message};
+CREATE VIEW part AS SELECT i AS id, 'm' AS message_id, 'ses_1' AS session_id, 1 AS time_updated,
+    '{{"type":"text","text":"' || replace(hex(zeroblob(400000)), '0', 'x') || '"}}' AS data FROM numbers;
+"""
+
+
+@pytest.mark.parametrize("is_message_endless", [True, False])
+def test_a_database_with_a_view_that_never_ends_does_not_stop_a_search(
+    home: Path, checkout: Path, call: Run, is_message_endless: bool
+) -> None:
+    path = checkout / "state/opencode.db"
+    path.parent.mkdir()
+    endless = (
+        "AS SELECT i AS id, 'ses_1' AS session_id, 1 AS time_updated, 1 AS time_created, '{}' AS data FROM numbers"
+    )
+    table = "(id, session_id, time_updated, time_created, data)"
+    kind, message = ("VIEW", endless) if is_message_endless else ("TABLE", table)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(VIEWS.format(top=checkout, kind=kind, message=message))
+        if not is_message_endless:
+            database.execute("INSERT INTO message VALUES ('m', 'ses_1', 1, 1, '{\"role\": \"user\"}')")
+            database.commit()
+    write(claude_path(home, checkout), claude_line("A zebra", checkout))
+    begin = time.process_time()
+    result = call("search", "zebra", "--kind", "session", "--logs", path, "--json")
+    assert time.process_time() - begin < 20
+    assert [row["session_id"] for row in result.data] == ["c-1"] if result.code == 0 else "opencode.db" in result.err
+
+
+def test_a_committed_database_is_not_this_machines(home: Path, checkout: Path, call: Run) -> None:
+    (session,) = (each for each in SESSIONS if each.agent == "opencode")
+    write_database(checkout / "state/opencode.db", json.loads(text_of(session, str(checkout))))
+    (checkout / ".github").mkdir()
+    (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state/opencode.db"]}\n')
+    assert {name for name, _ in found(call, "Newest first")} == {"ses_1"}
+    git(checkout, "add", "state")
+    with open_session_index(checkout) as logs:
+        assert logs is not None
+        assert logs.search_each("Newest first", 5) == []
+    git(checkout, "rm", "--cached", "--quiet", "-r", "state")
+    with open_session_index(checkout) as logs:
+        assert logs is not None
+        assert [each.session for each in logs.search_each("Newest first", 5)] == ["ses_1"]
 
 
 def test_formats_that_are_not_read_are_named_with_their_number(home: Path, checkout: Path, call: Run) -> None:

@@ -70,6 +70,7 @@ def test_messages_of_an_object_that_cannot_be_read_are_counted(tmp_path: Path) -
     ("text", "broken"),
     [
         ('{"messages": [1, 2]}', 1),
+        ('{"a": {"messages": [1]}}', 1),
         ('{"messages": [', 1),
         ('{"messages": [' + "[" * 100_000, 1),
         ('{"messages": []}', 0),
