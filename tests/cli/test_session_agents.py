@@ -16,9 +16,19 @@ from bot.local_cache.sessions import open_session_index
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
-from tests.cli.test_sessions import claude_line, claude_path, codex_lines, codex_path, found_sessions
-from tests.sources.agents import SESSIONS, AgentSession, dashes, put, text_of, write_database
-from tests.sources.session_lines import write
+from tests.sources.agents import (
+    SESSIONS,
+    AgentSession,
+    claude_line,
+    claude_path,
+    codex_lines,
+    codex_path,
+    dashes,
+    put,
+    text_of,
+    write_database,
+)
+from tests.sources.session_lines import line, write
 
 
 @pytest.fixture
@@ -33,7 +43,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def checkout(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = create_cookie_checkout(tmp_path / "my.app_\U0001f600")
+    folder = create_cookie_checkout(tmp_path / "my.\U0001f600_app")
     monkeypatch.chdir(folder)
     return folder
 
@@ -45,6 +55,10 @@ def last_words(session: AgentSession) -> str:
 def found(call: Run, words: str) -> list[tuple[str, str]]:
     result = call("search", *re.findall(r"\w+", words), "--kind", "session", "--json")
     return [(row["session_id"], row["content"]) for row in result.data] if result.code == 0 else []
+
+
+def found_sessions(call: Run, words: str = "zebra") -> set[str]:
+    return {name for name, _ in found(call, words)}
 
 
 def test_the_sessions_of_every_agent_are_found_without_a_setting(home: Path, checkout: Path, call: Run) -> None:
@@ -260,6 +274,10 @@ def test_a_worktree_that_was_removed_counts_if_its_sessions_were_seen(
     write_both(home, sibling)
     assert found_sessions(call) == {"c-1", "r-1"}
     git(checkout, "worktree", "remove", str(sibling))
+    assert found_sessions(call) == {"c-1", "r-1"}
+    with claude_path(home, sibling).open("ab") as transcript:
+        transcript.write(line(claude_line("A quagga", sibling)) + b"\n")
+    assert found_sessions(call, "quagga") == {"c-1"}
     assert found_sessions(call) == {"c-1", "r-1"}
     shutil.rmtree(tmp_path / "cache")
     assert found_sessions(call) == set()

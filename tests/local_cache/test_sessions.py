@@ -8,6 +8,7 @@ import pytest
 
 from bot.local_cache.sessions import open_session_index
 from tests.cli.program_result import Run
+from tests.sources.agents import SESSIONS, AgentSession, text_of
 from tests.sources.session_lines import prompt, write
 
 LONG = "It begins. " + "word " * 60_000 + "It ended well."
@@ -30,6 +31,26 @@ def test_a_log_that_grows_during_the_repeated_hour_keeps_its_order(
             assert logs is not None
             times_by_text = {each.text: each.at for each in logs.search("zebra")}
     assert [f"{times_by_text[f'zebra {n}']:%H:%M}" for n in range(5)] == ["00:10", "00:55", "01:05", "01:50", "02:00"]
+
+
+@pytest.mark.parametrize("session", [each for each in SESSIONS if each.fixture.endswith(".jsonl")], ids=str)
+def test_an_index_of_a_transcript_that_grows_is_that_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: AgentSession
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / session.path.rpartition("/")[2]
+    pieces = text_of(session).encode().splitlines(keepends=True)
+    for count in range(1, len(pieces) + 1):
+        path.write_bytes(b"".join(pieces[:count]))
+        with open_session_index(None, [path.name]) as logs:
+            assert logs is not None
+            grown, hits = [logs.session(each.id) for each in logs.sessions()], logs.search("the")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another cache"))
+    with open_session_index(None, [path.name]) as logs:
+        assert logs is not None
+        assert grown == [logs.session(each.id) for each in logs.sessions()]
+        assert hits == logs.search("the")
 
 
 @pytest.mark.parametrize(

@@ -231,3 +231,31 @@ def write_database(path: Path, export: dict[str, Any]) -> None:
                 data = {key: value for key, value in part.items() if key not in ("id", "sessionID", "messageID")}
                 row = (part["id"], message["info"]["id"], info["id"], created, created, json.dumps(data))
                 database.execute("INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
+    """The path of a transcript of Claude Code that was started in a folder."""
+    return home / ".claude/projects" / dashes(folder) / f"{name}.jsonl"
+
+
+def codex_path(home: Path, name: str = "r-1") -> Path:
+    return home / f".codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-{name}.jsonl"
+
+
+def claude_line(text: str, folder: Path | None, session: str = "c-1", **more: object) -> dict[str, Any]:
+    """A line of a transcript of Claude Code."""
+    folder_field = {} if folder is None else {"cwd": str(folder)}
+    message = {"role": "user", "content": text}
+    at = "2026-03-03T09:00:00Z"
+    return {"type": "user", "sessionId": session, "timestamp": at, **folder_field, "message": message} | more
+
+
+def codex_lines(text: str, folder: Path, session: str = "r-1", branch: str = "") -> list[dict[str, Any]]:
+    """The lines of a rollout of Codex."""
+    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    header = {"id": session, "cwd": str(folder), "git": {"branch": branch}}
+    at = "2026-03-04T09:00:00Z"
+    return [
+        {"timestamp": at, "type": "session_meta", "payload": header},
+        {"timestamp": at, "type": "response_item", "payload": message},
+    ]
