@@ -30,6 +30,7 @@ CALL_TYPES = frozenset(
     {"toolCall", "tool_call", "tool_use", "toolUse", "function_call", "server_tool_use", "custom_tool_call", "tool"}
 )
 _ARGUMENTS = ("arguments", "input", "args", "parameters")
+_ID = re.compile(r"[!-~]{1,200}")
 _CALL_ID = ("call_id", "callID", "toolCallId", "tool_use_id", "id")
 """Keys of the id of a call; an item may have one of its own as well, which comes last."""
 _PATH = frozenset({"path", "file_path", "filePath", "file", "filename", "fileName", "notebook_path", "notebookPath"})
@@ -39,6 +40,7 @@ _QUESTION_TOOLS = frozenset(
     {"AskUserQuestion", "ask_user_question", "ask_user", "request_user_input", "question", "AskQuestion"}
 )
 _PLAN_TOOLS = frozenset({"ExitPlanMode", "exit_plan_mode", "CreatePlan"})
+_WORD_TOOLS = _QUESTION_TOOLS | _PLAN_TOOLS
 _PROMPT = ("question", "prompt")
 _LABEL = ("label", "title")
 
@@ -88,9 +90,10 @@ def content_of(value: Any, folder: str = "", *, is_person: bool = False) -> Cont
     parts = value[-MAX_PARTS:]
     texts = (spoken(text_of(part)) if is_person else text_of(part) for part in parts)
     calls = [call for part in parts for call in calls_in(part)]
-    text = "\n\n".join(filter(None, [*texts, *map(_words_of, calls)]))
+    words = [(call.id, _words_of(call)) for call in calls if call.name in _WORD_TOOLS]
+    text = "\n\n".join(filter(None, [*texts, *(text for _, text in words)]))
     files = dict.fromkeys(_shorten(path, folder) for call in calls for path in _named_files(call))
-    asks = tuple(call.id for call in calls if call.id and _words_of(call))
+    asks = tuple(call for call, text in words if call and text)
     return Content(plain(text, is_cut=len(value) > MAX_PARTS), tuple(filter(None, files))[:MAX_FILES], asks)
 
 
@@ -101,8 +104,10 @@ def plain(text: str, *, is_cut: bool = False) -> str:
     """
     most = 2 * MAX_TEXT  # cleaning rarely removes half of it
     is_cut, text = is_cut or len(text) > most, text[-most:]
-    text = _INVISIBLE.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
-    return tail(_SURROGATE.sub("\ufffd", text).strip(), MAX_TEXT, is_cut=is_cut)
+    if not (text.isascii() and text.isprintable()):  # most names are, and need no cleaning
+        text = _INVISIBLE.sub("", _ESCAPE.sub("", _NEWLINE.sub("\n", text)))
+        text = _SURROGATE.sub("\ufffd", text)
+    return tail(text.strip(), MAX_TEXT, is_cut=is_cut)
 
 
 def line_of(value: Any, most: int) -> str:
@@ -118,10 +123,10 @@ def text_of(part: Any) -> str:
     """Return the text of a part; "" for thoughts, tool calls, and text that a program added."""
     if isinstance(part, str):
         return part
-    if not isinstance(part, dict) or any(part.get(mark) is True for mark in ("thought", "synthetic", "ignored")):
+    text = part.get("text") if isinstance(part, dict) else None
+    if not isinstance(text, str) or not ("type" not in part or _is(part, _TEXT_TYPES)):
         return ""
-    text = part.get("text") if _is(part, _TEXT_TYPES) or "type" not in part else None
-    return text if isinstance(text, str) else ""
+    return "" if any(part.get(mark) is True for mark in ("thought", "synthetic", "ignored")) else text
 
 
 def has_call(part: Any) -> bool:
@@ -153,8 +158,9 @@ def calls_in(part: Any) -> Iterator[ToolCall]:
 
 
 def call_id(fields: Mapping[str, Any]) -> str:
-    """Return the id of the tool call that an item makes or answers, without spaces; "" for none."""
-    return next(filter(None, (line_of(fields.get(key), MAX_ID).replace(" ", "") for key in _CALL_ID)), "")
+    """Return the id of the tool call that an item makes or answers, "" for none."""
+    ids = (fields.get(key) for key in _CALL_ID)
+    return next((value for value in ids if isinstance(value, str) and _ID.fullmatch(value)), "")
 
 
 def _object_in(text: str) -> Any:
@@ -165,11 +171,9 @@ def _object_in(text: str) -> Any:
 
 
 def _words_of(call: ToolCall) -> str:
-    """The question or the plan that a call shows to the person, "" for other calls."""
+    """The question or the plan that a call shows to the person."""
     if call.name in _PLAN_TOOLS:
         return _string(call.arguments, ("plan",))
-    if call.name not in _QUESTION_TOOLS:
-        return ""
     questions = call.arguments.get("questions", [call.arguments])
     return "\n\n".join(filter(None, map(_question, questions[:MAX_QUESTIONS] if isinstance(questions, list) else ())))
 
