@@ -419,8 +419,8 @@ def _broken_note(logs: SessionIndex) -> Iterator[str]:
 
 def _unreadable_notes(files: SessionFiles) -> Iterator[str]:
     """What is in the usual folders in a format that is not read; other checkouts may have some of it."""
-    for name, paths in files.unreadable.items():
-        yield f"{len(paths):,} file{'s' * (len(paths) != 1)} cannot be read: {name}."
+    for name, count in files.unreadable.items():
+        yield f"{count:,} file{'s' * (count != 1)} cannot be read: {name}."
 
 
 def _folders_note(logs: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:

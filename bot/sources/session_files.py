@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -81,14 +82,14 @@ class SessionFiles(NamedTuple):
     """The sessions found, newest first, and the mapping files; a ``.json`` may be either and is in both lists.
 
     ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason, ``unreadable``
-    each format that cannot be read to the paths of the files in it.
+    each format that cannot be read to the number of files in it.
     """
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
-    unreadable: Mapping[str, tuple[str, ...]] = {}
+    unreadable: Mapping[str, int] = {}
 
     def without(self, paths: Container[str]) -> SessionFiles:
         """Return all but the files with these paths."""
@@ -105,7 +106,7 @@ class SessionFiles(NamedTuple):
             sessions=tuple(sessions.values()),
             mappings=tuple(mappings.values()),
             notes=(*self.notes, *other.notes),
-            unreadable={**self.unreadable, **other.unreadable},
+            unreadable=Counter(self.unreadable) + Counter(other.unreadable),
         )
 
 
@@ -119,18 +120,13 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     files_by_path: dict[str, SessionFile] = {}
     notes: list[str] = []
     unmatched: dict[str, str] = {}
-    unreadable: dict[str, list[str]] = {}
+    unreadable = Counter[str]()
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
-        refused = {path: name for path in matches if (name := unreadable_format(path))}
-        for path, name in refused.items():
-            if not _has_readable_twin(path):
-                unreadable.setdefault(name, []).append(path)
-            del matches[path]
+        refused = _take_unreadable(matches, unreadable)
         if refused and not matches:
-            names = " and ".join(dict.fromkeys(refused.values()))
-            unmatched[pattern] = f"{_printable(pattern)} matches only {names}, which cannot be read"
+            unmatched[pattern] = f"{_printable(pattern)} matches only {' and '.join(refused)}, which cannot be read"
         elif all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} matches no .jsonl or .log file"
         files_by_path |= matches
@@ -148,18 +144,22 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
     notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_TOTAL_MAPPING_BYTES)
     objects = tuple(file for file in notes_of_issues if file.path in files_by_path)
-    refused_paths = {name: tuple(paths) for name, paths in unreadable.items()}
-    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched, refused_paths)
+    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched, +unreadable)
 
 
-def unreadable_format(path: str) -> str:
-    """Return the name of the format of a file that cannot be read, "" for other files."""
-    return next((each.name for each in UNREADABLE if each.matches(path)), "")
+def _take_unreadable(matches: dict[str, SessionFile], unreadable: Counter[str]) -> list[str]:
+    """Take the files that cannot be read out of the matches, and count them; return the names of their formats.
 
-
-def _has_readable_twin(path: str) -> bool:
-    """Whether the same session is in another file that is read."""
-    return path.endswith(".zst") and Path(path.removesuffix(".zst")).exists()
+    A compressed file beside the plain one is the same session.
+    """
+    found: dict[str, None] = {}
+    for path in list(matches):
+        name = next((each.name for each in UNREADABLE if each.matches(path)), "")
+        if name:
+            del matches[path]
+            found[name] = None
+            unreadable[name] += not (path.endswith(".zst") and Path(path.removesuffix(".zst")).exists())
+    return list(found)
 
 
 def _is_session(path: str) -> bool:

@@ -225,12 +225,13 @@ def write_database(path: Path, export: dict[str, Any]) -> None:
         for message in export["messages"]:
             created = message["info"]["time"]["created"]
             data = {key: value for key, value in message["info"].items() if key not in ("id", "sessionID")}
-            row = (message["info"]["id"], info["id"], created, created, json.dumps(data))
-            database.execute("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)", row)
+            values = (message["info"]["id"], info["id"], created, created, json.dumps(data))
+            database.execute("INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)", values)
             for part in message["parts"]:
                 data = {key: value for key, value in part.items() if key not in ("id", "sessionID", "messageID")}
-                row = (part["id"], message["info"]["id"], info["id"], created, created, json.dumps(data))
-                database.execute("INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
+                ids = (part["id"], message["info"]["id"], info["id"])
+                part_row = (*ids, created, created, json.dumps(data))
+                database.execute("INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?)", part_row)
 
 
 def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
