@@ -55,19 +55,10 @@ def _read_heads(database: sqlite3.Connection, files: Iterable[SessionFile], tree
     """The head of each of these files by its path. Unknown folders are ""."""
     rows = database.execute("SELECT path, mark, folder, owner FROM heads")
     stored = {path: _Head(*row) for path, *row in rows}
-    owners: dict[str, str] = {}
     heads = {}
     for file in files:
         known = stored.get(file.path, _Head("", "", ""))
-        is_known = known.mark == file.mark
-        folder = file.folder or known.folder
-        origin = (
-            Origin(folder, known.owner) if is_known or file.folder else origin_in(head_of(file.path, MAX_HEAD_BYTES))
-        )
-        if origin.folder not in owners:
-            owners[origin.folder] = trees.owner_of(origin.folder)
-        former = known.owner if known.folder == origin.folder and known.owner.startswith("/") else ""
-        heads[file.path] = _Head(file.mark, origin.folder, owners[origin.folder] or former or origin.repository)
+        heads[file.path] = known if known.mark == file.mark else _read_head(file, known, trees)
     changed = [(path, *head) for path, head in heads.items() if stored.get(path) != head]
     if changed or stored.keys() - heads.keys():
         with writing(database):
@@ -75,3 +66,10 @@ def _read_heads(database: sqlite3.Connection, files: Iterable[SessionFile], tree
             database.executemany("DELETE FROM heads WHERE path = ?", gone)
             database.executemany("INSERT OR REPLACE INTO heads VALUES (?, ?, ?, ?)", changed)
     return heads
+
+
+def _read_head(file: SessionFile, known: _Head, trees: Worktrees) -> _Head:
+    """The head of a file that is new or has changed since it was ``known``, when its folder may have existed."""
+    origin = Origin(file.folder) if file.folder else origin_in(head_of(file.path, MAX_HEAD_BYTES))
+    former = known.owner if known.folder == origin.folder and known.owner.startswith("/") else ""
+    return _Head(file.mark, origin.folder, trees.owner_of(origin.folder) or former or origin.repository)
