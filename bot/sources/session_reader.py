@@ -292,10 +292,13 @@ class _Reading:
 _CURSOR = re.compile(r"/agent-transcripts/([^/]{1,200}?)(?:\.jsonl)?(/subagents)?(?:/|$)")
 """The session of a transcript of Cursor, which names none: in its path."""
 
+_ROLLOUT = re.compile(r"/rollout-[0-9T-]{19}-([^/]{1,200})\.jsonl$")
+"""The session of a rollout without a header."""
+
 
 def _session_name(file: SessionFile) -> str:
     """The name for a session without one: its file name without the suffix."""
-    if match := _CURSOR.search(file.path):
+    if match := _CURSOR.search(file.path) or _ROLLOUT.search(file.path):
         return match[1]
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 

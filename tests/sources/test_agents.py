@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,29 @@ def test_an_export_of_opencode_is_read_like_its_database(tmp_path: Path) -> None
     (opencode,) = (each for each in SESSIONS if each.agent == "opencode")
     (tmp_path / "export.json").write_text(text_of(opencode), encoding="utf-8")
     assert read(tmp_path / "export.json") == read(put(opencode, tmp_path, Path(TOP)))
+
+
+def test_a_rollout_without_a_header_is_named_by_its_file(tmp_path: Path) -> None:
+    (early,) = (each for each in SESSIONS if each.fixture == "codex_early.jsonl")
+    path = put(early, tmp_path, Path(TOP))
+    path.write_text(path.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
+    ((name, utterances, broken),) = read(path)
+    assert (name, len(utterances), broken) == ("e-1", 2, 0)
+    assert utterances[1].files == ("net/pool.py",), "the folder is in the first message"
+
+
+def test_a_subagent_of_cursor_belongs_to_the_session_that_started_it(tmp_path: Path) -> None:
+    (cursor,) = (each for each in SESSIONS if each.agent == "Cursor")
+    path = tmp_path / "agent-transcripts/k-1/subagents/s-1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(text_of(cursor), encoding="utf-8")
+    ((name, utterances, _),) = read(path)
+    assert (name, [each.type for each in utterances]) == ("k-1", ["assistant", "assistant"])
+
+
+def test_every_agent_is_in_the_table_of_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs/sessions.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?m)^\| ([^|]+) \| [^|]*`[~.]", page)) == {each.agent for each in SESSIONS}
 
 
 class GrowingFile:
