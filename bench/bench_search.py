@@ -18,9 +18,10 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from bench.archives import need_archives
-from bot.domain.card import MIN_QUERY_SHARE, CardId
+from bot.domain.card import CardId
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
+from bot.index.scoring import MIN_QUERY_SHARE
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, open_database
 from bot.local_cache.sync import fill_cache

@@ -26,7 +26,7 @@ from pathlib import Path
 from random import Random
 
 from bench.archives import ROOT
-from bot.domain.card import Worktree
+from bot.domain.card import Worktree, WorktreeCommit
 from bot.domain.thread import Kind, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.requests import SmartSearch, WorkRequest
@@ -106,9 +106,10 @@ def by_smart(case: Case, shelf: InMemoryCards) -> list[object]:
 
 
 def by_what(case: Case, shelf: InMemoryCards) -> list[object]:
-    """Related threads, then open tasks."""
+    """Related threads, then open tasks near the work."""
     work = find_for_work(WorkRequest(case.checkout, case.moment), shelf)
-    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *work.tasks)))
+    tasks = work.tasks if work.has_near_tasks else ()
+    return list(dict.fromkeys(hit.card.id for hit in (*work.related, *tasks)))
 
 
 METHODS: dict[str, Callable[[Case, InMemoryCards], list[object]]] = {"plain": plain, "ss": by_smart, "what": by_what}
@@ -230,12 +231,11 @@ def cases(folder: Path) -> Iterator[Case]:
 
 def _case(branch: str, commits_: list[Commit], target: int | None, merge_message: str) -> Case:
     commit, *earlier = commits_
-    touched = tuple(dict.fromkeys(path for earlier_commit in earlier[:5] for path in earlier_commit.files))
-    messages = tuple(earlier_commit.message for earlier_commit in earlier[:5])
+    known = tuple(WorktreeCommit(earlier_commit.message, earlier_commit.files) for earlier_commit in earlier[:5])
     name = "" if branch in ("main", "master") else branch
     named_kind = merge_message.rpartition("\nkind: ")[2]
     kind = named_kind if named_kind in KINDS else _kind(name, target)
-    checkout = Worktree(name, messages, modified=commit.files, recent=touched, is_own=bool(earlier))
+    checkout = Worktree(name, known, modified=commit.files, is_own=bool(earlier))
     return Case(kind, checkout, commit.at - timedelta(seconds=1), target)
 
 

@@ -119,7 +119,7 @@ def search(command: argparse.ArgumentParser) -> None:
 def smart_search(command: argparse.ArgumentParser) -> None:
     """Find threads by words, ranked by your current work."""
     add = command.add_argument
-    add("words", nargs="*", metavar="WORDS", help="the words to look for")
+    add("words", nargs="*", metavar="WORDS", help="the words to look for (none: your current work)")
     add("--state", **one_of("open", "closed", "all"), default="all", help="only threads in this state (default all)")
     add("--limit", type=number(1, 50), default=20, metavar="N", help="how many, 1 to 50 (default 20)")
     add_answer(command)
@@ -135,8 +135,8 @@ def what(command: argparse.ArgumentParser) -> None:
 
 @command(ASK, "related auth/*.py", module="search")
 def related(command: argparse.ArgumentParser) -> None:
-    """Find threads that name some files, and their decisions."""
-    help_text = "a file, relative to this folder or as threads write it"
+    """Find threads that name files or folders, and their decisions."""
+    help_text = "a file or folder, relative to this folder or as threads write it"
     command.add_argument("files", nargs="+", type=str, action=FileArgument, help=help_text)
     add_answer(command)
     add_header(command)

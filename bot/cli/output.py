@@ -135,16 +135,20 @@ SCHEMA_VERSION = 1
 NO_RESULTS = "Nothing relevant."
 
 
-def show_notes(memory: LocalMemory, unused: Iterable[str] = ()) -> None:
-    lines = [*memory.missing.split("\n"), *memory.note.split("\n"), *(f"Not used: {line}." for line in unused)]
+def show_notes(memory: LocalMemory, unused: Iterable[str] = (), notes: Iterable[str] = ()) -> None:
+    """Print what to know about an answer; ``notes`` are those on other things than the memory."""
+    lines = [*memory.missing.split("\n"), *memory.note.split("\n"), *(f"Not used: {line}." for line in unused), *notes]
     for line in filter(None, lines):
         warn(line)
 
 
-def facts_of_answer(memory: LocalMemory, used: Sequence[str], unused: Sequence[str]) -> dict[str, Any]:
-    """The fields about an answer: signals used and unused, notes on the memory, and its size."""
-    notes = [one_line(line) for line in (*memory.missing.split("\n"), *memory.note.split("\n")) if line]
-    return {"used": used, "unused": unused, "notes": notes, "searched": memory.local_cache.size}
+def facts_of_answer(
+    memory: LocalMemory, used: Sequence[str], unused: Sequence[str], notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The fields about an answer: signals used and unused, notes on the memory and these, and the memory's size."""
+    lines = (*memory.missing.split("\n"), *memory.note.split("\n"), *notes)
+    facts = {"used": used, "unused": unused, "notes": [one_line(line) for line in lines if line]}
+    return facts | {"searched": memory.local_cache.size}
 
 
 def command_result(

@@ -36,8 +36,8 @@ _INVALID_TURN_ID_CHAR = re.compile(r"[^\w./#@:+-]")
 
 
 def render(history: ConversationHistory, form: HistoryFormat) -> str:
-    """The whole history, "" if none of it is shown."""
-    if not history.shown:
+    """The whole history, "" if there is nothing to show."""
+    if not history.shown and not form.head:
         return ""
     before, after = form.frame(history.is_continuation, history.omitted)
     return before + form.between.join(_render_conversation(shown, form) for shown in history.shown) + after
@@ -57,6 +57,7 @@ class Xml:
 
     zone: tzinfo = UTC
     is_part: bool = False
+    head: str = ""
     between: str = ""
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
@@ -64,7 +65,7 @@ class Xml:
         notice = "" if self.is_part else f"<notice>{escape(DATA_NOTICE)}</notice>\n"
         status_line = f"<thread-status{attributes_of(meaning=meaning)}>{status}</thread-status>\n"
         start_tag = f"<conversation-history{attributes_of(omitted=omitted or None)}>\n"
-        return f"{start_tag}{notice}{status_line}", "</conversation-history>\n"
+        return f"{start_tag}{notice}{status_line}{self.head}", "</conversation-history>\n"
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
         conversation = shown.conversation
@@ -90,6 +91,7 @@ class Markdown:
 
     zone: tzinfo = UTC
     is_part: bool = False
+    head: str = ""
     between: str = ""
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
@@ -97,7 +99,7 @@ class Markdown:
         notice = "" if self.is_part else f"\n{DATA_NOTICE} {FENCE_NOTICE}\n"
         left_out = f"- older conversations left out: {omitted}\n" if omitted else ""
         head = f"{chr(10) if self.is_part else ''}{self._heading(1)} What was said lately\n{notice}\n"
-        return f"{head}- thread status: {status} ({meaning})\n{left_out}", ""
+        return f"{head}- thread status: {status} ({meaning})\n{left_out}{self.head}", ""
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
         conversation = shown.conversation
@@ -125,15 +127,17 @@ class Markdown:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """An object with a ``schema`` number, which changes with the meaning of a field."""
+    """An object with a ``schema`` number, which changes with a field's meaning; ``head`` is its field ``issue``."""
 
     zone: tzinfo = UTC
+    head: str = ""
     between: str = ",\n"
 
     def frame(self, is_continuation: bool, omitted: int) -> tuple[str, str]:
         status, meaning = STATUS_TEXTS[is_continuation]
         fields = {"schema": SCHEMA, "notice": DATA_NOTICE, "status": status, "meaning": meaning, "omitted": omitted}
-        return f'{_dump(fields)[:-1]}, "conversations": [\n', "]}\n"
+        issue = f', "issue": {self.head}' if self.head else ""
+        return f'{_dump(fields)[:-1]}{issue}, "conversations": [\n', "]}\n"
 
     def edges(self, shown: ShownConversation, omitted: int) -> tuple[str, str]:
         conversation = shown.conversation
@@ -160,8 +164,8 @@ class Json:
         return _dump({"speaker": turn.speaker, "name": account(turn.name), "at": at, "text": text})
 
 
-FORMATS: dict[str, Callable[[tzinfo], HistoryFormat]] = {"xml": Xml, "markdown": Markdown, "json": Json}
-"""The formats of a history."""
+FORMATS: dict[str, Callable[..., HistoryFormat]] = {"xml": Xml, "markdown": Markdown, "json": Json}
+"""The formats of a history. Each takes its zone, and its head as ``head``."""
 
 
 def _line(conversation: Conversation, turn: Turn, text: str, zone: tzinfo) -> str:

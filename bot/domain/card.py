@@ -6,19 +6,16 @@ Named tuples of plain values, quick to import: a search from a shell begins with
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from bot.domain.change_state import ChangeState, NamedChange, named_change, revise_ending
+from bot.domain.change_state import ChangeState, NamedChange, change_state, named_change, number_of, revise_ending
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.roles import known_role
 from bot.domain.shape import one_word
-
-MIN_QUERY_SHARE = 0.5
-"""Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
 
 CardId = int | str
 """Like `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
@@ -125,7 +122,7 @@ class CardHit(NamedTuple):
 
     ``score`` is in BM25F units (≥ 0). ``part`` in 0..1 is the share of the query that the thread contains, weighted by
     the rarity of the words; ``terms`` are the matching terms, the one that adds most first. ``message`` is the best
-    message of the thread, None if none was found.
+    message of the thread, None if none was found. ``decides``: decisions are sought, and it has one on the topic.
     """
 
     card: Card
@@ -133,6 +130,7 @@ class CardHit(NamedTuple):
     part: float
     terms: tuple[str, ...]
     message: MessageHit | None = None
+    decides: bool = False
 
 
 class ThreadMessage(NamedTuple):
@@ -264,6 +262,22 @@ def _card(fields: Mapping[str, Any]) -> Card:
     )
 
 
+def cards_of(
+    lines: Iterable[str], people: HiddenPeople, find: Callable[[Iterable[CardId]], Mapping[CardId, Card]]
+) -> list[Card]:
+    """The cards of these digests as they may be shown: without these people, and with endings that take into account
+    the changes that they name, as ``find`` knows them."""
+    cards = [card.without(people) for line in lines if (card := card_of(line))]
+    named = [(card, change) for card in cards if (change := card.ending.change)]
+    threads = find(number for _, change in named if (number := number_of(change.ref))) if named else {}
+    states = {
+        card.id: change_state(card.id, change, thread, thread.closes, None)
+        for card, change in named
+        if (thread := threads.get(number_of(change.ref) or 0))
+    }
+    return [with_change_state(card, states[card.id]) if card.id in states else card for card in cards]
+
+
 def with_change_state(card: Card, change: ChangeState) -> Card:
     """The card, given what is known about the change that its ending names."""
     ending = card.ending
@@ -352,22 +366,29 @@ def _original_of(fields: Mapping[str, Any]) -> CardId | None:
     return None
 
 
+class WorktreeCommit(NamedTuple):
+    """A commit of a checkout: its subject and body, and the paths that it touched, relative to the top."""
+
+    message: str
+    files: tuple[str, ...] = ()
+
+
 class Worktree(NamedTuple):
     """The signals of a checkout; all empty without one.
 
-    ``branch`` is empty for a main branch and a detached head. ``messages`` are the subjects and bodies of at most five
-    commits, newest first. Paths are relative to the top: ``modified`` in the working tree, ``staged`` in the index,
-    ``recent`` touched by those commits. ``is_own`` says whether the commits were made on this branch or, on a main
-    branch, are not pushed yet. ``project`` is its name and ``language`` its main language (``python``), empty if
-    unknown. ``unused`` says in words which signals could not be read, and why.
+    ``branch`` is empty for a main branch and a detached head. ``commits`` are at most five, newest first. Paths are
+    relative to the top: ``modified`` in the working tree, ``staged`` in the index. ``is_own`` says whether the commits
+    were made on this branch or, on a main branch, are not pushed yet; ``is_clean_trunk`` that this is a main branch
+    with nothing changed, where they are its last ones, pushed or not. ``project`` is its name and ``language`` its main
+    language (``python``), empty if unknown. ``unused`` says in words which signals could not be read, and why.
     """
 
     branch: str = ""
-    messages: tuple[str, ...] = ()
+    commits: tuple[WorktreeCommit, ...] = ()
     modified: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
-    recent: tuple[str, ...] = ()
     is_own: bool = False
+    is_clean_trunk: bool = False
     project: str = ""
     language: str = ""
     unused: tuple[str, ...] = ()

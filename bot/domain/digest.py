@@ -96,8 +96,9 @@ class IndexEntry:
 class Hit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms it contains.
 
-    ``share`` in 0..1 is the score divided by the highest possible score for this query. ``near`` holds the cosine
-    (-1..1) of each vector field; ``duplicates`` counts the known duplicates of the thread.
+    ``share`` in 0..1 is the score divided by the highest possible score for this query; ``near`` holds the
+    cosine (-1..1) of each vector field; ``duplicates`` counts the known duplicates of the thread. ``part`` in 0..1 is
+    the share of the query that the thread contains, weighted by the rarity of words; 0 for a query without a floor.
     """
 
     entry: IndexEntry
@@ -106,3 +107,4 @@ class Hit:
     share: float = 0.0
     near: Mapping[str, float] = field(default_factory=dict)
     duplicates: int = 0
+    part: float = 0.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from bot.domain.card import Worktree
+from bot.domain.card import Worktree, WorktreeCommit
 from bot.domain.hosts import GITHUB
 from bot.errors import UserError, WorldError
 
@@ -218,17 +218,19 @@ def read_worktree(folder: Path, *, timeout: float = TIMEOUT) -> Worktree:
         return Worktree(project=project, language=language, unused=(f"git: {error.cause}",))
     unused: list[str] = []
     status = _status(git, unused)
-    branch = "" if _is_main(status.head, default) else status.head
+    is_main = _is_main(status.head, default)
     if not status.has_commit and not unused:
         unused.append("commits: none yet")
-    records, is_own = _log(git, status.head, default, unused) if status.has_commit else ([], False)
+    is_clean_trunk = is_main and status.has_commit and not (status.modified or status.staged)
+    working_branch = "" if is_clean_trunk else status.head
+    commits, is_own = _log(git, working_branch, default, unused) if status.has_commit else ((), False)
     return Worktree(
-        branch=branch,
-        messages=tuple(message for message, _ in records),
+        branch="" if is_main else status.head,
+        commits=commits,
         modified=status.modified,
         staged=status.staged,
-        recent=_first_unique(path for _, paths in records for path in paths),
         is_own=is_own,
+        is_clean_trunk=is_clean_trunk,
         project=project,
         language=language,
         unused=tuple(unused),
@@ -280,7 +282,7 @@ def _read_status(output: bytes) -> _Status:
 
 
 def _is_main(head: str, default: str) -> bool:
-    return head in (*_MAIN_BRANCHES, default)
+    return bool(head) and head in (*_MAIN_BRANCHES, default)
 
 
 def _exclusions(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
@@ -299,29 +301,32 @@ def _exclusions(git: CheckoutGit, head: str, default: str) -> tuple[str, ...]:
     return tuple(f"--{where}{name}" for name in exact for where in places)
 
 
-def _log(git: CheckoutGit, head: str, default: str, unused: list[str]) -> tuple[list[tuple[str, list[str]]], bool]:
-    """The newest commits, each with the files it touched, and whether they are the current work.
+def _log(git: CheckoutGit, branch: str, default: str, unused: list[str]) -> tuple[tuple[WorktreeCommit, ...], bool]:
+    """The newest commits, and whether they are the current work on this branch; "" for any commits.
 
     Commits of the current work are preferred; the others show earlier work.
     """
     try:
-        if others := _exclusions(git, head, default):
-            own = list(_read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--not", *others, "--")))
-            if own:
-                return own, True
-        return list(_read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--"))), False
+        others = _exclusions(git, branch, default)
+        if others and (own := _read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--not", *others, "--"))):
+            return own, True
+        return _read_log(_output(git, *_LOG, *_LOG_FORMAT, "HEAD", "--")), False
     except NoAnswer as error:
         unused.append(f"commits: {error.cause}")
-        return [], False
+        return (), False
 
 
-def _read_log(output: bytes) -> Iterator[tuple[str, list[str]]]:
+def _read_log(output: bytes) -> tuple[WorktreeCommit, ...]:
     """Each commit is an empty field, its id, its message, and its files, the first after a line break."""
     items = output.split(b"\0")
     starts = [at for at in range(len(items) - 2) if not items[at] and re.fullmatch(_OBJECT_ID, items[at + 1])]
-    for start, end in pairwise([*starts, len(items)]):
-        files = [item.removeprefix(b"\n") for item in items[start + 3 : end][:_MAX_FILES]]
-        yield _text(items[start + 2].strip())[:_MAX_MESSAGE_CHARS], [_text(name) for name in files if name]
+    return tuple(
+        WorktreeCommit(
+            _text(items[start + 2].strip())[:_MAX_MESSAGE_CHARS],
+            _first_unique(_text(item.removeprefix(b"\n")) for item in items[start + 3 : end]),
+        )
+        for start, end in pairwise([*starts, len(items)])
+    )
 
 
 def _first_unique(paths: Iterable[str]) -> tuple[str, ...]:

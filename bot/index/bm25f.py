@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from bot.index.impacts import K1, LEVELS
 from bot.index.protocol import IndexDocument
+from bot.index.scoring import K1, LEVELS
 
 
 class WeightedField(NamedTuple):

@@ -53,7 +53,8 @@ class Query:
     Weights are ≥ 0; a term or field of weight 0 is skipped. ``vectors`` maps a vector field to a vector of signed
     bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
     are then those with the highest sum; without one, those with the highest score. ``kinds`` limits the search to some
-    kinds (None: all), which finds few among many faster than ``keep``.
+    kinds (None: all), which finds few among many faster than ``keep``. A ``floor`` leaves out documents that hold less
+    of the query (`Hit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
     """
 
     terms: Mapping[str, float]
@@ -61,6 +62,8 @@ class Query:
     vectors: Mapping[str, bytes] = field(default_factory=dict)
     blend: Mapping[str, float] | None = None
     kinds: frozenset[Kind] | None = None
+    floor: float | None = None
+    most_terms: int = 8
 
 
 class SearchOptions(TypedDict, total=False):

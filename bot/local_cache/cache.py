@@ -20,13 +20,13 @@ from bot.domain.card import (
     CardLink,
     MessageHit,
     card_of,
+    cards_of,
     key_of,
     name_of,
-    with_change_state,
 )
-from bot.domain.change_state import change_state, is_change, number_of
+from bot.domain.change_state import is_change
 from bot.domain.hidden_people import HiddenPeople
-from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
+from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_share, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
 
@@ -121,6 +121,19 @@ class LocalCache:
                 hits.append(MessageHit(key_of(thread), position, author, role, written_at, score, part, matched_terms))
         return hits
 
+    def rarity(self, terms: Iterable[str]) -> dict[str, float]:
+        return Ranker(self._database, dict.fromkeys(terms, 1.0), _THREAD_TABLES).rarity
+
+    def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
+        deleted = {segment.number: segment.deleted for segment in _segments(self._database, _MESSAGE_TABLES)}
+        rows = self._database.execute("SELECT segment, document, thread, position, author, role, at FROM messages")
+        found: set[CardId] = set()
+        for segment, document, thread, position, author, role, at in rows:
+            if document not in deleted.get(segment, ()) and author not in self.hidden:
+                hit = MessageHit(key_of(thread), position, author, role, datetime.fromisoformat(at), 0.0, 0.0, ())
+                found |= {hit.thread} if keep(hit) else set()
+        return found
+
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         found = self._cards(dict.fromkeys(map(name_of, ids)))
         return {card.id: card for card in found.values()}
@@ -138,6 +151,10 @@ class LocalCache:
                 key = key_of(thread)
                 found[key] = (*found.get(key, ()), spelling)
         return found
+
+    def files(self) -> Iterator[tuple[CardId, str]]:
+        rows = self._database.execute("SELECT thread, path FROM files")
+        return ((key_of(thread), path) for thread, path in rows)
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
         """See `bot.questions.requests.Cards.links`. In the order of the threads."""
@@ -189,16 +206,7 @@ class LocalCache:
         return {name_of(card.id): card for card in self._parse_cards(line for (line,) in rows)}
 
     def _parse_cards(self, lines: Iterable[str]) -> list[Card]:
-        """The cards of these digests, given what the cache knows about the changes that they name."""
-        cards = [card.without(self.hidden) for line in lines if (card := card_of(line))]
-        named = [(card, change) for card in cards if (change := card.ending.change)]
-        threads = self._threads(number for _, change in named if (number := number_of(change.ref)))
-        states = {
-            card.id: change_state(card.id, change, thread, thread.closes, None)
-            for card, change in named
-            if (thread := threads.get(number_of(change.ref) or 0))
-        }
-        return [with_change_state(card, states[card.id]) if card.id in states else card for card in cards]
+        return cards_of(lines, self.hidden, self._threads)
 
     def _threads(self, numbers: Iterable[CardId]) -> dict[CardId, Card]:
         rows = self._rows("SELECT digest FROM threads WHERE id IN ({})", list(dict.fromkeys(map(name_of, numbers))))
@@ -251,7 +259,7 @@ class RankedTables(NamedTuple):
 
 
 _THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT_LETTER, 1.0)))
-"""Notes, and titles and texts, weighted as in `bot.recall.library.word_query`."""
+"""Notes, and titles and texts, weighted as in `bot.pipeline.memory_cards`."""
 
 _MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT_LETTER, 1.0),))
 
@@ -294,13 +302,14 @@ class Ranker:
         self._term_bits: dict[int, int] = {}  # a bit for each term in the document
         self._score()
         self._parts: dict[int, float] = {}
-        self._rarities = self._rarity()
+        self.rarity = self._rarity()
+        self._shares = query_shares({term: weight * self.rarity[term] for term, weight in self._terms})
 
     def rank(self, floor: float) -> list[int]:
         """Return the documents that hold at least this part of the query, best first; ties in any order."""
         deleted = {segment.start + document for segment in self.segments for document in segment.deleted}
         score = self._scores
-        documents = [number for number in score if number not in deleted and self.part(number) >= floor]
+        documents = [number for number in score if number not in deleted and self.part(number) >= least(floor)]
         return sorted(documents, key=score.__getitem__, reverse=True)
 
     def score(self, number: int) -> float:
@@ -311,7 +320,8 @@ class Ranker:
         """Return the part of the query in a document, weighted by the rarity of words in titles and texts, in 0..1."""
         bits = self._term_bits[number]
         if bits not in self._parts:
-            self._parts[bits] = sum(share for bit, share in enumerate(self._rarities) if bits >> bit & 1)
+            held = (term for bit, (term, _) in enumerate(self._terms) if bits >> bit & 1)
+            self._parts[bits] = query_share(self._shares, held)
         return self._parts[bits]
 
     def terms(self, number: int) -> tuple[str, ...]:
@@ -351,11 +361,10 @@ class Ranker:
                     scores[document] = scores.get(document, 0.0) + gains[level]
                     term_bits[document] = term_bits.get(document, 0) | bit
 
-    def _rarity(self) -> list[float]:
+    def _rarity(self) -> dict[str, float]:
+        """The weight of each term by how many titles and texts have it."""
         frequencies = {match.term: match.frequency for match in self._matches if match.letter == _TEXT_LETTER}
-        rarities = [weight * idf(frequencies.get(term, 0), self._count) for term, weight in self._terms]
-        total = sum(rarities)
-        return [rarity / total for rarity in rarities]
+        return {term: idf(frequencies.get(term, 0), self._count) for term, _ in self._terms}
 
 
 def _segments(database: sqlite3.Connection, tables: RankedTables) -> list[CachedSegment]:

@@ -57,11 +57,11 @@ CREATE INDEX links_to ON links (target)
 """The cards of a repository."""
 
 SESSIONS_SCHEMA = SqliteSchema(
-    f"6 {ANALYSER_VERSION}",
+    f"7 {ANALYSER_VERSION}",
     """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
                     issue INTEGER, offset INTEGER NOT NULL, session TEXT NOT NULL, folder TEXT NOT NULL,
-                    broken INTEGER NOT NULL, last TEXT NOT NULL, guard TEXT NOT NULL, asked TEXT NOT NULL,
+                    broken INTEGER NOT NULL, last TEXT NOT NULL, checksum INTEGER NOT NULL, asked TEXT NOT NULL,
                     unfinished INTEGER NOT NULL);
 CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
 CREATE TABLE passages (number INTEGER PRIMARY KEY, file INTEGER NOT NULL, session INTEGER NOT NULL, type TEXT NOT NULL,
@@ -129,6 +129,17 @@ def note(database: sqlite3.Connection, name: str, value: str) -> None:
 
 
 @contextmanager
+def reading(database: sqlite3.Connection) -> Iterator[None]:
+    """Run the block on one state of the file, whatever other processes write meanwhile; they wait for it to end."""
+    database.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if database.in_transaction:  # not if an error has ended it
+            database.execute("ROLLBACK")
+
+
+@contextmanager
 def writing(database: sqlite3.Connection) -> Iterator[None]:
     """Run the block in one transaction; other writers wait. Deleted rows are overwritten on the disk."""
     database.execute("PRAGMA secure_delete = ON")
@@ -148,22 +159,35 @@ def is_damage(error: sqlite3.Error) -> bool:
     return _error_code(error) not in _TRANSIENT_CODES
 
 
+def is_replaced(error: sqlite3.Error) -> bool:
+    """Whether another process has put a new file in the place of the open one."""
+    return _full_code(error) == sqlite3.SQLITE_READONLY_DBMOVED
+
+
 def remove(path: Path) -> None:
-    """Delete the file and what SQLite left next to it."""
-    for ending in ("-journal", "-wal", "-shm", ""):
+    """Delete the file and what SQLite left next to it, the file first: a new one would be restored from a journal."""
+    for ending in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
+
+
+def reason_of(error: Exception) -> str:
+    """Why the disk or SQLite refuses, in its own words."""
+    return str(error.strerror if isinstance(error, OSError) else _original_error(error))
 
 
 def raise_unusable(path: Path, error: Exception) -> NoReturn:
     """Raise a WorldError for this error of the disk or of SQLite."""
-    reason = error.strerror if isinstance(error, OSError) else _original_error(error)
     is_busy = isinstance(error, sqlite3.Error) and _error_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     remedy = "try again" if is_busy else "set XDG_CACHE_HOME to another folder"
-    raise WorldError(f"{path} cannot be used: {reason}", remedy) from error
+    raise WorldError(f"{path} cannot be used: {reason_of(error)}", remedy) from error
 
 
 def _error_code(error: sqlite3.Error) -> int:
-    return getattr(_original_error(error), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return _full_code(error) & 0xFF
+
+
+def _full_code(error: sqlite3.Error) -> int:
+    return int(getattr(_original_error(error), "sqlite_errorcode", sqlite3.SQLITE_ERROR))
 
 
 def _original_error(error: Exception) -> Exception:

@@ -8,9 +8,10 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from bot import __version__
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError, WorldError
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA
@@ -84,7 +85,7 @@ class LocalMemory(NamedTuple):
     ``top`` is the top folder of the checkout, None outside a checkout. ``note`` is for the user. ``missing`` says why
     there is no memory, and the remedy; the cache is empty then. ``cache`` is the folder of its files on this machine;
     ``store`` is the folder it was read from, None for a branch. ``is_of_checkout``: it is the memory of the repository
-    that was cloned to ``top``.
+    that was cloned to ``top``. ``questions`` are the phrases by which its people ask.
     """
 
     local_cache: LocalCache
@@ -96,6 +97,7 @@ class LocalMemory(NamedTuple):
     cache: Path | None = None
     store: Path | None = None
     is_of_checkout: bool = False
+    questions: QuestionPhrases = SHIPPED_QUESTIONS
     progress: ProgressBar = no_progress
     warn: Warn = no_warning
 
@@ -123,6 +125,7 @@ class EarlySettings(NamedTuple):
     sessions: tuple[str, ...] = ()
     default_sessions: bool = True
     people: tuple[str, ...] = ()
+    questions: QuestionPhrases = SHIPPED_QUESTIONS
 
 
 def early_settings_at(top: Path | None) -> EarlySettings:
@@ -141,9 +144,16 @@ def early_settings_at(top: Path | None) -> EarlySettings:
 
         loaded = load_settings(text, str(SETTINGS_PATH))
         sources = loaded.sources
-        settings = EarlySettings(loaded.branch, sources.sessions, sources.default_sessions, loaded.ignore.people)
+        people, questions = loaded.ignore.people, loaded.question_phrases
+        settings = EarlySettings(loaded.branch, sources.sessions, sources.default_sessions, people, questions)
         _cache_settings(file, settings, text)
     return settings
+
+
+def question_phrases(value: object) -> QuestionPhrases:
+    """The phrases as stored in JSON. Raises ValueError or TypeError for anything else."""
+    added, only = cast("tuple[list[object], object]", value)
+    return QuestionPhrases(tuple(map(str, added)), only is True)
 
 
 def settings_at(top: Path | None) -> Settings:
@@ -190,10 +200,10 @@ def settings_bytes(top: Path | None, path: Path = SETTINGS_PATH) -> bytes:
 def _cached_settings(file: Path, text: bytes) -> EarlySettings | None:
     with suppress(OSError, ValueError, TypeError):
         head, _, stored = file.read_bytes().partition(b"\n")
-        version, branch, sessions, default_sessions, people = json.loads(head)
+        version, branch, sessions, default_sessions, people, questions = json.loads(head)
         if (version, stored) == (__version__, text):
             paths, ignored = tuple(map(str, sessions)), tuple(map(str, people))
-            return EarlySettings(str(branch), paths, default_sessions is True, ignored)
+            return EarlySettings(str(branch), paths, default_sessions is True, ignored, question_phrases(questions))
     return None
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.domain.hidden_people import HiddenPeople
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.git.checkout import find_top, remote_of_checkout, remote_of_repository
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, empty_database, open_database
@@ -20,6 +22,7 @@ from bot.local_cache.local_memory import (
     cache_name,
     early_settings_at,
     early_settings_of,
+    question_phrases,
 )
 from bot.reading.analyzer import ANALYSER_VERSION
 
@@ -33,7 +36,7 @@ _MANIFEST = "manifest.json"
 def open_memory(options: MemoryOptions) -> Iterator[LocalMemory]:
     """Open a memory and bring its cache up to date. Raises UserError for a wrong argument, WorldError for faults."""
     memory = _open_store(options, options.store) if options.store else _open_repository(options)
-    memory = memory._replace(progress=options.progress, warn=options.warn)
+    memory = memory._replace(progress=options.progress, warn=options.warn, questions=_questions(memory))
     memory.local_cache.hidden = _hidden_people(memory)
     try:
         yield memory
@@ -63,6 +66,15 @@ def _hidden_people(memory: LocalMemory) -> HiddenPeople:
     """Those in the settings of the checkout whose memory this is, else those in the settings stored with it."""
     stored = memory.local_cache.fact("hidden").split()
     return HiddenPeople(early_settings_of(memory).people if memory.is_of_checkout else stored)
+
+
+def _questions(memory: LocalMemory) -> QuestionPhrases:
+    """Those in the same settings."""
+    if memory.is_of_checkout:
+        return early_settings_of(memory).questions
+    with suppress(ValueError, TypeError):
+        return question_phrases(json.loads(memory.local_cache.fact("questions")))
+    return SHIPPED_QUESTIONS
 
 
 def _store_stamp(manifest: Path) -> str:

@@ -60,6 +60,8 @@ class SessionSync:
         self._zone = local_zone()
         self.failed: dict[str, str] = {}
         self._touched: set[int] = set()
+        self._begun: set[str] = set()
+        """Files of which a portion was read: their beginnings are not compared again for the next one."""
 
     def run(self) -> None:
         """Read batch after batch, each in its own transaction: a failure keeps the earlier batches."""
@@ -98,7 +100,9 @@ class SessionSync:
         """Read the next portion of a file; returns its number of messages."""
         from bot.sources.session_reader import Cursor, is_same, read_portion
 
-        is_continued = previous is not None and previous.inode == file.inode and is_same(file, previous.cursor)
+        is_continued = previous is not None and (
+            file.path in self._begun or (previous.inode == file.inode and is_same(file, previous.cursor))
+        )
         cursor = previous.cursor if previous and is_continued else Cursor()
         last = self._last_message(previous.number) if previous and is_continued else None
         portion = read_portion(file, cursor, room, self._zone, last[1:] if last else None)
@@ -114,6 +118,7 @@ class SessionSync:
         self._touched.update(names.values())
         for mark in portion.marks:
             note_mark(self._database, number, self._session(mark.session), mark)
+        self._begun.add(file.path)
         if portion.lines:
             self._tick(portion.lines)
         return len(portion.messages)
@@ -168,11 +173,13 @@ class SessionSync:
         row = (file.path, mark, file.inode, *cursor, unfinished)
         return int(
             self._database.execute(
-                "INSERT INTO files (path, mark, inode, offset, session, folder, broken, last, guard, asked, unfinished)"
+                "INSERT INTO files"
+                " (path, mark, inode, offset, session, folder, broken, last, checksum, asked, unfinished)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET mark = excluded.mark,"
                 " inode = excluded.inode, offset = excluded.offset, session = excluded.session,"
-                " folder = excluded.folder, broken = excluded.broken, last = excluded.last, guard = excluded.guard,"
-                " asked = excluded.asked, unfinished = excluded.unfinished RETURNING number",
+                " folder = excluded.folder, broken = excluded.broken, last = excluded.last,"
+                " checksum = excluded.checksum, asked = excluded.asked, unfinished = excluded.unfinished"
+                " RETURNING number",
                 row,
             ).fetchone()[0]
         )
@@ -181,7 +188,7 @@ class SessionSync:
         from bot.sources.session_reader import Cursor
 
         rows = self._database.execute(
-            "SELECT path, number, mark, inode, offset, session, folder, broken, last, guard, asked FROM files"
+            "SELECT path, number, mark, inode, offset, session, folder, broken, last, checksum, asked FROM files"
         )
         return {row[0]: KnownFile(row[1], row[2], row[3], Cursor(*row[4:])) for row in rows}
 

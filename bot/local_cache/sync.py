@@ -23,8 +23,8 @@ from bot.files import on_disk
 from bot.git.errors import GitError
 from bot.git.remote import OwnRemote
 from bot.index.document import message_of
-from bot.index.impacts import LEVELS
 from bot.index.protocol import IndexSegment
+from bot.index.scoring import LEVELS
 from bot.index.segment_file import pack
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, fact, note, open_database, remove, writing
@@ -173,6 +173,7 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
         note(database, "hidden", " ".join(memory.hidden_people.logins))
+        note(database, "questions", json.dumps(memory.stored_settings.question_phrases))
         note(database, "notes", "\n".join([*memory.notes, *_gap_notes(database, memory)]))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from bot.domain.card import Card, card_of
 from bot.domain.thread import Thread
 from bot.local_cache.local_memory import LocalMemory
-from bot.local_cache.sessions import session_named
+from bot.local_cache.session_answers import session_named
 from bot.memory.shards import DIGESTS
 from bot.questions.requests import keys_of
 from bot.reading.digest import digest
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
-    """Return the thread with this name, else the session with this name."""
+    """Return the thread with this name, else the session with this name. Warns if sessions cannot be read."""
     keys = keys_of(text, local_memory.repo)
     if not local_memory.missing:
         with open_records(local_memory) as memory:
@@ -27,13 +28,26 @@ def thread_named(local_memory: LocalMemory, text: str) -> Thread | None:
         for key in keys:
             if isinstance(thread := found.get(key), Thread):
                 return thread
-    return session_named(local_memory, next(key for key in keys if isinstance(key, str)))
+    session = session_named(local_memory, next(key for key in keys if isinstance(key, str)))
+    for note in session.notes:
+        local_memory.warn(note)
+    return next(iter(session.found), None)
 
 
 def card_named(local_memory: LocalMemory, thread: Thread) -> Card:
     """Return the card of a thread; made from the thread if the memory has none."""
-    card = local_memory.local_cache.cards([thread.id]).get(thread.id)
-    card = card or card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
+    return local_memory.local_cache.cards([thread.id]).get(thread.id) or _make_card(local_memory, thread)
+
+
+def card_at(local_memory: LocalMemory, thread: Thread, now: datetime) -> Card | None:
+    """Return the card of a thread as it stood ``now``, which may be in the past; None before it was opened."""
+    if thread.created_at > now:
+        return None
+    return card_named(local_memory, thread) if thread.revised_at <= now else _make_card(local_memory, thread.as_of(now))
+
+
+def _make_card(local_memory: LocalMemory, thread: Thread) -> Card:
+    card = card_of(DIGESTS.line(digest(thread, repo=local_memory.repo or None)) or "")
     assert card is not None
     return card
 

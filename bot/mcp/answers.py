@@ -21,7 +21,14 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.session_answers import also_in_sessions, sessions_about_issue, sessions_about_work
+from bot.local_cache.session_answers import (
+    also_at_work,
+    also_in_sessions,
+    records_about_issue,
+    sessions_about_issue,
+    sessions_about_work,
+)
+from bot.local_cache.session_results import SessionAnswer
 from bot.mcp.tools import ToolAnswer, ToolContext, now
 from bot.questions.requests import (
     DraftRequest,
@@ -31,6 +38,7 @@ from bot.questions.requests import (
     ThreadRequest,
     WordSearch,
     WorkRequest,
+    asked_by,
 )
 from bot.questions.search import search_memory
 from bot.questions.thread import INDENT, MAX_ANSWER_CHARS, author_label, indent, limit_size, read_thread, visible_data
@@ -65,7 +73,7 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     if request.is_of_sessions:
         return _search_sessions(tools, request)
     with tools.open_memory() as memory:
-        cards = memory.local_cache
+        cards, request = memory.local_cache, asked_by(request, memory.questions, now())
         results = search_memory(request, cards, LocalMessages(memory))
         hits = [
             short_row(
@@ -78,14 +86,16 @@ def _search(tools: ToolContext, request: WordSearch) -> ToolAnswer:
             )
             for hit in results.hits
         ]
-        passages = [passage_row(hit.passage) for hit in also_in_sessions(request, memory)]
+        sessions = also_in_sessions(request, memory)
+        passages = [passage_row(hit.passage) for hit in sessions.found]
         fields: Row = {
             "searched_messages": cards.messages,
             "hits": hits,
             "linked": linked_rows(results.linked, memory.home),
             "passages": passages,
         }
-        data = _memory_data(tools, memory, fields, found=bool(hits or passages))
+        unused = [f"Not used: {note}." for note in request.parsed_query.unused]
+        data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=[*unused, *sessions.notes])
     return _hits_answer(data, _for_words(request.words), request.limit)
 
 
@@ -115,10 +125,11 @@ def _search_organisation(tools: ToolContext, request: OrganisationRequest) -> To
 def _search_sessions(tools: ToolContext, request: WordSearch) -> ToolAnswer:
     from bot.local_cache.sessions import search_sessions
 
-    results = search_sessions(request, tools.options.folder, "", warn=tools.options.warn)
+    answer = search_sessions(request, tools.options.folder, "")
+    (results,) = answer.found
     passages = [passage_row(passage) for passage in results.passages]
     fields: Row = {"searched_messages": 0, "hits": [], "linked": [], "passages": passages}
-    data = _data(fields, found=bool(passages), searched=results.searched)
+    data = _data(fields, found=bool(passages), searched=results.searched, notes=answer.notes)
     searched = f"{count(results.searched, 'session')} searched."
     if not passages:
         return _answer(f"Nothing relevant {_for_words(request.words)}: {searched}", data)
@@ -142,7 +153,7 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
     from bot.questions.smart_search import smart
 
     with tools.open_memory() as memory:
-        cards = memory.local_cache
+        cards, request = memory.local_cache, asked_by(request, memory.questions, request.now)
         results = smart(request, cards, LocalMessages(memory))
         hits = [
             short_row(
@@ -154,13 +165,16 @@ def _smart_search(tools: ToolContext, request: SmartSearch) -> ToolAnswer:
             )
             for hit in results.hits
         ]
+        sessions = also_at_work(request, memory)
+        passages = [passage_row(hit.passage) for hit in sessions.found]
         fields = {
             "searched_messages": cards.messages,
             "hits": hits,
+            "passages": passages,
             "used": list(results.used),
             "unused": list(results.unused),
         }
-        data = _memory_data(tools, memory, fields, found=bool(hits))
+        data = _memory_data(tools, memory, fields, found=bool(hits or passages), notes=sessions.notes)
     return _hits_answer(data, _for_words(request.words) if request.words else "to the work at hand", request.limit)
 
 
@@ -192,9 +206,10 @@ def _answer_work(tools: ToolContext, request: WorkRequest) -> ToolAnswer:
     from bot.questions.work import find_for_work
 
     with tools.open_memory() as memory:
-        results = find_for_work(request, memory.local_cache, sessions_about_work(memory, request.worktree))
+        sessions = sessions_about_work(memory, request.worktree)
+        results = find_for_work(request, memory.local_cache, sessions.found)
         fields = work_rows(results, memory.home) | {"used": list(results.used), "unused": list(results.unused)}
-        data = _memory_data(tools, memory, fields, found=results.is_relevant)
+        data = _memory_data(tools, memory, fields, found=results.is_relevant, notes=sessions.notes)
     sections = ((section.title_for_agents, data[name]) for name, section in WORK_SECTIONS.items())
     body = "".join(f"\n{title}:\n{_rows_text(rows)}" for title, rows in sections if rows) + _sessions_text(data)
     line = (
@@ -214,15 +229,18 @@ def _answer_conversation(tools: ToolContext, request: ThreadRequest) -> ToolAnsw
     from bot.local_cache.threads import card_named, thread_named
 
     with tools.open_memory() as memory:
-        thread = thread_named(memory, request.name)
+        notes: list[str] = []
+        thread = thread_named(memory._replace(warn=notes.append), request.name)
         if thread is None:
-            return _no_such_thread(tools, memory, quote(request.name, 80), conversation=[])
-        sessions = session_rows(sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else ())
+            return _no_such_thread(tools, memory, quote(request.name, 80), notes, conversation=[])
+        on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
         conversation = read_thread(request, thread, card_named(memory, thread), memory.local_cache).conversation
         fields = _thread_fields(memory, thread) | {
-            "sessions": sessions, "conversation": conversation.messages, "omitted": conversation.omitted,
-        }  # fmt: skip
-        data = _memory_data(tools, memory, fields, found=True)
+            "sessions": session_rows(on_it.found),
+            "conversation": conversation.messages,
+            "omitted": conversation.omitted,
+        }
+        data = _memory_data(tools, memory, fields, found=True, notes=[*notes, *on_it.notes])
     left_out = f", {data['omitted']} left out as they did not fit" if data["omitted"] else ""
     # unindented lines are always ours
     messages = "".join(
@@ -242,7 +260,6 @@ def _sessions_text(data: Row) -> str:
 
 
 def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
-    from bot.local_cache.sessions import threads_of
     from bot.local_cache.threads import open_records
     from bot.questions.issue import QuestionService, issue_context
 
@@ -253,21 +270,21 @@ def _answer_issue(tools: ToolContext, request: IssueRequest) -> ToolAnswer:
             thread = records.records([number]).get(number)
             if not isinstance(thread, Thread):
                 return _no_such_thread(tools, memory, f"#{number}", related=[], pages=[], elsewhere=[], quoted="")
-            sessions = sessions_about_issue(memory, number)
-            answer = issue_context(request, thread, threads_of(memory, sessions, number), service)
+            sessions = records_about_issue(memory, number)
+            answer = issue_context(request, thread, [session.thread for session in sessions.found], service)
         fields = _thread_fields(memory, thread) | {
-            "sessions": session_rows(sessions),
+            "sessions": session_rows(session.outline for session in sessions.found),
             "related": [row_of(RELATED_FIELDS, each) for each in answer.related],
             "pages": [row_of(PAGE_FIELDS, each) for each in answer.context.pages],
             "elsewhere": list(answer.context.elsewhere),
-            "quoted": answer.quoted,
             "omitted": answer.omitted,
         }
-        data = _memory_data(tools, memory, fields, found=bool(answer.quoted or sessions))
+        data = _memory_data(tools, memory, fields, found=bool(answer.quoted or sessions.found), notes=sessions.notes)
+        data |= {"quoted": visible(answer.quoted)}  # not cut: it is as long as the caller allowed
     head, decided = _title_line(data["thread"]), _decisions_text(data["thread"]) + _sessions_text(data)
     if data["nothing_relevant"]:
         return _answer(f"{head}\nNothing relevant to it: {data['searched']} {SEARCHED_KINDS} searched.", data, decided)
-    return _answer(head, data, f"{decided}\n{data['quoted']}")
+    return _answer(head, data, f"{decided}\n{data['quoted']}", MAX_ANSWER_CHARS + request.chars)
 
 
 def _answer_draft(tools: ToolContext, request: DraftRequest) -> ToolAnswer:
@@ -293,10 +310,12 @@ _HANDLERS: dict[type, Callable[[ToolContext, Any], ToolAnswer]] = {
 }
 
 
-def _no_such_thread(tools: ToolContext, memory: LocalMemory, name: str, **fields: Any) -> ToolAnswer:
+def _no_such_thread(
+    tools: ToolContext, memory: LocalMemory, name: str, notes: Sequence[str] = (), **fields: Any
+) -> ToolAnswer:
     """The thread is unknown: an answer, not an error, as the memory may be older than the thread."""
     unknown = {"found": False, "thread": {}, "sessions": [], "omitted": 0}
-    data = _memory_data(tools, memory, unknown | fields, found=False)
+    data = _memory_data(tools, memory, unknown | fields, found=False, notes=notes)
     return _answer(f"No record of {name} among {data['searched']} {SEARCHED_KINDS}.", data)
 
 
@@ -306,13 +325,15 @@ def _thread_fields(memory: LocalMemory, thread: Thread) -> Row:
     return {"found": True, "thread": short_row(card_named(memory, thread), memory.home)}
 
 
-def _memory_data(tools: ToolContext, memory: LocalMemory, fields: Row, *, found: bool) -> Row:
-    notes = [line for line in memory.note.split("\n") if line]
+def _memory_data(
+    tools: ToolContext, memory: LocalMemory, fields: Row, *, found: bool, notes: Sequence[str] = ()
+) -> Row:
+    lines = [*filter(None, memory.note.split("\n")), *notes]
     if tools.options.offline and memory.store is None and memory.cache:
         with suppress(ValueError):
             age = now() - datetime.fromisoformat(memory.local_cache.fact("fetched"))
-            notes.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
-    return _data(fields, found=found, searched=memory.local_cache.size, notes=notes)
+            lines.append(f"Offline: the memory is as of {ago(age.total_seconds())}.")
+    return _data(fields, found=found, searched=memory.local_cache.size, notes=lines)
 
 
 def _data(fields: Row, *, found: bool, searched: int, notes: Sequence[str] = ()) -> Row:
@@ -329,10 +350,10 @@ def ago(seconds: float) -> str:
     return "less than a minute ago"
 
 
-def _answer(line: str, data: Row, body: str = "") -> ToolAnswer:
+def _answer(line: str, data: Row, body: str = "", limit: int = MAX_ANSWER_CHARS) -> ToolAnswer:
     notes = "".join(f"Note: {_short_line(note)}\n" for note in data["notes"])
     text = f"{line}\n{notes}{DATA_NOTICE if body else ''}\n{body}".rstrip() + "\n"
-    return ToolAnswer(data, truncate(text, MAX_ANSWER_CHARS))
+    return ToolAnswer(data, truncate(text, limit))
 
 
 def quote(text: str, most: int = MAX_SENTENCE_CHARS) -> str:

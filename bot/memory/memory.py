@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, Unpack
 
-from bot.domain.card import name_of
+from bot.domain.card import Card, CardId, card_of, cards_of, name_of
 from bot.domain.changes import (
     AnswerRecord,
     Changes,
@@ -28,7 +28,7 @@ from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
-from bot.index.protocol import DEFAULT_SIZES, Query, SearchOptions, Sizes
+from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
@@ -40,6 +40,7 @@ from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
 from bot.reading.pages import RELEASES, source_of
+from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 
 Promise = TypeVar("Promise", AnswerRecord, Request)
@@ -101,7 +102,7 @@ class Memory:
         """Whether somebody else wrote between the opening of this memory and the end of the last `commit`."""
         self.has_learned = False
         """Whether this run installed a learned model."""
-        self._stored_hidden: HiddenPeople | None = None
+        self._known_settings: Settings | None = None
         self._went_back = False
         self._index: IndexSlot | None = None
         self._messages: MessageIndex | None = None
@@ -168,13 +169,28 @@ class Memory:
     @property
     def hidden_people(self) -> HiddenPeople:
         """The people whose words and names are never shown."""
-        if self.hidden is not None:
-            return self.hidden
-        if self._stored_hidden is None:
-            self._stored_hidden = HiddenPeople()
+        return self.stored_settings.ignore.hidden if self.hidden is None else self.hidden
+
+    @property
+    def stored_settings(self) -> Settings:
+        """The repository's settings as the last run read them; the defaults if there are none, or they are wrong."""
+        if self._known_settings is None:
+            self._known_settings = Settings()
             with suppress(UserError):
-                self._stored_hidden = load_settings(self._stored_settings, SETTINGS_PATH).ignore.hidden
-        return self._stored_hidden
+                self._known_settings = load_settings(self._stored_settings, SETTINGS_PATH)
+        return self._known_settings
+
+    def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
+        """The cards of these threads as they may be shown; see `records`."""
+        unseen = self.state.manifest.unseen
+
+        def lines(keys: Iterable[CardId]) -> Iterable[str]:
+            return self.state.digest_lines(key for key in keys if key not in unseen).values()
+
+        def find(keys: Iterable[CardId]) -> dict[CardId, Card]:
+            return {card.id: card for line in lines(keys) if (card := card_of(line))}
+
+        return {card.id: card for card in cards_of(lines(ids), self.hidden_people, find)}
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         wanted = list(ids)
@@ -200,6 +216,24 @@ class Memory:
         if people:
             options["keep"] = lambda entry: entry.author not in people and (keep is None or keep(entry))
         return self.messages.ask(lambda index: index.search(query, **options), [])
+
+    def every_message(self) -> list[IndexEntry]:
+        """The facts of all messages that may be shown; ids as in `search_messages`."""
+        people = self.hidden_people
+
+        def entries(index: Index) -> list[IndexEntry]:
+            segments = index.segments().values()
+            return [
+                each.entry(number) for each in segments for number in range(each.count) if number not in each.deleted
+            ]
+
+        nothing: list[IndexEntry] = []
+        return [entry for entry in self.messages.ask(entries, nothing) if entry.author not in people]
+
+    def every_card(self) -> Iterator[Card]:
+        """The cards of all threads as they may be shown; see `records`."""
+        unseen, people = self.state.manifest.unseen, self.hidden_people
+        return (card.without(people) for card in self.state.cards() if card.id not in unseen)
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
         wanted = list(terms)
@@ -388,7 +422,7 @@ class Memory:
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt = [], None, False
-        self._stored_hidden = None
+        self._known_settings = None
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
         base = self.state.base

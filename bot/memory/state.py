@@ -152,6 +152,16 @@ class MemoryState:
         """Our comments on all threads, and where each thread is shown, in no order."""
         return list(self.thread_comments([*self.base.all_values(COMMENTS), *self._comments.changes()]).values())
 
+    def digest_lines(self, ids: Iterable[ThreadId]) -> dict[ThreadId, str]:
+        """The digests of these threads as JSON, as far as they can be read; none for threads that are gone."""
+        keys = list(dict.fromkeys(ids))
+        stored = {key for key in keys if key not in self._written}
+        shards = self.base.read(sorted(map(DIGESTS.path, stored)))
+        lines = {key: line for shard in shards.values() for key, line in read_texts(shard) if key in stored}
+        return lines | {
+            key: line for key in keys if key in self._digests and (line := DIGESTS.line(self._digests[key]))
+        }
+
     def cards(self) -> Iterator[Card]:
         """The cards of all threads, in no order. Reads all shards of digests."""
         for _, shard in self.base.digest_shards():

@@ -30,7 +30,7 @@ from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
-from bot.index.impacts import MAX_QUERY_TERMS, idf
+from bot.index.scoring import MAX_QUERY_TERMS, idf
 from bot.organisation.rows import ThreadRow, literal, milliseconds, plain_terms, row_key, row_of, thread_of
 from bot.organisation.term_counts import TermCounts
 from bot.recall.candidates import OrganisationUnavailable

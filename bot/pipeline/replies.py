@@ -23,12 +23,14 @@ from bot.domain.changes import (
 from bot.domain.thread import GHOST, Thread, ThreadId
 from bot.github.errors import ForgeError
 from bot.pipeline.fetch import fetch_missing
+from bot.pipeline.memory_cards import MemoryCards
 from bot.pipeline.outbox import SWITCHED_OFF
 from bot.pipeline.requests import WAITING, ParsedRequest
 from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
-from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
+from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
+from bot.reading.search_query import search_query
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
@@ -262,7 +264,7 @@ def _may_change(request: ParsedRequest, run: RunContext) -> bool:
 
 
 def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
-    service = QuestionService(run.memory, run.settings, run.address, (request.thread.id,), only, request.at)
+    service = QuestionService(run.memory, run.settings, run.address, (request.thread.id,))
     command, question = request.command, request.question
     numbers = command.about if command else ()
     if question and question.about:
@@ -270,12 +272,15 @@ def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[Thre
     if numbers:
         fetch_missing(numbers, run, f"asked for in issue {request.thread.id}")
         return about_issue(numbers, replace(service, skip=()))
+    cards = MemoryCards(run.memory, lambda key: key != request.thread.id and (not only or key in only))
     if command:
-        return search_words(command.words, service)
+        query = search_query(command.words, request.at, run.settings.question_phrases, strict=False)
+        return about_words(query, cards, cards.read, service)
     assert question is not None
-    topic = question.topic or request.thread.title
-    findings = decisions_about(topic, service) if question.decides else search_words(topic, service, is_question=True)
-    return _with_mentioned(findings, request, service, run)
+    query = search_query(question.asked, request.at, run.settings.question_phrases, strict=False)
+    if not query.is_question:  # it is about this thread
+        query = query._replace(words=request.thread.title, is_question=True, decides=question.decides, numbers=())
+    return _with_mentioned(about_words(query, cards, cards.read, service), request, service, run)
 
 
 def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:

@@ -24,8 +24,8 @@ from bot.reading.markdown import OMISSION_MARK, tail
 
 @dataclass(frozen=True, slots=True)
 class RecentConversations:
-    """The conversations of a scope that ended in the days before ``now``, newest first. Days and times are in the zone
-    of ``now``."""
+    """The conversations of a scope that ended in the days before ``now``, newest first, or only the newest one, however
+    old. Days and times are in the zone of ``now``."""
 
     conversations: tuple[Conversation, ...]
     now: datetime
@@ -47,15 +47,23 @@ class RecentConversations:
 
 
 def recent_conversations(
-    threads: Iterable[Thread], me: Iterable[str], now: datetime, days: int = DAYS
+    threads: Iterable[Thread], me: Iterable[str], now: datetime, days: int = DAYS, *, keeps_newest: bool = False
 ) -> RecentConversations:
-    """The conversations of these threads in the last days. ``me``: the agent's own logins."""
+    """The conversations of these threads in the last days. ``me``: the agent's own logins.
+
+    ``keeps_newest``: if there is none, the newest one.
+    """
     own = frozenset(login.casefold() for login in me)
     instant = now.astimezone(UTC)
     since = instant - timedelta(days=min(MAX_DAYS, max(1, days)))
-    recent = [conversation for thread in threads for conversation in conversations(thread, own, since, instant)]
-    recent.sort(key=_time_order, reverse=True)
-    return RecentConversations(tuple(recent), now)
+    earliest = _BEGINNING if keeps_newest else since
+    found = [conversation for thread in threads for conversation in conversations(thread, own, earliest, instant)]
+    found.sort(key=_time_order, reverse=True)
+    recent = [conversation for conversation in found if conversation.end >= since]
+    return RecentConversations(tuple(recent or found[:1]), now)
+
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 def _time_order(conversation: Conversation) -> tuple[datetime, datetime, bool, str]:
@@ -144,7 +152,8 @@ class _Selection:
 
 def find_history(request: HistoryRequest, threads: Iterable[Thread], form: HistoryFormat) -> ConversationHistory:
     """Choose which recent conversations of these threads to show."""
-    return history_of(recent_conversations(threads, request.me, request.now, request.days), form, request.chars)
+    recent = recent_conversations(threads, request.me, request.now, request.days, keeps_newest=request.keeps_newest)
+    return history_of(recent, form, request.chars)
 
 
 def history_of(past: RecentConversations, form: HistoryFormat, chars: int = MAX_CHARS) -> ConversationHistory:

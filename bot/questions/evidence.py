@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from bot.domain.card import CardId, MessageHit
+from bot.index.scoring import rank_key
 
 MESSAGE_WEIGHT = 1.5
 """Weight of the best message next to its thread."""
@@ -43,7 +44,7 @@ def rank_by_evidence(
         if current is None or _contribution(hit.score, hit.part) > _contribution(current.score, current.part):
             best[hit.thread] = hit
     evidence = {key: _combine(about.get(key), best.get(key)) for key in dict.fromkeys((*about, *best))}
-    return sorted(evidence.items(), key=lambda pair: (-pair[1].score, isinstance(pair[0], str), pair[0]))
+    return sorted(evidence.items(), key=lambda pair: (rank_key(pair[1].score), isinstance(pair[0], str), pair[0]))
 
 
 def _combine(thread: ThreadEvidence | None, message: MessageHit | None) -> ThreadEvidence:

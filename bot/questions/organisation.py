@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bot.domain.card import MIN_QUERY_SHARE, Card, Ending
+from bot.domain.card import Card, Ending
 from bot.domain.kinds import Kind
 from bot.domain.organisation import FoundThread, OrganisationThread
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
+from bot.index.scoring import MIN_QUERY_SHARE, least, query_share, query_shares
 from bot.questions.requests import OrganisationRequest
 from bot.questions.views import COMMIT_ID, Item, Row, Shape, full_row, match_reasons
 from bot.reading.analyzer import terms
@@ -66,7 +67,7 @@ def search_organisation(request: OrganisationRequest, index: Candidates, names: 
         hits = [
             hit
             for hit in _to_hits(candidates, weights, names)
-            if hit.part >= MIN_QUERY_SHARE and request.matches(hit.card)
+            if hit.part >= least(MIN_QUERY_SHARE) and request.matches(hit.card)
         ]
         if len(hits) >= request.limit or is_complete:
             break
@@ -92,9 +93,7 @@ def _weights(request: OrganisationRequest, index: Candidates) -> dict[str, float
         raise UserError("a search in many repositories needs words as well as filters")
     rarity = index.rarity(counts)
     rarest = max(rarity.values(), default=1.0)
-    weights = {term: count * rarity.get(term, rarest) for term, count in counts.items()}
-    total = sum(weights.values())
-    return {term: weight / total for term, weight in weights.items()}
+    return query_shares({term: count * rarity.get(term, rarest) for term, count in counts.items()})
 
 
 def _to_hits(
@@ -103,8 +102,8 @@ def _to_hits(
     for hit in threads:
         thread, name = hit.thread, names[hit.thread.repository]
         matched = sorted(weights.keys() & {*thread.terms}, key=lambda term: (-weights[term], term))
-        part = min(1.0, sum(weights[term] for term in matched))
-        yield OrganisationHit(name, thread, _card(thread, name), hit.score, part, tuple(matched))
+        share = query_share(weights, matched)
+        yield OrganisationHit(name, thread, _card(thread, name), hit.score, share, tuple(matched))
 
 
 def _card(thread: OrganisationThread, name: str) -> Card:

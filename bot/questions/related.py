@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardId, Ruling
 from bot.domain.kinds import Kind
+from bot.questions.named_files import NamedFile, files_in_folders, named_files
 from bot.questions.requests import Cards, FilesRequest
 from bot.questions.smart_search import RankedThread, files_reason, recency
-from bot.questions.worktree_query import MAX_FILES, is_telling
+from bot.questions.worktree_query import MAX_FILES
 
 MAX_PER_HIT = 5
 MAX_NEIGHBOURS = 20
@@ -68,6 +69,13 @@ def _strongest_first(neighbour: Neighbour) -> tuple[int, float, bool, CardId, st
     )
 
 
+class FileThread(NamedTuple):
+    """A thread and the files in question that it names (at least one)."""
+
+    card: Card
+    files: tuple[NamedFile, ...]
+
+
 SECTION_LIMIT = 10
 """Threads in a section of `related`."""
 
@@ -85,9 +93,10 @@ class RelatedAnswer:
 
 
 def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
-    """Find the threads that name these files, and their decisions, newest first; at most ten of each."""
-    now = request.now
-    mentions = threads_naming(tuple(dict.fromkeys(request.files))[:MAX_FILES], cards, any_file=True)
+    """Find the threads that name these files or files in these folders, and their decisions; at most ten of each."""
+    now, paths = request.now, list(dict.fromkeys(request.files))[:MAX_FILES]
+    files = named_files(dict.fromkeys((path for path in paths if not path.endswith("/")), 1.0), cards)
+    mentions = _with_cards(_merged(files, files_in_folders(paths, cards)), cards)
     threads = [
         RankedThread(card, len(files) * recency(card.updated_at, now), (files_reason(files),))
         for card, files in mentions.values()
@@ -95,12 +104,10 @@ def find_related(request: FilesRequest, cards: Cards) -> RelatedAnswer:
     threads.sort(key=lambda one: (-one.score, -one.card.updated_at.timestamp(), *_id_order(one.card.id)))
     shown = threads[:SECTION_LIMIT]
     pulls = open_pulls(mentions, [one.card for one in shown], cards)
-    return RelatedAnswer(tuple(shown), decisions_of(mentions, now)[:SECTION_LIMIT], pulls[:SECTION_LIMIT])
+    return RelatedAnswer(tuple(shown), decisions_of(mentions.values(), now)[:SECTION_LIMIT], pulls[:SECTION_LIMIT])
 
 
-def open_pulls(
-    mentions: dict[CardId, tuple[Card, tuple[str, ...]]], shown: Iterable[Card], cards: Cards
-) -> tuple[RankedThread, ...]:
+def open_pulls(mentions: Mapping[CardId, FileThread], shown: Iterable[Card], cards: Cards) -> tuple[RankedThread, ...]:
     """The open pull requests that say they close one of the ``shown`` issues, then those that name most of the files,
     then the newest."""
     issues = {card.id for card in shown if card.kind == Kind.ISSUE and card.state == "open"}
@@ -118,27 +125,59 @@ def open_pulls(
     return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
 
 
-def threads_naming(
-    paths: Iterable[str], cards: Cards, *, any_file: bool = False
-) -> dict[CardId, tuple[Card, tuple[str, ...]]]:
-    """The threads that name these files, each with its files. Without ``any_file``, ubiquitous files are ignored."""
-    found: dict[CardId, list[str]] = {}
-    size = cards.size
-    for path in paths:
-        mentions = cards.file_mentions(path)
-        for key, forms in mentions.items():
-            if any_file or any(is_telling(path, form, len(mentions), size) for form in forms):
-                found.setdefault(key, []).append(path)
-    return {key: (card, tuple(found[key])) for key, card in cards.cards(found).items()}
+def threads_naming(files: Mapping[str, float], cards: Cards) -> dict[CardId, FileThread]:
+    """The threads that name some of these files, given with how much each counts, in 0..1."""
+    return _with_cards(named_files(files, cards), cards)
 
 
-def decisions_of(mentions: dict[CardId, tuple[Card, tuple[str, ...]]], now: datetime) -> tuple[RankedThread, ...]:
-    """The newest decision of each of these threads: those that name most files first, then the newest."""
-    decided = [(card, files) for card, files in mentions.values() if card.decisions]
-    decided.sort(key=lambda each: (-len(each[1]), -_moment(newest_decision(each[0])), *_id_order(each[0].id)))
+def _with_cards(found: Mapping[CardId, tuple[NamedFile, ...]], cards: Cards) -> dict[CardId, FileThread]:
+    return {key: FileThread(card, found[key]) for key, card in cards.cards(found).items()}
+
+
+def _merged(
+    *findings: Mapping[CardId, tuple[NamedFile, ...]],
+) -> dict[CardId, tuple[NamedFile, ...]]:
+    """All of these findings together, each file of a thread once."""
+    found: dict[CardId, dict[str, NamedFile]] = {}
+    for finding in findings:
+        for key, files in finding.items():
+            for file in files:
+                found.setdefault(key, {}).setdefault(file.path.casefold(), file)
+    return {key: tuple(files.values()) for key, files in found.items()}
+
+
+def with_files(
+    threads: Mapping[CardId, FileThread], is_wanted: Callable[[NamedFile], bool]
+) -> dict[CardId, FileThread]:
+    """The threads that name wanted files, each with only these."""
+    wanted = {key: tuple(filter(is_wanted, files)) for key, (_, files) in threads.items()}
+    return {key: FileThread(threads[key].card, files) for key, files in wanted.items() if files}
+
+
+def decisions_of(threads: Iterable[FileThread], now: datetime) -> tuple[RankedThread, ...]:
+    """The newest decision of each of these threads.
+
+    First those of threads that name most of the files, where a file counts less the more threads name it; then those
+    in force; then those that speak of a file, in the sentence or the title; then those of threads that write its
+    folder too; then the newest.
+    """
+    decided = sorted((thread for thread in threads if thread.card.decisions), key=_most_specific_first)
     return tuple(
         with_newest(card, f"{files_reason(files)}; {decided_when(newest_decision(card), now)}")
         for card, files in decided
+    )
+
+
+def _most_specific_first(thread: FileThread) -> tuple[float, bool, bool, bool, float, tuple[bool, CardId]]:
+    ruling = newest_decision(thread.card)
+    sentence = f"{thread.card.title}\n{ruling.text}".casefold()
+    return (
+        -sum(file.weight * file.telling for file in thread.files),
+        bool(ruling.superseded_by),
+        not any(file.name.casefold() in sentence for file in thread.files),
+        not any(file.is_exact for file in thread.files),
+        -_moment(ruling),
+        _id_order(thread.card.id),
     )
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadMessage
 from bot.domain.kinds import Kind
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError
-from bot.reading.search_query import SearchQuery
+from bot.reading.search_query import SearchQuery, search_query
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
@@ -26,7 +27,32 @@ MIN_CHARS, MAX_CHARS = 1_000, 120_000
 """Limits of their text in characters, markup included; the larger is about 30,000 tokens."""
 
 
-Keep = Callable[[Card], bool]
+class ThreadFacts(Protocol):
+    """What a search knows about a thread before it reads its card."""
+
+    @property
+    def id(self) -> CardId: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def author(self) -> str: ...
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def updated_at(self) -> datetime: ...
+
+
+Keep = Callable[[ThreadFacts], bool]
 """Whether a thread is wanted."""
 
 ReadMessages = Callable[[Iterable[CardId]], Mapping[CardId, Sequence[ThreadMessage]]]
@@ -48,7 +74,7 @@ class SearchFilter(NamedTuple):
     author: str = ""
     since: datetime | None = None
 
-    def matches(self, card: Card) -> bool:
+    def matches(self, card: ThreadFacts) -> bool:
         return (
             self.state in ("all", card.state)
             and self.kind in ("all", card.kind)
@@ -153,6 +179,16 @@ class SmartSearch(NamedTuple):
         return self.query or SearchQuery(self.words)
 
 
+AnySearch = TypeVar("AnySearch", WordSearch, SmartSearch)
+
+
+def asked_by(request: AnySearch, questions: QuestionPhrases, now: datetime) -> AnySearch:
+    """The request as people understand it who ask with these phrases."""
+    if questions == SHIPPED_QUESTIONS:
+        return request
+    return request._replace(query=search_query(request.words, now, questions))
+
+
 class WorkRequest(NamedTuple):
     """Find what matters for the work in a checkout."""
 
@@ -161,7 +197,11 @@ class WorkRequest(NamedTuple):
 
 
 class FilesRequest(NamedTuple):
-    """Find the threads that name these files."""
+    """Find the threads that name these files, or files in these folders.
+
+    A path that ends with "/" is a folder, at the top of the project if it begins with "./"; any other path may be a
+    file or a folder.
+    """
 
     files: tuple[str, ...]
     now: datetime
@@ -197,16 +237,21 @@ class DraftRequest(NamedTuple):
 
 
 class HistoryRequest(NamedTuple):
-    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters."""
+    """Ask what was said in some threads in the days before ``now``, in at most ``chars`` characters.
+
+    ``keeps_newest``: also the newest conversation, however old it is.
+    """
 
     now: datetime
     me: tuple[str, ...] = ()
     days: int = DAYS
     chars: int = MAX_CHARS
+    keeps_newest: bool = False
 
 
-class Cards(Protocol):
-    """The cards of all threads of a repository; `bot.local_cache` implements it on this machine."""
+class CardSearch(Protocol):
+    """The cards of all threads of a repository, as a search needs them: `bot.local_cache` has them on a developer's
+    machine, `bot.pipeline.memory_cards` where the bot runs. Both give the same answers."""
 
     @property
     def size(self) -> int:
@@ -223,7 +268,7 @@ class Cards(Protocol):
         weights: Mapping[str, float],
         *,
         limit: int,
-        keep: Callable[[Card], bool] | None = None,
+        keep: Keep | None = None,
         floor: float = 0.0,
     ) -> list[CardHit]:
         """The ``limit`` best threads for these terms (`bot.reading.analyzer.terms`), each with its score (> 0).
@@ -244,16 +289,32 @@ class Cards(Protocol):
         """As `search`, for the messages of threads: opening texts, with their titles, and comments."""
         ...
 
-    def newest(self, limit: int, keep: Keep) -> list[Card]:
+    def rarity(self, terms: Iterable[str]) -> Mapping[str, float]:
+        """The weight (> 0) of each term by how few threads have it in their titles and opening texts."""
+        ...
+
+    def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
         """The ``limit`` threads that changed last, among those that ``keep`` accepts."""
+        ...
+
+    def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
+        """The threads with a message that ``keep`` accepts; the hits have no score. Reads all messages' facts."""
         ...
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of those threads that are known."""
         ...
 
+
+class Cards(CardSearch, Protocol):
+    """The same, with the links between threads, and the files and decisions in them."""
+
     def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
         """The threads that name this file, each with its spellings. Two paths match if one ends with the other."""
+        ...
+
+    def files(self) -> Iterable[tuple[CardId, str]]:
+        """All files that threads name: each thread with each of its files, as it writes them."""
         ...
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bot.domain.card import CardHit, CardId, Passage, SessionPassage
 from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, ReadMessages, SearchFilter, WordSearch, nothing_read
+from bot.questions.requests import Cards, CardSearch, ReadMessages, SearchFilter, WordSearch, nothing_read
 from bot.questions.thread_search import find_threads
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ class SessionHits(NamedTuple):
 
 
 def search_memory(request: WordSearch, cards: Cards, read: ReadMessages = nothing_read) -> ThreadHits:
+    """As `find_words`, with the threads one link away if they are wanted."""
+    found = find_words(request, cards, read)
+    if not request.expand:
+        return found
+    from bot.questions.related import expand
+
+    return found._replace(linked=expand([hit.card.id for hit in found.hits], cards))
+
+
+def find_words(request: WordSearch, cards: CardSearch, read: ReadMessages) -> ThreadHits:
     """Find the threads whose numbers are in the words (``#48``), then those that hold enough of the words.
 
     Without words: those that match the qualifiers, the one that changed last first.
@@ -48,8 +58,4 @@ def search_memory(request: WordSearch, cards: Cards, read: ReadMessages = nothin
     named_hits = {card.id: by_id.get(card.id) or CardHit(card, 0.0, 1.0, ()) for card in named}
     shown = tuple({**named_hits, **by_id}.values())[:limit]
     passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in shown), query, read)
-    if not request.expand:
-        return ThreadHits(shown, passages=passages)
-    from bot.questions.related import expand
-
-    return ThreadHits(shown, expand([hit.card.id for hit in shown], cards), passages)
+    return ThreadHits(shown, passages=passages)

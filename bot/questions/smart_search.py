@@ -1,7 +1,8 @@
 """Ranks threads by the words of a search and by the work in the checkout.
 
 A thread's score is ``text × age + 0.2 × files``, × 1.3 for a thread of the branch. ``text`` is its search score as a
-share of the best one, or 1 if the branch or its commits name it. Ties: the thread that changed last, then by id.
+share of the best one, or 1 if the branch or its commits name it. On a clean trunk, files and names count less the older
+their commit is. Ties: the thread that changed last, then by id. If decisions are sought, those that decide come first.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, Worktree
+from bot.questions.named_files import NamedFile, named_files
 from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
+from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, ThreadFacts, nothing_read
 from bot.questions.thread_search import find_threads
-from bot.questions.worktree_query import WorktreeQuery, is_telling, worktree_query
+from bot.questions.worktree_query import WordEvidence, WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
 
 MAX_CANDIDATES = 50
@@ -29,14 +31,9 @@ _CHECKOUT_WEIGHT = 0.3
 _NUMBER_SCORE = 2.0
 """Text score of a thread whose number is among the words, so that it comes first."""
 
-_MIN_BRANCH_SHARE = 0.4
-_MIN_BRANCH_TERMS = 2
-"""How much of a branch's name a thread must hold, by rarity and in words, if there is no other evidence. On made-up
-branches of three projects, 0.4 finds more than 0.5 and is no more often wrong where there is no issue; a single word
-would be."""
-
 _MAX_REASONS = 4
 _MAX_WORDS = 4
+_MAX_NAMED_FILES = 3
 _MAX_LINE_CHARS = 60
 _MAX_CHAIN = 10
 _MIN_BRANCH_CHARS = 6
@@ -45,13 +42,14 @@ _MIN_BRANCH_CHARS = 6
 class RankedThread(NamedTuple):
     """A thread, its score (≥ 0) and the reasons for it, a few words each; they may contain strangers' text.
 
-    ``message`` is the message that best matches the words, if there is one.
+    ``message`` is the message that best matches the words, if there is one; ``decides`` is as in `CardHit`.
     """
 
     card: Card
     score: float
     why: tuple[str, ...]
     message: MessageHit | None = None
+    decides: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +70,12 @@ class _Candidate:
     card: Card
     text_score: float = 0.0
     terms: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    files: tuple[NamedFile, ...] = ()
     named: tuple[str, ...] = ()
     is_named: bool = False
     has_evidence: bool = False
     message: MessageHit | None = None
+    decides: bool = False
 
 
 @dataclass(slots=True)
@@ -103,8 +102,8 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
     """Find the threads about some words or, without words, about the work in the checkout.
 
     With words, a hit holds half of them by rarity. Without, it needs evidence: the branch or its commits name it, it is
-    one of few that name a file being changed, or it holds two words and two fifths of the branch's name. A duplicate is
-    replaced by its original.
+    one of few that name a file being changed, or it holds much of the branch's name or, on a clean trunk, of a
+    commit's subject. A duplicate is replaced by its original.
     """
     checkout, now = request.worktree, request.now
     query = request.parsed_query
@@ -118,13 +117,15 @@ def smart(request: SmartSearch, cards: Cards, read: ReadMessages = nothing_read)
     _fold_duplicates(pool)
     text = f"{query.words} ; {signals.text}"
     ranked = [
-        RankedThread(candidate.card, _score(candidate, now), _reasons(candidate, text, now), candidate.message)
+        RankedThread(
+            candidate.card, _score(candidate, now), _reasons(candidate, text, now), candidate.message, candidate.decides
+        )
         for candidate in pool.candidates.values()
         if candidate.has_evidence
     ]
     hits = tuple(sorted(ranked, key=_best_first)[: max(0, request.limit)])
     passages = passages_of(((hit.card.id, hit.card.kind, hit.message) for hit in hits), query, read)
-    return SmartSearchAnswer(hits, signals.used, _unused_signals(checkout, signals), passages)
+    return SmartSearchAnswer(hits, signals.used, (*query.unused, *_unused_signals(checkout, signals)), passages)
 
 
 def recency(updated: datetime, now: datetime) -> float:
@@ -143,10 +144,11 @@ def thread_reference(key: CardId) -> str:
     return f"#{key}" if isinstance(key, int) else short_line(key)
 
 
-def files_reason(files: Iterable[str]) -> str:
+def files_reason(files: Iterable[NamedFile]) -> str:
     """The reason that a thread names these files (at least one)."""
-    first, *more = files
-    return f"touches {short_line(first)}" + (f" and {len(more)} more" if more else "")
+    paths = [file.path for file in files]
+    rest = len(paths) - _MAX_NAMED_FILES
+    return f"touches {', '.join(map(short_line, paths[:_MAX_NAMED_FILES]))}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
@@ -161,12 +163,12 @@ def spellings(text: str, wanted_terms: Iterable[str]) -> list[str]:
 def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, read: ReadMessages) -> None:
     query = request.parsed_query
     named = {*signals.tickets, *signals.mentioned}
-    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    files_by_thread = named_files(signals.files, pool.cards)
     hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.keep)
     if named or files_by_thread:
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
-        def is_missing(card: Card) -> bool:
+        def is_missing(card: ThreadFacts) -> bool:
             return card.id in missing and pool.keep(card)
 
         hits += find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
@@ -180,8 +182,8 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
         candidate = pool.get(hit.card)
         if candidate is not None:
             candidate.text_score, candidate.terms, candidate.has_evidence = total[hit.card.id] / best, hit.terms, True
-            candidate.files = tuple(path for path, _ in files_by_thread.get(hit.card.id, ()))
-            candidate.message = hit.message
+            candidate.files = files_by_thread.get(hit.card.id, ())
+            candidate.message, candidate.decides = hit.message, hit.decides
     for numbered in pool.prefetch(query.numbers):
         numbered.text_score, numbered.has_evidence, numbered.named = (
             _NUMBER_SCORE,
@@ -198,21 +200,23 @@ def _add_by_checkout(signals: WorktreeQuery, pool: _Pool) -> None:
             candidate = pool.get(hit.card)
             if candidate is not None:
                 candidate.text_score, candidate.terms = shares[hit.card.id], hit.terms
-    if len(signals.distinctive) >= _MIN_BRANCH_TERMS:
-        for hit in pool.cards.search(
-            signals.distinctive, limit=MAX_CANDIDATES, keep=pool.keep, floor=_MIN_BRANCH_SHARE
-        ):
-            candidate = pool.get(hit.card)
-            if candidate is not None and len(hit.terms) >= _MIN_BRANCH_TERMS:
-                candidate.has_evidence = True
-                candidate.terms = tuple(dict.fromkeys((*hit.terms, *candidate.terms)))
-    files_by_thread = _files_by_thread(signals.files, pool.cards)
+    for evidence in signals.evidence:
+        _add_by_evidence(evidence, pool)
+    files_by_thread = named_files(signals.files, pool.cards)
     for candidate in pool.prefetch(files_by_thread):
-        files = files_by_thread[candidate.card.id]
-        candidate.files = tuple(path for path, _ in files)
-        candidate.has_evidence |= any(is_distinctive for _, is_distinctive in files)
-    for candidate in pool.prefetch((*signals.tickets, *signals.mentioned)):
-        candidate.text_score, candidate.has_evidence = 1.0, True
+        candidate.files = files_by_thread[candidate.card.id]
+        candidate.has_evidence |= any(file.is_distinctive for file in candidate.files)
+    for number, weight in {**signals.mentioned, **dict.fromkeys(signals.tickets, 1.0)}.items():
+        for candidate in pool.prefetch([number]):
+            candidate.text_score, candidate.has_evidence = max(candidate.text_score, weight), True
+
+
+def _add_by_evidence(evidence: WordEvidence, pool: _Pool) -> None:
+    for hit in pool.cards.search(evidence.weights, limit=MAX_CANDIDATES, keep=pool.keep, floor=evidence.share):
+        candidate = pool.get(hit.card)
+        if candidate is not None and len(hit.terms) >= evidence.least:
+            candidate.has_evidence = True
+            candidate.terms = tuple(dict.fromkeys((*hit.terms, *candidate.terms)))
 
 
 def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
@@ -222,17 +226,6 @@ def _search(weights: Mapping[str, float], pool: _Pool) -> list[CardHit]:
 def _score_shares(hits: list[CardHit]) -> dict[CardId, float]:
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.card.id: hit.score / best if best > 0 else 0.0 for hit in hits}
-
-
-def _files_by_thread(paths: Iterable[str], cards: Cards) -> dict[CardId, list[tuple[str, bool]]]:
-    found: dict[CardId, list[tuple[str, bool]]] = {}
-    size = cards.size
-    for path in paths:
-        mentions = cards.file_mentions(path)
-        for key, forms in mentions.items():
-            is_distinctive = any(is_telling(path, form, len(mentions), size) for form in forms)
-            found.setdefault(key, []).append((path, is_distinctive))
-    return found
 
 
 def _add_name_reasons(pool: _Pool, signals: WorktreeQuery, branch: str) -> None:
@@ -275,7 +268,7 @@ def _fold_duplicates(pool: _Pool) -> None:
         )
         target.text_score = max(target.text_score, duplicate.text_score)
         target.terms = tuple(dict.fromkeys((*target.terms, *duplicate.terms)))
-        target.files = tuple(dict.fromkeys((*target.files, *duplicate.files)))
+        target.files = (*target.files, *(file for file in duplicate.files if file not in target.files))
         target.named = tuple(dict.fromkeys((*target.named, *named)))
         target.is_named |= duplicate.is_named
         target.message = target.message or duplicate.message
@@ -294,12 +287,20 @@ def _canonical(card: Card, pool: _Pool) -> _Candidate | None:
 
 
 def _score(candidate: _Candidate, now: datetime) -> float:
-    score = candidate.text_score * recency(candidate.card.updated_at, now) + FILE_BONUS * len(candidate.files)
+    score = candidate.text_score * recency(candidate.card.updated_at, now) + FILE_BONUS * sum(
+        file.weight for file in candidate.files
+    )
     return score * NAMED_FACTOR if candidate.is_named else score
 
 
-def _best_first(thread: RankedThread) -> tuple[float, float, bool, CardId]:
-    return -thread.score, -thread.card.updated_at.timestamp(), isinstance(thread.card.id, str), thread.card.id
+def _best_first(thread: RankedThread) -> tuple[bool, float, float, bool, CardId]:
+    return (
+        not thread.decides,
+        -thread.score,
+        -thread.card.updated_at.timestamp(),
+        isinstance(thread.card.id, str),
+        thread.card.id,
+    )
 
 
 def _reasons(candidate: _Candidate, text: str, now: datetime) -> tuple[str, ...]:

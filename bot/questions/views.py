@@ -373,13 +373,13 @@ def session_card(session: SessionOutline) -> Card:
 
 
 def session_hit_row(hit: SessionHit) -> Row:
-    """A session that a search of all kinds found, with its best message as ``passages``."""
+    """A session that a search found, with its best message as ``passages``."""
     passage = hit.passage
     quote = {"author": passage.type, "role": "", "at": row_stamp(passage.at), "text": passage.text, "url": ""}
     facts = {
         "score": round(passage.score, 4),
         "part": round(passage.part, 4),
-        "why": [_speaker_note(passage)],
+        "why": [*hit.outline.why, _speaker_note(passage)],
         "passages": [quote],
     }
     return full_row(session_card(hit.outline), "", **facts)
@@ -387,7 +387,8 @@ def session_hit_row(hit: SessionHit) -> Row:
 
 def session_item(hit: SessionHit) -> Item:
     passage = hit.passage
-    return Item(session_card(hit.outline), "", passage.score, (_speaker_note(passage),), decision=passage.text)
+    why = (*hit.outline.why, _speaker_note(passage))
+    return Item(session_card(hit.outline), "", passage.score or None, why, decision=passage.text)
 
 
 def _speaker_note(passage: SessionPassage) -> str:
@@ -469,7 +470,9 @@ WORK_SECTIONS = {
         "decided about the files at hand",
         decision_item,
     ),
-    "tasks": WorkSection("task", "Open tasks", "Open tasks", "open issues near them"),
+    "tasks": WorkSection(
+        "task", "Open tasks", "Open tasks", "open issues near them; if there are none, those of the project"
+    ),
     "pulls": WorkSection("pull", "Open pull requests", "Open pull requests", "open ones on those files or issues"),
     "recent": WorkSection(
         "recent", "Decided last", "Decided last, about anything", "decided last, about anything", decision_item

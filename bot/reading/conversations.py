@@ -84,8 +84,13 @@ class HistoryFormat(Protocol):
         """The separator of conversations and of messages."""
         ...
 
+    @property
+    def head(self) -> str:
+        """What is known about the thread that all conversations are about, in this format; "" for none."""
+        ...
+
     def frame(self, is_continuation: bool, omitted: int, /) -> tuple[str, str]:
-        """The text before and after all conversations, ``omitted`` of which are not shown."""
+        """The text before and after all conversations, ``omitted`` of which are not shown. It includes the head."""
         ...
 
     def edges(self, shown: ShownConversation, omitted: int, /) -> tuple[str, str]:

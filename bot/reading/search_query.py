@@ -1,6 +1,8 @@
-"""The language of a search: words, phrases in quotation marks, and qualifiers such as ``author:octocat``.
+"""The language of a search: words, phrases in quotation marks, qualifiers such as ``author:octocat``, and questions.
 
-Unknown qualifiers are plain words, since error messages contain colons. So are qualifiers in quotation marks.
+Unknown qualifiers are plain words, since error messages contain colons. So are qualifiers in quotation marks. A
+question ("what did we decide about caching?") is a search for its topic; it and words such as "caching decision" ask
+for decisions.
 """
 
 from __future__ import annotations
@@ -8,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from string import punctuation
 from typing import NamedTuple, Protocol, TypeVar
 
 from bot.domain.kinds import Kind
+from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
 from bot.errors import UserError
-from bot.reading.analyzer import unify_forms
+from bot.reading.analyzer import ALL_STOP_WORDS, terms, unify_forms
 from bot.reading.lookalikes import plain
 
 Value = TypeVar("Value")
@@ -24,6 +28,7 @@ _UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 MAX_QUALIFIERS = 20
 """Further ones are plain words."""
 
+MAX_SHOWN_WORDS = 5
 MAX_PHRASES = 10
 """Further ones are plain words."""
 
@@ -32,6 +37,24 @@ _TOKEN = re.compile(
     r'(?P<name>author|role|before|after|is|label):(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))|"(?P<phrase>[^"]*)"|\S+',
     re.ASCII | re.IGNORECASE,
 )
+_MAY_BE_QUESTION = re.compile(
+    r"[\W_]*(?:what|which|why|where|when|how|whether|did|do|does|have|has|had|was|were|is|are|any|in|remember|recall|ca|i"
+    r"|remind|search|check|look|go|find|list|show|give|pull|dig|tell|explain|summari[sz]e|recap|sum|forg[eo]t|cannot|we"
+    r"|can|could|would|will|so|and|but|or|ok|okay|hey|hi|hello|also|please|btw|well|hm+|wait|again|sorry|just|now|anyway"
+    r"|anyone|anybody|out|by|quick|one|help|pretty|they|the|that|our|didn|haven|hasn|wasn|weren|don|can|what's|whats"
+    r"|didnt|dont|havent|hasnt|wasnt|cant)\b",
+    re.IGNORECASE,
+)
+"""A first word of a question. A quick test that saves most searches the grammar of questions."""
+
+_DECISION_WORDS = re.compile(
+    r"\b(?:decided?|decides|deciding|chose|chosen"
+    r"|(?:decisions?|conclusions?|verdicts?|rationales?)(?=\W*\Z| (?:about|on|for|of|to|regarding|in|behind|why)\b)"
+    r"|reasons?(?= (?:for|behind|to|why|of)\b))\b",
+    re.IGNORECASE,
+)
+"""Words that say that decisions are sought. A noun before another one is a part of a name ("decision tree")."""
+
 _NUMBER = re.compile(r"[(\[]*#([1-9][0-9]{0,14})[)\].,;:!?]*", re.ASCII)
 _CURLY_QUOTES = str.maketrans("“”„", '"""')
 
@@ -55,6 +78,9 @@ class SearchQuery(NamedTuple):
     Threads are ranked by ``words``, which include those of the phrases. ``phrases``, ``authors`` and ``labels`` are
     folded (`fold`). ``roles`` are words of `bot.domain.roles`. A message is ``after`` a moment if written then or
     later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
+    ``decides``: decisions are sought; ``is_question``: it was asked as a question, and the words are its topic, none if
+    it names threads. ``asking`` is the verb of a question ("drop"). ``questions`` are the
+    phrases by which the repository's people ask.
     """
 
     words: str = ""
@@ -67,11 +93,15 @@ class SearchQuery(NamedTuple):
     after: datetime | None = None
     before: datetime | None = None
     numbers: tuple[int, ...] = ()
+    is_question: bool = False
+    decides: bool = False
+    asking: str = ""
+    questions: QuestionPhrases = SHIPPED_QUESTIONS
 
     @property
     def has_filters(self) -> bool:
         """Whether the search has more than words."""
-        return self._replace(words="", numbers=()) != SearchQuery()
+        return self.has_thread_filters or self.has_message_filters or bool(self.phrases)
 
     @property
     def has_thread_filters(self) -> bool:
@@ -82,6 +112,15 @@ class SearchQuery(NamedTuple):
     def has_message_filters(self) -> bool:
         """Whether the search says who wrote a message, or when."""
         return bool(self.authors or self.roles or self.after or self.before)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """A note on the words that are not searched beside others, as the index has no terms for them (``R``, ``🚀``);
+        empty without any."""
+        found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
+        words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
+        shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:MAX_SHOWN_WORDS])
+        return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 
     def matches_thread(self, thread: FilterableThread) -> bool:
         """Whether a thread has the right state, kind and labels."""
@@ -111,12 +150,15 @@ def fold(text: str) -> str:
     return " ".join(unify_forms(plain(text)).casefold().split())
 
 
-def search_query(text: str, now: datetime, *, strict: bool = True) -> SearchQuery:
+def search_query(
+    text: str, now: datetime, questions: QuestionPhrases = SHIPPED_QUESTIONS, *, strict: bool = True
+) -> SearchQuery:
     """Parse a search. Linear in its length.
 
     Raises UserError for a known qualifier with a wrong value; without ``strict`` it becomes plain words.
     """
     words: list[str] = []
+    spoken: list[str] = []
     phrases: list[str] = []
     query, count = SearchQuery(), 0
     for token in _TOKEN.finditer(text.translate(_CURLY_QUOTES)):
@@ -128,8 +170,22 @@ def search_query(text: str, now: datetime, *, strict: bool = True) -> SearchQuer
         if token["phrase"] and len(phrases) < MAX_PHRASES and (phrase := fold(token["phrase"])):
             phrases.append(phrase)
         words.append(token["phrase"] if token["phrase"] is not None else token[0])
-    numbers = (int(match[1]) for word in words if (match := _NUMBER.fullmatch(word)))
-    return query._replace(words=" ".join(words), phrases=tuple(phrases), numbers=tuple(dict.fromkeys(numbers)))
+        spoken.append(token[0])
+    query = query._replace(words=" ".join(words), phrases=tuple(phrases), questions=questions)
+    query = _as_question(query, " ".join(spoken))
+    numbers = tuple(dict.fromkeys(int(match[1]) for word in query.words.split() if (match := _NUMBER.fullmatch(word))))
+    return query._replace(words="" if numbers and query.is_question else query.words, numbers=numbers)
+
+
+def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
+    """The query with the topic of the question as its words, if it is one."""
+    if query.questions.added or _MAY_BE_QUESTION.match(spoken):
+        from bot.reading.question_grammar import asked_topic  # few searches are questions
+
+        if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
+            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, asking=asked.verb)
+    topic, count = _DECISION_WORDS.subn(" ", query.words)
+    return query._replace(words=topic, decides=True) if count and terms(topic) else query
 
 
 def moment_of(text: str, now: datetime) -> datetime:

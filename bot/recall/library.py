@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol, Unpack
@@ -10,7 +9,7 @@ from typing import Protocol, Unpack
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Record, Thread, ThreadId
-from bot.index.protocol import NOTES, TEXT, Query, SearchOptions
+from bot.index.protocol import Query, SearchOptions
 from bot.ranking.features import ORDER_FEATURES
 from bot.ranking.order import TITLE_BOOST
 from bot.ranking.weights import RankingModels, RankingWeights
@@ -60,9 +59,6 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
 
 
-WORD_FIELDS = {TEXT: 1.0, NOTES: 0.8}
-
-
 def similar_query(
     thread: Thread, vectors: Mapping[str, bytes] | None = None, model: RankingWeights | None = None
 ) -> Query:
@@ -81,8 +77,3 @@ def similar_query(
 def blend(order: Mapping[str, float]) -> dict[str, float]:
     """The part of a model's order that an index can compute."""
     return {each.name: order[each.name] for each in ORDER_FEATURES if each.array and each.name in order}
-
-
-def word_query(words: str) -> Query:
-    """A query for words in titles, texts and notes."""
-    return Query({term: float(count) for term, count in Counter(terms(words)).items()}, WORD_FIELDS)

@@ -60,7 +60,8 @@ class SessionFile(NamedTuple):
     """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere.
 
     A session in a ``database`` is like a file: its path is that of the database, ``#`` and its id, its size the number
-    of messages. ``folder`` is its working folder, "" if only the content says it.
+    of messages, and both times are the one that the database gives. ``folder`` is its working folder, "" if only the
+    content says it.
     """
 
     path: str
@@ -68,14 +69,21 @@ class SessionFile(NamedTuple):
     top: str
     size: int
     mtime_ns: int
+    ctime_ns: int
     inode: int
     database: str = ""
     folder: str = ""
 
     @property
     def mark(self) -> str:
-        """A text that changes whenever the file does."""
-        return f"{self.size}-{self.mtime_ns}-{self.inode}"
+        """A text that changes whenever the file does, even if its size and its time of modification stay the same:
+        nobody can set ``ctime_ns``.
+
+        It misses an edit that keeps the size within the same tick of the file system's clock (a few milliseconds) as
+        the change before it and, on file systems without such a time, one that also puts back ``mtime_ns``. In a
+        ``database``, it misses an edit that changes neither the number of messages nor the time of the session.
+        """
+        return f"{self.size}-{self.mtime_ns}-{self.ctime_ns}-{self.inode}"
 
 
 class SessionFiles(NamedTuple):
@@ -206,8 +214,10 @@ def _sessions_of(file: SessionFile, notes: list[str]) -> Iterator[SessionFile]:
         notes.append(f"{_printable(file.path)}: {error}")
         return
     for session in sessions:
-        path, times = f"{file.path}#{session.id}", (session.messages, session.updated_ms * 1_000_000, file.inode)
-        yield SessionFile(path, f"{file.name}#{session.id}", file.top, *times, file.path, session.folder)
+        path, name = f"{file.path}#{session.id}", f"{file.name}#{session.id}"
+        updated_ns = session.updated_ms * 1_000_000
+        size, times = session.messages, (updated_ns, updated_ns)
+        yield SessionFile(path, name, file.top, size, *times, file.inode, file.path, session.folder)
 
 
 def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:
@@ -261,7 +271,8 @@ def _stat_file(path: str, top: str) -> SessionFile | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     name = path[len(top) + 1 :] if path.startswith(f"{top}{os.sep}") else path
-    return SessionFile(path, name, top, status.st_size, status.st_mtime_ns, status.st_ino & _MAX_INT64)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return SessionFile(path, name, top, status.st_size, *times, status.st_ino & _MAX_INT64)
 
 
 def _printable(path: str) -> str:

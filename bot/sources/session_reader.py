@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from zlib import crc32
 
 from bot.sources.session import ASSISTANT, Session, Utterance
 from bot.sources.session_chat import fold_chat
@@ -50,22 +50,22 @@ MAX_ASKED = 20
 BRANCH, PULL_REQUEST = "branch", "pull request"
 
 _CHUNK_BYTES = 1 << 20
-_GUARD_BYTES = 4_096
-"""Bytes at the start and at the end of the part already read, by which it is recognised."""
 
 
 class Cursor(NamedTuple):
     """How far a file was read. ``session`` and ``folder`` come from the last header, ``broken`` counts the skipped
-    lines before ``offset``, ``last`` is the last time in ISO 8601, ``guard`` a hash that shows whether these bytes
-    are still the same ("" for a file that is read as a whole), and ``asked`` has the ids of the questions without an
-    answer, between spaces."""
+    lines before ``offset``, ``last`` is the last time in ISO 8601, ``checksum`` the CRC-32 of the bytes before
+    ``offset``, and ``asked`` has the ids of the questions without an answer, between spaces.
+
+    A file that is read as a whole leaves ``offset`` at 0, so that the next reading begins at its start.
+    """
 
     offset: int = 0
     session: str = ""
     folder: str = ""
     broken: int = 0
     last: str = ""
-    guard: str = ""
+    checksum: int = 0
     asked: str = ""
 
 
@@ -115,12 +115,16 @@ def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
 def is_same(file: SessionFile, cursor: Cursor) -> bool:
     """Whether the part up to the cursor is unchanged, so that reading can continue there. Raises OSError.
 
-    The first and last bytes of that part are compared: a log that is appended to keeps both.
+    All of that part is compared by its checksum, at a gigabyte per second or more, so that an edit in the middle of a
+    log that also grew is seen. One edit in four billion has the same checksum and is missed.
     """
-    if not cursor.offset or not cursor.guard or file.size < cursor.offset:
+    if not cursor.offset or file.size < cursor.offset:
         return False
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
-        return _guard(handle, cursor.offset) == cursor.guard
+        checksum, left = 0, cursor.offset
+        while left and (chunk := handle.read(min(_CHUNK_BYTES, left))):
+            checksum, left = crc32(chunk, checksum), left - len(chunk)
+        return checksum == cursor.checksum
 
 
 def read_portion(
@@ -135,16 +139,16 @@ def read_portion(
     reading = _Reading(file, cursor, zone, last)
     if file.database:
         reading.take_whole(lambda: read_stored(file.database, file.path[len(file.database) + 1 :]))
-        return reading.portion("", is_last=True)
+        return reading.portion(is_last=True)
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
         if not cursor.offset and reading.take_file(handle):
-            return reading.portion("", is_last=True)
+            return reading.portion(is_last=True)
         handle.seek(cursor.offset)
-        for line in _lines(handle):
+        for line in _lines(handle, cursor.checksum):
             reading.take(line)
             if reading.chars > MAX_CHARS or reading.count >= most:
-                return reading.portion(_guard(handle, reading.offset), is_last=False)
-        return reading.portion(_guard(handle, reading.offset), is_last=True)
+                return reading.portion(is_last=False)
+        return reading.portion(is_last=True)
 
 
 class _Reading:
@@ -154,7 +158,7 @@ class _Reading:
         self._file = file
         match = _CURSOR.search(file.path)
         self._is_subagent = match is not None and match[2] is not None
-        self.offset, self._session, self._folder, self._broken, time, _, asked = cursor
+        self._offset, self._session, self._folder, self._broken, time, self._checksum, asked = cursor
         self._clock = TranscriptClock(zone, datetime.fromisoformat(time) if time else None)
         self._subagents: Subagents | None = None
         self._asked = dict.fromkeys(asked.split())
@@ -174,7 +178,7 @@ class _Reading:
                 return
             self._broken += 1
             parsed = None
-        self.offset += line.length
+        self._offset, self._checksum = self._offset + line.length, line.checksum
         if parsed:
             self._add_line(parsed)
 
@@ -189,7 +193,6 @@ class _Reading:
             return False
         most = MAX_OBJECT_BYTES if is_object else MAX_CHAT_BYTES
         data = handle.read(most + 1)
-        self.offset = max(os.fstat(handle.fileno()).st_size, len(data))
         self.take_whole(lambda: parse_object(data, most) if is_object else self._fold(data, most))
         return True
 
@@ -252,10 +255,11 @@ class _Reading:
             self._messages.append(self._waiting)
         self._waiting = self._last = None
 
-    def portion(self, guard: str, *, is_last: bool) -> Portion:
+    def portion(self, *, is_last: bool) -> Portion:
         self._flush()
         time = self._clock.last.isoformat() if self._clock.last else ""
-        cursor = Cursor(self.offset, self._session, self._folder, self._broken, time, guard, " ".join(self._asked))
+        asked = " ".join(self._asked)
+        cursor = Cursor(self._offset, self._session, self._folder, self._broken, time, self._checksum, asked)
         messages, marks = tuple(self._messages), tuple(self._marks)
         return Portion(messages, cursor, self._lines, self._unfinished, is_last, marks, self._replaces_last)
 
@@ -304,29 +308,23 @@ def _session_name(file: SessionFile) -> str:
 
 
 class _Line(NamedTuple):
-    """A line of ``length`` bytes. ``is_whole``: it ends in a newline."""
+    """A line of ``length`` bytes. ``is_whole``: it ends in a newline; ``checksum`` is the CRC-32 of this line and all
+    before it."""
 
     text: bytes
     length: int
     is_whole: bool
+    checksum: int
 
 
-def _lines(handle: BinaryIO) -> Iterator[_Line]:
+def _lines(handle: BinaryIO, checksum: int) -> Iterator[_Line]:
     """The remaining lines; overlong ones are truncated."""
     while line := handle.readline(MAX_LINE + 2):
-        length, end = len(line), line[-1:]
+        length, end, checksum = len(line), line[-1:], crc32(line, checksum)
         if length > MAX_LINE + 1:
             while end != b"\n" and (rest := handle.readline(_CHUNK_BYTES)):
-                length, end = length + len(rest), rest[-1:]
-        yield _Line(line.rstrip(b"\r\n"), length, end == b"\n")
-
-
-def _guard(handle: BinaryIO, offset: int) -> str:
-    digest = sha256()
-    for begin, end in ((0, min(offset, _GUARD_BYTES)), (max(0, offset - _GUARD_BYTES), offset)):
-        handle.seek(begin)
-        digest.update(handle.read(end - begin))
-    return digest.hexdigest()
+                length, end, checksum = length + len(rest), rest[-1:], crc32(rest, checksum)
+        yield _Line(line.rstrip(b"\r\n"), length, end == b"\n", checksum)
 
 
 # -- subagents ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""The command `try` against the fake GitHub."""
+"""The command `try` against the fake GitHub, and a folder outside any checkout."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,13 @@ def run_try(github: FakeGitHub, call: Run, tmp_path: Path, monkeypatch: pytest.M
         return call("try", repo, *options)
 
     return run
+
+
+@pytest.fixture
+def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work outside any checkout, with an empty git configuration."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from zoneinfo import TZPATH
@@ -18,18 +19,22 @@ import pytest
 from bot.action.environment import read_environment
 from bot.action.outputs import MAX_CONTEXT, context_file
 from bot.cli import main
-from bot.cli.commands.context import run_context
+from bot.cli.commands.context import issue_head, run_context
 from bot.comment.prompt import DATA_NOTICE
 from bot.domain.answer import CondensedTurn, Context
+from bot.domain.card import Card
 from bot.domain.changes import Changes
-from bot.domain.thread import Message, Thread
+from bot.domain.thread import Kind, Message, Thread
 from bot.errors import UserError
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.publish import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
+from bot.questions.views import short_row
 from bot.sources.session_times import local_key, local_zone, zone_named
+from tests.cli.checkouts import create_cookie_checkout
+from tests.sources.session_lines import write
 from tools.gallery import GALLERY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,6 +156,80 @@ def test_an_invalid_option_exits_with_2(capsys: pytest.CaptureFixture[str]) -> N
         assert message in capsys.readouterr().err, arguments
 
 
+# The issue itself
+
+
+def test_an_old_issue_is_shown_with_its_ending_and_its_newest_conversation(
+    sample_store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--issue", "28", "--store", sample_store, "--as-of", "2031-01-01T00:00Z", "--days", "1")
+    root = context_root(*options)
+    (thread,) = root.findall("thread")
+    fix = {"fix": "c7959c3aecbfb0534681cde05c58dcc58783543e", "release": "1.2.1", "outcome": "fixed"}
+    assert thread.attrib.items() >= ({"id": "28", "state": "closed", "closed": "2025-10-23T19:30:00Z"} | fix).items()
+    assert thread.findtext("title") == "Deleting a tag deleted all bookmarks that had it!"
+    assert thread.findtext("outcome") == "Fixed in 1.2.1. The trash arrives with 1.3."
+    (newest,) = root.findall("conversation")
+    assert (newest.get("until"), newest.get("summary")) == ("2025-10-23T19:30+00:00", None)
+    data = json.loads(context(*options, "--json"))
+    assert (data["issue"]["outcome"]["fix"], len(data["conversations"])) == (fix["fix"], 1)
+    markdown = context(*options, "--format", "markdown")
+    assert "\n## #28\n\n- state: closed\n- closed: 2025-10-23\n" in markdown
+    assert "[human 19:30] octocat: Fixed in 1.2.1." in markdown
+    assert capsys.readouterr().err == ""
+
+
+def test_the_issue_is_shown_as_it_was_at_the_given_time(sample_store: Path) -> None:
+    root = context_root("--issue", "28", "--store", sample_store, "--as-of", "2025-10-22T08:00Z")
+    (thread,) = root.findall("thread")
+    assert (thread.get("state"), thread.get("outcome"), thread.findall("decision")) == ("open", None, [])
+
+
+def test_the_newest_conversation_may_be_a_session_however_old(
+    sample_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = create_cookie_checkout(tmp_path / "linkbarn")
+    monkeypatch.chdir(folder)
+    for name, month in (("old", 9), ("older", 8)):
+        at = f"2026-{month:02}-01T10:00:00Z"
+        line = {"type": "user", "sessionId": name, "timestamp": at, "message": {"role": "user", "content": "Fix #28"}}
+        write(folder / f".claude/logging/{name}.jsonl", line)
+    root = context_root("--issue", "28", "--store", sample_store, "--as-of", "2031-01-01T00:00Z")
+    assert [thread.get("id") for thread in root.findall("thread")] == ["28"]
+    assert threads_in(root) == ["old"]
+
+
+@pytest.mark.parametrize("format_name", ["xml", "markdown", "json"])
+@pytest.mark.parametrize("chars", [1_000, 1_500, 3_000, 120_000])
+def test_a_long_issue_leaves_room_for_its_newest_conversation(tmp_path: Path, format_name: str, chars: int) -> None:
+    decided = [Message("octocat", "OWNER", NOW, f"We decided to take the way {n}{' and on' * 90}.") for n in range(20)]
+    thread = Thread(1, "Which way? <&>", "word " * 400, "monalisa", NOW - timedelta(days=1), comments=tuple(decided))
+    memory = Memory(FolderStore(tmp_path)).open()
+    memory.stage(Changes(records=(thread,)))
+    memory.commit("x")
+    memory.close()
+    options = ("--issue", "1", "--store", tmp_path, "--as-of", "2031-01-01T00:00Z", "--chars", str(chars))
+    text = context(*options, "--format", format_name)
+    assert len(text) <= chars
+    assert "and on and on." in text, "the newest message"
+    has_issue = '"issue": ' in text if format_name == "json" else "\n## #1\n" in text or '<thread id="1"' in text
+    assert has_issue == (chars > 1_000 or format_name != "json")
+
+
+def test_the_latest_decisions_of_a_long_issue_are_kept() -> None:
+    decisions = [
+        dict.fromkeys(("author", "role", "at", "superseded_by"), "") | {"text": f"way {n} " * 30} for n in range(3)
+    ]
+    card = Card(1, Kind.ISSUE, "Which way?", "closed", "monalisa", NOW, NOW, turn_count=1, summary="words")
+    row = short_row(card, "") | {"why": [], "decisions": decisions}
+    heads = [issue_head(row, "xml", chars) for chars in range(200, 3_000, 100)]
+    kept = [sorted(set(re.findall(r"way (\d)", head))) for head in heads]
+    assert [key for key, _ in groupby(kept)] == [[], ["2"], ["1", "2"], ["0", "1", "2"]]
+    assert [key for key, _ in groupby("words" in head for head in heads)] == [False, True]
+    assert heads[0] == ""
+
+
 # Output
 
 
@@ -158,7 +237,10 @@ def test_without_conversations_the_output_is_empty_and_a_note_says_why(
     sample_store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for format_name in ("xml", "markdown", "json"):
-        assert context("--issue", "28", "--store", sample_store, "--days", "1", "--format", format_name) == ""
+        options = ("--store", sample_store, "--format", format_name, "--days", "1")
+        assert context("--participant", "sample-user-6", "--as-of", "2026-08-01T12:00Z", *options) == ""
+        assert capsys.readouterr().err == "Nothing was said in the last 1 day.\n"
+        assert context("--issue", "28", "--as-of", "2025-10-21T12:00Z", *options) == "", "it was not opened yet"
         assert capsys.readouterr().err == "Nothing was said in the last 1 day.\n"
     assert context("--issue", "999999", "--store", sample_store, "--as-of", "2025-10-23T19:45Z") == ""
     assert capsys.readouterr().err.startswith("No thread #999999 in this memory.\n")

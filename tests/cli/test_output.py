@@ -26,7 +26,7 @@ from bot.domain.kinds import Kind
 from bot.questions.views import full_row, gist, match_reasons, passage_row, row_stamp, short_row
 from tests.cli.checkouts import ROOT, create_cookie_checkout
 from tests.cli.program_result import Run
-from tests.sources.session_lines import ISSUE_AGENT, write
+from tests.sources.session_lines import CODING, ISSUE_AGENT, write
 
 GOLDEN = Path(__file__).parent / "golden"
 SCHEMAS = ROOT / "docs/schemas"
@@ -145,6 +145,20 @@ def test_every_schema_is_valid_describes_its_fields_and_has_a_tested_output() ->
 def test_the_schema_allows_new_fields(store: Path, call: Run) -> None:
     hits = call("search", "login", "loop", "--store", store, "--json").data
     validator("search").validate([hit | {"news": 1} for hit in hits])
+
+
+@pytest.mark.parametrize("words", [("cookie", "path"), ()])
+def test_sessions_in_a_smart_search_match_its_schema(
+    store: Path, tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(create_cookie_checkout(tmp_path / "linkbarn"))
+    write(Path(".claude/logging/a.jsonl"), *({**line, "gitBranch": "fix/login-loop"} for line in CODING))
+    write(Path(".claude/logging/b.jsonl"), *ISSUE_AGENT)
+    answer = call("ss", *words, "--store", store, "--json").data
+    validator("smart-search", is_closed=True).validate(answer)
+    sessions = [hit["id"] for hit in answer["hits"] if hit["kind"] == "session"]
+    assert sessions == (["5b1c"] if words else ["c-1"])
 
 
 def test_a_missing_field_violates_the_schema(store: Path, call: Run) -> None:

@@ -40,21 +40,13 @@ HEAVY = {
 }
 """Modules that a search from a shell has no time to load."""
 
+pytestmark = pytest.mark.usefixtures("outside_any_checkout")
+
 NOTHING = "Nothing relevant."
 NOTHING_SEARCHED = "Nothing relevant. 73 threads and 250 messages searched."
 COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
 HOSTILE_TEXT = "\x1b]8;;https://evil.example\x07zebra\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\x00\x7f"
-
-
-@pytest.fixture(autouse=True)
-def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work outside any checkout, with an empty git configuration."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -365,19 +357,6 @@ def test_outside_git_and_in_an_empty_repository_a_note_says_what_is_missing(
             assert with_store.data["unused"]
 
 
-def test_only_commits_of_the_branch_itself_count(
-    tmp_path: Path, store: Path, call: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    git(tmp_path / "here", "init", "--quiet", "--initial-branch=main")
-    git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Begin")
-    for branch, expected in (("main", []), ("work", [48])):
-        git(tmp_path / "here", "checkout", "--quiet", "-B", branch)
-        git(tmp_path / "here", "commit", "--quiet", "--allow-empty", "--message=Expire the old one (#48)")
-        assert ids(call("ss", "--store", store, "--json").data["hits"]) == expected, branch
-
-
 def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime.now(UTC)
     ages = {1: timedelta(minutes=5), 2: timedelta(days=400)}
@@ -391,18 +370,6 @@ def test_age_counts_in_a_checkout_and_outside_git(tmp_path: Path, call: Run, mon
     monkeypatch.chdir(tmp_path / "linkbarn")
     inside = {row["id"]: row["score"] for row in call("ss", "login", "--store", store, "--json").data["hits"]}
     assert inside[1] == pytest.approx(1.5 * inside[2])
-
-
-@pytest.mark.night
-@pytest.mark.slow
-def test_an_unpushed_commit_on_the_main_branch_counts(github_clone: Path, call: Run) -> None:
-    assert call("what", "--json").data["related"] == []
-    (github_clone / "linkbarn").mkdir()
-    (github_clone / "linkbarn/cookie.py").touch()
-    git(github_clone, "add", "--all")
-    git(github_clone, "commit", "--quiet", "-m", "Expire cookies (#48)")
-    for rows in (call("what", "--json").data["related"], call("ss", "--json").data["hits"]):
-        assert (rows[0]["id"], rows[0]["why"][0]) == (48, "a commit names #48")
 
 
 # -- show ----------------------------------------------------------------------------------------------------------

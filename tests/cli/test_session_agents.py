@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.local_cache.sessions import open_session_index
+from bot.local_cache.sessions import SessionScope, ask_sessions
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
@@ -171,13 +171,10 @@ def test_a_committed_database_is_not_this_machines(home: Path, checkout: Path, c
     (checkout / ".github/precedent.yml").write_text('sources: {sessions: ["state/opencode.db"]}\n')
     assert {name for name, _ in found(call, "Newest first")} == {"ses_1"}
     git(checkout, "add", "state")
-    with open_session_index(checkout) as logs:
-        assert logs is not None
-        assert logs.search_each("Newest first", 5) == []
+    assert ask_sessions(SessionScope(checkout), lambda index: index.search_each("Newest first", 5)).found == ()
     git(checkout, "rm", "--cached", "--quiet", "-r", "state")
-    with open_session_index(checkout) as logs:
-        assert logs is not None
-        assert [each.session for each in logs.search_each("Newest first", 5)] == ["ses_1"]
+    answer = ask_sessions(SessionScope(checkout), lambda index: index.search_each("Newest first", 5))
+    assert [each.session for each in answer.found] == ["ses_1"]
 
 
 def test_formats_that_are_not_read_are_named_with_their_number(home: Path, checkout: Path, call: Run) -> None:

@@ -243,6 +243,53 @@ def test_a_search_of_all_kinds_shows_sessions_after_the_threads(
     assert "Said in sessions on this machine:\n\nsession c-1 (" in tool_answer.text
 
 
+def test_a_smart_search_by_words_shows_the_same_sessions_as_a_search(
+    home: Path, checkout: Path, store: Path, call: Run
+) -> None:
+    write(claude_path(home, checkout), claude_line("Which cookie path?\nThe cookie path is lost.", checkout))
+    options = ("cookie", "path", "--store", store)
+    found, smart = call("search", *options, "--json").data, call("ss", *options, "--json")
+    assert smart.data["hits"][-1] == found[-1]
+    assert [row["kind"] for row in smart.data["hits"]].count("session") == 1
+    assert "Searched 1 session in " in smart.err
+    assert call("ss", *options).out.splitlines()[-1] == call("search", *options).out.splitlines()[-1]
+    tools = ToolContext(MemoryOptions(checkout, store=store))
+    expected, tool_answer = (
+        answer(tools, name, {"query": "cookie path"}) for name in ("search_memories", "memory_smart_search")
+    )
+    assert tool_answer.data["passages"] == expected.data["passages"] != []
+    assert "Said in sessions on this machine:\n\nsession c-1 (" in tool_answer.text
+    write(claude_path(home, checkout), claude_line("A quagga", checkout))
+    assert call("ss", "quagga", "--store", store, "--exit-code").code == 0
+    assert answer(tools, "memory_smart_search", {"query": "quagga"}).data["nothing_relevant"] is False
+    for filters in (("--state", "open"), ("is:open",), ("label:bug",), ("author:octocat",)):
+        data = call("ss", "cookie", "path", *filters, "--store", store, "--json").data
+        assert "session" not in [row["kind"] for row in data["hits"]], filters
+
+
+def test_a_smart_search_without_words_shows_the_newest_message_of_the_sessions_on_the_work(
+    home: Path, checkout: Path, store: Path, call: Run
+) -> None:
+    on_branch = {"gitBranch": "fix/login-loop"}
+    lines = [claude_line("On it", checkout, **on_branch), claude_line("The cookie is left.", checkout, **on_branch)]
+    lines[1]["timestamp"] = "2026-03-03T09:10:00Z"
+    write(claude_path(home, checkout), *reversed(lines))
+    write(claude_path(home, checkout, "d-1"), claude_line("Elsewhere", checkout, "d-1", gitBranch="fix/other"))
+    hits = call("ss", "--store", store, "--json").data["hits"]
+    (session,) = [hit for hit in hits if hit["kind"] == "session"]
+    assert (session["id"], session["score"], session["title"]) == ("c-1", 0.0, "On it")
+    assert session["why"] == ["on the branch fix/login-loop", "said by a person on 2026-03-03"]
+    assert [passage["text"] for passage in session["passages"]] == ["The cookie is left."]
+    line = call("ss", "--store", store).out.splitlines()[-1].split("\t")
+    assert line == ["c-1", "session", "", "On it", "; ".join(session["why"]), "The cookie is left."]
+    tool_answer = answer(ToolContext(MemoryOptions(checkout, store=store)), "memory_smart_search", {})
+    assert [(row["session_id"], row["content"]) for row in tool_answer.data["passages"]] == [
+        ("c-1", "The cookie is left.")
+    ]
+    rows = call("ss", "--state", "open", "--store", store, "--json").data["hits"]
+    assert "session" not in [row["kind"] for row in rows]
+
+
 def test_filters_that_a_session_does_not_pass_leave_it_out(home: Path, checkout: Path, store: Path, call: Run) -> None:
     write(claude_path(home, checkout), claude_line("Which cookie path?", checkout))
     filters = ("--kind issue", "--state open", "--label bug", "--author octocat", "--since 2026-08-01")
@@ -272,11 +319,11 @@ def test_the_memory_of_another_repository_has_no_sessions_of_this_checkout(home:
     by_first_prompt(home, checkout)
     request = WordSearch("fix #48")
     with open_memory(MemoryOptions(checkout, repo="octo-org/other", offline=True)) as memory:
-        assert not also_in_sessions(request, memory)
-        assert not sessions_about_issue(memory, 48)
+        assert not also_in_sessions(request, memory).found
+        assert not sessions_about_issue(memory, 48).found
         own_memory = memory._replace(is_of_checkout=True)
-        assert [session.outline.id for session in also_in_sessions(request, own_memory)] == ["c-1"]
-        assert [session.id for session in sessions_about_issue(own_memory, 48)] == ["c-1"]
+        assert [session.outline.id for session in also_in_sessions(request, own_memory).found] == ["c-1"]
+        assert [session.id for session in sessions_about_issue(own_memory, 48).found] == ["c-1"]
 
 
 # -- the issues of sessions ----------------------------------------------------------------------------------------

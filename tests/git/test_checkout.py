@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.card import Worktree
+from bot.domain.card import Worktree, WorktreeCommit
 from bot.git.checkout import read_worktree
 
 GIT_ENVIRONMENT = {
@@ -26,6 +26,14 @@ def git(folder: Path, *args: str | bytes) -> str:
     environment = GIT_ENVIRONMENT | {"PATH": os.environ["PATH"], "HOME": str(folder)}
     process = subprocess.run(("git", *args), cwd=folder, env=environment, capture_output=True, check=True)
     return process.stdout.decode("utf-8", "replace").strip()
+
+
+def messages(worktree: Worktree) -> tuple[str, ...]:
+    return tuple(commit.message for commit in worktree.commits)
+
+
+def committed(worktree: Worktree) -> list[str]:
+    return [path for commit in worktree.commits for path in commit.files]
 
 
 def commit(folder: Path, message: str, *names: str) -> None:
@@ -55,10 +63,9 @@ def test_a_branch_is_read_with_its_name_commits_and_files(checkout: Path) -> Non
     git(checkout, "add", "staged.py")
     assert read_worktree(checkout) == Worktree(
         branch="fix/42-session-timeout",
-        messages=("Expire sessions\n\nSee #42",),
+        commits=(WorktreeCommit("Expire sessions\n\nSee #42", ("store/expiry.py",)),),
         modified=("store/session.py", "new.py"),
         staged=("staged.py",),
-        recent=("store/expiry.py",),
         is_own=True,
         project="linkbarn",
         language="python",
@@ -68,14 +75,15 @@ def test_a_branch_is_read_with_its_name_commits_and_files(checkout: Path) -> Non
 def test_a_branch_without_commits_has_those_it_began_at(checkout: Path) -> None:
     git(checkout, "switch", "--quiet", "--create", "fix/42")
     worktree = read_worktree(checkout)
-    assert (worktree.messages, worktree.is_own) == (("Begin",), False)
+    assert (messages(worktree), worktree.is_own) == (("Begin",), False)
 
 
 @pytest.mark.parametrize("name", ["main", "master"])
 def test_a_main_branch_is_not_a_signal_and_its_commits_are_not_the_persons_own(checkout: Path, name: str) -> None:
     git(checkout, "branch", "--move", name)
     worktree = read_worktree(checkout)
-    assert (worktree.branch, worktree.is_own, worktree.messages, worktree.unused) == ("", False, ("Begin",), ())
+    assert (worktree.branch, worktree.is_own, worktree.is_clean_trunk, worktree.unused) == ("", False, True, ())
+    assert worktree.commits == (WorktreeCommit("Begin", ("pyproject.toml", "store/session.py")),)
 
 
 def test_the_default_branch_of_the_remote_is_not_a_signal_either(checkout: Path) -> None:
@@ -85,7 +93,7 @@ def test_the_default_branch_of_the_remote_is_not_a_signal_either(checkout: Path)
     assert (read_worktree(clone).branch, read_worktree(clone).project) == ("", "linkbarn")
     git(clone, "switch", "--quiet", "--create", "feature")
     commit(clone, "One")
-    assert (read_worktree(clone).branch, read_worktree(clone).messages) == ("feature", ("One",))
+    assert (read_worktree(clone).branch, messages(read_worktree(clone))) == ("feature", ("One",))
 
 
 @pytest.fixture
@@ -95,21 +103,42 @@ def trunk(checkout: Path) -> Path:
     return checkout.parent / "clone"
 
 
-def test_unpushed_commits_on_a_main_branch_are_the_persons_own(trunk: Path) -> None:
-    assert (read_worktree(trunk).messages, read_worktree(trunk).is_own) == (("Begin",), False)
+def test_unpushed_commits_on_a_main_branch_are_the_persons_own_while_files_are_changed(trunk: Path) -> None:
+    (trunk / "store" / "session.py").write_text("changed\n")
+    assert (messages(read_worktree(trunk)), read_worktree(trunk).is_own) == (("Begin",), False)
+    git(trunk, "restore", ".")
     commit(trunk, "Expire sessions\n\nSee #42", "store/expiry.py")
+    (trunk / "store" / "session.py").write_text("changed\n")
     worktree = read_worktree(trunk)
-    assert (worktree.branch, worktree.is_own, worktree.recent) == ("", True, ("store/expiry.py",))
-    assert worktree.messages == ("Expire sessions\n\nSee #42",)
+    assert (worktree.branch, worktree.is_own, worktree.is_clean_trunk) == ("", True, False)
+    assert worktree.commits == (WorktreeCommit("Expire sessions\n\nSee #42", ("store/expiry.py",)),)
     git(trunk, "push", "--quiet", "origin", "HEAD:refs/heads/elsewhere")
     assert not read_worktree(trunk).is_own
+
+
+def test_a_clean_main_branch_has_its_last_commits_pushed_or_not(trunk: Path) -> None:
+    assert (messages(read_worktree(trunk)), read_worktree(trunk).is_clean_trunk) == (("Begin",), True)
+    commit(trunk, "Second")
+    worktree = read_worktree(trunk)
+    assert (messages(worktree), worktree.is_own, worktree.is_clean_trunk) == (("Second", "Begin"), False, True)
+
+
+@pytest.mark.parametrize("file", ["store/session.py", "new.py"])
+def test_a_changed_staged_or_new_file_makes_a_main_branch_unclean(trunk: Path, file: str) -> None:
+    (trunk / file).write_text("changed\n")
+    assert not read_worktree(trunk).is_clean_trunk
+    git(trunk, "add", "--all")
+    assert not read_worktree(trunk).is_clean_trunk
+    git(trunk, "reset", "--quiet", "--hard")
+    assert read_worktree(trunk).is_clean_trunk
 
 
 def test_a_detached_head_has_no_branch_and_no_commits_of_its_own(trunk: Path) -> None:
     git(trunk, "switch", "--quiet", "--detach")
     commit(trunk, "Try")
     worktree = read_worktree(trunk)
-    assert (worktree.branch, worktree.messages, worktree.is_own) == ("", ("Try", "Begin"), False)
+    assert (worktree.branch, messages(worktree)) == ("", ("Try", "Begin"))
+    assert (worktree.is_own, worktree.is_clean_trunk) == (False, False)
 
 
 def test_without_a_remote_commits_on_a_main_branch_are_not_the_persons_own(checkout: Path) -> None:
@@ -125,7 +154,7 @@ def test_the_five_newest_commits_are_read_without_merges(checkout: Path) -> None
     commit(checkout, "Elsewhere", "other.py")
     git(checkout, "switch", "--quiet", "feature")
     git(checkout, "merge", "--quiet", "--no-edit", "main")
-    assert read_worktree(checkout).messages == tuple(f"Step {number}" for number in (6, 5, 4, 3, 2))
+    assert messages(read_worktree(checkout)) == tuple(f"Step {number}" for number in (6, 5, 4, 3, 2))
 
 
 def test_it_reads_the_same_from_a_folder_inside(checkout: Path) -> None:
@@ -151,7 +180,7 @@ def test_file_names_may_contain_anything(checkout: Path) -> None:
     git(checkout, "add", "--all")
     assert set(read_worktree(checkout).staged) == expected
     commit(checkout, "Odd")
-    assert expected <= set(read_worktree(checkout).recent)
+    assert expected <= set(committed(read_worktree(checkout)))
 
 
 def test_a_renamed_file_has_both_names_and_a_deleted_one_its_own(checkout: Path) -> None:
@@ -188,10 +217,10 @@ def test_an_empty_repository_has_a_branch_and_files(tmp_path: Path) -> None:
 def test_a_shallow_clone_and_a_second_worktree_are_checkouts(checkout: Path) -> None:
     commit(checkout, "Second")
     git(checkout.parent, "clone", "--quiet", "--depth=1", f"file://{checkout}", "shallow")
-    assert read_worktree(checkout.parent / "shallow").messages == ("Second",)
+    assert messages(read_worktree(checkout.parent / "shallow")) == ("Second",)
     git(checkout, "worktree", "add", "--quiet", "-b", "fix/7", "../second")
     worktree = read_worktree(checkout.parent / "second")
-    assert (worktree.branch, worktree.messages, worktree.unused) == ("fix/7", ("Second", "Begin"), ())
+    assert (worktree.branch, messages(worktree), worktree.unused) == ("fix/7", ("Second", "Begin"), ())
 
 
 def test_a_submodule_is_its_own_checkout_and_its_changes_are_not_counted_outside(
@@ -204,7 +233,7 @@ def test_a_submodule_is_its_own_checkout_and_its_changes_are_not_counted_outside
     (checkout / "vendor" / "a.c").write_text("changed")
     assert read_worktree(checkout).modified == ()
     inner = read_worktree(checkout / "vendor")
-    assert (inner.modified, inner.messages) == (("a.c",), ("Inner",))
+    assert (inner.modified, messages(inner)) == (("a.c",), ("Inner",))
 
 
 def test_thousands_of_changes_are_cut_off(checkout: Path) -> None:
@@ -215,8 +244,8 @@ def test_thousands_of_changes_are_cut_off(checkout: Path) -> None:
     git(checkout, "add", "--all")
     git(checkout, "commit", "--quiet", "-m", "m" * 10_000)
     worktree = read_worktree(checkout)
-    assert len(worktree.recent) <= 200
-    assert worktree.messages[0] == "m" * 2_000
+    assert len(committed(worktree)) == 200
+    assert messages(worktree)[0] == "m" * 2_000
 
 
 def test_without_git_only_the_project_is_known(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +280,7 @@ def test_environment_variables_that_point_git_elsewhere_are_ignored(
     git(checkout.parent, "init", "--quiet", "--initial-branch=other", "elsewhere")
     monkeypatch.setenv("GIT_DIR", str(checkout.parent / "elsewhere" / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(checkout.parent / "elsewhere"))
-    assert read_worktree(checkout).messages == ("Begin",)
+    assert messages(read_worktree(checkout)) == ("Begin",)
 
 
 def test_missing_objects_of_a_partial_clone_are_not_fetched(checkout: Path) -> None:

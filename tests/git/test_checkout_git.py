@@ -118,7 +118,7 @@ def test_the_traps_in_the_checkout_do_spring_for_plain_git(hostile: HostileCheck
 
 def test_reading_a_checkout_runs_none_of_its_programs(hostile: HostileCheckout) -> None:
     shutil.copytree(hostile.mark.parent / "missing", hostile.top / ".git/objects", dirs_exist_ok=True)
-    assert read_worktree(hostile.top).messages == ("Begin",)
+    assert [commit.message for commit in read_worktree(hostile.top).commits] == ["Begin"]
     assert not hostile.check_sprung()
 
 

@@ -11,8 +11,8 @@ import pytest
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.index import bm25f, build_index, open_index
-from bot.index.impacts import MIN_RELIABLE_DOCUMENTS
 from bot.index.protocol import NOTES, TEXT, Index, IndexDocument, Query
+from bot.index.scoring import MIN_RELIABLE_DOCUMENTS
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 ONE = {TEXT: 1.0}

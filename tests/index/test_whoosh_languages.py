@@ -9,8 +9,9 @@ from bot.domain.thread import Thread
 from bot.index import build_index, open_index
 from bot.index.document import document_of
 from bot.index.protocol import Index
-from bot.recall.library import similar_query, word_query
+from bot.recall.library import similar_query
 from bot.recall.reasons import surface_forms
+from tests.index.word_query import word_query
 from tests.reading.linear_time import assert_linear_time
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

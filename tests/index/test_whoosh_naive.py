@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit
 from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
-from bot.index.impacts import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
+from bot.index.scoring import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
 from bot.index.whoosh.codec import last_flips
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of

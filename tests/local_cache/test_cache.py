@@ -29,8 +29,8 @@ from bot.local_cache.sync import fill_cache
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.analyzer import ANALYSER_VERSION, terms
-from bot.recall.library import word_query
 from tests.examples import examples
+from tests.index.word_query import word_query
 from tests.memory.samples import START, at, issue, remember
 
 VOCABULARY = (

@@ -69,6 +69,7 @@ def test_the_cache_and_the_fake_give_the_same_answers(local_cache: LocalCache, i
         assert {key: set(terms_found) for key, terms_found in local_cache.file_mentions(path).items()} == {
             key: set(terms_found) for key, terms_found in in_memory_cards.file_mentions(path).items()
         }
+    assert sorted(local_cache.files(), key=str) == sorted(in_memory_cards.files(), key=str)
     assert sorted(local_cache.links([48, 14, 51])) == sorted(in_memory_cards.links([48, 14, 51]))
     assert [card.id for card in local_cache.recently_decided(10)] == [
         card.id for card in in_memory_cards.recently_decided(10)

@@ -18,8 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bot.domain import card as card_module
-from bot.domain.card import MIN_QUERY_SHARE, SessionOutline, SessionPassage
+from bot.domain.card import SessionOutline, SessionPassage
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.local_cache import session_sync as sync_module
@@ -107,7 +106,6 @@ def test_a_message_with_less_than_half_of_the_words_is_not_found(log_folder: Log
     assert log_folder.search("common quagmire") == ["a quagmire of common words", "the rare quagmire"]
     assert log_folder.search("common zyzzogeton") == []
     assert log_folder.search("the of and") == log_folder.search("") == log_folder.search("!? …") == []
-    assert card_module.MIN_QUERY_SHARE == MIN_QUERY_SHARE
 
 
 def test_messages_are_ranked_by_matching_and_other_words_and_then_newest_first(log_folder: LogFolder) -> None:
@@ -125,6 +123,18 @@ def test_messages_are_ranked_by_matching_and_other_words_and_then_newest_first(l
     assert [each.session for each in log_folder.logs.search("retry", 3)] == ["h-2", "h-3", "h-1"]
     assert len(log_folder.logs.search("retry", 2)) == 2
     assert log_folder.logs.search("retry", 0) == []
+
+
+def test_among_many_equal_messages_the_newest_come_first(log_folder: LogFolder) -> None:
+    days = [f"2026-01-{day:02}T{hour:02}:00:00Z" for day in range(1, 11) for hour in range(24)]
+    prompts = [prompt(f"retry n{n}", f"h-{n // 100}", at) for n, at in enumerate(days)]
+    write(log_folder.folder / "a.log", prompt("retry timeless", at=None), *prompts)
+    log_folder.refresh()
+    newest_first = [f"retry n{n}" for n in reversed(range(len(days)))] + ["retry timeless"]
+    assert [each.text for each in log_folder.logs.search("retry", 500)] == newest_first
+    assert [each.text for each in log_folder.logs.search("retry", 3)] == newest_first[:3]
+    best = [(each.session, each.text) for each in log_folder.logs.search_each("retry", 5)]
+    assert best == [("h-2", "retry n239"), ("h-1", "retry n199"), ("h-0", "retry n99")]
 
 
 def test_since_leaves_out_older_messages_and_those_without_a_time(log_folder: LogFolder) -> None:
@@ -192,6 +202,37 @@ def test_a_file_replaced_by_one_with_the_same_beginning_is_read_again(log_folder
     )
     fresh.rename(path)
     assert (log_folder.search("apple"), log_folder.search("grape")) == ([], ["grape"])
+
+
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize("lines_around", [0, 3_000])
+def test_a_line_edited_in_place_is_read_again(log_folder: LogFolder, lines_around: int, grows: bool) -> None:
+    around = [prompt("x" * 300, f"h-{n}") for n in range(lines_around)]
+    path = write(log_folder.folder / "a.log", *around, prompt("my token apple"), *around)
+    before = path.stat()
+    assert log_folder.search("apple") == ["my token apple"]
+    with path.open("r+b") as handle:
+        handle.seek(path.read_bytes().index(b"apple"))
+        handle.write(b"grape")
+        handle.seek(0, os.SEEK_END)
+        handle.write(prompt("more apple") + b"\n" if grows else b"")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if not grows:
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert log_folder.search("apple") == ["more apple"] * grows
+    assert log_folder.search("grape") == ["my token grape"]
+    assert b"my token apple" not in log_folder.path.read_bytes()
+
+
+def test_a_file_that_was_only_touched_is_not_read_again(log_folder: LogFolder) -> None:
+    path = write(log_folder.folder / "a.log", prompt("first widget"), prompt("second widget"))
+    log_folder.refresh()
+    numbers = log_folder.rows("SELECT number FROM passages")
+    path.touch()
+    assert log_folder.refresh() == []
+    assert log_folder.rows("SELECT number FROM passages") == numbers
+    (mark,) = log_folder.rows("SELECT mark FROM files")
+    assert mark == (find_sessions(["."], str(log_folder.folder)).sessions[0].mark,), "it is not compared again"
 
 
 def test_half_a_line_is_broken_until_it_is_complete(log_folder: LogFolder) -> None:
@@ -386,9 +427,7 @@ def test_only_the_owner_may_read_the_file(log_folder: LogFolder) -> None:
     assert stat.S_IMODE(log_folder.path.parent.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4_000, "middle", "foreign", "older"]
-)
+@pytest.mark.parametrize("damage", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4_000, "foreign", "older"])
 def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> None:
     log_folder = LogFolder(tmp_path)
     write(log_folder.folder / "a.log", *(prompt(f"widget number{number} " + "x " * 100) for number in range(200)))
@@ -396,10 +435,6 @@ def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> N
     log_folder.logs.close()
     if isinstance(damage, bytes):
         log_folder.path.write_bytes(damage)
-    elif damage == "middle":
-        data = bytearray(log_folder.path.read_bytes())
-        data[8_192:-4_096] = b"\xa5" * len(data[8_192:-4_096])
-        log_folder.path.write_bytes(data)
     elif damage == "foreign":
         log_folder.path.unlink()
         sqlite3.connect(log_folder.path).execute('CREATE TABLE "a ""table" (x)').connection.close()
@@ -414,27 +449,19 @@ def test_an_unusable_file_is_recreated(tmp_path: Path, damage: bytes | str) -> N
     log_folder.logs.close()
 
 
-def test_damage_that_only_a_search_notices_is_reported_and_repaired(log_folder: LogFolder) -> None:
-    write(log_folder.folder / "a.log", prompt("first widget"))
-    log_folder.refresh()
-    log_folder.rows("DROP TABLE words")
-    with pytest.raises(WorldError, match="was damaged and has been emptied; try again"):
-        log_folder.logs.search("widget")
-    assert log_folder.search("widget") == ["first widget"]
-
-
 @pytest.mark.slow
 def test_a_full_disk_is_reported_and_the_index_keeps_what_it_has(log_folder: LogFolder) -> None:
     write(log_folder.folder / "a.log", prompt("first widget"))
     log_folder.refresh()
     write(log_folder.folder / "b.log", *(prompt(f"another widget {number} " + "x" * 500) for number in range(900)))
     page_count = log_folder.rows("PRAGMA page_count")[0][0]
-    with (
-        log_folder.limited(int(str(page_count)) + 5),
-        pytest.raises(WorldError, match="cannot be used: database or disk is full"),
-    ):
+    with log_folder.limited(int(str(page_count)) + 5):
         log_folder.refresh()
-    assert [each.text for each in log_folder.logs.search("widget", 1_000)] == ["first widget"]
+    note = "The index of agents' sessions was not updated, so the newest may be missing: database or disk is full"
+    assert log_folder.notes == (note,)
+    assert log_folder.search("widget", 1_000) == ["first widget"]
+    log_folder.logs.close()
+    log_folder.logs = SessionIndex(log_folder.path)
     assert len(log_folder.search("widget", 1_000)) == 901
 
 
@@ -480,14 +507,14 @@ def test_a_search_imports_no_module_that_it_does_not_need(log_folder: LogFolder)
 
 
 @pytest.mark.slow
-def test_several_processes_at_once_read_everything_once(log_folder: LogFolder) -> None:
+def test_several_processes_at_once_read_everything_once_and_none_waits_for_the_others(log_folder: LogFolder) -> None:
     count = 7_000
     write(log_folder.folder / "a.log", *(prompt(f"widget word{number}") for number in range(count)))
     log_folder.logs.close()
     log_folder.path.unlink()
     with ThreadPoolExecutor(3) as pool:
         outcomes = list(pool.map(lambda _: run_search(log_folder), range(3)))
-    assert [output[-2] for output, _ in outcomes] == [str(count)] * 3
+    assert str(count) in [output[-2] for output, _ in outcomes], "one has read all of it"
     assert log_folder.rows("SELECT count(*), count(DISTINCT number) FROM passages") == [(count, count)]
 
 

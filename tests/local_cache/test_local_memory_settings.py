@@ -38,7 +38,9 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def parse_settings(top: Path) -> EarlySettings:
     all_settings = settings_at(top)
-    return EarlySettings(all_settings.branch, all_settings.sources.sessions, all_settings.sources.default_sessions)
+    sources = all_settings.sources
+    phrases = all_settings.question_phrases
+    return EarlySettings(all_settings.branch, sources.sessions, sources.default_sessions, (), phrases)
 
 
 def cache_files(top: Path) -> list[Path]:

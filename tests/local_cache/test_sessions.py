@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.local_cache.sessions import open_session_index
+from bot.local_cache.sessions import SessionIndex, SessionScope, ask_sessions
 from tests.cli.program_result import Run
 from tests.sources.agents import SESSIONS, AgentSession, text_of
 from tests.sources.session_lines import prompt, write
@@ -27,9 +27,8 @@ def test_a_log_that_grows_during_the_repeated_hour_keeps_its_order(
     clock_times = ["02:10", "02:55", "02:05", "02:50", "03:00"]
     for count in range(1, 6):
         write(tmp_path / "a.jsonl", *lines(*clock_times[:count]))
-        with open_session_index(None, ["a.jsonl"]) as logs:
-            assert logs is not None
-            times_by_text = {each.text: each.at for each in logs.search("zebra")}
+        answer = ask_sessions(SessionScope(None, ["a.jsonl"]), lambda index: index.search("zebra"))
+        times_by_text = {each.text: each.at for each in answer.found}
     assert [f"{times_by_text[f'zebra {n}']:%H:%M}" for n in range(5)] == ["00:10", "00:55", "01:05", "01:50", "02:00"]
 
 
@@ -41,16 +40,15 @@ def test_an_index_of_a_transcript_that_grows_is_that_of_the_whole(
     monkeypatch.chdir(tmp_path)
     path = tmp_path / session.path.rpartition("/")[2]
     pieces = text_of(session).encode().splitlines(keepends=True)
+
+    def content(index: SessionIndex) -> list[object]:
+        return [*(index.session(each.id) for each in index.sessions()), *index.search("the")]
+
     for count in range(1, len(pieces) + 1):
         path.write_bytes(b"".join(pieces[:count]))
-        with open_session_index(None, [path.name]) as logs:
-            assert logs is not None
-            grown, hits = [logs.session(each.id) for each in logs.sessions()], logs.search("the")
+        grown = ask_sessions(SessionScope(None, [path.name]), content)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another cache"))
-    with open_session_index(None, [path.name]) as logs:
-        assert logs is not None
-        assert grown == [logs.session(each.id) for each in logs.sessions()]
-        assert hits == logs.search("the")
+    assert grown.found == ask_sessions(SessionScope(None, [path.name]), content).found
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,13 @@ from bot.local_cache.local_memory import CACHE_FILE, FETCHED_FILE, MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.mcp.answers import ago
 from bot.mcp.server import TOOLS_BY_NAME, answer, checked_arguments, describe_tool
-from bot.mcp.tools import ANSWER_SCHEMAS, DEFAULT_CHARS, MAX_CHARS, MIN_CHARS, ToolContext, moment_or_none
+from bot.mcp.tools import ANSWER_SCHEMAS, DEFAULT_CHARS, MAX_CONVERSATION_CHARS, ToolContext, moment_or_none
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.questions.requests import MAX_CHARS, MIN_CHARS
 from bot.questions.thread import MAX_ANSWER_CHARS, conversation, limit_size, visible_data
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.program_result import Run
 from tests.memory.remotes import bare_repository, commit
 
@@ -78,7 +80,7 @@ class Agent:
 
 def environment() -> dict[str, str]:
     """Return the environment of a server: nothing of the surrounding checkout, and the cache of the tests."""
-    own = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")}
+    own = {name: os.environ[name] for name in ("XDG_CACHE_HOME", *AGENT_FOLDERS)}
     return own | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -225,7 +227,8 @@ def test_the_server_introduces_itself_and_offers_only_tools(agent: Agent) -> Non
     assert capabilities == {"tools": {"listChanged": False}}
     assert agent.client.server_info is not None
     assert agent.client.server_info.name == "precedent"
-    assert "before you say that you do not know" in str(agent.client.instructions)
+    for rule in ("before you say that you do not know", "Search before you answer", "- Wrong: ", "- Right: "):
+        assert rule in str(agent.client.instructions)
 
 
 def test_the_list_of_tools_matches_the_golden_file(agent: Agent) -> None:
@@ -518,7 +521,7 @@ def test_no_answer_is_longer_than_an_agent_accepts(tmp_path: Path) -> None:
     for tool, arguments in (
         ("search_memories", {"query": "loop", "limit": 50, "expand": True}),
         ("memory_smart_search", {"query": "loop", "limit": 50}),
-        ("get_conversation", {"id": 1, "max_chars": MAX_CHARS}),
+        ("get_conversation", {"id": 1, "max_chars": MAX_CONVERSATION_CHARS}),
         ("get_conversation", {"id": 1, "max_chars": MIN_CHARS}),
         ("issue_context", {"number": 1, "max_chars": MIN_CHARS}),
     ):
@@ -527,6 +530,22 @@ def test_no_answer_is_longer_than_an_agent_accepts(tmp_path: Path) -> None:
         assert len(json.dumps(result.data, ensure_ascii=False)) <= MAX_ANSWER_CHARS
         assert len(result.text) <= MAX_ANSWER_CHARS
         jsonschema.validate(result.data, ANSWER_SCHEMAS[tool])
+
+
+def test_an_issue_may_be_quoted_at_length(tmp_path: Path) -> None:
+    just_now = datetime.now(UTC) - timedelta(minutes=5)
+    said = tuple(Message("octocat", "OWNER", just_now, f"{n}: " + '"loop"\n' * 500) for n in range(20))
+    thread = Thread(1, "Login loop", "loop", "monalisa", just_now, comments=said)
+    tools = ToolContext(MemoryOptions(tmp_path, store=store_threads(tmp_path / "store", thread)))
+    results = [answer(tools, "issue_context", {"number": 1, "max_chars": chars}) for chars in (60_000, MAX_CHARS)]
+    short, long = (len(result.data["quoted"]) for result in results)
+    assert (20_000 < short < 31_000, 50_000 < long < 61_000) == (True, True), "at most half is recent conversation"
+    for result in results:
+        jsonschema.validate(result.data, ANSWER_SCHEMAS["issue_context"])
+        assert result.text.rstrip().endswith(result.data["quoted"].rstrip()), "nothing of it is cut"
+        assert result.data["thread"]["id"] == 1
+    refused = answer(tools, "issue_context", {"number": 1, "max_chars": MAX_CHARS + 1})
+    assert refused.text == "max_chars: '120001' should be less than or equal to 120000"
 
 
 # -- stdout belongs to the protocol --------------------------------------------------------------------------------
@@ -804,7 +823,8 @@ def test_the_documentation_lists_the_tools_and_their_parameters() -> None:
     assert re.findall(r"^\| `(\w+)` `(\w+)` \| ", page, re.MULTILINE) == [
         (name, parameter) for name, tool in TOOLS_BY_NAME.items() for parameter in tool.parameters["properties"]
     ]
-    assert f"{MIN_CHARS:,} to {MAX_CHARS:,}" in page
+    for most in (MAX_CONVERSATION_CHARS, MAX_CHARS):
+        assert f"{MIN_CHARS:,} to {most:,}" in page
     assert f"{DEFAULT_CHARS:,}" in page
     for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL):
         json.loads(block)

@@ -10,7 +10,7 @@ from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
 from bot.domain.thread import Thread
 from bot.index.bm25f import text_impacts
 from bot.index.document import bare_document
-from bot.index.impacts import LEVELS
+from bot.index.scoring import LEVELS
 from bot.organisation.documents import MemorySource, is_vouched_for, organisation_thread
 from bot.ranking.weights import shipped_elsewhere
 from bot.reading.analyzer import terms

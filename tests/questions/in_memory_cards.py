@@ -11,7 +11,7 @@ from bot.domain.card import Card, CardHit, CardId, CardLink, Ending, MessageHit,
 from bot.domain.digest import Digest
 from bot.domain.kinds import Kind
 from bot.domain.thread import Thread
-from bot.index.impacts import K1, idf
+from bot.index.scoring import K1, idf
 from bot.questions.passages import messages_of
 from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
@@ -153,6 +153,17 @@ class InMemoryCards:
                 hits.append(hit)
         return sorted(hits, key=lambda message: (-message.score, *order(message.thread), message.position))[:limit]
 
+    def rarity(self, terms: Iterable[str]) -> dict[str, float]:
+        return {term: idf(self._frequency[term], self.size) for term in terms}
+
+    def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
+        hits = (
+            MessageHit(key, position, message.author, message.role, message.at, 0.0, 0.0, ())
+            for key, messages in self._messages.items()
+            for position, message in enumerate(messages)
+        )
+        return {hit.thread for hit in hits if keep(hit)}
+
     def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
         newest = sorted(self._cards.values(), key=lambda card: (-card.updated_at.timestamp(), *order(card.id)))
         return [card for card in newest if keep(card)][:limit]
@@ -163,6 +174,9 @@ class InMemoryCards:
     def file_mentions(self, path: str) -> dict[CardId, tuple[str, ...]]:
         named = {key: tuple(f for f in card.files if _is_same(f, path)) for key, card in self._cards.items()}
         return {key: files for key, files in named.items() if files}
+
+    def files(self) -> list[tuple[CardId, str]]:
+        return [(key, path) for key, card in self._cards.items() for path in card.files]
 
     def links(self, ids: Iterable[CardId]) -> list[CardLink]:
         ids_wanted = set(ids)

@@ -12,7 +12,9 @@ from bot.domain.card import Passage
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import Message, OutcomeKind, RepositoryAddress
 from bot.memory.memory import Memory
-from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, decisions_about, search_words
+from bot.pipeline.memory_cards import MemoryCards
+from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
+from bot.reading.search_query import search_query
 from bot.recall.mentions import NO_RECORD
 from bot.settings.schema import Settings
 from tests.recall.conftest import Remember
@@ -46,8 +48,21 @@ def memory(remember: Remember) -> Memory:
     return remember(STORE, LOGIN, CACHE, FOOTER, *FILLER)
 
 
-def service(memory: Memory, settings: Settings | None = None, skip: tuple[int, ...] = ()) -> QuestionService:
-    return QuestionService(memory, settings or Settings(), RepositoryAddress("octo-org/hello-world"), skip)
+def service(memory: Memory) -> QuestionService:
+    return QuestionService(memory, Settings(), RepositoryAddress("octo-org/hello-world"))
+
+
+def search(words: str, memory: Memory, *skip: int) -> Context:
+    cards = MemoryCards(memory, lambda key: key not in skip)
+    return about_words(search_query(words, at(2_000), strict=False), cards, cards.read, service(memory))
+
+
+def asked(topic: str, memory: Memory, *skip: int) -> Context:
+    return search(f"What did we discuss about {topic}?", memory, *skip)
+
+
+def decided(topic: str, memory: Memory, *skip: int) -> Context:
+    return search(f"What did we decide about {topic}?", memory, *skip)
 
 
 def ids(context: Context) -> list[object]:
@@ -58,46 +73,44 @@ def ids(context: Context) -> list[object]:
 
 
 def test_a_search_lists_the_best_threads_first_with_their_endings(memory: Memory) -> None:
-    answer = search_words("session store", service(memory))
+    answer = search("session store", memory)
     assert ids(answer) == [1, 3]
     assert answer.mentioned[0].decisions[0].text == DECISION
     assert answer.searched == memory.state.manifest.threads
-    assert search_words("restart", service(memory)).mentioned[0].outcome.kind is OutcomeKind.FIXED
+    assert search("restart", memory).mentioned[0].outcome.kind is OutcomeKind.FIXED
 
 
 def test_a_search_matches_inflected_words(memory: Memory) -> None:
-    assert ids(search_words("thumbnail caching", service(memory))) == [3]
+    assert ids(search("thumbnail caching", memory)) == [3]
 
 
 def test_a_thread_with_the_smaller_part_of_the_words_is_not_a_hit(memory: Memory) -> None:
-    assert ids(search_words("session of parliament in autumn", service(memory))) == []
+    assert ids(search("session of parliament in autumn", memory)) == []
 
 
 def test_words_that_nobody_used_find_nothing(memory: Memory) -> None:
-    phrases = ["", "   ", "the of and", "flux capacitor", "[" * 60_000, "\0\ud800", "#1 #2 #3"]
-    assert [
-        words
-        for words in phrases
-        if not (ids(search_words(words, service(memory))) == ids(decisions_about(words, service(memory))) == [])
-    ] == []
+    phrases = ["", "   ", "the of and", "flux capacitor", "[" * 60_000, "\0\ud800", "#97 #98"]
+    assert [words for words in phrases if ids(search(words, memory))] == []
+    assert ids(decided("the flux capacitor", memory)) == ids(asked("the flux capacitor", memory)) == []
 
 
 def test_an_answer_lists_at_most_five_threads(memory: Memory) -> None:
-    assert len(search_words("report", service(memory)).mentioned) == MAX_THREADS
+    assert len(search("report", memory).mentioned) == MAX_THREADS
 
 
 def test_the_thread_of_the_question_is_left_out(memory: Memory) -> None:
-    assert ids(search_words("session store", service(memory, skip=(1,)))) == [3]
+    assert ids(search("session store", memory, 1)) == [3]
 
 
 def test_a_duplicate_is_shown_as_its_original(remember: Remember) -> None:
     memory = remember(STORE, *FILLER, duplicate(41, of=1, title="Session store again", body="As before."))
-    assert ids(search_words("session store", service(memory))) == [1]
+    assert ids(search("session store", memory)) == [1]
 
 
-def test_a_number_among_the_words_is_not_a_reference(memory: Memory) -> None:
-    assert ids(search_words("footer #1 GH-2", service(memory))) == []
-    assert ids(search_words("footer #1", service(memory))) == [4]
+def test_a_thread_named_among_the_words_comes_first(memory: Memory) -> None:
+    assert ids(search("footer #1", memory)) == [1, 4]
+    assert ids(search("#3, #1 and (#2)?", memory)) == [3, 1, 2]
+    assert ids(search("Summarize the decisions in #2, #4 and #1", memory)) == [2, 4, 1]
 
 
 # -- decisions -----------------------------------------------------------------------------------------------------
@@ -106,7 +119,7 @@ def test_a_number_among_the_words_is_not_a_reference(memory: Memory) -> None:
 def test_a_decision_comes_before_mere_mentions(remember: Remember) -> None:
     talk = thread(50, "Session store", "Session store, session store, session store: how big is it?")
     memory = remember(talk, STORE, LOGIN, FOOTER, *FILLER)
-    assert ids(decisions_about("the session store", service(memory))) == [1, 50]
+    assert ids(decided("the session store", memory)) == [1, 50]
 
 
 def test_only_decisions_on_the_topic_are_shown(remember: Remember) -> None:
@@ -116,12 +129,12 @@ def test_only_decisions_on_the_topic_are_shown(remember: Remember) -> None:
         comments=(*STORE.comments, message("We decided to meet on Mondays.", 1.3, "hubot", "MEMBER")),
     )
     memory = remember(both, FOOTER, *FILLER)
-    (mention,) = decisions_about("session store", service(memory)).mentioned
+    (mention,) = decided("session store", memory).mentioned
     assert [decision.text for decision in mention.decisions] == [DECISION]
 
 
 def test_a_decision_on_something_else_is_not_an_answer(memory: Memory) -> None:
-    assert ids(decisions_about("the colour of the footer on phones in landscape", service(memory))) == []
+    assert ids(decided("the colour of the footer on phones in landscape", memory)) == []
 
 
 # -- numbers -------------------------------------------------------------------------------------------------------
@@ -135,11 +148,11 @@ def test_an_issue_that_only_asks_is_not_an_answer(remember: Remember, body: str,
     title = "What did we decide about the session store?"
     asking = thread(50, title, body, author="monalisa", comments=comments)
     memory = remember(STORE, asking, *FILLER)
-    assert ids(decisions_about("the session store", service(memory))) == [1]
-    assert ids(search_words("the session store", service(memory), is_question=True)) == [1]
-    assert 50 in ids(search_words("the session store", service(memory)))
+    assert ids(decided("the session store", memory)) == [1]
+    assert ids(asked("the session store", memory)) == [1]
+    assert 50 in ids(search("the session store", memory))
     answered = thread(50, title, body, author="monalisa", comments=(message("PostgreSQL.", 5.2, "hubot"),))
-    assert 50 in ids(decisions_about("the session store", service(remember(STORE, answered, *FILLER))))
+    assert 50 in ids(decided("the session store", remember(STORE, answered, *FILLER)))
 
 
 def test_a_known_issue_is_shown_in_full_and_a_missing_one_is_reported(memory: Memory) -> None:
@@ -150,10 +163,10 @@ def test_a_known_issue_is_shown_in_full_and_a_missing_one_is_reported(memory: Me
 
 def test_an_answer_never_quotes_ignored_people(memory: Memory) -> None:
     memory.hidden = HiddenPeople(["Hubot"])
-    for answer in (about_issue((1,), service(memory)), search_words("session store", service(memory))):
+    for answer in (about_issue((1,), service(memory)), search("session store", memory)):
         assert answer.mentioned[0].title == "Session store"
         assert DECISION not in repr(answer)
-    assert DECISION not in repr(decisions_about("session store", service(memory)))
+    assert DECISION not in repr(decided("session store", memory))
 
 
 # -- passages ------------------------------------------------------------------------------------------------------
@@ -198,20 +211,20 @@ def memory_with_talk(remember: Remember) -> Memory:
 def test_a_search_finds_messages_and_honours_its_qualifiers(
     memory_with_talk: Memory, words: str, expected: list[int]
 ) -> None:
-    assert ids(search_words(words, service(memory_with_talk))) == expected
+    assert ids(search(words, memory_with_talk)) == expected
 
 
 def test_a_passage_names_its_author(memory_with_talk: Memory) -> None:
-    (mention,) = search_words("importer capacitor", service(memory_with_talk)).mentioned
+    mention, *_ = search("importer capacitor", memory_with_talk).mentioned
     assert mention.passage == Passage(
         60, "hubot", "MEMBER", at(60.2), "The flux capacitor of the importer is too small.", 602
     )
 
 
 def test_a_question_is_not_answered_with_an_issue_that_only_asks_it(memory_with_talk: Memory) -> None:
-    assert ids(search_words("the flux capacitor", service(memory_with_talk), is_question=True)) == [60]
-    assert ids(decisions_about("the flux capacitor", service(memory_with_talk))) == [60]
-    assert ids(decisions_about("the flux capacitor", service(memory_with_talk, skip=(60,)))) == []
+    assert ids(asked("the flux capacitor", memory_with_talk)) == [60]
+    assert ids(decided("the flux capacitor", memory_with_talk)) == [60]
+    assert ids(decided("the flux capacitor", memory_with_talk, 60)) == []
 
 
 @pytest.mark.parametrize("text", ["/precedent search warp drive", "What did we decide about the warp drive?"])
@@ -223,23 +236,22 @@ def test_a_comment_that_only_asks_is_never_shown_as_a_passage(remember: Remember
         comments=(message("Look at the printer first.", 70.1, "hubot", "MEMBER"), message(text, 70.2)),
     )
     memory = remember(STORE, asking, *FILLER)
-    assert not any(mention.passage for mention in search_words("warp drive", service(memory)).mentioned)
+    assert not any(mention.passage for mention in search("warp drive", memory).mentioned)
 
 
 def test_a_decision_is_shown_without_another_passage(memory_with_talk: Memory) -> None:
-    mention = decisions_about("the session store", service(memory_with_talk)).mentioned[0]
+    mention = decided("the session store", memory_with_talk).mentioned[0]
     assert (mention.decisions[0].text, mention.passage) == (DECISION, None)
 
 
 def test_passages_of_ignored_people_are_not_shown(memory_with_talk: Memory) -> None:
     memory_with_talk.hidden = HiddenPeople(["Hubot"])
-    assert "capacitor" not in repr(search_words("importer capacitor", service(memory_with_talk)))
+    found = search("importer capacitor", memory_with_talk)
+    assert "too small" not in repr(found)
 
 
 def test_a_passage_counts_as_quoted(memory_with_talk: Memory) -> None:
-    mention = replace(
-        search_words("importer capacitor", service(memory_with_talk)).mentioned[0], conversation=(), summary=""
-    )
+    mention = replace(search("importer capacitor", memory_with_talk).mentioned[0], conversation=(), summary="")
     assert TALK.comments[1].mark in quoted_in(Context(mentioned=(mention,)), {60: TALK})
     assert fingerprint(Context(mentioned=(mention,))) != fingerprint(
         Context(mentioned=(replace(mention, passage=None),))

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.card import Card, Ruling, Worktree
+from bot.domain.card import Card, Ruling, Worktree, WorktreeCommit
 from bot.questions.requests import SmartSearch
 from bot.questions.smart_search import RankedThread, SmartSearchAnswer, recency, smart
-from bot.questions.worktree_query import is_telling
 from tests.examples import examples
 from tests.questions.in_memory_cards import NOW, InMemoryCards, card
 
@@ -141,15 +140,16 @@ def test_one_word_of_a_branch_is_not_enough_unless_a_file_confirms_it() -> None:
 def test_files_that_many_threads_name_are_not_evidence() -> None:
     many = tuple(card(key, f"Thing {key}", files=("src/app.py",)) for key in range(1, 20))
     assert search(many, Worktree(modified=("src/app.py",))).hits == ()
+    assert len(search(many[:5], Worktree(modified=("src/app.py",))).hits) == 5
+    assert search(many[:6], Worktree(modified=("src/app.py",))).hits == ()
     readme = (card(1, "One", files=("README.md",)), card(2, "Two", files=("docs/api/README.md",)))
     assert ids(search(readme, Worktree(modified=("docs/api/README.md",)))) == [2]
-    assert is_telling("a/b.py", "b.py", 5, 10)
-    assert not is_telling("a/b.py", "b.py", 6, 100)
-    assert is_telling("a/b.py", "b.py", 50, 1000)
 
 
 def test_a_commit_of_the_branch_names_a_thread() -> None:
-    answer = search((card(48, "Odd"),), Worktree(branch="wip", messages=("Expire cookies (#48)",), is_own=True))
+    answer = search(
+        (card(48, "Odd"),), Worktree(branch="wip", commits=(WorktreeCommit("Expire cookies (#48)"),), is_own=True)
+    )
     assert [(hit.card.id, hit.why) for hit in answer.hits] == [(48, ("a commit names #48",))]
 
 

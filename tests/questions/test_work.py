@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.card import Card, Ending, Ruling, Worktree
+from bot.domain.card import Card, Ending, Ruling, Worktree, WorktreeCommit
 from bot.domain.kinds import Kind
 from bot.domain.thread_json import thread_from_archive
 from bot.questions.related import find_related
@@ -58,15 +58,35 @@ def test_the_branchs_own_ticket_is_a_task_while_it_is_open() -> None:
 
 def test_an_open_issue_linked_to_a_related_thread_is_a_task() -> None:
     work = find_for_work(
-        WorkRequest(Worktree(branch="wip", messages=("Expire cookies, see #48",), is_own=True), NOW), sample()
+        WorkRequest(Worktree(branch="wip", commits=(WorktreeCommit("Expire cookies, see #48"),), is_own=True), NOW),
+        sample(),
     )
     assert (51, ("names #48",)) in [(item.card.id, item.why) for item in work.tasks]
 
 
-def test_without_signals_only_recent_decisions_are_listed() -> None:
+ANY_TASK = ("open in this project; none is near this work",)
+
+
+def test_without_signals_the_open_tasks_and_newest_decisions_of_the_project_are_listed() -> None:
     work = find_for_work(WorkRequest(Worktree(), NOW), sample())
-    assert (work.related, work.decisions, work.tasks) == ((), (), ())
+    assert (work.related, work.decisions, work.pulls) == ((), (), ())
+    newest = sample().newest(SECTION_LIMIT, lambda card: card.kind == "issue" and card.state == "open")
+    assert [(item.card, item.why) for item in work.tasks] == [(card, ANY_TASK) for card in newest]
     assert len(work.recent) == SECTION_LIMIT
+    assert not work.is_relevant, "they may be about anything"
+
+
+def test_tasks_of_the_project_are_left_out_if_one_is_near_the_work() -> None:
+    cards = [card(1, "Login loop", state="open"), *(card(key, "Printer", state="open") for key in range(2, 9))]
+    work = find_for_work(WorkRequest(Worktree(branch="fix/1-login"), NOW), InMemoryCards(cards))
+    assert [item.card.id for item in work.tasks] == [1]
+    assert work.is_relevant
+
+
+def test_pull_requests_for_tasks_of_the_project_are_not_listed() -> None:
+    cards = [card(12, "Login loop", state="open"), pull(20, references=(12,), closes=(12,))]
+    work = find_for_work(WorkRequest(Worktree(branch="wip"), NOW), InMemoryCards(cards))
+    assert ([item.card.id for item in work.tasks], work.pulls) == ([12], ())
 
 
 def test_an_empty_memory_gives_empty_sections() -> None:
@@ -109,7 +129,7 @@ def test_threads_about_files_are_listed_with_the_most_files_first() -> None:
         FilesRequest(("linkbarn/auth/cookie.py", "linkbarn/web/urls.py", "store/session.py"), NOW), sample()
     )
     assert related.threads[0].card.id == 50
-    assert related.threads[0].why == ("touches linkbarn/auth/cookie.py and 1 more",)
+    assert related.threads[0].why == ("touches linkbarn/auth/cookie.py, linkbarn/web/urls.py",)
     assert {14, 17, 32, 48, 59} == {item.card.id for item in related.threads[1:]}
     assert [item.card.id for item in related.decisions] == [48, 14]
 
@@ -119,6 +139,48 @@ def test_a_requested_file_counts_even_if_many_threads_name_it() -> None:
         FilesRequest(("README.md",), NOW), InMemoryCards([card(key, files=("README.md",)) for key in range(1, 30)])
     )
     assert len(related.threads) == 10
+
+
+def test_a_file_that_many_threads_name_keeps_its_newest_decisions() -> None:
+    many = [card(key, files=("src/app.py",), decisions=(ruling("We decided.", key),)) for key in range(1, 30)]
+    work = find_for_work(WorkRequest(Worktree(modified=("src/app.py",)), NOW), InMemoryCards(many))
+    assert [(item.card.id, item.why[0]) for item in work.decisions] == [
+        (1, "touches src/app.py; decided 1 day ago"),
+        (2, "touches src/app.py; decided 2 days ago"),
+        (3, "touches src/app.py; decided 3 days ago"),
+    ]
+    assert work.related == (), "it does not tell these threads apart"
+
+
+def test_among_many_decisions_about_a_file_the_most_specific_come_first() -> None:
+    def decided(key: int, text: str = "We decided.", **fields: Any) -> Card:
+        return card(key, **{"files": ("app.py",), "decisions": (ruling(text, key),)} | fields)
+
+    superseded = (ruling("app.py is gone.", 3)._replace(superseded_by="#5"),)
+    cards = [
+        *(decided(key) for key in range(10, 30)),
+        decided(31, files=("src/app.py",)),
+        decided(32, "We keep app.py in one piece."),
+        decided(33, title="Split app.py"),
+        decided(40, files=("app.py", "src/rare.py")),
+        decided(3, files=("src/app.py",), decisions=superseded),
+    ]
+    work = find_related(FilesRequest(("src/app.py", "src/rare.py"), NOW), InMemoryCards(cards))
+    assert [item.card.id for item in work.decisions] == [40, 32, 33, 31, *range(10, 16)]
+    checkout = Worktree(modified=("src/app.py", "src/rare.py"))
+    assert [item.card.id for item in find_for_work(WorkRequest(checkout, NOW), InMemoryCards(cards)).decisions] == [
+        40, 32, 33
+    ]  # fmt: skip
+
+
+def test_a_common_name_in_another_folder_has_no_decisions_about_a_changed_file() -> None:
+    cards = [card(1, files=("README.md",), decisions=(ruling("We decided.", 1),))]
+    assert find_for_work(WorkRequest(Worktree(modified=("docs/README.md",)), NOW), InMemoryCards(cards)).decisions == ()
+
+
+def test_open_pull_requests_on_a_file_that_many_threads_name_are_not_listed() -> None:
+    cards = [pull(key, files=("src/app.py",)) for key in range(1, 30)]
+    assert find_for_work(WorkRequest(Worktree(modified=("src/app.py",)), NOW), InMemoryCards(cards)).pulls == ()
 
 
 def pull(key: int, **fields: Any) -> Card:

@@ -1,9 +1,10 @@
 """The search terms in the name of a branch and in the messages of its commits."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.card import Worktree
+from bot.domain.card import Worktree, WorktreeCommit
 from bot.questions.worktree_query import MAX_FILES, WorktreeQuery, ticket_numbers, worktree_query
 from tests.examples import examples
 
@@ -66,34 +67,102 @@ def test_three_commit_messages_are_used_with_the_issues_they_name() -> None:
         "Snapshots",
         "Feeds",
     )
-    query = worktree_query(Worktree(branch="wip", messages=messages, is_own=True))
-    assert query.mentioned == (48,)
+    query = worktree_query(Worktree(branch="wip", commits=tuple(map(WorktreeCommit, messages)), is_own=True))
+    assert query.mentioned == {48: 1.0}
     assert {"expir", "cooki", "nest", "snapshot"} <= query.weights.keys()
     assert not {"feed", "auth"} & query.weights.keys()
 
 
 def test_commits_from_before_the_branch_count_little_and_name_no_issues() -> None:
-    messages, recent = ("Expire cookies, fixes #48",), ("auth/cookie.py",)
-    own = worktree_query(Worktree(branch="wip", messages=messages, recent=recent, is_own=True))
-    others = worktree_query(Worktree(branch="wip", messages=messages, recent=recent))
-    assert (own.mentioned, own.files) == ((48,), recent)
-    assert (others.mentioned, others.files) == ((), ())
+    commits = (WorktreeCommit("Expire cookies, fixes #48", ("auth/cookie.py",)),)
+    own = worktree_query(Worktree(branch="wip", commits=commits, is_own=True))
+    others = worktree_query(Worktree(branch="wip", commits=commits))
+    assert (own.mentioned, own.files) == ({48: 1.0}, {"auth/cookie.py": 1.0})
+    assert (others.mentioned, others.files) == ({}, {})
     assert others.weights["cooki"] < own.weights["cooki"]
 
 
+def trunk(*commits: WorktreeCommit) -> WorktreeQuery:
+    return worktree_query(Worktree(commits=commits, is_clean_trunk=True, project="linkbarn"))
+
+
+def test_on_a_clean_trunk_older_commits_count_less() -> None:
+    query = trunk(
+        WorktreeCommit("Expire cookies (#48)", ("auth/cookie.py",)),
+        WorktreeCommit("Walk nested lists (#30)", ("auth/cookie.py", "import/lists.py")),
+        WorktreeCommit("Expire snapshots, see #48"),
+    )
+    assert query.mentioned == {48: 1.0, 30: 0.75}
+    assert query.files == {"auth/cookie.py": 1.0, "import/lists.py": 0.75}
+    assert query.weights["cooki"] > query.weights["nest"] > query.weights["snapshot"]
+    assert query.weights["cooki"] == query.weights["expir"]
+
+
+def test_on_a_clean_trunk_each_subject_of_three_words_is_evidence() -> None:
+    query = trunk(WorktreeCommit("feat: walk nested bookmark lists of linkbarn"), WorktreeCommit("Expire cookies"))
+    assert [set(each.weights) for each in query.evidence] == [{"walk", "nest", "bookmark", "list"}]
+
+
+UPKEEP = (
+    *("Bump version to 2.4.0", "Release 2.4.0", "v2.4.0", "Version 2.4.0-rc.1", "chore(release): 2.4.0"),
+    *("Release linkbarn 2.4.0", "Set version to 2.5.0-SNAPSHOT", "Post-release version bump", "Tag release"),
+    *("Back to development: 2.5.0", "[maven-release-plugin] prepare for next development iteration"),
+    *("Bump requests from 2.31.0 to 2.32.0", "chore(deps): bump actions/checkout from 3 to 4", "Upgrade dependencies"),
+    *("Bump the npm-deps group with 3 updates", "Update dependency pytest to v8", "Update Cargo.lock"),
+    *("[pre-commit.ci] pre-commit autoupdate", "ci: run tests on Python 3.13", "Fix CI", "Fix flaky tests"),
+    *("Update CHANGELOG.md", "Add release notes", "Fix typos in comments", "docs: spelling", "Update README"),
+    *("Fix lint", "style: cargo fmt", "Reformat with ruff", "Remove trailing whitespace", "Update copyright year"),
+)
+
+
+@pytest.mark.parametrize("subject", UPKEEP)
+def test_upkeep_on_a_clean_trunk_says_nothing(subject: str) -> None:
+    query = trunk(WorktreeCommit(f"{subject} (#48)\n\nSee #49", ("linkbarn/version.py",)))
+    assert query == trunk()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *("Release the lock before waiting", "Prepare statements once", "Fix version check when the file is missing"),
+        *("Bump the timeout of the first request", "Upgrade the database schema", "Fix", "Expire sessions"),
+        *("Set the cookie path from the base URL", "Style the login page", "升级数据库版本"),
+    ],
+)
+def test_work_on_a_clean_trunk_is_not_taken_for_upkeep(subject: str) -> None:
+    assert trunk(WorktreeCommit(f"{subject} (#48)", ("a.py",))).mentioned == {48: 1.0}
+
+
+def test_upkeep_counts_on_a_branch() -> None:
+    commits = (WorktreeCommit("Bump version (#48)", ("linkbarn/version.py",)),)
+    query = worktree_query(Worktree(branch="wip", commits=commits, is_own=True))
+    assert (query.mentioned, [*query.files]) == ({48: 1.0}, ["linkbarn/version.py"])
+
+
+def test_the_files_of_a_change_everywhere_say_nothing_on_a_clean_trunk() -> None:
+    many = tuple(f"linkbarn/part{number}.py" for number in range(21))
+    assert trunk(WorktreeCommit("Name things (#48)", many)).files == {}
+    assert len(trunk(WorktreeCommit("Name things (#48)", many[:20])).files) == 20
+
+
+def test_a_colon_inside_a_subject_does_not_end_the_type_of_the_commit() -> None:
+    commits = (WorktreeCommit("Repair login: expire cookies"),)
+    assert {"login", "expir"} <= worktree_query(Worktree(branch="wip", commits=commits, is_own=True)).weights.keys()
+
+
 def test_changed_files_come_before_files_of_the_last_commits() -> None:
-    query = worktree_query(Worktree(modified=("a",), staged=("b", "a"), recent=("c", "b"), is_own=True))
-    assert query.files == ("a", "b", "c")
+    commits = (WorktreeCommit("Begin", ("c", "b")),)
+    query = worktree_query(Worktree(commits=commits, modified=("a",), staged=("b", "a"), is_own=True))
+    assert list(query.files) == ["a", "b", "c"]
 
 
 def test_an_empty_checkout_gives_an_empty_query() -> None:
-    assert worktree_query(Worktree()) == WorktreeQuery(text=" ; ".join([""]))
+    assert worktree_query(Worktree()) == WorktreeQuery()
 
 
 def test_the_used_signals_are_listed() -> None:
-    checkout = Worktree(
-        "fix/42-login", ("One", "Two"), ("a",), (), ("b",), is_own=True, project="linkbarn", language="python"
-    )
+    commits = (WorktreeCommit("One", ("b",)), WorktreeCommit("Two"))
+    checkout = Worktree("fix/42-login", commits, ("a",), is_own=True, project="linkbarn", language="python")
     assert worktree_query(checkout).used == (
         "branch fix/42-login",
         "2 commit messages",
@@ -108,11 +177,15 @@ def test_the_used_signals_are_listed() -> None:
     st.text(max_size=400) | st.from_regex(r"(fix/|gh-|issue-|#)?[0-9]{1,12}(-[a-z]+)?", fullmatch=True),
     st.lists(st.text(max_size=300), max_size=6),
     st.lists(st.text(max_size=50), max_size=300),
+    st.booleans(),
 )
-@example("¹", [], [])  # a digit, but not a number
-@example("fix/²", [], [])
-def test_any_names_give_a_bounded_query(branch: str, messages: list[str], paths: list[str]) -> None:
-    query = worktree_query(Worktree(branch=branch, messages=tuple(messages), modified=tuple(paths), is_own=True))
+@example("¹", [], [], True)  # a digit, but not a number
+@example("fix/²", [], [], True)
+def test_any_names_give_a_bounded_query(branch: str, messages: list[str], paths: list[str], is_own: bool) -> None:
+    commits = tuple(map(WorktreeCommit, messages))
+    query = worktree_query(
+        Worktree(branch=branch, commits=commits, modified=tuple(paths), is_own=is_own, is_clean_trunk=not is_own)
+    )
     assert all(weight > 0 for weight in query.weights.values())
     assert len(query.weights) <= 50
     assert len(query.files) <= MAX_FILES

@@ -3,7 +3,8 @@
 from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS
 from bot.ranking.weights import ORDER_NAMES, RankingWeights, shipped
 from bot.reading.analyzer import terms
-from bot.recall.library import blend, similar_query, word_query
+from bot.recall.library import blend, similar_query
+from tests.index.word_query import word_query
 from tests.recall.samples import thread
 
 

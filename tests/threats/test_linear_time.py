@@ -33,9 +33,10 @@ from bot.reading.signals import find_errors, find_files, keywords, strip_boilerp
 from bot.reading.versions import read_version, reported_version
 from bot.recall.comparison import read_lines, shared_runs, without_lines
 from bot.recall.condense import condense, condense_body
-from bot.recall.library import similar_query, word_query
+from bot.recall.library import similar_query
 from bot.recall.reasons import opening, reasons, shared_signals
 from tests.examples import share
+from tests.index.word_query import word_query
 from tests.reading.linear_time import too_slow
 from tests.threats.corpus import PIECES, repeat
 

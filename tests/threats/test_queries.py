@@ -11,11 +11,12 @@ import pytest
 
 from bot.domain.changes import Changes
 from bot.domain.thread import Thread
-from bot.index.impacts import MAX_QUERY_TERMS
+from bot.index.scoring import MAX_QUERY_TERMS
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.requests import commands
-from bot.recall.library import similar_query, word_query
+from bot.recall.library import similar_query
+from tests.index.word_query import word_query
 from tests.threats.corpus import LONG, repeat
 
 DAY = datetime(2025, 6, 1, tzinfo=UTC)

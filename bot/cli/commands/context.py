@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from bot.cli.arguments import memory_options, reference_time, worktree_of
 from bot.cli.commands.search import run_what
@@ -24,15 +26,15 @@ from bot.comment.prompt import (
 )
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError
-from bot.local_cache.local_memory import settings_of
+from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.session_answers import sessions_about_issue, sessions_about_work
-from bot.local_cache.sessions import threads_of
-from bot.local_cache.threads import open_records
+from bot.local_cache.session_answers import records_about_issue, sessions_about_work
+from bot.local_cache.threads import card_at, open_records
 from bot.memory.memory import Memory
 from bot.questions.context import find_history, threads_of_issue, threads_of_participant
 from bot.questions.requests import HistoryRequest, WorkRequest
-from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, work_rows
+from bot.questions.thread import visible_data
+from bot.questions.views import SESSIONS_SECTION, SESSIONS_TITLE, WORK_SECTIONS, Row, short_row, work_rows
 from bot.questions.work import find_for_work
 from bot.settings.schema import Settings
 from bot.sources.session_times import local_zone
@@ -65,8 +67,9 @@ def _xml(entries: list[tuple[str, Row]]) -> str:
 
 def _thread(row: Row) -> str:
     attributes = attributes_of(
-        id=row["id"], kind=row["kind"], state=row["state"], updated=row["updated_at"], url=row["url"], **_ending(row)
-    )
+        id=row["id"], kind=row["kind"], state=row["state"], closed=row["closed_at"], updated=row["updated_at"],
+        url=row["url"], **_ending(row),
+    )  # fmt: skip
     parts = [element("why", "; ".join(row["why"])), element("title", row["title"])]
     for each in row["decisions"]:
         decision_attributes = attributes_of(**{key: each[key] for key in ("author", "role", "at", "superseded_by")})
@@ -89,14 +92,15 @@ def _markdown(entries: list[tuple[str, Row]]) -> str:
     return f"# What is known about this branch\n\n{DATA_NOTICE} {FENCE_NOTICE}\n{body}"
 
 
-def _paragraph(row: Row) -> str:
-    facts = [f"state: {row['state']}", f"changed: {row['updated_at'][:10]}"]
+def _paragraph(row: Row, level: int = 3) -> str:
+    facts = [f"state: {row['state']}", *([f"closed: {row['closed_at'][:10]}"] if row["closed_at"] else [])]
+    facts.append(f"changed: {row['updated_at'][:10]}")
     facts += [f"{name}: {safe_word(str(value))}" for name, value in _ending(row).items() if value not in (None, "")]
     words = [fence_text("why", "; ".join(row["why"])), fence_text("title", row["title"])]
     words += [fence_text(_decision_label(each), each["text"]) for each in row["decisions"]]
     words += [fence_text("outcome", row["outcome"]["quote"]), fence_text("summary", row["summary"])]
     listed = "".join(f"- {fact}\n" for fact in facts)
-    return f"\n### {safe_word(row['cite'])}\n\n{listed}{''.join(words)}"
+    return f"\n{'#' * level} {safe_word(row['cite'])}\n\n{listed}{''.join(words)}"
 
 
 def _decision_label(row: Row) -> str:
@@ -122,6 +126,46 @@ def _sections(entries: list[tuple[str, Row]]) -> Iterator[tuple[str, list[Row]]]
             yield name, rows
 
 
+MAX_HEAD_SHARE = 0.4
+"""Largest share of the text that the issue itself may fill."""
+
+
+def issue_head(row: Row, form: str, chars: int) -> str:
+    """An issue with its ending, decisions and summary as XML, Markdown or JSON, in at most 40 % of ``chars``.
+
+    If it is too long, its earliest decisions are left out, then its summary and the words of its ending; "" if that is
+    not enough.
+    """
+    write = {"xml": _thread, "markdown": _issue_section, "json": _json}[form]
+    texts = (write(shorter) for shorter in _shorter_rows(row))
+    return next((text for text in texts if len(text) <= chars * MAX_HEAD_SHARE), "")
+
+
+def _shorter_rows(row: Row) -> Iterator[Row]:
+    for dropped in range(len(row["decisions"]) + 1):
+        yield row | {"decisions": row["decisions"][dropped:]}
+    bare = row | {"decisions": [], "summary": ""}
+    yield bare
+    yield bare | {"outcome": row["outcome"] | {"quote": ""}}
+
+
+def _issue_section(row: Row) -> str:
+    return _paragraph(row, level=2)
+
+
+def _json(row: Row) -> str:
+    return json.dumps(visible_data(row), ensure_ascii=False)
+
+
+class _Scope(NamedTuple):
+    """Threads, whose messages may be older than the days in question, the bot's account there, and the issue that they
+    are about, if there is one."""
+
+    threads: list[Thread]
+    own: str
+    issue: Row | None = None
+
+
 MAX_THREADS = 10_000
 """Maximum threads to read for one scope, newest first."""
 
@@ -131,10 +175,12 @@ def run_context(args: argparse.Namespace) -> object:
         return run_what(args) if args.format == "json" else _branch_context(args)
     zone = args.timezone or local_zone()
     now = (args.as_of or datetime.now(UTC)).astimezone(zone)
-    threads, own = _threads_in_scope(args, now)
-    form = FORMATS[args.format](zone)
-    request = HistoryRequest(now, tuple(args.me or [own]), args.days, args.chars)
-    text = render(find_history(request, threads, form), form)
+    scope = _threads_in_scope(args, now)
+    head = issue_head(scope.issue, args.format, args.chars) if scope.issue else ""
+    form = FORMATS[args.format](zone, head=head)
+    me = tuple(args.me or [scope.own])
+    request = HistoryRequest(now, me, args.days, args.chars, keeps_newest=args.issue is not None)
+    text = render(find_history(request, scope.threads, form), form)
     if not text:
         warn(f"Nothing was said in the last {count(args.days, 'day')}.")
     return text
@@ -144,35 +190,40 @@ def _branch_context(args: argparse.Namespace) -> str:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         request = WorkRequest(worktree, reference_time(args))
-        answer = find_for_work(request, memory.local_cache, sessions_about_work(memory, worktree))
-        show_notes(memory, answer.unused)
+        sessions = sessions_about_work(memory, worktree)
+        answer = find_for_work(request, memory.local_cache, sessions.found)
+        show_notes(memory, answer.unused, sessions.notes)
         text = branch_text(work_rows(answer, memory.home), args.format, args.chars)
     if not answer.is_relevant and not memory.missing:
         warn(NO_RESULTS)
     return text
 
 
-def _threads_in_scope(args: argparse.Namespace, now: datetime) -> tuple[list[Thread], str]:
-    """The threads of the scope, whose messages may be older than ``args.days``, and the bot's account there."""
+def _threads_in_scope(args: argparse.Namespace, now: datetime) -> _Scope:
     since = now - timedelta(days=args.days)
     if args.sessions is not None:
-        return _session_threads(args.sessions, since), Settings().comment.author
+        return _Scope(_session_threads(args.sessions, since), Settings().comment.author)
     with open_memory(memory_options(args)) as memory:
-        settings = settings_of(memory.require())
+        own = settings_of(memory.require()).comment.author
         with open_records(memory) as records:
             if args.issue:
-                number = args.issue.within(memory.repo)
-                sessions = threads_of(memory, sessions_about_issue(memory, number), number)
-                threads = [*_threads(records, [number]), *sessions]
-                if not threads:  # it may be newer than the memory: no error
-                    warn(f"No thread #{number} in this memory.")
-                selected = threads_of_issue(threads, number)
-            else:
-                changed = [
-                    card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation
-                ][:MAX_THREADS]
-                selected = threads_of_participant(_threads(records, changed), args.participant)
-    return selected, settings.comment.author
+                return _issue_scope(memory, records, args.issue.within(memory.repo), now)._replace(own=own)
+            changed = [card.id for card in memory.local_cache.updated_since(since) if card.kind.traits.is_conversation][
+                :MAX_THREADS
+            ]
+            return _Scope(threads_of_participant(_threads(records, changed), args.participant), own)
+
+
+def _issue_scope(memory: LocalMemory, records: Memory, number: int, now: datetime) -> _Scope:
+    """An issue, and the sessions that worked on it."""
+    found, sessions = _threads(records, [number]), records_about_issue(memory, number)
+    threads = [*found, *(session.thread for session in sessions.found)]
+    for note in sessions.notes:
+        warn(note)
+    if not threads:  # it may be newer than the memory: no error
+        warn(f"No thread #{number} in this memory.")
+    card = card_at(memory, found[0], now) if found else None
+    return _Scope(threads_of_issue(threads, number), "", short_row(card, memory.home, why=[]) if card else None)
 
 
 def _threads(library: Memory, keys: Sequence[ThreadId]) -> list[Thread]:

@@ -16,13 +16,14 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.messages import LocalMessages
-from bot.local_cache.session_answers import also_in_sessions, sessions_about_work
+from bot.local_cache.session_answers import also_at_work, also_in_sessions, sessions_about_work
 from bot.questions.requests import (
     FilesRequest,
     SearchFilter,
     SmartSearch,
     WordSearch,
     WorkRequest,
+    asked_by,
     nothing_read,
 )
 from bot.questions.search import ThreadHits, search_memory
@@ -66,7 +67,10 @@ def run_search(args: argparse.Namespace) -> object:
     if request.is_of_sessions:
         from bot.local_cache.sessions import search_sessions  # other searches do not need it
 
-        passages = search_sessions(request, Path.cwd(), "--", progress, warn).passages
+        answer = search_sessions(request, Path.cwd(), "--", progress)
+        for note in (*answer.notes, *answer.searched):
+            warn(note)
+        passages = answer.found[0].passages
         rows: object = [passage_row(hit) for hit in passages]
         return command_result(
             rows if args.json else output.passages_text(passages, header=args.header), args, found=bool(passages)
@@ -75,24 +79,26 @@ def run_search(args: argparse.Namespace) -> object:
         raise UserError("--logs names transcripts: leave out the other filters, or give --kind session")
     with open_memory(memory_options(args)) as memory:
         cards = memory.require().local_cache
-        hits = search_memory(request, cards, _message_reader(args, query, memory))
+        request = asked_by(request, memory.questions, datetime.now(UTC))
+        hits = search_memory(request, cards, _message_reader(args, request.parsed_query, memory))
         sessions = also_in_sessions(request, memory)
-        show_notes(memory)
+        show_notes(memory, request.parsed_query.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             empty: Row = {"linked": []} if request.expand else {}
             shown: object = [
                 *_hit_rows(hits, request, memory.home),
-                *(session_hit_row(hit) | empty for hit in sessions),
+                *(session_hit_row(hit) | empty for hit in sessions.found),
             ]
         else:
-            shown = _format_hits(hits, sessions, request, memory.home, args.header)
+            shown = _format_hits(hits, sessions.found, request, memory.home, args.header)
         coverage = search_scope(cards)
-    return command_result(shown, args, found=bool(hits.hits or sessions), coverage=coverage)
+    return command_result(shown, args, found=bool(hits.hits or sessions.found), coverage=coverage)
 
 
 def _message_reader(args: argparse.Namespace, query: SearchQuery, memory: LocalMemory) -> ReadMessages:
     """Reads messages only if they are shown or compared: lines in a pipe have no passages, and are faster without."""
-    return LocalMessages(memory) if args.json or output.is_terminal() or query.phrases else nothing_read
+    is_needed = args.json or output.is_terminal() or query.phrases or query.is_question
+    return LocalMessages(memory) if is_needed else nothing_read
 
 
 def _hit_rows(hits: ThreadHits, request: WordSearch, home: str) -> list[Row]:
@@ -128,24 +134,27 @@ def _format_hits(hits: ThreadHits, sessions: Sequence[SessionHit], request: Word
 def run_smart_search(args: argparse.Namespace) -> object:
     from bot.questions.smart_search import smart
 
-    words, keep = " ".join(args.words), SearchFilter(args.state).matches
+    words, choice = " ".join(args.words), SearchFilter(args.state)
     with open_memory(memory_options(args)) as memory:
         now = reference_time(args)
-        query = search_query(words, now)
-        request = SmartSearch(words, worktree_of(memory), now, args.limit, keep, query)
+        query = search_query(words, now, memory.questions)
+        request = SmartSearch(words, worktree_of(memory), now, args.limit, choice.matches, query)
         answer = smart(request, memory.local_cache, _message_reader(args, query, memory))
-        show_notes(memory, answer.unused)
+        sessions = also_at_work(request, memory, choice)
+        show_notes(memory, answer.unused, (*sessions.notes, *sessions.searched))
         if args.json:
             shown: object = {
                 "schema": SCHEMA_VERSION,
-                "hits": _ranked_rows(answer, memory.home),
-                **facts_of_answer(memory, answer.used, answer.unused),
+                "hits": [*_ranked_rows(answer, memory.home), *map(session_hit_row, sessions.found)],
+                **facts_of_answer(memory, answer.used, answer.unused, sessions.notes),
             }
         else:
             items = [ranked_item(hit, memory.home, words, answer.passages.get(hit.card.id)) for hit in answer.hits]
+            items += [session_item(session) for session in sessions.found]
             shown = output.list_text(items, header=args.header)
         coverage = search_scope(memory.local_cache)
-    return command_result(shown, args, found=bool(answer.hits), has_memory=not memory.missing, coverage=coverage)
+    found = bool(answer.hits or sessions.found)
+    return command_result(shown, args, found=found, has_memory=not memory.missing, coverage=coverage)
 
 
 def _ranked_rows(answer: SmartSearchAnswer, home: str) -> list[Row]:
@@ -167,11 +176,12 @@ def run_what(args: argparse.Namespace) -> object:
     with open_memory(memory_options(args)) as memory:
         worktree = worktree_of(memory)
         sessions = sessions_about_work(memory, worktree)
-        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions)
-        show_notes(memory, answer.unused)
+        answer = find_for_work(WorkRequest(worktree, reference_time(args)), memory.local_cache, sessions.found)
+        show_notes(memory, answer.unused, sessions.notes)
         if wants_json(args):
             rows = work_rows(answer, memory.home, full_row)
-            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts_of_answer(memory, answer.used, answer.unused)}
+            facts = facts_of_answer(memory, answer.used, answer.unused, sessions.notes)
+            shown: object = {"schema": SCHEMA_VERSION, **rows, **facts}
         else:
             shown = output.sections_text(work_items(answer, memory.home), header=args.header)
     return command_result(shown, args, found=answer.is_relevant, has_memory=not memory.missing)
@@ -193,9 +203,10 @@ def run_related(args: argparse.Namespace) -> object:
 
 
 def _path_in_checkout(memory: LocalMemory, file: str) -> str:
-    """The file's path in the checkout, if it is inside one."""
+    """The path of a file or folder in the checkout, if it is inside one; a folder as in ``./linkbarn/auth/``."""
     file = file.encode("utf-8", "replace").decode()  # a name that is not UTF-8 is in no thread
-    if memory.top is None:
-        return file
     path = Path(os.path.normpath(Path.cwd() / file))
-    return path.relative_to(memory.top).as_posix() if path.is_relative_to(memory.top) and path.exists() else file
+    if memory.top is None or not file or not path.is_relative_to(memory.top) or not path.exists():
+        return file
+    name = path.relative_to(memory.top).as_posix()
+    return f"./{name}/" if path.is_dir() else name

@@ -16,6 +16,7 @@ from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory
 from bot.local_cache.location import open_memory
 from bot.local_cache.session_answers import sessions_about_issue
+from bot.local_cache.session_results import SessionAnswer
 from bot.local_cache.threads import card_named, thread_named
 from bot.questions.addresses import url_of
 from bot.questions.requests import MAX_NAME, ThreadRequest, parse_issue
@@ -43,8 +44,9 @@ def run_show(args: argparse.Namespace) -> CommandResult:
         request = ThreadRequest(args.id, UNLIMITED_CHARS if args.full else args.chars, expand=True)
         answer = read_thread(request, thread, card_named(memory, thread), memory.local_cache)
         linked = linked_rows(answer.neighbours, memory.home, full_row)
-        sessions = session_rows(sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else ())
-        show_notes(memory if not memory.missing else memory._replace(missing=""))
+        on_it = sessions_about_issue(memory, thread.id) if isinstance(thread.id, int) else SessionAnswer()
+        sessions = session_rows(on_it.found)
+        show_notes(memory if not memory.missing else memory._replace(missing=""), notes=on_it.notes)
         if args.json:
             fields = {
                 "linked": linked,

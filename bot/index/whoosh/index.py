@@ -16,8 +16,8 @@ from whoosh.index import TOC
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError, TipMoved
-from bot.index.impacts import heaviest
 from bot.index.protocol import DEFAULT_SIZES, PARTS_FOLDER, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.scoring import heaviest
 from bot.index.segment_file import encode_key
 from bot.index.whoosh.codec import FIELD_LETTERS, INDEX_NAME, SEGMENT_ID, Segment, Storage
 from bot.index.whoosh.search import IndexSearcher, Search

@@ -16,9 +16,9 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
 from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
-from bot.index.impacts import K1, LEVELS, heaviest, idf, smoothed_idf
 from bot.index.posting_lists import Postings
 from bot.index.protocol import FLOOD_THRESHOLD, TEXT, Query
+from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS
 from bot.index.whoosh.segment_parts import IndexParts
@@ -27,9 +27,6 @@ from bot.ranking.features import ORDER_FEATURES, DocumentColumns
 
 _PREFETCHED_STEPS = 3
 """Length of chains of duplicates whose entries are prefetched; longer ones cost an exchange for each further step."""
-
-MAX_HIT_TERMS = 8
-"""Most terms that a hit lists."""
 
 
 class TermPostings(NamedTuple):
@@ -167,13 +164,17 @@ class Search:
     def __init__(self, searcher: IndexSearcher, query: Query) -> None:
         self._searcher = searcher
         self._matches: list[QueryTerm] = []
+        self._most_terms = query.most_terms
         self._entries: dict[int, IndexEntry] = {}
         self.most = 0.0
         self._look_up(query)
         self._scored = self._scores()
         self._near = {field: self._cosines(field, vector) for field, vector in query.vectors.items()}
         self._duplicates = self._count_duplicates()
-        found = DocumentScores(self._scored, 0.0)
+        self._parts, found = np.zeros(len(self._scored)), DocumentScores(self._scored, 0.0)
+        if query.floor is not None:
+            self._parts = self._query_parts(query)
+            found = DocumentScores(np.where(self._parts >= least(query.floor), self._scored, 0.0), 0.0)
         if query.blend is not None and searcher.before:
             found = self._blended(query.blend, searcher.before)
         self.ranking = found if query.kinds is None else self._of_kinds(found, query.kinds)
@@ -193,11 +194,11 @@ class Search:
         near = zip(*(values[ordered].tolist() for values in self._near.values()), strict=True)
         closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in ordered]
         most = self.most or 1.0
-        known = self._duplicates[ordered].tolist()
-        found_by = zip(ordered, self._scored[ordered].tolist(), self._terms(in_views), closeness, known, strict=True)
+        facts = (values[ordered].tolist() for values in (self._scored, self._duplicates, self._parts))
+        found_by = zip(ordered, self._terms(in_views), closeness, *facts, strict=True)
         return [
-            Hit(self.entry(number), score, why, score / most, close, duplicates)
-            for number, score, why, close, duplicates in found_by
+            Hit(self.entry(number), score, why, score / most, close, duplicates, part)
+            for number, why, close, score, duplicates, part in found_by
         ]
 
     def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
@@ -226,11 +227,26 @@ class Search:
             part[view.hidden] = 0.0
         return total
 
+    def _query_parts(self, query: Query) -> Scores:
+        """For each document, the share of the query that it contains."""
+        weights = {term: -weight for weight, term in heaviest(query.terms)}
+        rarity = self._searcher.rarity(weights)
+        shares = query_shares({term: weight * rarity[term] for term, weight in weights.items()})
+        total = np.zeros(self._searcher.borders[-1])
+        for term in {match.term for match in self._matches}:
+            held = np.zeros(len(total), np.bool_)
+            parts = [held[start:end] for start, end in pairwise(self._searcher.borders)]
+            for lists in (match.lists for match in self._matches if match.term == term):
+                for at, (documents, _) in lists:
+                    parts[at][documents] = True
+            total += shares[term] * held
+        return np.minimum(total, 1.0)
+
     def _cosines(self, field: str, vector: bytes) -> Scores:
         return arrays.join_arrays([view.cosines(field, vector) for view in self._searcher.views], np.float64)
 
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
-        """The query's terms in each document, at most MAX_HIT_TERMS, those that add most to its score first."""
+        """The query's terms in each document, those that add most to its score first."""
         terms = sorted({match.term for match in self._matches})
         rows = {term: row for row, term in enumerate(terms)}
         borders = list(accumulate(map(len, wanted), initial=0))
@@ -239,7 +255,7 @@ class Search:
             for at, (documents, levels) in lists:
                 part = shares[rows[term], borders[at] : borders[at + 1]]
                 part += arrays.gains_for(documents, levels, gains, wanted[at])
-        return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, MAX_HIT_TERMS)]
+        return [tuple(terms[row] for row in found) for found in arrays.strongest(shares, self._most_terms)]
 
     def _count_duplicates(self) -> Numbers:
         keys = [view.numbers("key") for view in self._searcher.views]

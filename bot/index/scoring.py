@@ -1,9 +1,14 @@
-"""Scoring: the weight of a term, the level of a posting (a term in a document), and the terms to look up."""
+"""Scoring: the weight of a term, the level of a posting (a term in a document), the terms to look up, and how much of a
+query a text holds.
+
+Every search by words uses it: the index, its copy on a developer's machine, sessions, and many repositories. Plain
+Python, quick to import.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import log
+from collections.abc import Iterable, Mapping
+from math import fsum, log
 
 K1 = 5.0
 """Saturation. This, and the weights and normalisations of title and body, are the best of a grid over 692 queries on
@@ -39,6 +44,34 @@ def smoothed_idf(frequency: int, total: int) -> float:
         return idf(frequency, total)
     estimated = frequency + (MIN_RELIABLE_DOCUMENTS - total) * max(0, frequency - 1) / (total + PSEUDO_DOCUMENTS)
     return idf(estimated, MIN_RELIABLE_DOCUMENTS)
+
+
+MIN_QUERY_SHARE = 0.5
+"""Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
+
+_TOLERANCE = 1e-9
+"""Shares and scores that differ by less are equal: sums of the same numbers differ with their order."""
+
+
+def query_shares(rarities: Mapping[str, float]) -> dict[str, float]:
+    """The share of each term in a query, given the weight of each; they add up to 1."""
+    total = fsum(rarities.values())
+    return {term: rarity / total for term, rarity in rarities.items()} if total else {}
+
+
+def query_share(shares: Mapping[str, float], terms: Iterable[str]) -> float:
+    """How much of a query these terms are (each once), in 0..1; ``shares`` are those of `query_shares`."""
+    return min(1.0, fsum(shares.get(term, 0.0) for term in terms))
+
+
+def least(floor: float) -> float:
+    """The least share that reaches this floor."""
+    return floor - _TOLERANCE
+
+
+def rank_key(score: float) -> float:
+    """Sorts the best score first; scores that only rounding tells apart are equal."""
+    return -round(score, 7)
 
 
 def heaviest(weights: Mapping[str, float]) -> list[tuple[float, str]]:
