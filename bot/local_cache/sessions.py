@@ -620,7 +620,11 @@ def search_sessions(
     answer = ask_sessions(SessionScope(find_top(folder), request.logs, required=True, progress=progress), search)
     if not answer.found:
         give = "give --logs PATH, or " if option else ""
-        raise UserError(f"no sessions found for this checkout: {give}set sources.sessions in the settings")
+        left_out = "; ".join(note.rstrip(".") for note in (*answer.notes, *answer.searched))
+        raise UserError(
+            f"no sessions found for this checkout{f' ({left_out})' if left_out else ''}: "
+            f"{give}set sources.sessions in the settings"
+        )
     return answer
 
 

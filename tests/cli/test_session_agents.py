@@ -195,6 +195,12 @@ def test_formats_that_are_not_read_are_named_with_their_number(home: Path, check
         ("1", "old transcripts of Cursor (.txt)"),
         ("1", "old sessions of opencode (storage/session)"),
     ]
+    claude_path(home, checkout).unlink()
+    (home / ".codex/sessions/2026/03/04/rollout-3.jsonl").unlink()
+    cursor.unlink()
+    result = call("search", "zebra", "--kind", "session")
+    assert result.code == 2
+    assert "no sessions found for this checkout (3 files cannot be read: compressed rollouts of Codex" in result.err
     (path,) = home.glob(".codex/archived_sessions/rollout-1.*")
     result = call("search", "zebra", "--kind", "session", "--logs", path)
     assert result.code == 2
