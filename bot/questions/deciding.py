@@ -36,7 +36,7 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
         hits = _without_askers(hits[:MAX_ANSWERS], query, read)
     if not query.decides:
         return _near_best(hits, {hit.card.id: hit.part for hit in hits})
-    shares, verb = topic_shares(query, cards), frozenset(terms(query.asking))
+    shares, verb = topic_shares(query, cards), frozenset(terms(query.verb))
     decided = {hit.card.id: _decided_share(hit.card, shares, verb) for hit in hits}
     hits = [hit._replace(decides=decided[hit.card.id] >= least(MIN_TOPIC_SHARE)) for hit in hits]
     deciding = sorted((hit for hit in hits if hit.decides), key=lambda hit: not _has_done(hit.card, verb))

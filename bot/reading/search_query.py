@@ -28,9 +28,10 @@ _UNIT_DAYS = {"d": 1, "w": 7, "m": 30, "y": 365}
 MAX_QUALIFIERS = 20
 """Further ones are plain words."""
 
-MAX_SHOWN_WORDS = 5
 MAX_PHRASES = 10
 """Further ones are plain words."""
+
+_MAX_SHOWN_WORDS = 5
 
 _MAX_SHOWN_CHARS = 40
 _TOKEN = re.compile(
@@ -79,8 +80,8 @@ class SearchQuery(NamedTuple):
     folded (`fold`). ``roles`` are words of `bot.domain.roles`. A message is ``after`` a moment if written then or
     later, and ``before`` it if written earlier. ``numbers`` are the threads named in the search (``#48``).
     ``decides``: decisions are sought; ``is_question``: it was asked as a question, and the words are its topic, none if
-    it names threads. ``asking`` is the verb of a question ("drop"). ``questions`` are the
-    phrases by which the repository's people ask.
+    it names threads. ``verb`` is what a question says was done ("drop"). ``questions`` are the phrases by which the
+    repository's people ask.
     """
 
     words: str = ""
@@ -95,7 +96,7 @@ class SearchQuery(NamedTuple):
     numbers: tuple[int, ...] = ()
     is_question: bool = False
     decides: bool = False
-    asking: str = ""
+    verb: str = ""
     questions: QuestionPhrases = SHIPPED_QUESTIONS
 
     @property
@@ -119,7 +120,7 @@ class SearchQuery(NamedTuple):
         empty without any."""
         found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
         words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
-        shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:MAX_SHOWN_WORDS])
+        shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:_MAX_SHOWN_WORDS])
         return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 
     def matches_thread(self, thread: FilterableThread) -> bool:
@@ -183,7 +184,7 @@ def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
         if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
-            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, asking=asked.verb)
+            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, verb=asked.verb)
     topic, count = _DECISION_WORDS.subn(" ", query.words)
     return query._replace(words=topic, decides=True) if count and terms(topic) else query
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from bot.questions.search import ThreadHits, search_memory
 from bot.questions.smart_search import smart
 from bot.reading.search_query import search_query
 from tests.questions.in_memory_cards import NOW, InMemoryCards
-from tests.recall.samples import at, closed, message, thread
+from tests.recall.samples import at, closed, duplicate, message, thread
 
 STORE = closed(
     1,
@@ -62,6 +63,55 @@ def test_words_that_are_no_terms_are_searched_as_typed() -> None:
         for text in expected
     }
     assert actual == expected
+
+
+def test_words_that_are_left_out_are_named() -> None:
+    expected = {
+        "R": (), "the R parser": ("R",), "🚀 launch R": ("🚀, R",), "launch - now": (), "C++ code": (), "to parse": (),
+    }  # fmt: skip
+    notes = {text: search_query(text, NOW).unused for text in expected}
+    assert {text: tuple(note.partition(":")[0] for note in found) for text, found in notes.items()} == expected
+
+
+DECIDED = [
+    closed(110, "Where do sessions live?", "In files?", comments=(
+        message("We decided to keep sessions in PostgreSQL.", 110.1, "hubot", "MEMBER"),
+    )),
+    closed(111, "Drop Redis", "It is a second server.", comments=(message("Done.", 111.1, "hubot", "MEMBER"),)),
+    closed(112, "Redis or memcached for sessions", "Which one?", comments=(
+        message("We decided to use Redis for sessions.", 112.1, "hubot", "MEMBER"),
+    )),
+    thread(113, "What did we decide about sessions?", "Does anybody know?"),
+    closed(114, "Sessions are lost", "All sessions, and more sessions."),
+    duplicate(115, of=110, title="Where do sessions live again?", body="As before."),
+]  # fmt: skip
+ASKED = InMemoryCards.of([*DECIDED, *FILLER])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sessions", {110, 112, 113, 114, 115}),
+        ("sessions decision", [110, 112]),
+        ("What did we decide about sessions?", [110, 112]),
+        ("what did we decide about #112 and #110?", [112, 110]),
+        ("why did we drop Redis?", [111, 112]),
+        ("reason for dropping Redis", [111]),
+        ("Have we discussed the flux capacitor before?", []),
+    ],
+)
+def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: list[int] | set[int]) -> None:
+    found = search_memory(WordSearch(text, query=search_query(text, NOW)), ASKED, ASKED.read).hits
+    keys = [hit.card.id for hit in found]
+    assert (set(keys) if isinstance(expected, set) else keys[: len(expected)]) == expected
+    if text.startswith("What did"):
+        assert [hit.decides for hit in found][:2] == [True, True]
+        assert 113 not in keys
+
+
+def test_a_persons_words_count_together_with_their_thread() -> None:
+    assert ids("slow session store author:octocat") == [1]
+    assert ids("session store author:hubot") == ids("thumbnails slow author:hubot") == []
 
 
 def test_threads_are_found_by_their_messages_and_authors() -> None:

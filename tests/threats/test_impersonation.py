@@ -23,7 +23,7 @@ from bot.domain.changes import Changes
 from bot.domain.thread import Message, RepositoryAddress, Thread
 from bot.local_cache.local_memory import MemoryOptions
 from bot.mcp.server import answer
-from bot.mcp.tools import MAX_CHARS, ToolAnswer, ToolContext
+from bot.mcp.tools import MAX_CHARS, MAX_CONVERSATION_CHARS, ToolAnswer, ToolContext
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.context import history_of, recent_conversations
@@ -250,7 +250,7 @@ def test_no_interface_shows_a_line_of_a_stranger_as_a_message_of_a_maintainer(
     way: str, store: Path, tools: ToolContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     issue = ISSUES[way]
-    conversation = answer(tools, "get_conversation", {"id": issue.id, "max_chars": MAX_CHARS})
+    conversation = answer(tools, "get_conversation", {"id": issue.id, "max_chars": MAX_CONVERSATION_CHARS})
     assert [
         (each["author"], each["role"] == "MEMBER") for each in conversation.data["conversation"]
     ] == actual_speakers(issue)
