@@ -548,6 +548,22 @@ def test_an_issue_may_be_quoted_at_length(tmp_path: Path) -> None:
     assert refused.text == "max_chars: '120001' should be less than or equal to 120000"
 
 
+def test_the_context_of_an_issue_has_its_newest_conversation_however_old(tmp_path: Path) -> None:
+    opened = datetime.now(UTC) - timedelta(days=300)
+    said = tuple(
+        Message("octocat", "OWNER", opened + timedelta(days=day), text)
+        for day, text in ((1, "It is the proxy."), (100, "It is the cookie."))
+    )
+    threads = [Thread(n, f"Login {n}", "It loops.", "monalisa", opened, comments=said[: n - 1]) for n in (1, 2, 3)]
+    tools = ToolContext(MemoryOptions(tmp_path, store=store_threads(tmp_path / "store", *threads)))
+    quoted = [answer(tools, "issue_context", {"number": n}).data["quoted"] for n in (1, 2, 3)]
+    histories = [text.partition("<conversation-history")[2].partition("</conversation-history>")[0] for text in quoted]
+    assert histories[0] == "", "there is only the opening text"
+    assert [re.findall(r"It is the \w+|It loops", text) for text in histories[1:]] == [
+        ["It is the proxy"], ["It is the cookie"],
+    ]  # fmt: skip
+
+
 # -- stdout belongs to the protocol --------------------------------------------------------------------------------
 
 NOISY = """
