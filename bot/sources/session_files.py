@@ -158,7 +158,7 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
 def _take_unreadable(matches: dict[str, SessionFile], unreadable: Counter[str]) -> list[str]:
     """Take the files that cannot be read out of the matches, and count them; return the names of their formats.
 
-    A compressed file beside the plain one is the same session.
+    A compressed file next to the plain one is the same session.
     """
     found: dict[str, None] = {}
     for path in list(matches):
