@@ -386,7 +386,7 @@ class SessionScope(NamedTuple):
     progress: ProgressBar = no_progress
 
 
-_DAMAGE = (sqlite3.Error, ValueError, TypeError, ArithmeticError, LookupError)
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, ArithmeticError, LookupError)
 """What a damaged file may raise: SQLite has no checksums, so it may also return values that were never stored."""
 
 

@@ -178,6 +178,14 @@ def wrong_values(file: Path) -> None:
         database.commit()
 
 
+def numbers_for_texts(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE changed AS SELECT number, text, +5 AS files FROM texts")
+        database.execute("DROP TABLE texts")
+        database.execute("ALTER TABLE changed RENAME TO texts")
+        database.commit()
+
+
 def unreadable(file: Path) -> None:
     file.chmod(0)
 
@@ -227,7 +235,7 @@ def test_an_index_that_another_process_updates_is_read_as_it_is(machine: Machine
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [garbage, garbage_inside, without_a_table, wrong_values])
+@pytest.mark.parametrize("damage", [garbage, garbage_inside, without_a_table, wrong_values, numbers_for_texts])
 def test_a_damaged_index_is_replaced(machine: Machine, damage: Callable[[Path], None]) -> None:
     expected = machine.ask()
     damage(machine.index)
