@@ -1,8 +1,8 @@
 """Puts the threads that answer a question first: those that decide its topic, then those about it.
 
 A thread decides the topic if one of its decisions, together with the title, names most of it, or if its title says what
-was done ("Drop Redis" for "why did we drop Redis?"); it is about the topic if its title and its best message name most
-of it. Shares of the topic are weighted by the rarity of words.
+was done ("Drop Redis" for "why did we drop Redis?"). It is about the topic if its title names most of it; if no thread
+decides, its best message counts too. Shares of the topic are weighted by the rarity of words.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
     others = [hit for hit in hits if not hit.decides]
     if not query.is_question:
         return [*deciding, *others]
-    named = {hit.card.id: max(decided[hit.card.id], _about_share(hit, shares)) for hit in hits}
+    named = {
+        hit.card.id: max(decided[hit.card.id], _about_share(hit, shares, with_message=not deciding)) for hit in hits
+    }
     return _near_best([*deciding, *(hit for hit in others if named[hit.card.id] >= least(MIN_TOPIC_SHARE))], named)
 
 
@@ -81,8 +83,8 @@ def _without_duplicates(hits: Sequence[CardHit]) -> list[CardHit]:
     return list(found.values())
 
 
-def _about_share(hit: CardHit, shares: Mapping[str, float]) -> float:
-    message = hit.message.terms if hit.message else ()
+def _about_share(hit: CardHit, shares: Mapping[str, float], *, with_message: bool) -> float:
+    message = hit.message.terms if hit.message and with_message else ()
     return query_share(shares, {*terms(hit.card.title), *message})
 
 

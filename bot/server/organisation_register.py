@@ -75,7 +75,11 @@ class OrganisationRegister:
     def store_repository(
         self, repository: RepositoryKey, name: str, *, private: bool, visibility: Visibility | None
     ) -> None:
-        """Store what GitHub just said about a repository; None for a visibility that may be out of date."""
+        """Store what GitHub just said about a repository. Without a visibility its answer may be out of date: then it
+        only counts for a repository that is not known, or that was gone. Otherwise two answers would undo each other
+        and have the same comments checked for ever."""
+        if visibility is None and self._is_known(repository):
+            return
         self._bind_name(repository, name)
         with self._inbox.database.transaction() as transaction:
             row = _find_row(transaction, repository)
@@ -91,6 +95,11 @@ class OrganisationRegister:
             )
             if is_back or is_other or is_renamed:
                 self._requeue_comments(transaction, _related_comments(transaction, repository))
+
+    def _is_known(self, repository: RepositoryKey) -> bool:
+        with self._inbox.database.transaction() as transaction:
+            row = _find_row(transaction, repository)
+        return row is not None and bool(row["name"]) and row["state"] != "gone"
 
     def note_unarchived(self, repository: RepositoryKey) -> None:
         """Have the comments in a repository checked: while it was archived, none could be changed."""

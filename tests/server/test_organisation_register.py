@@ -56,8 +56,10 @@ def test_a_change_of_visibility_is_stored_with_the_comments_it_concerns(
     assert take_checks(queue.inbox) == SHOWN
     register.store_repository(SDK, "octo-org/r2", private=True, visibility=PRIVATE)
     assert take_checks(queue.inbox) == [], "nothing new"
-    register.store_repository(SDK, "octo-org/renamed", private=True, visibility=None)
+    register.store_repository(SDK, "octo-org/renamed", private=True, visibility=PRIVATE)
     assert take_checks(queue.inbox) == SHOWN, "repositories agree by their names"
+    register.store_repository(SDK, "octo-org/r2", private=False, visibility=None)
+    assert take_checks(queue.inbox) == [], "an answer from before says nothing about a known repository"
     register.store_repository(APP, "octo-org/r1", private=True, visibility=INTERNAL)
     assert take_checks(queue.inbox) == SHOWN
     register.store_repository(PLUGIN, "octo-org/r3", private=True, visibility=PRIVATE)
