@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.agent_folders import AGENT_FOLDERS
 from tests.examples import examples
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
@@ -92,6 +93,6 @@ def cache_folder() -> Iterator[Path]:
     """The command line's cache, outside of the home folder of whoever runs the tests; their sessions are not read."""
     with tempfile.TemporaryDirectory(prefix="precedent-cache-") as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", folder)
-        for agent in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        for agent in AGENT_FOLDERS:
             patch.setenv(agent, f"{folder}/no-sessions")
         yield Path(folder)

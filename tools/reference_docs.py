@@ -54,11 +54,15 @@ VARIABLES = (
         "`org`, `search --org`, tools for agents",
         "The folder with [the index of many repositories](organisation.md#on-one-machine).",
     ),
-    (("XDG_DATA_HOME",), "`org`, `search --org`", "Where that folder is by default (default `~/.local/share`)."),
     (
-        ("CLAUDE_CONFIG_DIR", "CODEX_HOME"),
+        ("XDG_DATA_HOME",),
         "commands, tools for agents",
-        "Where coding agents keep their sessions (default `~/.claude`, `~/.codex`).",
+        "Where that folder is by default, and the sessions of opencode (default `~/.local/share`).",
+    ),
+    (
+        ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PI_CODING_AGENT_DIR", "QWEN_RUNTIME_DIR"),
+        "commands, tools for agents",
+        "Where coding agents keep [their sessions](sessions.md#where-they-are-found).",
     ),
     (
         ("NO_COLOR", "TERM"),

@@ -57,11 +57,11 @@ CREATE INDEX links_to ON links (target)
 """The cards of a repository."""
 
 SESSIONS_SCHEMA = SqliteSchema(
-    f"6 {ANALYSER_VERSION}",
+    f"7 {ANALYSER_VERSION}",
     """
 CREATE TABLE files (number INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL, mark TEXT NOT NULL, inode INTEGER NOT NULL,
                     issue INTEGER, offset INTEGER NOT NULL, session TEXT NOT NULL, folder TEXT NOT NULL,
-                    broken INTEGER NOT NULL, last TEXT NOT NULL, checksum INTEGER NOT NULL,
+                    broken INTEGER NOT NULL, last TEXT NOT NULL, checksum INTEGER NOT NULL, asked TEXT NOT NULL,
                     unfinished INTEGER NOT NULL);
 CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
 CREATE TABLE passages (number INTEGER PRIMARY KEY, file INTEGER NOT NULL, session INTEGER NOT NULL, type TEXT NOT NULL,
@@ -72,7 +72,8 @@ CREATE TABLE texts (number INTEGER PRIMARY KEY, text TEXT NOT NULL, files TEXT N
 CREATE TABLE subjects (session INTEGER, file INTEGER, kind TEXT, name TEXT, number INTEGER, repo TEXT NOT NULL,
                        PRIMARY KEY (session, file, kind, name, number)) WITHOUT ROWID;
 CREATE INDEX subjects_by_number ON subjects (number);
-CREATE TABLE heads (path TEXT PRIMARY KEY, mark TEXT NOT NULL, folder TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE heads (path TEXT PRIMARY KEY, mark TEXT NOT NULL, folder TEXT NOT NULL, owner TEXT NOT NULL)
+    WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5
     (terms, content = '', tokenize = "ascii tokenchars '!#$%&()*+,-./:;<=>?@[\\]^_`{|}~'");
 CREATE VIRTUAL TABLE occurrences USING fts5vocab (words, instance)
@@ -81,8 +82,8 @@ CREATE VIRTUAL TABLE occurrences USING fts5vocab (words, instance)
 """The sessions of this machine. A passage is a message: ``at`` is in microseconds since 1970, ``length`` its number of
 terms. Texts are separate from what is counted and sorted. ``subjects`` says what a session worked on: a branch, a pull
 request or the issue of its first prompt, with the ``number`` of that thread, or 0. ``heads`` has the working folder
-at the start of a transcript, "" if unknown. ``words`` indexes the terms of each passage, between spaces,
-and stores no text; ``occurrences`` has a row for each term in each passage, as often as it occurs."""
+at the start of a transcript and whose that is, "" if unknown. ``words`` indexes the terms of each passage, between
+spaces, and stores no text; ``occurrences`` has a row for each term in each passage, as often as it occurs."""
 
 _TRANSIENT_CODES = frozenset(
     {

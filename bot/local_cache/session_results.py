@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 
 class SessionAnswer(NamedTuple, Generic[Found]):
     """What was found in sessions, and sentences for the user: ``notes`` on what was left out, and ``searched``, the
-    usual folders of agents that were searched."""
+    usual folders of agents that were searched, and the files in them that cannot be read."""
 
     found: tuple[Found, ...] = ()
     notes: tuple[str, ...] = ()

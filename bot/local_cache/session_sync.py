@@ -104,9 +104,12 @@ class SessionSync:
             file.path in self._begun or (previous.inode == file.inode and is_same(file, previous.cursor))
         )
         cursor = previous.cursor if previous and is_continued else Cursor()
-        portion = read_portion(file, cursor, room, self._zone)
+        last = self._last_message(previous.number) if previous and is_continued else None
+        portion = read_portion(file, cursor, room, self._zone, last[1:] if last else None)
         if previous and not is_continued:
             self._forget(previous.number)
+        if last and portion.replaces_last:
+            self._forget_passage(last[0])
         number = self._note_file(file, file.mark if portion.is_last else "", portion.cursor, portion.unfinished)
         names: dict[str, int] = {}
         for name, utterance in portion.messages:
@@ -129,18 +132,38 @@ class SessionSync:
         self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, message.text, files))
         self._database.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (number, " ".join(terms_found)))
 
+    def _last_message(self, file: int) -> tuple[int, str, Utterance] | None:
+        """The last passage of a file: its number, its session and its message."""
+        from bot.sources.session import Utterance
+
+        row = self._database.execute(
+            "SELECT p.number, s.id, p.type, t.text, p.at, t.files FROM passages p"
+            " JOIN sessions s ON s.number = p.session JOIN texts t ON t.number = p.number"
+            " WHERE p.file = ? ORDER BY p.number DESC LIMIT 1",
+            (file,),
+        ).fetchone()
+        if not row:
+            return None
+        number, session, kind, text, at, files = row
+        moment = None if at is None else EPOCH + timedelta(microseconds=at)
+        return number, session, Utterance(kind, text, moment, tuple(filter(None, files.split("\n"))))
+
     def _forget(self, file: int) -> None:
-        """Remove the passages of a file. The index stores no texts, so it must be given the terms to delete."""
-        select = "SELECT number, text, files FROM texts WHERE number IN (SELECT number FROM passages WHERE file = ?)"
-        for number, text, files in self._database.execute(select, (file,)).fetchall():
-            row = (number, " ".join(_terms(text, files)))
-            self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", row)
-            self._database.execute("DELETE FROM texts WHERE number = ?", (number,))
+        """Remove the passages of a file."""
+        numbers = self._database.execute("SELECT number FROM passages WHERE file = ?", (file,)).fetchall()
+        for (number,) in numbers:
+            self._forget_passage(number)
         self._database.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (-_MERGE_PAGES,))
-        sessions = self._database.execute("SELECT DISTINCT session FROM passages WHERE file = ?", (file,))
-        self._touched.update(session for (session,) in sessions)
-        self._database.execute("DELETE FROM passages WHERE file = ?", (file,))
         self._database.execute("DELETE FROM subjects WHERE file = ?", (file,))
+
+    def _forget_passage(self, number: int) -> None:
+        """Remove a passage. The index stores no texts, so it must be given the terms to delete."""
+        text, files = self._database.execute("SELECT text, files FROM texts WHERE number = ?", (number,)).fetchone()
+        row = (number, " ".join(_terms(text, files)))
+        self._database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", row)
+        self._database.execute("DELETE FROM texts WHERE number = ?", (number,))
+        deleted = self._database.execute("DELETE FROM passages WHERE number = ? RETURNING session", (number,))
+        self._touched.update(session for (session,) in deleted.fetchall())
 
     def _session(self, name: str) -> int:
         self._database.execute("INSERT OR IGNORE INTO sessions (id) VALUES (?)", (name,))
@@ -150,11 +173,13 @@ class SessionSync:
         row = (file.path, mark, file.inode, *cursor, unfinished)
         return int(
             self._database.execute(
-                "INSERT INTO files (path, mark, inode, offset, session, folder, broken, last, checksum, unfinished)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET mark = excluded.mark,"
+                "INSERT INTO files"
+                " (path, mark, inode, offset, session, folder, broken, last, checksum, asked, unfinished)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET mark = excluded.mark,"
                 " inode = excluded.inode, offset = excluded.offset, session = excluded.session,"
                 " folder = excluded.folder, broken = excluded.broken, last = excluded.last,"
-                " checksum = excluded.checksum, unfinished = excluded.unfinished RETURNING number",
+                " checksum = excluded.checksum, asked = excluded.asked, unfinished = excluded.unfinished"
+                " RETURNING number",
                 row,
             ).fetchone()[0]
         )
@@ -163,7 +188,7 @@ class SessionSync:
         from bot.sources.session_reader import Cursor
 
         rows = self._database.execute(
-            "SELECT path, number, mark, inode, offset, session, folder, broken, last, checksum FROM files"
+            "SELECT path, number, mark, inode, offset, session, folder, broken, last, checksum, asked FROM files"
         )
         return {row[0]: KnownFile(row[1], row[2], row[3], Cursor(*row[4:])) for row in rows}
 

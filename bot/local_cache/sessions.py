@@ -33,7 +33,7 @@ from bot.local_cache.database import (
 )
 from bot.local_cache.local_memory import ProgressBar, cache_folder, cache_name, no_progress
 from bot.local_cache.session_excerpts import excerpt
-from bot.local_cache.session_owners import own_sessions, store_folders, working_folders
+from bot.local_cache.session_owners import own_sessions, read_heads, store_heads
 from bot.local_cache.session_results import Found, SessionAnswer, SessionRecord
 from bot.local_cache.session_sources import SessionSources, session_sources
 from bot.local_cache.session_subjects import FIRST_PROMPT_SQL, sessions_about
@@ -42,6 +42,7 @@ from bot.questions.requests import WordSearch
 from bot.questions.search import SessionHits
 from bot.reading.analyzer import terms
 from bot.sources.session_files import SessionFile, SessionFiles, find_sessions
+from bot.sources.session_worktrees import Worktrees
 
 if TYPE_CHECKING:
     from bot.domain.card import Worktree
@@ -197,9 +198,10 @@ class SessionIndex:
 
     def own_files(self, files: SessionFiles, sources: SessionSources) -> tuple[SessionFile, ...]:
         """Return those of the files in the usual folders that are transcripts of the checkout."""
-        folders = working_folders(self._database, files.sessions)
-        self._write(lambda: store_folders(self._database, folders))
-        return own_sessions(files.sessions, folders, sources)
+        trees = Worktrees(str(sources.top))
+        heads = read_heads(self._database, files.sessions, trees)
+        self._write(lambda: store_heads(self._database, heads))
+        return own_sessions(files.sessions, heads, sources, trees)
 
     def session(self, id: str, number: int | None = None) -> Thread | None:
         """Return a session as a thread; None if it is unknown. ``number``: the issue that it worked on, if not the one
@@ -384,7 +386,7 @@ class SessionScope(NamedTuple):
     progress: ProgressBar = no_progress
 
 
-_DAMAGE = (sqlite3.Error, ValueError, TypeError, ArithmeticError, LookupError)
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, ArithmeticError, LookupError)
 """What a damaged file may raise: SQLite has no checksums, so it may also return values that were never stored."""
 
 
@@ -446,11 +448,12 @@ def _ask(
         files = wanted.merge(_known_sessions(index, sources, {file.path for file in wanted.sessions}))
         with scope.progress("Reading transcripts", None) as tick:
             notes = index.refresh(files, tick)
+        unreadable = tuple(_unreadable_notes(files))
         if not (files.sessions or sources.patterns or typed):
-            return SessionAnswer(notes=notes)
+            return SessionAnswer(notes=notes, searched=unreadable)
         with index.unchanged():
-            found = tuple(question(index))
-            return SessionAnswer(found, (*notes, *_broken_note(index)), tuple(_folders_note(index, sources, files)))
+            found, notes = tuple(question(index)), (*notes, *_broken_note(index))
+            return SessionAnswer(found, notes, (*_folders_note(index, sources, files), *unreadable))
 
 
 def _known_sessions(index: SessionIndex, sources: SessionSources, wanted: Container[str]) -> SessionFiles:
@@ -473,17 +476,24 @@ def _usual_sessions(index: SessionIndex, sources: SessionSources) -> SessionFile
 
 
 def _committed_paths(top: Path | None, files: SessionFiles) -> set[str]:
-    paths = dict.fromkeys(file.path for file in (*files.sessions, *files.mappings))
-    if not paths:
+    stored_in = {file.path: file.database or file.path for file in (*files.sessions, *files.mappings)}
+    if not stored_in:
         return set()
     from bot.git.checkout import tracked_files
 
-    return tracked_files(top, paths)
+    tracked = tracked_files(top, dict.fromkeys(stored_in.values()))
+    return {path for path, stored in stored_in.items() if stored in tracked}
 
 
 def _broken_note(index: SessionIndex) -> Iterator[str]:
     if broken := sum(index.broken_lines().values()):
         yield "1 broken line was left out." if broken == 1 else f"{broken:,} broken lines were left out."
+
+
+def _unreadable_notes(files: SessionFiles) -> Iterator[str]:
+    """What is in the usual folders in a format that is not read; other checkouts may have some of it."""
+    for name, count in files.unreadable.items():
+        yield f"{count:,} file{'s' * (count != 1)} cannot be read: {name}."
 
 
 def _folders_note(index: SessionIndex, sources: SessionSources, files: SessionFiles) -> Iterator[str]:
@@ -610,7 +620,11 @@ def search_sessions(
     answer = ask_sessions(SessionScope(find_top(folder), request.logs, required=True, progress=progress), search)
     if not answer.found:
         give = "give --logs PATH, or " if option else ""
-        raise UserError(f"no sessions found for this checkout: {give}set sources.sessions in the settings")
+        left_out = "; ".join(note.rstrip(".") for note in (*answer.notes, *answer.searched))
+        raise UserError(
+            f"no sessions found for this checkout{f' ({left_out})' if left_out else ''}: "
+            f"{give}set sources.sessions in the settings"
+        )
     return answer
 
 

@@ -290,8 +290,8 @@ def issue_context(
     max_chars: ContextChars = DEFAULT_CHARS,
 ) -> IssueRequest:
     """What the repository's memory has to say about one issue or pull request: the threads that it mentions, similar
-    ones and how they ended, pages that answer it, and what was said on it in the last few days. Use it before you work
-    on an issue or reply to it."""
+    ones and how they ended, pages that answer it, and what was said on it in the last few days, or else the newest
+    conversation on it. Use it before you work on an issue or reply to it."""
     return IssueRequest(number, max_chars, now(), tools.me)
 
 

@@ -103,10 +103,10 @@ def related_threads(context: Context) -> list[RelatedThread]:
 def issue_context(
     request: IssueRequest, thread: Thread, sessions: Sequence[Thread], service: QuestionService
 ) -> IssueAnswer:
-    """Collect what the bot would say about the issue of this ``thread``, and what was said in the last days on it and
-    in the ``sessions`` that worked on it."""
+    """Collect what the bot would say about the issue of this ``thread``, and what was said in the last days, or at
+    last, on it and in the ``sessions`` that worked on it."""
     recalled = recall(thread, service.library, _limit_budgets(request.chars, service.settings), service.place)
-    history = _history(request, [thread, *sessions], service.settings)
+    history = _history(request, thread, sessions, service.settings)
     context, omitted = _fit(recalled, request.chars - len(history))
     return IssueAnswer(context, as_xml(context, history), omitted)
 
@@ -121,11 +121,13 @@ def _limit_budgets(chars: int, settings: Settings) -> Settings:
     )
 
 
-def _history(request: IssueRequest, conversation_threads: Sequence[Thread], settings: Settings) -> str:
-    """What was said on the issue in the last days, as XML; "" if that is only its opening text."""
+def _history(request: IssueRequest, thread: Thread, sessions: Sequence[Thread], settings: Settings) -> str:
+    """What was said on the issue in the last days, or at last, as XML; "" if that is only its opening text."""
     room = int(request.chars * MAX_HISTORY_SHARE)
-    recent = recent_conversations(conversation_threads, request.me or (settings.comment.author,), request.now)
-    if room < MIN_CHARS or sum(len(one.turns) for one in recent.conversations) < 2:
+    me = request.me or (settings.comment.author,)
+    recent = recent_conversations([thread, *sessions], me, request.now, keeps_newest=True)
+    said = [(one.thread, turn.at) for one in recent.conversations for turn in one.turns]
+    if room < MIN_CHARS or said in ([], [(thread.id, thread.created_at)]):
         return ""
     markup = Xml(is_part=True)
     return render(history_of(recent, markup, room), markup)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from bot.files import Globs
+from bot.sources.session_database import is_database, stored_sessions
 from bot.sources.session_head import head_of, holds_messages
 
 MAX_FILES = 10_000
@@ -24,6 +26,27 @@ MAX_DEPTH = 20
 MAX_ENTRIES = 200_000
 """Maximum directory entries to check for one pattern."""
 
+
+class UnreadableFormat(NamedTuple):
+    """A format that is only named: files with this suffix below a folder with this name, "" for any folder."""
+
+    name: str
+    suffix: str
+    folder: str = ""
+
+    def matches(self, path: str) -> bool:
+        """Whether a file has this format, by its path."""
+        return path.endswith(self.suffix) and (not self.folder or f"/{self.folder}/" in path)
+
+
+UNREADABLE = (
+    UnreadableFormat("compressed rollouts of Codex (.jsonl.zst)", ".jsonl.zst"),
+    UnreadableFormat("chats of Cursor without a transcript (store.db)", "/store.db"),
+    UnreadableFormat("old transcripts of Cursor (.txt)", ".txt", "agent-transcripts"),
+    UnreadableFormat("old sessions of Copilot CLI (history-session-state)", ".json", "history-session-state"),
+    UnreadableFormat("old sessions of opencode (storage/session)", ".json", "storage/session"),
+)
+
 _DEFAULT_GLOBS = ("**/*.jsonl", "**/*.log", "**/*.json")
 _MAPPING_SUFFIX = ".json"
 _ISSUES_FOLDER = "issues"
@@ -34,7 +57,12 @@ _MAX_INT64 = (1 << 63) - 1
 
 
 class SessionFile(NamedTuple):
-    """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere."""
+    """A regular file as it was when found. ``name`` is its path below ``top``, or the whole path elsewhere.
+
+    A session in a ``database`` is like a file: its path is that of the database, ``#`` and its id, its size the number
+    of messages, and both times are the one that the database gives. ``folder`` is its working folder, "" if only the
+    content says it.
+    """
 
     path: str
     name: str
@@ -43,6 +71,8 @@ class SessionFile(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     inode: int
+    database: str = ""
+    folder: str = ""
 
     @property
     def mark(self) -> str:
@@ -50,7 +80,8 @@ class SessionFile(NamedTuple):
         nobody can set ``ctime_ns``.
 
         It misses an edit that keeps the size within the same tick of the file system's clock (a few milliseconds) as
-        the change before it and, on file systems without such a time, one that also puts back ``mtime_ns``.
+        the change before it and, on file systems without such a time, one that also puts back ``mtime_ns``. In a
+        ``database``, it misses an edit that changes neither the number of messages nor the time of the session.
         """
         return f"{self.size}-{self.mtime_ns}-{self.ctime_ns}-{self.inode}"
 
@@ -58,13 +89,15 @@ class SessionFile(NamedTuple):
 class SessionFiles(NamedTuple):
     """The sessions found, newest first, and the mapping files; a ``.json`` may be either and is in both lists.
 
-    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason.
+    ``notes`` say what was left out; ``unmatched`` maps each pattern without a session to the reason, ``unreadable``
+    each format that cannot be read to the number of files in it.
     """
 
     sessions: tuple[SessionFile, ...]
     mappings: tuple[SessionFile, ...] = ()
     notes: tuple[str, ...] = ()
     unmatched: Mapping[str, str] = {}
+    unreadable: Mapping[str, int] = {}
 
     def without(self, paths: Container[str]) -> SessionFiles:
         """Return all but the files with these paths."""
@@ -78,7 +111,10 @@ class SessionFiles(NamedTuple):
         sessions = {file.path: file for file in (*self.sessions, *other.sessions)}
         mappings = {file.path: file for file in (*self.mappings, *other.mappings)}
         return self._replace(
-            sessions=tuple(sessions.values()), mappings=tuple(mappings.values()), notes=(*self.notes, *other.notes)
+            sessions=tuple(sessions.values()),
+            mappings=tuple(mappings.values()),
+            notes=(*self.notes, *other.notes),
+            unreadable=Counter(self.unreadable) + Counter(other.unreadable),
         )
 
 
@@ -92,10 +128,14 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     files_by_path: dict[str, SessionFile] = {}
     notes: list[str] = []
     unmatched: dict[str, str] = {}
+    unreadable = Counter[str]()
     for pattern in dict.fromkeys(patterns):
         before = len(notes)
         matches = {file.path: file for file in _match_pattern(pattern, top, notes)}
-        if all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
+        refused = _take_unreadable(matches, unreadable)
+        if refused and not matches:
+            unmatched[pattern] = f"{_printable(pattern)} matches only {' and '.join(refused)}, which cannot be read"
+        elif all(path.endswith(_MAPPING_SUFFIX) for path in matches) and not any(map(_is_session, matches)):
             unmatched[pattern] = "; ".join(notes[before:]) or f"{_printable(pattern)} matches no .jsonl or .log file"
         files_by_path |= matches
     sessions = [file for file in files_by_path.values() if not file.path.endswith(_MAPPING_SUFFIX)]
@@ -112,7 +152,22 @@ def find_sessions(patterns: Iterable[str], top: str, *, with_notes: bool = True)
     shallow = sorted(mappings.values(), key=lambda file: (file.path.count("/"), file.path))
     notes_of_issues = _within_limits(shallow, MAX_MAPPINGS, MAX_TOTAL_MAPPING_BYTES)
     objects = tuple(file for file in notes_of_issues if file.path in files_by_path)
-    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched)
+    return SessionFiles((*kept, *objects), notes_of_issues, tuple(notes), unmatched, +unreadable)
+
+
+def _take_unreadable(matches: dict[str, SessionFile], unreadable: Counter[str]) -> list[str]:
+    """Take the files that cannot be read out of the matches, and count them; return the names of their formats.
+
+    A compressed file next to the plain one is the same session.
+    """
+    found: dict[str, None] = {}
+    for path in list(matches):
+        name = next((each.name for each in UNREADABLE if each.matches(path)), "")
+        if name:
+            del matches[path]
+            found[name] = None
+            unreadable[name] += not (path.endswith(".zst") and Path(path.removesuffix(".zst")).exists())
+    return list(found)
 
 
 def _is_session(path: str) -> bool:
@@ -138,14 +193,31 @@ def _match_pattern(pattern: str, top: str, notes: list[str]) -> Iterator[Session
         notes.append(f"{_printable(root)} is a symlink, and is not followed")
         return
     if not rest and (file := _stat_file(root, top)):
-        yield file
+        yield from _sessions_of(file, notes)
         return
     if not rest and not Path(root).is_dir():
         notes.append(f"{_printable(root)} is neither a folder nor a regular file")
     globs = Globs(["/".join(rest)] if rest else _DEFAULT_GLOBS)
-    yield from (
-        file for path, name in _walk(root, globs, notes) if globs.match(name) and (file := _stat_file(path, top))
-    )
+    for path, name in _walk(root, globs, notes):
+        if globs.match(name) and (file := _stat_file(path, top)):
+            yield from _sessions_of(file, notes)
+
+
+def _sessions_of(file: SessionFile, notes: list[str]) -> Iterator[SessionFile]:
+    """The file, or the sessions in it if it is a database."""
+    if not is_database(file.path):
+        yield file
+        return
+    try:
+        sessions = stored_sessions(file.path)
+    except OSError as error:
+        notes.append(f"{_printable(file.path)}: {error}")
+        return
+    for session in sessions:
+        path, name = f"{file.path}#{session.id}", f"{file.name}#{session.id}"
+        updated_ns = session.updated_ms * 1_000_000
+        size, times = session.messages, (updated_ns, updated_ns)
+        yield SessionFile(path, name, file.top, size, *times, file.inode, file.path, session.folder)
 
 
 def _walk(root: str, globs: Globs, notes: list[str]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Reads the start of a transcript: the agent's working folder, and whether the file is a single object."""
+"""Reads the start of a transcript: where the agent worked, and whether the file is read as a whole."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 HEAD_BYTES = 64 << 10
 """How many bytes to search for the messages of a single object."""
@@ -16,6 +17,11 @@ MAX_HEAD_BYTES = 1 << 20
 """How many bytes to search for the folder: the first line of a rollout holds the agent's instructions."""
 
 _MAX_FOLDER = 4_096
+_FOLDER_MARKS = (b'"cwd"', b"<cwd>", b"Current working directory: ")
+_ENVIRONMENT_FOLDER = re.compile(
+    r"<cwd>([^<\n]{1,4096})</cwd>|^Current working directory: ([^\n]{1,4096})$", re.MULTILINE
+)
+_SLUG = re.compile(r"(?:^|[/:])([\w.-]{1,100}/[\w.-]{1,100}?)(?:\.git)?/?$", re.ASCII)
 _MESSAGES_KEY = re.compile(rb'"messages"\s*:\s*\[')
 _MULTILINE_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{\s*\r?\n")
 
@@ -46,16 +52,61 @@ def is_spread(head: bytes) -> bool:
     return _MULTILINE_OBJECT.match(head) is not None and holds_messages(head)
 
 
-def folder_in(head: bytes) -> str:
-    """Return the first working folder named in the lines of a transcript, "" if there is none."""
+def is_chat(head: bytes) -> bool:
+    """Whether a file with this start is a chat of Gemini CLI, whose later lines change earlier ones."""
+    fields = _object_in(head.partition(b"\n")[0]) if b'"projectHash"' in head else {}
+    is_header = all(isinstance(fields.get(key), str) for key in ("sessionId", "projectHash"))
+    return is_header and not isinstance(fields.get("messages"), list)
+
+
+class Origin(NamedTuple):
+    """Where an agent worked: its folder, and the repository as ``owner/name``; "" if unknown."""
+
+    folder: str = ""
+    repository: str = ""
+
+
+def origin_in(head: bytes) -> Origin:
+    """Return the first working folder named in the lines of a transcript, and the repository named with it."""
     for line in head.split(b"\n"):
-        if b'"cwd"' not in line:
+        if not any(mark in line for mark in _FOLDER_MARKS):
             continue
-        with suppress(ValueError, RecursionError):
-            fields = json.loads(line.decode("utf-8-sig"))
-            payload = fields.get("payload") if isinstance(fields, dict) else None
-            for candidate in (fields, payload):
-                folder = candidate.get("cwd") if isinstance(candidate, dict) else None
-                if isinstance(folder, str) and 0 < len(folder) <= _MAX_FOLDER:
-                    return folder
+        fields = _object_in(line)
+        payload, data = fields.get("payload"), fields.get("data")
+        context = data.get("context") if isinstance(data, dict) else None
+        for source in (fields, payload, context):
+            if not isinstance(source, dict):
+                continue
+            folder = source.get("cwd") or environment_folder(source.get("content"))
+            if isinstance(folder, str) and 0 < len(folder) <= _MAX_FOLDER:
+                return Origin(folder, _repository(source))
+    return Origin()
+
+
+def environment_folder(content: Any) -> str:
+    """Return the folder in the note on its environment that early Codex put before the first message, "" if none."""
+    for part in content if isinstance(content, list) else [content]:
+        text = part.get("text") if isinstance(part, dict) else part
+        if isinstance(text, str) and text.lstrip().startswith("<environment_context>"):
+            match = _ENVIRONMENT_FOLDER.search(text)
+            return (match[1] or match[2]).strip() if match else ""
     return ""
+
+
+def _repository(source: dict[str, Any]) -> str:
+    git = source.get("git")
+    address = git.get("repository_url") if isinstance(git, dict) else source.get("repository")
+    return slug_of(address) if isinstance(address, str) else ""
+
+
+def slug_of(address: str) -> str:
+    """Return the ``owner/name`` at the end of a remote's address, in lower case; "" without one."""
+    match = _SLUG.search(address.strip()[-_MAX_FOLDER:])
+    return match[1].casefold() if match else ""
+
+
+def _object_in(line: bytes) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        fields = json.loads(line.decode("utf-8-sig"))
+        return fields if isinstance(fields, dict) else {}
+    return {}

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from zlib import crc32
 
-from bot.sources.session import (
-    ASSISTANT,
-    MAX_FILES,
-    MAX_ID,
+from bot.sources.session import ASSISTANT, Session, Utterance
+from bot.sources.session_chat import fold_chat
+from bot.sources.session_content import MAX_FILES, MAX_ID, Unreadable, plain
+from bot.sources.session_database import read_stored
+from bot.sources.session_files import SessionFile
+from bot.sources.session_formats import (
     MAX_LINE,
     MAX_OBJECT_BYTES,
     PullRequestLink,
-    Session,
     SessionHeader,
     SubagentTranscript,
     TranscriptLine,
     TranscriptMessage,
-    Unreadable,
-    Utterance,
     WholeSession,
     parse_line,
-    plain,
+    parse_object,
+    parse_whole,
 )
-from bot.sources.session_files import SessionFile
-from bot.sources.session_head import HEAD_BYTES, holds_messages, is_spread, open_regular_file
+from bot.sources.session_head import HEAD_BYTES, holds_messages, is_chat, is_spread, open_regular_file
 from bot.sources.session_times import TranscriptClock
 
 MAX_MESSAGES = 50_000
@@ -41,6 +41,12 @@ MAX_CHARS = 16 << 20
 MAX_MARKS = 200
 """Maximum branches and pull requests kept of one portion; the first ones are kept."""
 
+MAX_CHAT_BYTES = 64 << 20
+"""Maximum bytes of a chat whose later lines change earlier ones; more are not read."""
+
+MAX_ASKED = 20
+"""Questions to the person that may wait for their answers, the last ones."""
+
 BRANCH, PULL_REQUEST = "branch", "pull request"
 
 _CHUNK_BYTES = 1 << 20
@@ -48,7 +54,11 @@ _CHUNK_BYTES = 1 << 20
 
 class Cursor(NamedTuple):
     """How far a file was read. ``session`` and ``folder`` come from the last header, ``broken`` counts the skipped
-    lines before ``offset``, ``last`` is the last time in ISO 8601, and ``checksum`` the CRC-32 of these bytes."""
+    lines before ``offset``, ``last`` is the last time in ISO 8601, ``checksum`` the CRC-32 of the bytes before
+    ``offset``, and ``asked`` has the ids of the questions without an answer, between spaces.
+
+    A file that is read as a whole leaves ``offset`` at 0, so that the next reading begins at its start.
+    """
 
     offset: int = 0
     session: str = ""
@@ -56,6 +66,7 @@ class Cursor(NamedTuple):
     broken: int = 0
     last: str = ""
     checksum: int = 0
+    asked: str = ""
 
 
 class SessionMark(NamedTuple):
@@ -72,6 +83,7 @@ class Portion(NamedTuple):
 
     ``unfinished`` is 1 if the file ends in a broken line without a newline: it may be half written, and is read again
     next time. ``marks`` say what the sessions worked on. ``is_last``: the file ended before the portion was full.
+    ``replaces_last``: the first message is the last one of the former portion, with what was added to it.
     """
 
     messages: tuple[tuple[str, Utterance], ...]
@@ -80,20 +92,24 @@ class Portion(NamedTuple):
     unfinished: int
     is_last: bool
     marks: tuple[SessionMark, ...] = ()
+    replaces_last: bool = False
 
 
 def read_sessions(file: SessionFile, zone: tzinfo = UTC) -> tuple[Session, ...]:
     """Return the sessions in a file, in the order of their first messages. Raises OSError."""
+    messages: list[tuple[str, Utterance]] = []
+    cursor, portion = Cursor(), None
+    while portion is None or not portion.is_last:
+        portion = read_portion(file, cursor, zone=zone, last=messages[-1] if messages else None)
+        messages[len(messages) - portion.replaces_last :] = portion.messages
+        cursor = portion.cursor
     sessions: dict[str, list[Utterance]] = {}
-    cursor, unfinished, is_last = Cursor(), 0, False
-    while not is_last:
-        utterances, cursor, _, unfinished, is_last, _ = read_portion(file, cursor, zone=zone)
-        for name, utterance in utterances:
-            messages = sessions.setdefault(name, [])
-            if len(messages) < MAX_MESSAGES:
-                messages.append(utterance)
-    broken = cursor.broken + unfinished
-    return tuple(Session(name, file.path, tuple(messages), None, broken) for name, messages in sessions.items())
+    for name, utterance in messages:
+        utterances = sessions.setdefault(name, [])
+        if len(utterances) < MAX_MESSAGES:
+            utterances.append(utterance)
+    broken = cursor.broken + portion.unfinished
+    return tuple(Session(name, file.path, tuple(utterances), None, broken) for name, utterances in sessions.items())
 
 
 def is_same(file: SessionFile, cursor: Cursor) -> bool:
@@ -116,39 +132,46 @@ def read_portion(
     cursor: Cursor = Cursor(),  # noqa: B008 (a constant)
     most: int = MAX_MESSAGES,
     zone: tzinfo = UTC,
+    last: tuple[str, Utterance] | None = None,
 ) -> Portion:
-    """Read up to about ``most`` more messages; times without a zone are in ``zone``. Raises OSError."""
+    """Read up to about ``most`` more messages; times without a zone are in ``zone``. ``last`` is the last message of
+    the former portion, to which tool calls may still add files. Raises OSError."""
+    reading = _Reading(file, cursor, zone, last)
+    if file.database:
+        reading.take_whole(lambda: read_stored(file.database, file.path[len(file.database) + 1 :]))
+        return reading.portion(is_last=True)
     with os.fdopen(open_regular_file(Path(file.path)), "rb") as handle:
+        if not cursor.offset and reading.take_file(handle):
+            return reading.portion(is_last=True)
         handle.seek(cursor.offset)
-        reading = _Reading(file, cursor, zone)
-        is_last = True
-        single = _read_object(handle, file)
-        for line in _lines(handle, cursor.checksum) if single is None else single:
+        for line in _lines(handle, cursor.checksum):
             reading.take(line)
             if reading.chars > MAX_CHARS or reading.count >= most:
-                is_last = False
-                break
-        reading.flush()
-        return reading.portion(is_last=is_last)
+                return reading.portion(is_last=False)
+        return reading.portion(is_last=True)
 
 
 class _Reading:
     """Builds a portion. A message waits for the next one, as later tool calls add their files to it."""
 
-    def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo) -> None:
+    def __init__(self, file: SessionFile, cursor: Cursor, zone: tzinfo, last: tuple[str, Utterance] | None) -> None:
         self._file = file
-        self._offset, self._session, self._folder, self._broken, last, self._checksum = cursor
-        self._clock = TranscriptClock(zone, datetime.fromisoformat(last) if last else None)
+        match = _CURSOR.search(file.path)
+        self._is_subagent = match is not None and match[2] is not None
+        self._offset, self._session, self._folder, self._broken, time, self._checksum, asked = cursor
+        self._clock = TranscriptClock(zone, datetime.fromisoformat(time) if time else None)
         self._subagents: Subagents | None = None
-        self._waiting: tuple[str, Utterance] | None = None
+        self._asked = dict.fromkeys(asked.split())
+        self._last = self._waiting = last if cursor.offset else None
+        self._replaces_last = False
         self._marks: dict[SessionMark, None] = {}
-        self.messages: list[tuple[str, Utterance]] = []
+        self._messages: list[tuple[str, Utterance]] = []
         self.chars = self._lines = self._unfinished = 0
 
     def take(self, line: _Line) -> None:
         self._lines += 1
         try:
-            parsed = parse_line(line.text, self._folder, self._clock, line.most) if line.text.strip() else None
+            parsed = parse_line(line.text, self._folder, self._clock) if line.text.strip() else None
         except Unreadable:
             if not line.is_whole:
                 self._unfinished = 1
@@ -159,10 +182,38 @@ class _Reading:
         if parsed:
             self._add_line(parsed)
 
+    def take_file(self, handle: BinaryIO) -> bool:
+        """Read a file that is one object, or a chat; whether it is one."""
+        head = handle.read(HEAD_BYTES)
+        handle.seek(0)
+        is_object = self._file.path.endswith(".json") or is_spread(head)
+        if is_object and not holds_messages(head):
+            return True
+        if not is_object and not is_chat(head):
+            return False
+        most = MAX_OBJECT_BYTES if is_object else MAX_CHAT_BYTES
+        data = handle.read(most + 1)
+        self.take_whole(lambda: parse_object(data, most) if is_object else self._fold(data, most))
+        return True
+
+    def _fold(self, data: bytes, most: int) -> dict[str, Any]:
+        fields, broken = fold_chat(data[:most].split(b"\n"))
+        self._broken += broken
+        if fields.get("kind") == "subagent":
+            fields["sessionId"] = Path(self._file.path).parent.name  # that of the session which started it
+        return fields
+
+    def take_whole(self, read: Callable[[], dict[str, Any]]) -> None:
+        """Add a session that is one object; one that cannot be read counts as a broken line. Raises OSError."""
+        self._lines += 1
+        try:
+            self._add_line(parse_whole(read(), self._folder, self._clock))
+        except Unreadable:
+            self._broken += 1
+
     def _add_line(self, parsed: TranscriptLine) -> None:
         if isinstance(parsed, SessionHeader):
-            self._session, self._folder, branch = parsed
-            self._add_mark("", BRANCH, branch)
+            self._add_header(parsed)
         elif isinstance(parsed, WholeSession):
             self._broken += parsed.broken
             self._session = parsed.session or self._session
@@ -174,23 +225,43 @@ class _Reading:
             self._add_answer(parsed.session, parsed.path, parsed.at)
         else:
             self._add_mark(parsed.session, BRANCH, parsed.branch)
-            self._add_message(
-                parsed.session, Utterance(parsed.type, parsed.content.text, parsed.at, parsed.content.files)
-            )
+            self._add_words(parsed)
+
+    def _add_header(self, header: SessionHeader) -> None:
+        if header.names_file and header.session and self._session:
+            return
+        self._session, self._folder = header.session or self._session, header.folder or self._folder
+        self._add_mark("", BRANCH, header.branch)
+
+    def _add_words(self, message: TranscriptMessage) -> None:
+        """Add a message with the answers in it, unless the agent did not ask."""
+        text, files, asks = message.content
+        answers = [answer.text for answer in message.answers if answer.call in self._asked]
+        for answer in message.answers:
+            self._asked.pop(answer.call, None)
+        self._asked |= dict.fromkeys(asks)
+        while len(self._asked) > MAX_ASKED:
+            del self._asked[next(iter(self._asked))]
+        text = "\n\n".join(filter(None, [text, *map(plain, answers)]))
+        speaker = ASSISTANT if self._is_subagent else message.type  # the agent wrote what the subagent is asked
+        self._add_message(message.session, Utterance(speaker, text, message.at, files))
 
     @property
     def count(self) -> int:
-        return len(self.messages) + (self._waiting is not None)
+        return len(self._messages) + (self._waiting is not None and self._waiting is not self._last)
 
-    def flush(self) -> None:
-        if self._waiting:
-            self.messages.append(self._waiting)
-            self._waiting = None
+    def _flush(self) -> None:
+        if self._waiting and self._waiting is not self._last:
+            self._messages.append(self._waiting)
+        self._waiting = self._last = None
 
     def portion(self, *, is_last: bool) -> Portion:
-        last = self._clock.last.isoformat() if self._clock.last else ""
-        cursor = Cursor(self._offset, self._session, self._folder, self._broken, last, self._checksum)
-        return Portion(tuple(self.messages), cursor, self._lines, self._unfinished, is_last, tuple(self._marks))
+        self._flush()
+        time = self._clock.last.isoformat() if self._clock.last else ""
+        asked = " ".join(self._asked)
+        cursor = Cursor(self._offset, self._session, self._folder, self._broken, time, self._checksum, asked)
+        messages, marks = tuple(self._messages), tuple(self._marks)
+        return Portion(messages, cursor, self._lines, self._unfinished, is_last, marks, self._replaces_last)
 
     def _add_mark(self, session: str, kind: str, name: str) -> None:
         if name and len(self._marks) < MAX_MARKS:
@@ -215,26 +286,35 @@ class _Reading:
         if earlier and is_same_speaker and not (earlier.text and utterance.text):
             files = tuple(dict.fromkeys(earlier.files + utterance.files))[:MAX_FILES]
             text, at = earlier.text or utterance.text, earlier.at or utterance.at
+            self._replaces_last = self._replaces_last or self._waiting is self._last
             self._waiting = (name, Utterance(utterance.type, text, at, files))
         else:
-            self.flush()
+            self._flush()
             self._waiting = (name, utterance)
+
+
+_CURSOR = re.compile(r"/agent-transcripts/([^/]{1,200}?)(?:\.jsonl)?(/subagents)?(?:/|$)")
+"""The session of a transcript of Cursor, which names none: in its path."""
+
+_ROLLOUT = re.compile(r"/rollout-[0-9T-]{19}-([^/]{1,200})\.jsonl$")
+"""The session of a rollout without a header."""
 
 
 def _session_name(file: SessionFile) -> str:
     """The name for a session without one: its file name without the suffix."""
+    if match := _CURSOR.search(file.path) or _ROLLOUT.search(file.path):
+        return match[1]
     return " ".join(plain(os.path.splitext(file.name)[0]).split())[-MAX_ID:] or "session"  # noqa: PTH122 (dots stay)
 
 
 class _Line(NamedTuple):
-    """A line of ``length`` bytes, of which at most ``most`` may be read. ``is_whole``: it ends in a newline;
-    ``checksum`` is the CRC-32 of this line and all before it."""
+    """A line of ``length`` bytes. ``is_whole``: it ends in a newline; ``checksum`` is the CRC-32 of this line and all
+    before it."""
 
     text: bytes
     length: int
     is_whole: bool
     checksum: int
-    most: int = MAX_LINE
 
 
 def _lines(handle: BinaryIO, checksum: int) -> Iterator[_Line]:
@@ -245,22 +325,6 @@ def _lines(handle: BinaryIO, checksum: int) -> Iterator[_Line]:
             while end != b"\n" and (rest := handle.readline(_CHUNK_BYTES)):
                 length, end, checksum = length + len(rest), rest[-1:], crc32(rest, checksum)
         yield _Line(line.rstrip(b"\r\n"), length, end == b"\n", checksum)
-
-
-def _read_object(handle: BinaryIO, file: SessionFile) -> tuple[_Line, ...] | None:
-    """The whole file as one line if it is one object, () for a ``.json`` without messages, None for a file of lines."""
-    if handle.tell():
-        return None
-    head = handle.read(HEAD_BYTES)
-    handle.seek(0)
-    is_json = file.path.endswith(".json")
-    if is_json and not holds_messages(head):
-        return ()
-    if not is_json and not is_spread(head):
-        return None
-    text = handle.read(MAX_OBJECT_BYTES + 1)
-    length = max(os.fstat(handle.fileno()).st_size, len(text))
-    return (_Line(text, length, is_whole=True, checksum=crc32(text), most=MAX_OBJECT_BYTES),)
 
 
 # -- subagents ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from bot.errors import WorldError
 from bot.local_cache.local_memory import MemoryOptions
 from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import MAX_WAIT, SessionIndex, SessionScope, ask_sessions
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import ROOT, create_cookie_checkout
 from tests.sources.session_lines import response, write
 
@@ -134,7 +135,7 @@ def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_cache: Path, sample_store: Path) -> Machine:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in AGENT_FOLDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -174,6 +175,14 @@ def without_a_table(file: Path) -> None:
 def wrong_values(file: Path) -> None:
     with closing(sqlite3.connect(file)) as database:
         database.execute("UPDATE passages SET at = 'tomorrow', length = x'00'")
+        database.commit()
+
+
+def numbers_for_texts(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE changed AS SELECT number, text, +5 AS files FROM texts")
+        database.execute("DROP TABLE texts")
+        database.execute("ALTER TABLE changed RENAME TO texts")
         database.commit()
 
 
@@ -226,7 +235,7 @@ def test_an_index_that_another_process_updates_is_read_as_it_is(machine: Machine
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [garbage, garbage_inside, without_a_table, wrong_values])
+@pytest.mark.parametrize("damage", [garbage, garbage_inside, without_a_table, wrong_values, numbers_for_texts])
 def test_a_damaged_index_is_replaced(machine: Machine, damage: Callable[[Path], None]) -> None:
     expected = machine.ask()
     damage(machine.index)

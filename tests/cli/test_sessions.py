@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,8 +21,10 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
+from tests.sources.agents import claude_line, claude_path, codex_lines, codex_path
 from tests.sources.session_lines import prompt, response, write
 
 SETTINGS = ".github/precedent.yml"
@@ -32,7 +33,7 @@ SETTINGS = ".github/precedent.yml"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home folder without agents, and an empty cache."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in AGENT_FOLDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -61,34 +62,6 @@ def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def store(sample_store: Path, store_cache: Path, home: Path) -> Path:
     shutil.copytree(store_cache, home.parent / "cache")
     return sample_store
-
-
-def claude_path(home: Path, folder: Path, name: str = "c-1") -> Path:
-    """The path of a transcript of Claude Code that was started in a folder."""
-    return home / ".claude/projects" / re.sub(r"[^A-Za-z0-9]", "-", str(folder)) / f"{name}.jsonl"
-
-
-def codex_path(home: Path, name: str = "r-1") -> Path:
-    return home / f".codex/sessions/2026/03/04/rollout-2026-03-04T09-00-00-{name}.jsonl"
-
-
-def claude_line(text: str, folder: Path | None, session: str = "c-1", **more: object) -> dict[str, Any]:
-    """A line of a transcript of Claude Code."""
-    folder_field = {} if folder is None else {"cwd": str(folder)}
-    message = {"role": "user", "content": text}
-    at = "2026-03-03T09:00:00Z"
-    return {"type": "user", "sessionId": session, "timestamp": at, **folder_field, "message": message} | more
-
-
-def codex_lines(text: str, folder: Path, session: str = "r-1", branch: str = "") -> list[dict[str, Any]]:
-    """The lines of a rollout of Codex."""
-    message = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
-    header = {"id": session, "cwd": str(folder), "git": {"branch": branch}}
-    at = "2026-03-04T09:00:00Z"
-    return [
-        {"timestamp": at, "type": "session_meta", "payload": header},
-        {"timestamp": at, "type": "response_item", "payload": message},
-    ]
 
 
 def found_sessions(call: Run, words: str = "zebra") -> set[str]:

@@ -12,6 +12,7 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
+from tests.agent_folders import AGENT_FOLDERS
 from tests.doors.entrances import opened
 from tests.doors.memories import ARCHIVES, build
 from tests.doors.table import MADE_UP, Expectation, described, faults, read_table
@@ -24,7 +25,7 @@ def main() -> int:
     rows = [row for file in ("made_up.toml", "projects.toml") for row in read_table(file)]
     asked = [row for row in rows if row.memory == MADE_UP or ARCHIVES.is_dir()]
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        for name in ("XDG_CACHE_HOME", *AGENT_FOLDERS):
             os.environ[name] = f"{folder}/{name}"  # nothing of whoever runs this
         failed = sum(_ask_all(list(group), Path(folder), only_failing)
                      for _, group in groupby(asked, key=lambda row: row.memory))  # fmt: skip

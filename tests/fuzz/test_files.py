@@ -22,9 +22,16 @@ from bot.ranking.weights import ranking_fields, shipped
 from bot.ranking.word_vectors import WordVectors, encode_words
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
-from bot.sources.session import Unreadable, parse_line
+from bot.sources.session_chat import fold_chat
+from bot.sources.session_content import Unreadable
+from bot.sources.session_formats import parse_line, parse_whole
+from bot.sources.session_head import is_chat, origin_in
+from bot.sources.session_times import TranscriptClock
 from tests.fuzz import inputs, seeds
 from tests.fuzz.properties import assert_storable, fuzz
+from tests.sources.agents import SESSIONS
+from tests.sources.session_lines import FOLDER
+from tests.sources.session_lines import line as to_line
 
 YAML = (": ", "? ", "- a\n", "name: ", "&a ", "*a", "!!python/object:os.system ", "%TAG ! x:\n")
 CONFIG = (seeds.ROOT / "config.example.yml").read_text(encoding="utf-8")
@@ -156,19 +163,15 @@ def test_a_row_of_an_organisations_index_has_limits_and_gives_its_thread_back(da
 
 
 def transcripts() -> list[bytes]:
-    text = {"type": "text", "text": "Go"}
-    message = {"role": "user", "content": [text, {"type": "toolCall", "arguments": {"path": "a"}}]}
+    lines = [line for session in SESSIONS for line in (FOLDER / session.fixture).read_bytes().splitlines()]
     stopped = {"response": "x", "transcript_path": "/work/app/a.jsonl"}
-    lines = (
-        {"type": "session", "id": "5b1c", "timestamp": seeds.AT, "cwd": "/work/app"},
-        {"type": "message", "message": message},
+    more = (
         {"timestamp": seeds.AT, "event": "SubagentStop", "data": stopped},
-        {"type": "user", "sessionId": "c", "message": {"role": "user", "content": "Go"}, "gitBranch": "fix/42-x"},
-        {"type": "response_item", "payload": {"type": "message", **message}},
-        {"sessionId": "w", "messages": [message]},
         {"type": "pr-link", "prNumber": 50, "prRepository": "octo-org/app"},
+        json.loads((FOLDER / "opencode.json").read_bytes()),
+        json.loads((FOLDER / "gemini_cli_early.json").read_bytes()),
     )
-    return [json.dumps(line).encode() for line in lines]
+    return [*(line for line in lines if line.startswith(b"{") and line.endswith(b"}")), *map(to_line, more)]
 
 
 @fuzz(inputs.json_lines(transcripts))
@@ -176,3 +179,19 @@ def test_a_line_of_a_transcript_is_unreadable_or_has_texts_that_can_be_stored(da
     for line in data.split(b"\n"):  # a transcript may come from a checkout
         with suppress(Unreadable):
             assert_storable(parse_line(line, "/work/app"))
+
+
+@fuzz(inputs.json_lines(transcripts))
+def test_a_chat_of_any_lines_is_folded_and_read(data: bytes) -> None:
+    fields, broken = fold_chat(data.split(b"\n"))
+    assert broken <= data.count(b"\n") + 1
+    with suppress(Unreadable):
+        assert_storable(parse_whole(fields, "/work/app", TranscriptClock()))
+
+
+@fuzz(inputs.json_lines(transcripts))
+def test_the_start_of_any_transcript_has_a_folder_or_none(data: bytes) -> None:
+    folder, repository = origin_in(data)
+    assert len(folder) <= 4_096
+    assert len(repository) <= 201
+    assert is_chat(data) in (True, False)

@@ -42,6 +42,7 @@ from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.questions.requests import MAX_CHARS, MIN_CHARS
 from bot.questions.thread import MAX_ANSWER_CHARS, conversation, limit_size, visible_data
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.program_result import Run
 from tests.memory.remotes import bare_repository, commit
 
@@ -79,7 +80,7 @@ class Agent:
 
 def environment() -> dict[str, str]:
     """Return the environment of a server: nothing of the surrounding checkout, and the cache of the tests."""
-    own = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")}
+    own = {name: os.environ[name] for name in ("XDG_CACHE_HOME", *AGENT_FOLDERS)}
     return own | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -545,6 +546,22 @@ def test_an_issue_may_be_quoted_at_length(tmp_path: Path) -> None:
         assert result.data["thread"]["id"] == 1
     refused = answer(tools, "issue_context", {"number": 1, "max_chars": MAX_CHARS + 1})
     assert refused.text == "max_chars: '120001' should be less than or equal to 120000"
+
+
+def test_the_context_of_an_issue_has_its_newest_conversation_however_old(tmp_path: Path) -> None:
+    opened = datetime.now(UTC) - timedelta(days=300)
+    said = tuple(
+        Message("octocat", "OWNER", opened + timedelta(days=day), text)
+        for day, text in ((1, "It is the proxy."), (100, "It is the cookie."))
+    )
+    threads = [Thread(n, f"Login {n}", "It loops.", "monalisa", opened, comments=said[: n - 1]) for n in (1, 2, 3)]
+    tools = ToolContext(MemoryOptions(tmp_path, store=store_threads(tmp_path / "store", *threads)))
+    quoted = [answer(tools, "issue_context", {"number": n}).data["quoted"] for n in (1, 2, 3)]
+    histories = [text.partition("<conversation-history")[2].partition("</conversation-history>")[0] for text in quoted]
+    assert histories[0] == "", "there is only the opening text"
+    assert [re.findall(r"It is the \w+|It loops", text) for text in histories[1:]] == [
+        ["It is the proxy"], ["It is the cookie"],
+    ]  # fmt: skip
 
 
 # -- stdout belongs to the protocol --------------------------------------------------------------------------------

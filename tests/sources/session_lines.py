@@ -15,8 +15,11 @@ def _read_lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(each) for each in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-ISSUE_AGENT, HOOKS, CODING, ROLLOUT = map(_read_lines, ("issue_agent", "hooks", "coding", "rollout"))
-CONVERSATION: dict[str, Any] = json.loads((FOLDER / "conversation.json").read_text(encoding="utf-8"))
+ISSUE_AGENT, HOOKS, CLAUDE_CODE, ROLLOUT = map(_read_lines, ("pi", "hooks", "claude_code", "codex"))
+CODING = CLAUDE_CODE[:11]
+"""The start of a transcript of Claude Code."""
+
+CONVERSATION: dict[str, Any] = json.loads((FOLDER / "gemini_cli_early.json").read_text(encoding="utf-8"))
 """A conversation as one object."""
 
 BROKEN: list[bytes] = [

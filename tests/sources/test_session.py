@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from bot.domain.thread import Kind
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.session import MAX_FILES as MAX_TOUCHED
-from bot.sources.session import MAX_LINE, Session, Unreadable, Utterance, content_of, parse_line, thread_of
+from bot.sources.session import Session, Utterance, thread_of
+from bot.sources.session_content import MAX_FILES as MAX_TOUCHED
+from bot.sources.session_content import Unreadable, content_of
 from bot.sources.session_files import MAX_DEPTH, SessionFile, find_sessions
+from bot.sources.session_formats import MAX_LINE, parse_line
 from bot.sources.session_issues import issues_of_sessions
 from bot.sources.session_reader import Cursor, is_same, read_portion, read_sessions
 from bot.sources.session_times import TranscriptClock

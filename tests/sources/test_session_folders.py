@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.session_folders import default_folders, is_within
-from bot.sources.session_head import folder_in
+from bot.sources.session_folders import default_folders
+from bot.sources.session_head import origin_in
+from bot.sources.session_worktrees import Worktrees
+from tests.agent_folders import AGENT_FOLDERS
 from tests.sources.session_lines import ROLLOUT, line
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    for name in AGENT_FOLDERS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -66,7 +68,7 @@ def test_a_session_belongs_to_the_innermost_checkout_around_its_folder(tmp_path:
     (tmp_path / "link").symlink_to(top)
     (top / "away").symlink_to(tmp_path)
     own = (top, top / "src", top / "gone", f"{top}/", f"{top}/src/../src", tmp_path / "link", tmp_path / "link/src")
-    assert [is_within(str(each), str(top)) for each in own] == [True] * len(own)
+    assert [Worktrees(str(top)).holds(str(each)) for each in own] == [True] * len(own)
     others = (
         tmp_path,
         f"{top}s",
@@ -78,7 +80,7 @@ def test_a_session_belongs_to_the_innermost_checkout_around_its_folder(tmp_path:
         "",
         "a\0b",
     )
-    assert [is_within(str(each), str(top)) for each in others] == [False] * len(others)
+    assert [Worktrees(str(top)).holds(str(each)) for each in others] == [False] * len(others)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +96,4 @@ def test_a_session_belongs_to_the_innermost_checkout_around_its_folder(tmp_path:
     ],
 )
 def test_the_first_folder_of_a_transcript_counts(head: bytes, expected: str) -> None:
-    assert folder_in(head) == expected
+    assert origin_in(head).folder == expected

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.sources.session import MAX_OBJECT_BYTES, Session, Unreadable, parse_line
+from bot.sources.session import Session
+from bot.sources.session_content import Unreadable
 from bot.sources.session_files import find_sessions
+from bot.sources.session_formats import MAX_OBJECT_BYTES, parse_line
 from bot.sources.session_reader import SessionMark, read_portion, read_sessions
 from tests.sources.session_lines import CODING, CONVERSATION, ROLLOUT, line, prompt, session_file, write
 
@@ -68,6 +70,7 @@ def test_messages_of_an_object_that_cannot_be_read_are_counted(tmp_path: Path) -
     ("text", "broken"),
     [
         ('{"messages": [1, 2]}', 1),
+        ('{"a": {"messages": [1]}}', 1),
         ('{"messages": [', 1),
         ('{"messages": [' + "[" * 100_000, 1),
         ('{"messages": []}', 0),

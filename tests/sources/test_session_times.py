@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.domain.thread_json import MAX_TEXT
-from bot.sources.session import MAX_PARTS, content_of, thread_of
+from bot.sources.session import thread_of
+from bot.sources.session_content import MAX_PARTS, content_of
 from bot.sources.session_reader import read_sessions
 from bot.sources.session_times import TranscriptClock
 from tests.sources.session_lines import response, session_file, write

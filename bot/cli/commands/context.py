@@ -251,7 +251,7 @@ def _session_threads(folder: Path, since: datetime) -> list[Thread]:
                 thread_of(session._replace(issue=issue_of.get(file.path))) for session in read_sessions(file, zone)
             ]
         except OSError as error:
-            notes.append(f"{file.name} cannot be read: {error.strerror}")
+            notes.append(f"{file.name} cannot be read: {error.strerror or error}")
     for note in notes:
         warn(note)
     return threads
