@@ -324,8 +324,8 @@ def asked_topic(
 
     In a phrase of the settings ``{topic}`` stands for the topic, ``*`` for up to four words, ``a/b`` for either word.
     Case, punctuation and contractions are ignored ("didn't we" is "did we"), as are words of time at the end ("before",
-    "already"). The question must begin the sentence or a clause, and extend to its end. Questions that are rhetorical
-    or somebody else's do not count, nor do those that end like a statement.
+    "already"). The question must begin the sentence or a clause, and reach the end of the sentence. Questions that are
+    rhetorical or somebody else's do not count, nor do those that end like a statement.
     """
     sentence, grammar = sentence[:MAX_SENTENCE_CHARS], _grammar(phrases)
     if not grammar.may_ask.search(sentence) or _RHETORICAL.search(sentence):

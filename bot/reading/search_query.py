@@ -116,10 +116,11 @@ class SearchQuery(NamedTuple):
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """A note on the words that are not searched beside others, as the index has no terms for them (``R``, ``🚀``);
+        """A note on the words that are left out if there are others, as the index has no terms for them (``R``, ``🚀``);
         empty without any."""
         found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
         words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
+        words = [word for word in words if len(word) > 1 or not word.islower()]  # "a", "e", "y"
         shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:_MAX_SHOWN_WORDS])
         return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 

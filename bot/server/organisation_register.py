@@ -77,7 +77,7 @@ class OrganisationRegister:
     ) -> None:
         """Store what GitHub just said about a repository. Without a visibility its answer may be out of date: then it
         only counts for a repository that is not known, or that was gone. Otherwise two answers would undo each other
-        and have the same comments checked for ever."""
+        and have the same comments checked again and again."""
         if visibility is None and self._is_known(repository):
             return
         self._bind_name(repository, name)
