@@ -116,8 +116,8 @@ class SearchQuery(NamedTuple):
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """A note on the words that are left out if there are others, as the index has no terms for them (``R``, ``🚀``);
-        empty without any."""
+        """A note on the words that are left out if there are others, as the index has no terms for them (``R``, ``🚀``).
+        Empty if there are none."""
         found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
         words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
         words = [word for word in words if len(word) > 1 or not word.islower()]  # "a", "e", "y"
