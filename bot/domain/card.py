@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from bot.domain.change_state import ChangeState, NamedChange, change_state, named_change, number_of, revise_ending
 from bot.domain.hidden_people import HiddenPeople
@@ -19,6 +19,31 @@ from bot.domain.shape import one_word
 
 CardId = int | str
 """Like `bot.domain.thread.ThreadId`: the number of an issue or pull request, or the name of another thread."""
+
+
+class ThreadFacts(Protocol):
+    """What a search knows about a thread before it reads its card."""
+
+    @property
+    def id(self) -> CardId: ...
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def author(self) -> str: ...
+
+    @property
+    def created_at(self) -> datetime: ...
+
+    @property
+    def updated_at(self) -> datetime: ...
 
 
 class Ruling(NamedTuple):

@@ -19,6 +19,7 @@ from bot.domain.card import (
     CardId,
     CardLink,
     MessageHit,
+    ThreadFacts,
     card_of,
     cards_of,
     key_of,
@@ -29,6 +30,9 @@ from bot.domain.hidden_people import HiddenPeople
 from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_share, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
+
+_BY_ID = "substr(id, 1, 1) = '=', CAST(CASE substr(id, 1, 1) WHEN '#' THEN substr(id, 2) END AS INTEGER), id"
+"""The order of ids: numbers before texts."""
 
 _BATCH_SIZE = 500
 """Names looked up in one query, and rows fetched at a time."""
@@ -134,6 +138,9 @@ class LocalCache:
                 found |= {hit.thread} if keep(hit) else set()
         return found
 
+    def facts(self, ids: Iterable[CardId]) -> Mapping[CardId, ThreadFacts]:
+        return self.cards(ids)
+
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         found = self._cards(dict.fromkeys(map(name_of, ids)))
         return {card.id: card for card in found.values()}
@@ -176,7 +183,7 @@ class LocalCache:
         return self._parse_cards(line for (line,) in self._database.execute(sql, (limit,)))
 
     def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
-        rows = self._database.execute("SELECT digest FROM threads ORDER BY updated DESC, id")
+        rows = self._database.execute(f"SELECT digest FROM threads ORDER BY updated DESC, {_BY_ID}")  # noqa: S608 - ours
         found: list[Card] = []
         while len(found) < limit and (lines := rows.fetchmany(_BATCH_SIZE)):
             found += filter(keep, self._parse_cards(line for (line,) in lines))
@@ -190,7 +197,7 @@ class LocalCache:
 
     def updated_since(self, moment: datetime) -> list[Card]:
         """Return the threads that changed at or after ``moment``, newest first."""
-        sql = "SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, id"
+        sql = f"SELECT digest FROM threads WHERE updated >= ? ORDER BY updated DESC, {_BY_ID}"  # noqa: S608 - ours
         return self._parse_cards(line for (line,) in self._database.execute(sql, (moment.isoformat(),)))
 
     def _cards_at(self, ranker: Ranker, documents: Sequence[int]) -> dict[int, Card]:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -18,6 +18,7 @@ from bot.domain.card import Card, CardId, card_of, name_of, with_change_state
 from bot.domain.change_state import change_state
 from bot.domain.changes import FixInfo
 from bot.domain.digest import IndexEntry
+from bot.domain.thread import ThreadId
 from bot.errors import StoreError, UserError
 from bot.files import on_disk
 from bot.git.errors import GitError
@@ -168,7 +169,10 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
     with writing(database):
         _sync_segments(database, memory.index.segments(), _THREAD_TABLES, tick)
         _sync_segments(database, memory.messages.segments(), _MESSAGE_TABLES, tick)
-        _sync_digests(database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), tick)
+        hidden = frozenset(memory.state.manifest.unseen)
+        _sync_digests(
+            database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), hidden, tick
+        )
         note(database, "stamp", stamp)
         note(database, "analyser", ANALYSER_VERSION)
         note(database, "repo", memory.state.repo or "")
@@ -262,18 +266,19 @@ def _sync_digests(
     database: sqlite3.Connection,
     shards: Iterable[tuple[str, bytes]],
     fixes: Mapping[str, Fixes],
+    hidden: frozenset[ThreadId],
     tick: Progress,
 ) -> None:
+    """``hidden`` are the threads that GitHub does not show now."""
     marks = dict(database.execute("SELECT path, mark FROM shards"))
     for path, data in shards:
         shard_fixes = fixes.get(path, {})
-        fix_data = repr(sorted((str(key), *_fix_facts(fix)) for key, fix in shard_fixes.items())).encode(
-            "utf-8", "replace"
-        )
-        mark = blake2b(b"\0".join((data, fix_data)), digest_size=16).hexdigest()
+        left_out = {key for key in hidden if DIGESTS.path(key) == path}
+        facts = sorted((str(key), *_fix_facts(fix)) for key, fix in shard_fixes.items()), sorted(map(str, left_out))
+        mark = blake2b(b"\0".join((data, repr(facts).encode("utf-8", "replace"))), digest_size=16).hexdigest()
         if marks.pop(path, "") != mark:
             _forget(database, path)
-            _add_shard(database, path, data, shard_fixes)
+            _add_shard(database, path, data, shard_fixes, left_out)
             database.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (path, mark))
         tick(1)
     for path in marks:
@@ -288,9 +293,11 @@ def _forget(database: sqlite3.Connection, shard: str) -> None:
     database.execute("DELETE FROM threads WHERE shard = ?", (shard,))
 
 
-def _add_shard(database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes) -> None:
+def _add_shard(
+    database: sqlite3.Connection, path: str, data: bytes, fixes: Fixes, left_out: Container[ThreadId]
+) -> None:
     for key, line in read_texts(data):
-        card = card_of(line)
+        card = None if key in left_out else card_of(line)
         if card is None or name_of(card.id) != name_of(key) or DIGESTS.path(key) != path:
             continue
         digest = _with_fix(line, card, fixes.get(card.id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadMessage
+from bot.domain.card import Card, CardHit, CardId, MessageHit, ThreadFacts, ThreadMessage
 from bot.domain.digest import IndexEntry
 from bot.domain.thread import Thread
 from bot.index.document import message_of
@@ -18,8 +18,12 @@ FIELDS = {TEXT: 1.0, NOTES: 0.8}
 """Weights of titles and texts, and of notes."""
 
 
+MAX_LISTED = 20_000
+"""In a memory of more threads, a search without words finds nothing: it would read the facts of all of them."""
+
+
 class MemoryCards:
-    """See `bot.questions.requests.Cards`. ``may_show`` limits the threads."""
+    """See `bot.questions.requests.CardSearch`. ``may_show`` limits the threads."""
 
     def __init__(self, memory: Memory, may_show: Callable[[CardId], bool]) -> None:
         self._memory, self._may_show = memory, may_show
@@ -36,11 +40,8 @@ class MemoryCards:
     def search(
         self, weights: Mapping[str, float], *, limit: int, keep: Keep | None = None, floor: float = 0.0
     ) -> list[CardHit]:
-        people = self._memory.hidden_people
-
         def is_wanted(entry: IndexEntry) -> bool:
-            shown = replace(entry, author=people.alias(entry.author)) if people else entry
-            return self._may_show(entry.id) and (keep is None or keep(shown))
+            return self._may_show(entry.id) and (keep is None or keep(self._shown(entry)))
 
         hits = self._memory.search(_query(weights, floor), limit=limit, keep=is_wanted)
         cards = self.cards([hit.entry.id for hit in hits])
@@ -65,12 +66,17 @@ class MemoryCards:
         return self._memory.rarity(terms)
 
     def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
-        hits = map(_message_hit, self._memory.every_message())
+        hits = map(_message_hit, self._memory.every_message() if self.size <= MAX_LISTED else ())
         return {hit.thread for hit in hits if self._may_show(hit.thread) and keep(hit)}
 
     def newest(self, limit: int, keep: Callable[[Card], bool]) -> list[Card]:
-        found = [card for card in self._memory.every_card() if self._may_show(card.id) and keep(card)]
+        every = self._memory.every_card() if self.size <= MAX_LISTED else ()
+        found = [card for card in every if self._may_show(card.id) and keep(card)]
         return sorted(found, key=lambda card: (-card.updated_at.timestamp(), isinstance(card.id, str), card.id))[:limit]
+
+    def facts(self, ids: Iterable[CardId]) -> Mapping[CardId, ThreadFacts]:
+        entries = self._memory.shown_entries(key for key in ids if self._may_show(key))
+        return {key: self._shown(entry) for key, entry in entries.items()}
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         wanted = [key for key in dict.fromkeys(ids) if self._may_show(key)]
@@ -82,6 +88,11 @@ class MemoryCards:
         """See `bot.questions.requests.ReadMessages`."""
         records = self._memory.records(key for key in dict.fromkeys(keys) if self._may_show(key))
         return {key: messages_of(record) for key, record in records.items() if isinstance(record, Thread)}
+
+    def _shown(self, entry: IndexEntry) -> IndexEntry:
+        """The entry without the name of a hidden person."""
+        people = self._memory.hidden_people
+        return replace(entry, author=people.alias(entry.author)) if people else entry
 
 
 def _query(weights: Mapping[str, float], floor: float) -> Query:

@@ -30,7 +30,7 @@ from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
-from bot.reading.search_query import search_query
+from bot.reading.search_query import SearchQuery, search_query
 from bot.recall.mentions import numbers_in
 
 MAX_REPLIES = 10
@@ -272,14 +272,21 @@ def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[Thre
     if numbers:
         fetch_missing(numbers, run, f"asked for in issue {request.thread.id}")
         return about_issue(numbers, replace(service, skip=()))
-    cards = MemoryCards(run.memory, lambda key: key != request.thread.id and (not only or key in only))
+    here = request.thread.id
+
+    def may_show(key: ThreadId) -> bool:
+        return isinstance(key, int) and key != here and (not only or key in only)
+
+    cards = MemoryCards(run.memory, may_show)
     if command:
         query = search_query(command.words, request.at, run.settings.question_phrases, strict=False)
         return about_words(query, cards, cards.read, service)
     assert question is not None
-    query = search_query(question.asked, request.at, run.settings.question_phrases, strict=False)
-    if not query.is_question:  # it is about this thread
-        query = query._replace(words=request.thread.title, is_question=True, decides=question.decides, numbers=())
+    query = SearchQuery(request.thread.title, questions=run.settings.question_phrases)
+    if question.topic:
+        query = search_query(question.asked, request.at, run.settings.question_phrases, strict=False)
+        query = query._replace(numbers=())  # those are in `question.about`
+    query = query.asking(question.topic or query.words, decides=question.decides, verb=question.verb)
     return _with_mentioned(about_words(query, cards, cards.read, service), request, service, run)
 
 

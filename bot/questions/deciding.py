@@ -31,14 +31,14 @@ def answers_first(hits: Sequence[CardHit], query: SearchQuery, cards: CardSearch
     For a question, threads that only ask it themselves are left out, and so are those not about the topic. A duplicate
     of another hit gives way to it.
     """
-    hits = _without_duplicates(hits)
     if query.is_question:
         hits = _without_askers(hits[:MAX_ANSWERS], query, read)
     if not query.decides:
-        return _near_best(hits, {hit.card.id: hit.part for hit in hits})
+        return _near_best(_without_duplicates(hits), {hit.card.id: hit.part for hit in hits})
     shares, verb = topic_shares(query, cards), frozenset(terms(query.verb))
     decided = {hit.card.id: _decided_share(hit.card, shares, verb) for hit in hits}
     hits = [hit._replace(decides=decided[hit.card.id] >= least(MIN_TOPIC_SHARE)) for hit in hits]
+    hits = _without_duplicates(hits)
     deciding = sorted((hit for hit in hits if hit.decides), key=lambda hit: not _has_done(hit.card, verb))
     others = [hit for hit in hits if not hit.decides]
     if not query.is_question:
@@ -62,8 +62,13 @@ def topic_share(text: str, shares: Mapping[str, float]) -> float:
 def _decided_share(card: Card, shares: Mapping[str, float], verb: frozenset[str]) -> float:
     """How much of the topic a decision names together with the title, or the title alone if it has the verb."""
     rulings = [f"{card.title}\n{ruling.text}" for ruling in card.decisions]
-    rulings += [card.title] if verb and verb <= {*terms(card.title)} else []
+    rulings += [card.title] if verb and verb <= {*terms(card.title)} and _is_done(card) else []
     return max((topic_share(text, shares) for text in rulings), default=0.0)
+
+
+def _is_done(card: Card) -> bool:
+    """Whether what the title says was done: merged, or closed as completed."""
+    return card.merged_at is not None or (card.state == "closed" and card.state_reason in ("", "completed"))
 
 
 def _has_done(card: Card, verb: frozenset[str]) -> bool:
@@ -71,7 +76,8 @@ def _has_done(card: Card, verb: frozenset[str]) -> bool:
 
 
 def _without_duplicates(hits: Sequence[CardHit]) -> list[CardHit]:
-    """The hits, with the original, if it is one, in place of the first of its duplicates."""
+    """The hits, with the original, if it is one, in place of the first of its duplicates; unless only the duplicate
+    decides."""
     by_id = {hit.card.id: hit for hit in hits}
     found: dict[CardId, CardHit] = {}
     for hit in hits:
@@ -79,6 +85,7 @@ def _without_duplicates(hits: Sequence[CardHit]) -> list[CardHit]:
         while (target := original.card.duplicate_of) in by_id and target not in seen:
             seen.add(target)
             original = by_id[target]
+        original = hit if hit.decides and not original.decides else original
         found.setdefault(original.card.id, original)
     return list(found.values())
 
@@ -99,8 +106,9 @@ def _without_askers(hits: Sequence[CardHit], query: SearchQuery, read: ReadMessa
 
 
 def _only_asks(card: Card, messages: Sequence[ThreadMessage], query: SearchQuery) -> bool:
-    """Whether a thread asks about earlier decisions, and nobody else has answered."""
-    if card.decisions or any(message.author != card.author for message in messages[1:]):
+    """Whether a thread asks about earlier decisions, and nobody else whose words may be shown has answered."""
+    others = (message for message in messages[1:] if message.author != card.author and message.text)
+    if card.decisions or not all(message.author.endswith("[bot]") for message in others):
         return False
     from bot.reading.questions import recall_question  # slow to load
     from bot.reading.signals import strip_boilerplate

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadMessage
+from bot.domain.card import Card, CardHit, CardId, CardLink, MessageHit, ThreadFacts, ThreadMessage
 from bot.domain.kinds import Kind
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.errors import UserError
@@ -25,31 +25,6 @@ DAYS, MAX_DAYS = 7, 30
 
 MIN_CHARS, MAX_CHARS = 1_000, 120_000
 """Limits of their text in characters, markup included; the larger is about 30,000 tokens."""
-
-
-class ThreadFacts(Protocol):
-    """What a search knows about a thread before it reads its card."""
-
-    @property
-    def id(self) -> CardId: ...
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def state(self) -> str: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-
-    @property
-    def author(self) -> str: ...
-
-    @property
-    def created_at(self) -> datetime: ...
-
-    @property
-    def updated_at(self) -> datetime: ...
 
 
 Keep = Callable[[ThreadFacts], bool]
@@ -299,6 +274,10 @@ class CardSearch(Protocol):
 
     def threads_with(self, keep: Callable[[MessageHit], bool]) -> set[CardId]:
         """The threads with a message that ``keep`` accepts; the hits have no score. Reads all messages' facts."""
+        ...
+
+    def facts(self, ids: Iterable[CardId]) -> Mapping[CardId, ThreadFacts]:
+        """The facts of those threads that are known, which may be quicker than their cards."""
         ...
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:

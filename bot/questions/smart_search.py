@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, Worktree
+from bot.domain.card import Card, CardHit, CardId, MessageHit, Passage, ThreadFacts, Worktree
 from bot.questions.named_files import NamedFile, named_files
 from bot.questions.passages import passages_of
-from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, ThreadFacts, nothing_read
+from bot.questions.requests import Cards, Keep, ReadMessages, SmartSearch, nothing_read
 from bot.questions.thread_search import find_threads
 from bot.questions.worktree_query import WordEvidence, WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms, token_terms, tokens
@@ -171,7 +171,8 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
         def is_missing(card: ThreadFacts) -> bool:
             return card.id in missing and pool.keep(card)
 
-        hits += find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
+        by_words = query._replace(is_question=False, decides=False)  # what is near the best answer was decided above
+        hits += find_threads(by_words, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
     shares = _score_shares(hits)
     checkout_shares = _score_shares(_search(signals.weights, pool)) if signals.weights else {}
     total = {
@@ -271,6 +272,7 @@ def _fold_duplicates(pool: _Pool) -> None:
         target.files = (*target.files, *(file for file in duplicate.files if file not in target.files))
         target.named = tuple(dict.fromkeys((*target.named, *named)))
         target.is_named |= duplicate.is_named
+        target.decides |= duplicate.decides
         target.message = target.message or duplicate.message
         target.has_evidence = True
 

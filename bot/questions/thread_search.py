@@ -30,6 +30,8 @@ def find_threads(
     ``keep`` filters threads in addition to the query. If decisions are sought, the threads that decide come first
     (`bot.questions.deciding`).
     """
+    if query.is_question and query.numbers:
+        return []  # the threads that it names are the answer
     keep = _thread_filter(query, keep)
     weights = {term: float(count) for term, count in Counter(terms(query.words)).items()}
     if not weights:
@@ -121,8 +123,8 @@ def _message_filter(query: SearchQuery, cards: CardSearch, keep: Keep | None) ->
         if not query.matches_message(hit.author, hit.role, hit.at):
             return False
         if hit.thread not in judged:
-            card = cards.cards([hit.thread]).get(hit.thread)
-            judged[hit.thread] = card is not None and keep(card)
+            facts = cards.facts([hit.thread]).get(hit.thread)
+            judged[hit.thread] = facts is not None and keep(facts)
         return judged[hit.thread]
 
     return is_wanted

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.domain.card import CardId, SessionOutline
+from bot.domain.card import CardId, SessionOutline, ThreadFacts
 from bot.questions.related import (
     decided_when,
     decisions_of,
@@ -17,7 +17,7 @@ from bot.questions.related import (
     with_files,
     with_newest,
 )
-from bot.questions.requests import Cards, SmartSearch, ThreadFacts, WorkRequest
+from bot.questions.requests import Cards, SmartSearch, WorkRequest
 from bot.questions.smart_search import SEARCH_LIMIT, RankedThread, smart, spellings, thread_reference
 from bot.questions.worktree_query import WorktreeQuery, worktree_query
 from bot.reading.analyzer import terms

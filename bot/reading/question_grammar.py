@@ -151,7 +151,7 @@ _RULES: tuple[tuple[_Form, tuple[str, ...]], ...] = (
             "has|have {topic} been discussed|decided",
             "has|have {topic} been brought up",
             "has|have {topic} been reported|proposed|suggested|raised before",
-            "was|were {topic} * discussed|proposed before|already",
+            "was|were {topic} discussed|proposed before|already",
             "has|was it * been|ever decided to|that|whether|if {topic}",
             "is|was there * <decision> <of> {topic}",
             "was there * discussion|conversation|debate about|on|regarding {topic}",
@@ -339,6 +339,11 @@ def asked_topic(
     return AskedTopic(topic, bare, bool(_DECISION_WORD.search(sentence)), "" if verb in _PLAIN_VERBS else verb)
 
 
+def is_about_software(sentence: str, topic: str) -> bool:
+    """Whether a sentence asks for the reason of a fault ("the reason for the crash"), behind which is no decision."""
+    return bool(_REASON_WORD.search(sentence) and _NON_DECISION_TOPIC.search(topic))
+
+
 def is_asked_whole(text: str, phrases: QuestionPhrases = SHIPPED_QUESTIONS) -> bool:
     """Whether these words are one question from beginning to end, however they end."""
     words = _Words.of(text).text
@@ -418,8 +423,8 @@ def _topic_if_asked(form: _Form, sentence: str, topic: str, *, is_alone: bool) -
         return None if _ADVICE.search(sentence) else topic
     if form is _Form.STATES:
         return _topic_if_confirming(sentence, topic, is_alone=is_alone)
-    is_about_software = _REASON_WORD.search(sentence) and _NON_DECISION_TOPIC.search(topic)
-    return None if sentence.endswith((".", "!", ":")) or is_about_software or _NO_TOPIC.fullmatch(topic) else topic
+    is_none = is_about_software(sentence, topic) or _NO_TOPIC.fullmatch(topic)
+    return None if sentence.endswith((".", "!", ":")) or is_none else topic
 
 
 def _topic_if_confirming(sentence: str, topic: str, *, is_alone: bool) -> str | None:

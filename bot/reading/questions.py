@@ -28,7 +28,7 @@ _ANSWERED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RecallQuestion:
-    """A question about an earlier discussion. ``asked`` is its sentence; ``decides``: it asks for a decision.
+    """A question about an earlier discussion. ``asked`` is its sentence; the rest is as in `AskedTopic`.
 
     ``about`` holds the issues that the topic names. A question without ``about`` and ``topic`` is about the thread it
     was asked in ("didn't we discuss this before?").
@@ -38,6 +38,7 @@ class RecallQuestion:
     topic: str = ""
     about: tuple[int, ...] = ()
     decides: bool = False
+    verb: str = ""
 
 
 def recall_question(
@@ -65,4 +66,4 @@ def recall_question(
 
 def _question(sentence: str, asked: AskedTopic, repo: str | None, hosts: Sequence[str]) -> RecallQuestion:
     about = [r.number for r in find_references(f"of {asked.topic}", repo=repo, hosts=hosts) if r.owner is None]
-    return RecallQuestion(sentence, "" if about else asked.bare, tuple(about[:MAX_ISSUES]), asked.decides)
+    return RecallQuestion(sentence, "" if about else asked.bare, tuple(about[:MAX_ISSUES]), asked.decides, asked.verb)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from string import punctuation
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
+from bot.domain.card import ThreadFacts
 from bot.domain.kinds import Kind
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.domain.roles import CONTRIBUTOR, MAINTAINER, PARTICIPANT, role_word
@@ -39,38 +39,35 @@ _TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _MAY_BE_QUESTION = re.compile(
-    r"[\W_]*(?:what|which|why|where|when|how|whether|did|do|does|have|has|had|was|were|is|are|any|in|remember|recall|ca|i"
-    r"|remind|search|check|look|go|find|list|show|give|pull|dig|tell|explain|summari[sz]e|recap|sum|forg[eo]t|cannot|we"
-    r"|can|could|would|will|so|and|but|or|ok|okay|hey|hi|hello|also|please|btw|well|hm+|wait|again|sorry|just|now|anyway"
-    r"|anyone|anybody|out|by|quick|one|help|pretty|they|the|that|our|didn|haven|hasn|wasn|weren|don|can|what's|whats"
-    r"|didnt|dont|havent|hasnt|wasnt|cant)\b",
+    r"(?:\A|[,;:\u2013\u2014-]\s+|\A@\S+\s+)[\W_]*(?:what|which|why|where|when|how|whether|did|do|does|have|has|had|was|were"
+    r"|is|are|any|in|remember|recall|ca|i|remind|search|check|look|go|find|list|show|give|pull|dig|tell|explain"
+    r"|summari[sz]e|recap|sum|forg[eo]t|cannot|we|can|could|would|will|so|and|but|or|ok|okay|hey|hi|hello|also|please|btw"
+    r"|well|hm+|wait|again|sorry|just|now|anyway|anyone|anybody|out|by|quick|one|help|pretty|they|the|that|our|didn|haven"
+    r"|hasn|wasn|weren|don|can|what's|whats|didnt|dont|havent|hasnt|wasnt|cant)\b",
     re.IGNORECASE,
 )
-"""A first word of a question. A quick test that saves most searches the grammar of questions."""
+"""A first word of a question, or of a clause that asks. A quick test that saves most searches the grammar."""
 
 _DECISION_WORDS = re.compile(
-    r"\b(?:decided?|decides|deciding|chose"
-    r"|(?:decisions?|conclusions?|verdicts?|rationales?)(?=\W*\Z| (?:about|on|for|of|to|regarding|in|behind|why)\b)"
-    r"|reasons?(?= (?:for|behind|to|why|of)\b))\b",
+    r"(?:\A\W*(?:decided?|chose)|(?:decided?|chose)(?=\W*\Z)"
+    r"|(?:decisions?|conclusions?|verdicts?|rationales?)(?=\W*\Z)"
+    r"|(?:decisions?|conclusions?|verdicts?|rationales?) (?:about|on|for|regarding|behind|to)"
+    r"|reasons? (?:for|behind|why))\b",
     re.IGNORECASE,
 )
-"""Words that say that decisions are sought. A noun before another one is a part of a name ("decision tree")."""
+"""Words that say that decisions are sought. In the middle of a text they are words of a message, before another noun a
+part of a name ("decision tree")."""
+
+_NO_TOPIC = frozenset(
+    {"list", "show", "search", "find", "for", "of", "the", "previous", "past", "all", "any", "recent", "latest", "our"}
+)
+"""Words that name no topic next to "decisions"."""
+
+_PUNCTUATION = re.compile(r"\A[^\w\U0001f000-\U0001faff]+|[^\w\U0001f000-\U0001faff]+\Z")
+"""Around a word; not emoji."""
 
 _NUMBER = re.compile(r"[(\[]*#([1-9][0-9]{0,14})[)\].,;:!?]*", re.ASCII)
 _CURLY_QUOTES = str.maketrans("“”„", '"""')
-
-
-class FilterableThread(Protocol):
-    """The attributes of a thread that qualifiers filter by."""
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def state(self) -> str: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...
 
 
 class SearchQuery(NamedTuple):
@@ -114,17 +111,27 @@ class SearchQuery(NamedTuple):
         """Whether the search says who wrote a message, or when."""
         return bool(self.authors or self.roles or self.after or self.before)
 
+    def asking(self, topic: str, *, decides: bool, verb: str) -> SearchQuery:
+        """The query as a question about this topic. Of its phrases, those in the topic count."""
+        inside = self.phrases_in(topic)
+        phrases = tuple(phrase for phrase in self.phrases if phrase in inside)
+        return self._replace(words=topic, phrases=phrases, is_question=True, decides=decides, verb=verb)
+
     @property
     def unused(self) -> tuple[str, ...]:
-        """A note on the words that are left out if there are others, as the index has no terms for them (``R``, ``🚀``).
-        Empty if there are none."""
+        """A note on words that are left out if there are others, as the index has no terms for them (``R``, ``🚀``).
+
+        Empty if there are none.
+        """
         found = [word for word in self.words.split() if not terms(word)] if terms(self.words) else []
-        words = [word for word in found if word.strip(punctuation) and fold(word) not in ALL_STOP_WORDS]
-        words = [word for word in words if len(word) > 1 or not word.islower()]  # "a", "e", "y"
+        bare = (_PUNCTUATION.sub("", word) for word in found)
+        # A word of one small letter, such as "a" or "y", is as common as other stop words.
+        words = [word for word in bare if fold(word) not in ALL_STOP_WORDS and (len(word) > 1 or not word.islower())]
+        words = [word for word in words if word and "'" not in plain(word)]
         shown = ", ".join(word[:_MAX_SHOWN_CHARS] for word in words[:_MAX_SHOWN_WORDS])
         return (f"{shown}: not in the index, as it is too short or no word",) if words else ()
 
-    def matches_thread(self, thread: FilterableThread) -> bool:
+    def matches_thread(self, thread: ThreadFacts) -> bool:
         """Whether a thread has the right state, kind and labels."""
         return (
             (not self.states or (thread.kind.traits.has_state and thread.state in self.states))
@@ -181,13 +188,19 @@ def search_query(
 
 def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
     """The query with the topic of the question as its words, if it is one."""
-    if query.questions.added or _MAY_BE_QUESTION.match(spoken):
+    if query.questions.added or _MAY_BE_QUESTION.search(spoken):
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
-        if (asked := asked_topic(plain(spoken), query.questions)) and asked.bare:
-            return query._replace(words=asked.bare, is_question=True, decides=asked.decides, verb=asked.verb)
+        if (asked := asked_topic(plain(spoken).rstrip(" ."), query.questions)) and terms(asked.bare):
+            return query.asking(asked.bare, decides=asked.decides, verb=asked.verb)
     topic, count = _DECISION_WORDS.subn(" ", query.words)
-    return query._replace(words=" ".join(topic.split()), decides=True) if count and terms(topic) else query
+    if not count or query.phrases or set(topic.lower().split()) <= _NO_TOPIC or not terms(topic):
+        return query
+    from bot.reading.question_grammar import is_about_software
+
+    if is_about_software(query.words, topic):
+        return query
+    return query._replace(words=" ".join(topic.split()), decides=True)
 
 
 def moment_of(text: str, now: datetime) -> datetime:

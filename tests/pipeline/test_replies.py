@@ -15,7 +15,8 @@ import pytest
 from bot.comment.links import CommentLinks
 from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
-from bot.domain.changes import Request, is_off, wrong_matches_for
+from bot.domain.changes import Changes, Request, is_off, wrong_matches_for
+from bot.domain.kinds import Kind
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
 from bot.github.events import Event
@@ -37,6 +38,7 @@ from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings
 from tests.comment.detector import report
 from tests.examples import mostly_slow
 from tests.fakes.github import FakeGitHub
+from tests.recall.samples import thread
 
 REPO = "octocat/hello-world"
 BOT = "github-actions[bot]"
@@ -281,6 +283,23 @@ def test_a_command_copied_from_a_reply_is_understood(sample: SampleRepository, r
     assert quoted == request_text.replace("#", "#\u200b")
     assert all(DECISION in reply for reply in sample.replies(sample.say(quoted, "stranger")))
     assert len(sample.replies()) == 2
+
+
+def test_pages_do_not_crowd_out_issues(sample: SampleRepository) -> None:
+    memory = sample.memory().open()
+    pages = [thread(f"docs/{number}.md", "Session store", "The session store.", kind=Kind.PAGE) for number in range(12)]
+    memory.stage(Changes(records=tuple(pages)))
+    memory.commit("Pages")
+    memory.close()
+    assert DECISION in sample.replies(sample.say(SEARCH))[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["@octocat why did we choose PostgreSQL?", "Interesting, why did we choose PostgreSQL?"]
+)
+def test_a_question_after_other_words_is_about_its_topic(sample: SampleRepository, text: str) -> None:
+    number = sample.github.open_issue("monalisa", "Printer prints nothing again", "Still no ink.")
+    assert DECISION in sample.replies(sample.say(text, on=number))[0]
 
 
 def test_permission_counts_and_not_the_association_of_a_comment(sample: SampleRepository) -> None:

@@ -168,6 +168,9 @@ class InMemoryCards:
         newest = sorted(self._cards.values(), key=lambda card: (-card.updated_at.timestamp(), *order(card.id)))
         return [card for card in newest if keep(card)][:limit]
 
+    def facts(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
+        return self.cards(ids)
+
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         return {key: self._cards[key] for key in ids if key in self._cards}
 

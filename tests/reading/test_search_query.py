@@ -23,6 +23,40 @@ def read(text: str) -> SearchQuery:
     return search_query(text, NOW)
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "kind"),
+    [
+        ("What did we decide about caching?", "caching", "decides asks"),
+        ("what did we decide about caching.", "caching", "decides asks"),
+        ("@octocat what did we decide about caching?", "caching", "decides asks"),
+        ("Interesting, why did we drop Redis?", "Redis", "decides asks drop"),
+        ("was the caching layer discussed before?", "the caching layer", "asks"),
+        ("what did we decide about #48 and #50?", "", "decides asks"),
+        ("caching decision", "caching", "decides"),
+        ("decisions about caching", "caching", "decides"),
+        ("chose redis", "redis", "decides"),
+        ("reason for dropping Redis", "dropping Redis", "decides"),
+        ("reason for segfault", "reason for segfault", ""),
+        ("decision tree pruning", "decision tree pruning", ""),
+        ("scheduler decided to evict worker", "scheduler decided to evict worker", ""),
+        ("error: chose wrong encoding", "error: chose wrong encoding", ""),
+        ("list all decisions", "list all decisions", ""),
+        ("search for previous decisions", "search for previous decisions", ""),
+        ('"decided to abort"', "decided to abort", ""),
+        ("what is the difference", "what is the difference", ""),
+        ("in file included from", "in file included from", ""),
+    ],
+)
+def test_a_question_is_a_search_for_its_topic(text: str, words: str, kind: str) -> None:
+    query = read(text)
+    kinds = ["decides"] * query.decides + ["asks"] * query.is_question + [query.verb] * bool(query.verb)
+    assert (query.words, " ".join(kinds)) == (words, kind)
+
+
+def test_phrases_around_the_topic_do_not_count() -> None:
+    assert read('what did we decide about "session store" "before"?').phrases == ("session store",)
+
+
 def test_a_search_is_read_as_intended() -> None:
     cases = [
         ("session  timeout", {"words": "session timeout"}),
