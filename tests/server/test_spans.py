@@ -242,13 +242,17 @@ def test_a_request_in_a_run_is_exported_with_its_route(collector: Collector, git
 
 def test_a_collector_that_does_not_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "600")  # for so long it would be tried again
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "6")  # for so long it would be tried again
     start_tracing({ENDPOINT: "http://127.0.0.1:9"})
     with span("run"):
         pass
     stopping = threading.Thread(target=stop_tracing, args=(0.2,), daemon=True)
     stopping.start()
     until(lambda: not stopping.is_alive())
+    trying = [thread for thread in threading.enumerate() if thread.name == "traces"]
+    assert trying, "the end waited for the collector"
+    for thread in trying:  # other tests of this process must not see it
+        thread.join(30)
 
 
 def test_log_fields_for_several_deliveries_list_them_all() -> None:
