@@ -23,6 +23,9 @@ Tensors = Mapping[str, NDArray[Any]]
 MAX_TOKENS = 128
 """The length that all-MiniLM-L6-v2 was trained on. Twice as many take more than twice the time and find no more."""
 
+MAX_HEADER_BYTES = 1024 * 1024
+"""The header of all-MiniLM-L6-v2 has 10 KB."""
+
 _DTYPES = {"F32": "<f4", "I8": "i1"}
 _EXACT = 2**24 - 1
 """The largest sum of integers in float32."""
@@ -133,10 +136,13 @@ class Bert:
             tensors, metadata = _read_tensors(content)
             layers = [EncoderLayer.read(tensors, f"layer.{number}") for number in range(int(metadata["layers"]))]
             words, scales, positions = (tensors[name] for name in ("words", "words.scale", "positions"))
-            return cls(words, scales, positions, RowNorm.read(tensors, "norm"), layers, int(metadata["heads"]))
+            heads = int(metadata["heads"])
+            if words.ndim != 2 or not 0 < heads <= words.shape[1] or words.shape[1] != positions.shape[-1]:
+                raise NotAModel("its tables do not fit together")
+            return cls(words, scales, positions, RowNorm.read(tensors, "norm"), layers, heads)
         except KeyError as error:
             raise NotAModel(f"it lacks {error}") from error
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
             raise NotAModel(str(error)) from error
 
     @property
@@ -164,7 +170,7 @@ class Bert:
 def _read_tensors(content: bytes) -> tuple[Tensors, Mapping[str, str]]:
     """The tensors and the metadata of a file in the format of safetensors (its header's length, header, values)."""
     start = 8 + int.from_bytes(content[:8], "little")
-    if start > len(content):
+    if start > min(len(content), MAX_HEADER_BYTES):
         raise NotAModel("it is cut off or no safetensors file")
     header = json.loads(content[8:start])
     metadata = header.pop("__metadata__")

@@ -78,7 +78,7 @@ class BertEmbedder:
 def model_folder(named: str, workspace: Path) -> Path:
     """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
 
-    Native code parses the model, so a path that leads outside, even through a link, raises UserError.
+    Native code parses the tokenizer, so a path that leads outside, even through a link, raises UserError.
     """
     root = IMAGE_FOLDER if Path(named).is_relative_to(IMAGE_FOLDER) else workspace
     try:

@@ -29,7 +29,7 @@ def integers(*shape: int, seed: int) -> np.ndarray:
 def model() -> bytes:
     """A model of one layer as large as a real one."""
     dense = {"attention.output": (SIZE, SIZE), "intermediate": (WIDE, SIZE), "output": (SIZE, WIDE)}
-    shapes = {f"encoder.layer.0.{part}.dense": shape for part, shape in dense.items()}
+    shapes: dict[str, tuple[int, ...]] = {f"encoder.layer.0.{part}.dense": shape for part, shape in dense.items()}
     shapes |= {f"encoder.layer.0.attention.self.{part}": (SIZE, SIZE) for part in ("query", "key", "value")}
     norms = ("embeddings", "encoder.layer.0.attention.output", "encoder.layer.0.output")
     shapes |= {f"{part}.LayerNorm": (SIZE,) for part in norms}

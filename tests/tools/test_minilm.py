@@ -32,7 +32,7 @@ def small_weights() -> dict[str, Array]:
     """Weights of a small BERT, under the names of the real ones."""
     linear = {"attention.output.dense": (SIZE, SIZE), "intermediate.dense": (WIDE, SIZE), "output.dense": (SIZE, WIDE)}
     linear |= {f"attention.self.{part}": (SIZE, SIZE) for part in ("query", "key", "value")}
-    shapes = {"embeddings.LayerNorm": (SIZE,)}
+    shapes: dict[str, tuple[int, ...]] = {"embeddings.LayerNorm": (SIZE,)}
     for layer in range(LAYERS):
         name = f"encoder.layer.{layer}"
         shapes |= {f"{name}.{part}": shape for part, shape in linear.items()}
@@ -52,7 +52,8 @@ def bert_in_numpy(weights: dict[str, Array], tokens: list[int]) -> Array:
     def normal(states: Array, name: str) -> Array:
         centred = states - states.mean(axis=1, keepdims=True)
         scaled = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True))
-        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+        normed: Array = scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+        return normed
 
     words, positions, segments = (
         weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
@@ -85,7 +86,7 @@ def on_grid(values: Array) -> Array:
     integers = np.rint(values / np.abs(values).max() * 126)
     np.fill_diagonal(integers, 127)
     integers[-1], integers[:, -1] = 127, 127
-    return (integers * 0.003).astype(np.float32)
+    return np.asarray(integers * 0.003, dtype=np.float32)
 
 
 def test_weights_in_bytes_point_the_same_way() -> None:
