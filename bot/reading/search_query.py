@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _MAY_BE_QUESTION = re.compile(
-    r"(?:\A|[,;:\u2013\u2014-]\s+|\A@\S+\s+)[\W_]*(?:what|which|why|where|when|how|whether|did|do|does|have|has|had|was|were"
+    r"(?:\A|[,;:\u2013\u2014-]\s{1,9}+|\A@\S{1,99}+\s)[\W_]{0,9}+(?:what|which|why|where|when|how|whether|did|do|does|have|has|had|was|were"
     r"|is|are|any|in|remember|recall|ca|i|remind|search|check|look|go|find|list|show|give|pull|dig|tell|explain"
     r"|summari[sz]e|recap|sum|forg[eo]t|cannot|we|can|could|would|will|so|and|but|or|ok|okay|hey|hi|hello|also|please|btw"
     r"|well|hm+|wait|again|sorry|just|now|anyway|anyone|anybody|out|by|quick|one|help|pretty|they|the|that|our|didn|haven"

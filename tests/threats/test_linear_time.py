@@ -29,6 +29,7 @@ from bot.reading.pages import first_sentences, page_title, sections
 from bot.reading.questions import recall_question
 from bot.reading.references import find_references, find_title_references
 from bot.reading.requests import commands, without_commands
+from bot.reading.search_query import search_query
 from bot.reading.signals import find_errors, find_files, keywords, strip_boilerplate
 from bot.reading.versions import read_version, reported_version
 from bot.recall.comparison import read_lines, shared_runs, without_lines
@@ -99,6 +100,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
     "shared lines": drop_shared_lines,
+    "search": lambda text: search_query(f"what, {text}", DAY, strict=False).unused,
     "query": lambda text: (similar_query(opened(text)), word_query(text)),
     "defanged line": lambda text: defang.inline(text, BEYOND),
     "defanged quote": lambda text: defang.prose(text, BEYOND),
