@@ -46,6 +46,9 @@ def smoothed_idf(frequency: int, total: int) -> float:
     return idf(estimated, MIN_RELIABLE_DOCUMENTS)
 
 
+NOTES_WEIGHT = 0.8
+"""Weight of the notes (decisions, keywords, files, summary) in a search by words; that of titles and texts is 1."""
+
 MIN_QUERY_SHARE = 0.5
 """Minimum share of the query that a hit must contain, weighted by the rarity of words: of two words, the rarer one."""
 

@@ -27,7 +27,7 @@ from bot.domain.card import (
 )
 from bot.domain.change_state import is_change
 from bot.domain.hidden_people import HiddenPeople
-from bot.index.scoring import K1, LEVELS, heaviest, idf, least, query_share, query_shares, smoothed_idf
+from bot.index.scoring import K1, LEVELS, NOTES_WEIGHT, heaviest, idf, least, query_share, query_shares, smoothed_idf
 from bot.index.segment_file import encode_key, unpack
 from bot.local_cache.database import fact
 
@@ -265,8 +265,8 @@ class RankedTables(NamedTuple):
     fields: tuple[tuple[str, float], ...]
 
 
-_THREAD_TABLES = RankedTables("segments", "postings", (("n", 0.8), (_TEXT_LETTER, 1.0)))
-"""Notes, and titles and texts, weighted as in `bot.pipeline.memory_cards`."""
+_THREAD_TABLES = RankedTables("segments", "postings", (("n", NOTES_WEIGHT), (_TEXT_LETTER, 1.0)))
+"""Notes, and titles and texts."""
 
 _MESSAGE_TABLES = RankedTables("message_segments", "message_postings", ((_TEXT_LETTER, 1.0),))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bot.domain.hidden_people import HiddenPeople
-from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
+from bot.domain.question_phrases import SHIPPED_QUESTIONS
 from bot.git.checkout import find_top, remote_of_checkout, remote_of_repository
 from bot.local_cache.cache import LocalCache
 from bot.local_cache.database import CARDS_SCHEMA, empty_database, open_database
@@ -36,8 +36,7 @@ _MANIFEST = "manifest.json"
 def open_memory(options: MemoryOptions) -> Iterator[LocalMemory]:
     """Open a memory and bring its cache up to date. Raises UserError for a wrong argument, WorldError for faults."""
     memory = _open_store(options, options.store) if options.store else _open_repository(options)
-    memory = memory._replace(progress=options.progress, warn=options.warn, questions=_questions(memory))
-    memory.local_cache.hidden = _hidden_people(memory)
+    memory = _with_settings(memory)._replace(progress=options.progress, warn=options.warn)
     try:
         yield memory
     finally:
@@ -62,19 +61,18 @@ def _open_store(options: MemoryOptions, store: Path) -> LocalMemory:
     return LocalMemory(cards, options.repo or cards.fact("repo"), "", top, cards.fact("notes"), "", cache, store)
 
 
-def _hidden_people(memory: LocalMemory) -> HiddenPeople:
-    """Those in the settings of the checkout whose memory this is, else those in the settings stored with it."""
-    stored = memory.local_cache.fact("hidden").split()
-    return HiddenPeople(early_settings_of(memory).people if memory.is_of_checkout else stored)
-
-
-def _questions(memory: LocalMemory) -> QuestionPhrases:
-    """Those in the same settings."""
+def _with_settings(memory: LocalMemory) -> LocalMemory:
+    """The memory with the hidden people and the phrases of questions in the settings of the checkout whose memory this
+    is, else in those stored with it."""
     if memory.is_of_checkout:
-        return early_settings_of(memory).questions
-    with suppress(ValueError, TypeError):
-        return question_phrases(json.loads(memory.local_cache.fact("questions")))
-    return SHIPPED_QUESTIONS
+        settings = early_settings_of(memory)
+        people, questions = settings.people, settings.questions
+    else:
+        people, questions = tuple(memory.local_cache.fact("hidden").split()), SHIPPED_QUESTIONS
+        with suppress(ValueError, TypeError):
+            questions = question_phrases(json.loads(memory.local_cache.fact("questions")))
+    memory.local_cache.hidden = HiddenPeople(people)
+    return memory._replace(questions=questions)
 
 
 def _store_stamp(manifest: Path) -> str:

@@ -10,11 +10,12 @@ from bot.domain.digest import IndexEntry
 from bot.domain.thread import Thread
 from bot.index.document import message_of
 from bot.index.protocol import NOTES, TEXT, Query
+from bot.index.scoring import NOTES_WEIGHT
 from bot.memory.memory import Memory
 from bot.questions.passages import messages_of
 from bot.questions.requests import Keep
 
-FIELDS = {TEXT: 1.0, NOTES: 0.8}
+FIELDS = {TEXT: 1.0, NOTES: NOTES_WEIGHT}
 """Weights of titles and texts, and of notes."""
 
 

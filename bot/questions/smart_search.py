@@ -165,14 +165,13 @@ def _add_by_words(request: SmartSearch, signals: WorktreeQuery, pool: _Pool, rea
     named = {*signals.tickets, *signals.mentioned}
     files_by_thread = named_files(signals.files, pool.cards)
     hits = find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=request.keep)
-    if named or files_by_thread:
+    if (named or files_by_thread) and not query.is_question:  # an answer leaves out what is not about the question
         missing = (named | files_by_thread.keys()) - {hit.card.id for hit in hits}
 
         def is_missing(card: ThreadFacts) -> bool:
             return card.id in missing and pool.keep(card)
 
-        by_words = query._replace(is_question=False, decides=False)  # what is near the best answer was decided above
-        hits += find_threads(by_words, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
+        hits += find_threads(query, pool.cards, read, limit=MAX_CANDIDATES, keep=is_missing)
     shares = _score_shares(hits)
     checkout_shares = _score_shares(_search(signals.weights, pool)) if signals.weights else {}
     total = {

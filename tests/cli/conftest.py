@@ -1,4 +1,4 @@
-"""The command `try` against the fake GitHub, and a folder outside any checkout."""
+"""The command `try` against the fake GitHub, a folder outside any checkout, and a home without agents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bot.local_cache.local_memory import MemoryOptions
+from bot.local_cache.location import open_memory
+from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.program_result import ProgramResult, Run
 from tests.cli.try_runs import REPO, RunTry
 from tests.fakes.github import FakeGitHub
@@ -39,3 +42,23 @@ def outside_any_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("GITHUB_SERVER_URL", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder without agents, and an empty cache."""
+    for name in AGENT_FOLDERS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with what searches read of the sample's memory, and nothing else."""
+    folder = tmp_path_factory.mktemp("sessions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        with open_memory(MemoryOptions(folder, store=sample_store)):
+            return folder

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from bot.local_cache.sessions import SessionScope, ask_sessions
-from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
 from tests.sources.agents import (
@@ -29,16 +28,6 @@ from tests.sources.agents import (
     write_database,
 )
 from tests.sources.session_lines import line, write
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder without agents, and an empty cache."""
-    for name in AGENT_FOLDERS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "home"
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from bot.errors import WorldError
-from bot.local_cache.local_memory import MemoryOptions
-from bot.local_cache.location import open_memory
 from bot.local_cache.sessions import MAX_WAIT, SessionIndex, SessionScope, ask_sessions
 from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import ROOT, create_cookie_checkout
@@ -121,16 +119,6 @@ class Machine:
         answers = self.ask()
         (self.checkout.parent / "aside").rename(self.checkout / ".claude")
         return {name: answer.shown for name, answer in answers.items()}
-
-
-@pytest.fixture(scope="module")
-def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with what searches read of the sample's memory, and nothing else."""
-    folder = tmp_path_factory.mktemp("sessions")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        with open_memory(MemoryOptions(folder, store=sample_store)):
-            return folder
 
 
 @pytest.fixture

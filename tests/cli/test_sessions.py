@@ -21,7 +21,6 @@ from bot.local_cache.session_answers import also_in_sessions, sessions_about_iss
 from bot.mcp.server import answer
 from bot.mcp.tools import ToolContext
 from bot.questions.requests import WordSearch
-from tests.agent_folders import AGENT_FOLDERS
 from tests.cli.checkouts import create_cookie_checkout, git
 from tests.cli.program_result import Run
 from tests.sources.agents import claude_line, claude_path, codex_lines, codex_path
@@ -31,31 +30,11 @@ SETTINGS = ".github/precedent.yml"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder without agents, and an empty cache."""
-    for name in AGENT_FOLDERS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "home"
-
-
-@pytest.fixture
 def checkout(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with uncommitted work on cookies, as the working folder."""
     folder = create_cookie_checkout(tmp_path / "my.linkbarn")
     monkeypatch.chdir(folder)
     return folder
-
-
-@pytest.fixture(scope="module")
-def store_cache(sample_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder with what searches read of the sample's memory, and nothing else."""
-    folder = tmp_path_factory.mktemp("sessions")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        with open_memory(MemoryOptions(folder, store=sample_store)):
-            return folder
 
 
 @pytest.fixture

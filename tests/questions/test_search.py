@@ -87,6 +87,9 @@ DECIDED = [
     closed(117, "What did we decide about chutney?", "Who knows?", comments=(
         message("No activity.", 117.1, "stale[bot]"),
     )),
+    closed(118, "The disk is full", "It has 40 GB.", comments=(
+        message("The folder of the sessions grew.", 118.1, "hubot"),
+    )),
     duplicate(115, of=110, title="Where do sessions live again?", body="As before."),
 ]  # fmt: skip
 ASKED = InMemoryCards.of([*DECIDED, *FILLER])
@@ -95,7 +98,7 @@ ASKED = InMemoryCards.of([*DECIDED, *FILLER])
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("sessions", {110, 112, 113, 114, 115}),
+        ("sessions", {110, 112, 113, 114, 115, 118}),
         ("sessions decision", [110, 112]),
         ("What did we decide about sessions?", [110, 112]),
         ("what did we decide about #112 and #110?", [112, 110]),
@@ -114,6 +117,15 @@ def test_a_question_is_answered_by_the_threads_that_decide(text: str, expected: 
     if text.startswith("What did"):
         assert [hit.decides for hit in found][:2] == [True, True]
         assert 113 not in keys
+
+
+def test_the_work_at_hand_does_not_widen_the_answer_to_a_question() -> None:
+    text, checkout = "What did we decide about sessions?", Worktree(branch="fix/118-full")
+    query = search_query(text, NOW)
+    listed = {hit.card.id for hit in search_memory(WordSearch(text, query=query), ASKED, ASKED.read).hits}
+    found = {hit.card.id for hit in smart(SmartSearch(text, checkout, NOW, query=query), ASKED, ASKED.read).hits}
+    assert found == listed
+    assert 118 not in listed
 
 
 def test_a_persons_words_count_together_with_their_thread() -> None:

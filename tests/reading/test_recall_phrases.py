@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.reading.analyzer import terms
 from bot.reading.questions import recall_question
+from bot.reading.search_query import search_query
 from tests.reading.linear_time import assert_linear_time
 
 QUESTIONS = [
@@ -254,6 +258,17 @@ def test_a_question_about_the_past_is_recognised() -> None:
         question = recall_question(text)
         assert question is not None, text
         assert (question.about or question.topic) == topic, text
+
+
+def test_a_search_understands_every_question_like_a_comment() -> None:
+    compared = 0
+    for text, _ in QUESTIONS:
+        question, query = recall_question(text), search_query(text, datetime(2026, 5, 1, tzinfo=UTC))
+        if question and terms(question.topic):
+            compared += 1
+            assert (query.words, query.decides, query.verb) == (question.topic, question.decides, question.verb), text
+            assert query.is_question, text
+    assert compared > 70
 
 
 def test_a_sentence_that_only_sounds_like_a_question_is_none() -> None:
