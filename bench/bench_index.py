@@ -42,10 +42,7 @@ from bot.evaluation.replay import PastLibrary, ReplayHistory
 from bot.index import build_index, open_index
 from bot.index.document import document_of
 from bot.index.protocol import Query
-from bot.memory.model_store import LearnedModel
 from bot.ranking.weights import shipped
-from bot.ranking.word_vectors import encode_words, train_embeddings
-from bot.reading.analyzer import body_terms, terms
 from bot.reading.digest import digest
 from bot.recall.library import similar_query
 from bot.recall.similar import find_candidates
@@ -90,15 +87,9 @@ def costs(folder: Path, count: int, rounds: int) -> Report:
     data, threads, _ = history(count)
     queries = random.Random(SEED).sample(list(threads), QUERIES)
     results = list(builds(folder, threads, rounds))
-    started = perf_counter()
-    learned = train(threads)
-    results.append(plain_result("train the word vectors", "s", perf_counter() - started, 15.0))
-    everything = folder / "everything"
-    build_index(everything, (document_of(thread, digest(thread), learned.vectors(thread)) for thread in threads))
-    results += sizes(everything, learned)
-    results += searches(folder, queries, learned, build_fts(threads))
-    results.append(full_search(everything, threads, queries, learned))
-    results.append(updates(everything, folder / "fts.db", threads, learned))
+    results += searches(folder, queries, build_fts(threads))
+    results.append(full_search(folder / "ours", threads, queries))
+    results.append(updates(folder / "ours", folder / "fts.db", threads))
     return Report(f"{data}; {QUERIES} of them asked, title × 3 + body", tuple(results))
 
 
@@ -130,41 +121,20 @@ def builds(folder: Path, threads: Sequence[Thread], rounds: int) -> Iterator[Res
     )
 
 
-def train(threads: Sequence[Thread]) -> LearnedModel:
-    """The model trained on these threads, with the shipped ranking."""
-    return LearnedModel(
-        shipped(), train_embeddings([(terms(thread.title), body_terms(thread.body)) for thread in threads])
-    )
-
-
-def sizes(folder: Path, learned: LearnedModel) -> Iterator[Result]:
-    """The index with the vectors of texts and titles."""
-    words = b"" if learned.words is None else encode_words(learned.words)
-    yield plain_result("size of the index with all vectors", "MB", size(folder) + len(words) / 1e6, 60.0)
-    opened = Spread.of(1e3 * seconds(lambda: open_index(folder).close()) for _ in range(50))
-    yield Result("open", "search", "open the index", "ms", opened, limit=Limit("median", 10.0))
-
-
-def plain_result(title: str, unit: str, value: float, most: float) -> Result:
-    """A figure of the build without a peer."""
-    return Result(title.replace(" ", "-"), "build", title, unit, single(value), limit=Limit("median", most))
-
-
-def searches(
-    folder: Path, queries: Sequence[Thread], learned: LearnedModel, table: sqlite3.Connection
-) -> Iterator[Result]:
+def searches(folder: Path, queries: Sequence[Thread], table: sqlite3.Connection) -> Iterator[Result]:
     """Searches by terms alone, and with the blend of a real query, compared with the same terms in FTS5 and Whoosh."""
-    model = learned.ranking.with_vectors
+    opened = Spread.of(1e3 * seconds(lambda: open_index(folder / "ours").close()) for _ in range(50))
+    yield Result("open", "search", "open the index", "ms", opened, limit=Limit("median", 10.0))
     by_terms = [similar_query(thread) for thread in queries]
-    blended = [similar_query(thread, learned.vectors(thread), model) for thread in queries]
-    bare, everything = open_index(folder / "ours"), open_index(folder / "everything")
+    blended = [similar_query(thread, model=shipped().by_words) for thread in queries]
+    index = open_index(folder / "ours")
     plain = open_dir(str(folder / "plain")).searcher()
     times: dict[str, list[float]] = {"terms": [], "blend": [], "fts5": [], "whoosh": []}
     for number, (query, blend) in enumerate(zip(by_terms, blended, strict=True)):
         tasks: dict[str, Callable[[], object]] = {
-            "terms": partial(bare.search, query, before=LATER),
+            "terms": partial(index.search, query, before=LATER),
             "fts5": partial(search_fts, table, list(query.terms)),
-            "blend": partial(everything.search, blend, before=LATER),
+            "blend": partial(index.search, blend, before=LATER),
             "whoosh": partial(search_plain, plain, query),
         }
         for name, search in tasks.items():
@@ -172,30 +142,30 @@ def searches(
                 times[name].append(1e3 * seconds(search))
     plain.close()
     ours, blends, fts5, whooshes = (Spread.of(values) for values in times.values())
-    title, vector_title = "search by words", "search by words and vectors"
+    title, blend_title = "search by words", "search by words, state and age"
     yield Result("search-fts5", "search", title, "ms", ours, Peer(*FTS5, fts5), Limit("ratio", 1.0))
     yield Result("search-whoosh", "search", title, "ms", ours, Peer(*WHOOSH, whooshes), Limit("ratio", 1.0))
-    yield Result("blend-fts5", "search", vector_title, "ms", blends, Peer(*FTS5, fts5), Limit("ratio", 1.0))
-    yield Result("blend-whoosh", "search", vector_title, "ms", blends, Peer(*WHOOSH, whooshes))
+    yield Result("blend-fts5", "search", blend_title, "ms", blends, Peer(*FTS5, fts5), Limit("ratio", 1.0))
+    yield Result("blend-whoosh", "search", blend_title, "ms", blends, Peer(*WHOOSH, whooshes))
 
 
-def full_search(folder: Path, threads: Sequence[Thread], queries: Sequence[Thread], learned: LearnedModel) -> Result:
+def full_search(folder: Path, threads: Sequence[Thread], queries: Sequence[Thread]) -> Result:
     """The whole search, from a thread to its ranked candidates among older threads."""
     index = open_index(folder)
-    past = PastLibrary(ReplayHistory(threads, ()), len(threads), learned, index)
+    past = PastLibrary(ReplayHistory(threads, ()), index)
     tasks = [partial(find_candidates, thread, past, thread.created_at, ()) for thread in queries]
     times = Spread.of([1e3 * seconds(task) for task in tasks])
     index.close()
     return Result("candidates", "search", "from an issue to its candidates in order", "ms", times, None, limit_ms())
 
 
-def updates(folder: Path, fts: Path, threads: Sequence[Thread], learned: LearnedModel) -> Result:
+def updates(folder: Path, fts: Path, threads: Sequence[Thread]) -> Result:
     """One thread changed and written to disk."""
     full_text(fts, threads)
     table, ours, theirs = sqlite3.connect(fts), [], []
     for thread in random.Random(SEED).sample(list(threads), UPDATES):
         changed = replace(thread, title=thread.title + " again")
-        document = document_of(changed, vectors=learned.vectors(changed))
+        document = document_of(changed)
         index = open_index(folder)
         ours.append(1e3 * seconds(partial(index.update, [document])))
         index.close()

@@ -27,8 +27,8 @@ from bot.evaluation.evaluate import (
 )
 from bot.evaluation.metrics import RankMetrics
 from bot.evaluation.replay import ReplayHistory
-from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
-from bot.ranking.weights import ORDER_NAMES, RankingModels, RankingWeights, shipped
+from bot.ranking.features import MODEL, ORDER_FEATURES
+from bot.ranking.weights import RankingModels, RankingWeights, shipped
 from bot.reading.analyzer import body_terms, terms
 from tools.fit_ranking import Archive, archives, queries
 
@@ -37,10 +37,7 @@ PRIORS = ("open", "age", "closed")
 STEPS = {
     "+ state and age of the candidate": ("text", *PRIORS),
     "+ known duplicates, lengths, author": ("text", *PRIORS, "duplicates", "length", "length_ratio", "same_author"),
-    "+ words of the titles (by words alone)": tuple(
-        each.name for each in ORDER_FEATURES if each.source not in (TRAINED, MODEL)
-    ),
-    "+ trained vectors (the whole model)": ORDER_NAMES,
+    "+ words of the titles (the whole model)": tuple(each.name for each in ORDER_FEATURES if each.source != MODEL),
 }
 
 
@@ -82,7 +79,7 @@ def transfer(large: Archive, small: Sequence[Archive], query_list: Sequence[Eval
     cross = {result.id: result for result in cross_validate(large.history, query_list, FOLDS, None)}
     report("2014, five folds of all queries", [cross[query.id] for query in late])
     elsewhere = [lesson for archive in small for lesson in examples_of(archive)]
-    weights = fit_ranking(elsewhere, ranking_with_order({"text": 5.0, "trained": 5.0}), 10.0)
+    weights = fit_ranking(elsewhere, ranking_with_order({"text": 5.0}), 10.0)
     results = evaluate(large.history, query_list, same_ranking(query_list, weights))[0]
     report(f"all, weights of {len(elsewhere)} weak relations", results)
     report(
@@ -104,8 +101,8 @@ def same_ranking(query_list: Sequence[EvaluationQuery], ranking: RankingModels) 
 
 def ranking_with_order(order: dict[str, float]) -> RankingModels:
     """A ranking with these weights for the order, and none for the confidence."""
-    words = {name: weight for name, weight in order.items() if name not in ("trained", "trained_title")}
-    return RankingModels(*(RankingWeights(weights, {}, 0.0, 0.5) for weights in (order, words, order)))
+    weights = RankingWeights(order, {}, 0.0, 0.5)
+    return RankingModels(weights, weights)
 
 
 def rank_by_bm25(

@@ -1,6 +1,6 @@
 """Measures how many of the shown graded pairs are useful, and which pairs a reader would have been shown.
 
-python -m bench.bench_worth [--vectors] [--semantic FOLDER] [--import]
+python -m bench.bench_worth [--semantic FOLDER] [--import]
 
 Needs the archives next to the checkout. `tools/graded_pairs.py` describes the pairs. Every confidence in the first
 table was fitted to the pairs of the other archives. Pairs were drawn from the surest 45 % of issues, half of them from
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.archives import need_archives
@@ -24,10 +23,8 @@ from bot.evaluation.metrics import auc
 from bot.local_cache.sync import text_model
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import Embedder, ModelUpdate
+from bot.memory.model_store import Embedder
 from bot.ranking.weights import shipped
-from bot.ranking.word_vectors import encode_words, train_embeddings
-from bot.reading.analyzer import body_terms, terms
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
 from bot.sources.archive_file import read_archive
@@ -44,20 +41,19 @@ FOLDERS = {"rust_pre2015": "rust_pre2015/issues.jsonl.gz"}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", action="store_true", help="memories with vectors of their own, not words alone")
     parser.add_argument("--semantic", type=Path, metavar="FOLDER", help="memories that this text model reads, too")
     parser.add_argument("--import", action="store_true", dest="imports", help="through import and answer")
     options = parser.parse_args()
     need_archives()
     embedder = text_model(options.semantic)
     if options.imports:
-        through_import(read_pairs(DATA / "related.jsonl"), VectorKind(options.vectors, embedder))
+        through_import(read_pairs(DATA / "related.jsonl"), embedder)
         return
     loaded = archives()
     if embedder:
         loaded = [with_text_model(archive, embedder) for archive in loaded]
-    rows = graded_pairs(loaded, shipped(), trains=options.vectors)
-    model = shipped().model([*["trained"] * options.vectors, *["semantic"] * bool(embedder)])
+    rows = graded_pairs(loaded, shipped())
+    model = shipped().model(has_vectors=bool(embedder))
     methods = {
         "each feature left out": cross_validated(rows, model),
         **{f"{name} alone": cross_validated(rows, model, [name]) for name in model.confidence},
@@ -115,35 +111,24 @@ def _precision(
     return good / taken
 
 
-@dataclass(frozen=True)
-class VectorKind:
-    """Which vectors a memory has in addition to words."""
-
-    trains: bool
-    embedder: Embedder | None
-
-
-def through_import(pairs: Sequence[Pair], kind: VectorKind) -> None:
+def through_import(pairs: Sequence[Pair], embedder: Embedder | None) -> None:
     """Print how many pairs a store with the imported archive shows."""
     results: list[tuple[bool, bool]] = []
     for name in dict.fromkeys(pair.archive for pair in pairs):
-        part = imported(name, [pair for pair in pairs if pair.archive == name], kind)
+        part = imported(name, [pair for pair in pairs if pair.archive == name], embedder)
         print(f"{name}: {summary(part)}", flush=True)
         results += part
     print(f"all: {summary(results)}")
 
 
-def imported(name: str, pairs: Sequence[Pair], kind: VectorKind) -> list[tuple[bool, bool]]:
+def imported(name: str, pairs: Sequence[Pair], embedder: Embedder | None) -> list[tuple[bool, bool]]:
     """Whether each pair is useful, and whether it is shown on its issue as of its opening."""
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        memory = Memory(FolderStore(Path(folder) / "store"), embedder=kind.embedder).open()
+        memory = Memory(FolderStore(Path(folder) / "store"), embedder=embedder).open()
         records = tuple(read_archive(DATA / FOLDERS.get(name, f"threads/{name}.jsonl.gz")))
         memory.stage(Changes(records=records))
         memory.commit("Import")
-        if kind.trains:
-            words = train_embeddings([(terms(record.title), body_terms(record.body)) for record in records])
-            memory.install_model(ModelUpdate(encode_words(words) if words else b"", shipped(), len(records)))
-        if kind.trains or kind.embedder:
+        if embedder:
             memory.rebuild_index()
             memory.commit("Index")
         try:

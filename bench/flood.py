@@ -3,9 +3,8 @@
 python -m bench.flood [--queries N] [--issues 500] [--kinds NAME ...] [--json FILE]
 
 Needs the archives next to the checkout. The history is the first THREADS issues of the development archive. The queries
-are issues of its last part, with and without a known duplicate. The flood comes before them, and vectors are trained on
-it too. Every attack is measured with the defence and without it; without it, everybody counts as known, so that no
-issue is unvouched.
+are issues of its last part, with and without a known duplicate. The flood comes before them. Every attack is measured
+with the defence and without it; without it, everybody counts as known, so that no issue is unvouched.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,13 +23,9 @@ from bot.domain.thread import Outcome, RepositoryAddress, Thread, ThreadId
 from bot.evaluation.evaluate import mask_citations
 from bot.evaluation.labels import first_original
 from bot.evaluation.metrics import RankMetrics, percentile
-from bot.evaluation.replay import PastLibrary, ReplayHistory
-from bot.index import build_index, open_index
+from bot.evaluation.replay import PastLibrary, ReplayHistory, past_library
 from bot.index.document import bare_document
 from bot.index.protocol import IndexDocument
-from bot.memory.model_store import LearnedModel
-from bot.ranking.weights import shipped
-from bot.ranking.word_vectors import train_embeddings
 from bot.reading.analyzer import terms
 from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates, judge_candidates
@@ -40,7 +33,7 @@ from bot.settings.schema import Settings
 from bot.sources.archive_file import read_archive
 
 THREADS = 3_500
-LEARNED = 2_000
+BEFORE = 2_000
 """Threads before the flood; the queries come after it."""
 
 SEED = 7
@@ -85,7 +78,7 @@ def measured(queries: int, issues: int, kinds: Iterable[str]) -> dict[str, dict[
     """The figures of each attack, without and with the defence, printed as they come."""
     history = ReplayHistory.read(sorted(read_archive(ARCHIVE), key=lambda thread: thread.created_at)[:THREADS])
     query_list = _draw_queries(history, queries)
-    tracker = Tracker(history.threads[:LEARNED], [query.thread for query in query_list])
+    tracker = Tracker(history.threads[:BEFORE], [query.thread for query in query_list])
     figures: dict[str, dict[str, Figures]] = {}
     print(_HEAD)
     baseline: dict[str, list[Answer]] = {}
@@ -101,7 +94,7 @@ def measured(queries: int, issues: int, kinds: Iterable[str]) -> dict[str, dict[
 
 def _draw_queries(history: ReplayHistory, count: int) -> list[PoisonQuery]:
     """Half random issues with known duplicates and half random others, in the order of their creation."""
-    late = {thread.id: thread for thread in history.threads[LEARNED:]}
+    late = {thread.id: thread for thread in history.threads[BEFORE:]}
     created = {thread.id: thread.created_at for thread in history.threads}
     lines = ARCHIVE.with_name("queries.jsonl").read_text(encoding="utf-8").splitlines()
     right = {row["id"]: frozenset(row["relevant"]) & created.keys() for row in map(json.loads, lines)}
@@ -118,33 +111,13 @@ def _draw_queries(history: ReplayHistory, count: int) -> list[PoisonQuery]:
 def _answer_all(
     history: ReplayHistory, flood: Sequence[Thread], query_list: Sequence[PoisonQuery]
 ) -> Iterator[tuple[str, list[Answer]]]:
-    """The answers without the defence and with it, over one index each and the same vectors."""
+    """The answers without the defence and with it, over one index each."""
     threads = sorted((*history.threads, *flood), key=lambda thread: (thread.created_at, str(thread.id)))
     documents = {document.entry.id: document for document in (*history.documents, *map(_document, flood))}
-    poisoned = ReplayHistory(threads, [documents[thread.id] for thread in threads])
-    before = poisoned.documents[: LEARNED + len(flood)]
-    words = train_embeddings([(document.title, document.body) for document in before])
-    learned = LearnedModel(shipped(), words, None)
-    encoded = [
-        replace(document, vectors=learned.term_vectors(document.title, document.body))
-        for document in poisoned.documents
-    ]
-    for name, defended in (("without", list(map(_open_to_all, encoded))), ("with", encoded)):
-        with _library(poisoned, defended, learned) as past:
+    defended = [documents[thread.id] for thread in threads]
+    for name, shown in (("without", list(map(_open_to_all, defended))), ("with", defended)):
+        with past_library(ReplayHistory(threads, shown)) as past:
             yield name, [_answer(query, past) for query in query_list]
-
-
-@contextmanager
-def _library(
-    history: ReplayHistory, documents: Sequence[IndexDocument], learned: LearnedModel
-) -> Iterator[PastLibrary]:
-    with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        build_index(Path(folder), documents)
-        index = open_index(Path(folder))
-        try:
-            yield PastLibrary(history, len(documents), learned, index)
-        finally:
-            index.close()
 
 
 def _document(thread: Thread) -> IndexDocument:

@@ -24,7 +24,6 @@ from bot.domain.thread_json import thread_from_archive
 from bot.evaluation.evaluate import EvaluationQuery, Trial, evaluate, fit_ranking
 from bot.evaluation.labels import LinkLabels, Mark
 from bot.evaluation.replay import ReplayHistory
-from bot.index.protocol import VECTOR_FIELDS
 from bot.memory.model_store import Embedder, embed
 from bot.ranking.embedder import open_embedder
 from bot.ranking.weights import (
@@ -121,14 +120,14 @@ def fit_orders(large: Archive, large_queries: Sequence[EvaluationQuery]) -> Rank
     return fit_ranking(examples, None, 1.0)
 
 
-def graded_pairs(data: Sequence[Archive], ranking: RankingModels, trains: bool) -> list[Graded]:
+def graded_pairs(data: Sequence[Archive], ranking: RankingModels) -> list[Graded]:
     """All graded pairs as this ranking sees them."""
     pairs = read_pairs(DATA / "related.jsonl")
     rows = []
     with progress("Graded pairs", len(pairs)) as tick:
         for archive in data:
             own_pairs = [pair for pair in pairs if pair.archive.startswith(archive.name)]
-            rows += list(grade_archive(archive.history, own_pairs, ranking, trains=trains))
+            rows += list(grade_archive(archive.history, own_pairs, ranking))
             tick(len(own_pairs))
     return rows
 
@@ -142,10 +141,8 @@ def main() -> None:
     data, cases = archives(), queries()
     ranking = shipped() if options.keep_orders else fit_orders(data[0], cases)
     ranking = replace(ranking, with_text_model=shipped().with_text_model)
-    rows = list[Graded]()
-    for fields in ((), VECTOR_FIELDS[:2]):
-        rows = graded_pairs(data, ranking, trains=bool(fields))
-        ranking = ranking.with_model(fields, with_fitted_confidence(rows, ranking.model(fields), CUT))
+    rows = graded_pairs(data, ranking)
+    ranking = replace(ranking, by_words=with_fitted_confidence(rows, ranking.by_words, CUT))
     if options.semantic:
         ranking = fit_text_model(ranking, data, cases, open_embedder(options.semantic), options.keep_orders)
     provenance = {
@@ -179,7 +176,7 @@ def fit_text_model(
     with_vectors = [with_text_model(archive, embedder) for archive in data]
     if not keeps_order:
         ranking = replace(ranking, with_text_model=fit_orders(with_vectors[0], large_queries).with_text_model)
-    rows = graded_pairs(with_vectors, ranking, trains=True)
+    rows = graded_pairs(with_vectors, ranking)
     return replace(ranking, with_text_model=with_fitted_confidence(rows, ranking.with_text_model, CUT_WITH_MODEL))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import mask_citations
-from bot.evaluation.replay import ReplayHistory, epochs, past_libraries
+from bot.evaluation.replay import ReplayHistory, past_library
 from bot.ranking.fit import fit_probability
 from bot.ranking.weights import CONFIDENCE_NAMES, RankingModels, RankingWeights
 from bot.recall.library import Library
@@ -85,15 +85,14 @@ def read_pairs(path: Path) -> list[Pair]:
     ]
 
 
-def grade_archive(
-    history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels, *, trains: bool
-) -> Iterator[Graded]:
-    """The pairs of one archive, each issue queried as of its opening; ``trains``: with the archive's own vectors."""
+def grade_archive(history: ReplayHistory, pairs: Sequence[Pair], ranking: RankingModels) -> Iterator[Graded]:
+    """The pairs of one archive, each issue queried as of its opening."""
     ids = {pair.id for pair in pairs}
-    threads = [thread for thread in history.threads if thread.id in ids]
-    for epoch, past in past_libraries(history, epochs(history, threads), trains=trains):
+    with past_library(history) as past:
         library = past.with_ranking(ranking)
-        for thread in epoch.threads:
+        for thread in history.threads:
+            if thread.id not in ids:
+                continue
             similar = _similar(thread, library)
             for pair in pairs:
                 if pair.id == thread.id:

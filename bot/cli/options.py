@@ -354,7 +354,7 @@ def learn(command: argparse.ArgumentParser) -> None:
         type=number(1, 86_400),
         default=60,
         metavar="N",
-        help="time limit, excluding the training of word vectors; clusters get as much again (default 60)",
+        help="time limit; clusters get as much again (default 60)",
     )
     add_repo(command)
     add_semantic(command)

@@ -10,7 +10,7 @@ from bot.domain.answer import Context, Speak
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.evaluate import mask_citations, rank_of
 from bot.evaluation.labels import LinkLabels
-from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, past_libraries
+from bot.evaluation.replay import PastLibrary, ReplayHistory, past_library
 from bot.evaluation.results import Progress, Relations, Replayed, ShownThread
 from bot.ranking.order import Candidate
 from bot.ranking.weights import RankingModels
@@ -25,13 +25,12 @@ Render = Callable[[Thread, Context], str]
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """How to replay threads. ``render`` None leaves the comments out; ``trains``: word vectors are trained."""
+    """How to replay threads. ``render`` None leaves the comments out."""
 
     ranking: RankingModels
     settings: Settings
     place: RepositoryAddress = field(default_factory=RepositoryAddress)
     render: Render | None = None
-    trains: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,11 @@ def replay(
     tick: Progress = lambda _: None,
     until: float | None = None,
 ) -> Iterator[ReplayedHits]:
-    """Replay these threads, newest first, each against the memory of its time; stops at ``until`` (monotonic time)."""
-    for epoch, past in past_libraries(history, reversed(epochs(history, threads)), trains=watch.trains):
+    """Replay these threads, which are in the order of their creation, newest first, each against the memory of its
+    time; stops at ``until`` (monotonic time)."""
+    with past_library(history) as past:
         library = past.with_ranking(watch.ranking).without(watch.settings.ignore.hidden)
-        for thread in reversed(epoch.threads):
+        for thread in reversed(threads):
             if until is not None and monotonic() > until:
                 return
             yield _replay_thread(thread, library, links.relations(thread), watch)

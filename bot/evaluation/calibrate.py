@@ -115,9 +115,9 @@ def cut_by_precision(replayed: Sequence[Replayed], model: RankingWeights, precis
     return _keep_cut(model, f"no {MIN_COMMENTS} comments reach a precision of {precision:.0%} by what people linked")
 
 
-def vector_fields_of(seen: Sequence[ReplayedHits]) -> frozenset[str]:
-    """The vector fields that found anything."""
-    return frozenset(name for one in seen for candidate in one.candidates for name in candidate.hit.near)
+def has_vectors(seen: Sequence[ReplayedHits]) -> bool:
+    """Whether the memory behind this replay has vectors."""
+    return any(candidate.hit.near for one in seen for candidate in one.candidates)
 
 
 def rescore(replay: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:

@@ -10,17 +10,20 @@ from time import monotonic, perf_counter
 
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId
 from bot.evaluation.labels import LinkLabels
-from bot.evaluation.replay import PastLibrary, ReplayHistory, epochs, past_libraries
+from bot.evaluation.replay import PastLibrary, ReplayHistory, past_library
 from bot.evaluation.results import Progress
-from bot.ranking.features import MODEL, ORDER_FEATURES, TRAINED
+from bot.ranking.features import MODEL, ORDER_FEATURES
 from bot.ranking.order import Candidate, RankedCandidates
 from bot.ranking.weights import ORDER_NAMES, RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates
 
+FIRST_LEARNING_SIZE, RELEARNING_GROWTH = 50, 1.3
+"""Like a memory in a run that nobody waits for, see `bot.pipeline.learn`."""
+
 FIT_ROUNDS = 2
-_EQUAL_WEIGHTS = RankingWeights({"text": 5.0, "trained": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
-UNTRAINED = RankingModels(_EQUAL_WEIGHTS, _EQUAL_WEIGHTS, _EQUAL_WEIGHTS)
+_EQUAL_WEIGHTS = RankingWeights({"text": 5.0, "semantic": 5.0}, {}, 0.0, 0.5)
+UNTRAINED = RankingModels(_EQUAL_WEIGHTS, _EQUAL_WEIGHTS)
 """Picks candidates by similarity alone, with equal weights, where nothing may be learned from the queries."""
 
 
@@ -55,21 +58,24 @@ def evaluate(
 ) -> tuple[list[EvaluationResult], list[Example]]:
     """The rank of the first relevant thread for each query, oldest query first, and the examples that they give.
 
-    A trial without rankings learns as it goes, like a repository: from the duplicates that were marked before an epoch
-    began, if there are enough.
+    A trial without rankings learns as it goes, like a repository, whenever the history has grown by RELEARNING_GROWTH:
+    from the duplicates that were marked until then, if there are enough.
     """
     relevant = {query.id: query.relevant for query in queries}
     queried = [thread for thread in history.threads if thread.id in relevant]
     learns = trial.rankings is None
     links = LinkLabels.read(history.threads) if learns else LinkLabels({}, ())
     learnable = _learnable(history, links, queried)
-    training_threads = [thread for thread in history.threads if thread.id in learnable and thread.id not in relevant]
     results: list[EvaluationResult] = []
     own_examples: list[Example] = []
     examples: list[Example] = []
-    for epoch, past in past_libraries(history, epochs(history, [*queried, *training_threads])):
-        learned = own_ranking(own_examples, shipped(), history.threads[epoch.trained_on].created_at)
-        for thread in epoch.threads:
+    learned, learned_at = shipped(), history.threads[0].created_at if history.threads else None
+    with past_library(history) as past:
+        for thread in history.threads:
+            if thread.id not in relevant and thread.id not in learnable:
+                continue
+            if learns and (moment := last_learning(history, thread)) != learned_at:
+                learned, learned_at = own_ranking(own_examples, shipped(), moment), moment
             library = past.with_ranking((trial.rankings or {}).get(thread.id, learned)).with_window(trial.window)
             if thread.id in relevant:
                 result, ranked = _rank_query(thread, relevant[thread.id], library)
@@ -81,15 +87,26 @@ def evaluate(
     return results, examples
 
 
+def last_learning(history: ReplayHistory, thread: Thread) -> datetime:
+    """When a repository with this history last learned before this thread was created."""
+    older, size = history.before(thread.created_at), float(FIRST_LEARNING_SIZE)
+    last = 0
+    while int(size) <= older:
+        last = int(size)
+        size *= RELEARNING_GROWTH
+    return history.threads[last].created_at
+
+
 def duplicate_examples(
     history: ReplayHistory, links: LinkLabels, ranking: RankingModels, until: float
 ) -> Iterator[Example]:
     """Yield the examples that the marked duplicates give, newest first; stops at ``until`` (monotonic time)."""
     marked = set(links.duplicates()[-2 * MAX_EXAMPLES :])
-    parts = epochs(history, [thread for thread in history.threads if thread.id in marked])
-    for epoch, past in past_libraries(history, reversed(parts)):
+    with past_library(history) as past:
         library = past.with_ranking(ranking)
-        for thread in reversed(epoch.threads):
+        for thread in reversed(history.threads):
+            if thread.id not in marked:
+                continue
             if monotonic() > until:
                 return
             yield from _duplicate_example(thread, library, links)
@@ -133,9 +150,9 @@ def _fold_examples(
     relevant = {query.id: query.relevant for query in queries}
     queried = [thread for thread in history.threads if thread.id in relevant]
     examples: list[list[Example]] = [[] for _ in rankings]
-    for epoch, past in past_libraries(history, epochs(history, queried)):
+    with past_library(history) as past:
         libraries = [past.with_ranking(ranking).with_window(window) for ranking in rankings]
-        for thread in epoch.threads:
+        for thread in queried:
             for fold, library in enumerate(libraries):
                 if thread.id not in held_out[fold]:
                     ranked = _rank_query(thread, relevant[thread.id], library)[1]
@@ -179,11 +196,11 @@ def rank_of(relevant: frozenset[ThreadId], candidates: Iterable[Candidate]) -> i
 def _learnable(history: ReplayHistory, links: LinkLabels, queried: Sequence[Thread]) -> set[ThreadId]:
     """The marked duplicates that can become examples before or during the evaluation of these threads.
 
-    Of the marks before the first epoch, only the newest count; later marks displace none of them.
+    Of the marks before the last learning before them, only the newest count; later marks displace none of them.
     """
     if not queried:
         return set()
-    begin = history.threads[epochs(history, queried)[0].trained_on].created_at
+    begin = last_learning(history, queried[0])
     marked = [(at, key) for key in links.duplicates() if (at := links.first_duplicate_mark(key)) is not None]
     marked = sorted((mark for mark in marked if mark[0] < queried[-1].created_at), key=lambda mark: mark[0])
     early = sum(at < begin for at, _ in marked)
@@ -240,12 +257,10 @@ def fit_ranking(
     Only the features in ``names`` get a new weight.
     """
     blank = RankingWeights({}, {}, 0.0, 0.5)
-    prior = base or RankingModels(blank, blank, blank)
-    source = {feature.name: feature.source for feature in ORDER_FEATURES}
-    trained = [name for name in names if source[name] != MODEL]
+    prior = base or RankingModels(blank, blank)
+    of_model = {feature.name for feature in ORDER_FEATURES if feature.source == MODEL}
     return RankingModels(
-        _fit_weights(examples, prior.with_vectors, strength, trained),
-        _fit_weights(examples, prior.by_words, strength, [name for name in trained if source[name] != TRAINED]),
+        _fit_weights(examples, prior.by_words, strength, [name for name in names if name not in of_model]),
         _fit_weights(examples, prior.with_text_model, strength, names),
         {**prior.provenance, "order": f"{len(examples)} marked duplicates of this repository"},
     )

@@ -1,4 +1,4 @@
-"""Learns from a whole history: word vectors, the repository's own order and cut, and a backtest of them."""
+"""Learns from a whole history: the repository's own order and cut, and a backtest of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bot.evaluation.calibrate import (
     MAX_HIT_SHARE,
     Calibration,
     cut_by_share,
+    has_vectors,
     refit_confidence,
     rescore,
-    vector_fields_of,
 )
 from bot.evaluation.evaluate import MAX_EXAMPLES, MIN_EXAMPLES, Example, duplicate_examples, fit_ranking
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
@@ -39,14 +39,9 @@ class Learner:
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
         """Learn everything, and replay the newest issues with the comments that would have been written."""
-        from bot.ranking.word_vectors import encode_words, train_embeddings
-
-        texts = [(document.title, document.body) for document in self.history.documents]
-        words = train_embeddings(texts, tick=tick)
         ranking = self.own_ranking(tick)
         backtest = self.backtest(ranking, REPLAY_LIMIT, self.seconds / 3, tick)
-        data = encode_words(words) if words else b""
-        return ModelUpdate(data, ranking, len(self.history.threads), summary(backtest)), backtest
+        return ModelUpdate(ranking, len(self.history.threads), summary(backtest)), backtest
 
     def own_ranking(self, tick: Progress = lambda _: None) -> RankingModels:
         """Learn the order and the cut, in two thirds of the time."""
@@ -76,7 +71,7 @@ class Learner:
         calibration = calibrate(seen, ranking)
         evidence: dict[str, object] = {"cut": calibration.reason, "replayed": len(seen)}
         evidence |= {"opinions": len(self.links.feedback.votes)} if self.links.feedback.votes else {}
-        own = ranking.with_model(vector_fields_of(seen), calibration.model)
+        own = ranking.with_model(calibration.model, has_vectors=has_vectors(seen))
         return replace(own, provenance={**ranking.provenance, **evidence}), calibration
 
     def backtest(
@@ -106,7 +101,7 @@ class Learner:
 def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Feedback = NO_FEEDBACK) -> Calibration:
     """The cut at which the usual share of issues has a hit, but never below the shipped cut: if little repeats, there
     are fewer comments, not worse ones."""
-    model = ranking.model(vector_fields_of(seen))
+    model = ranking.model(has_vectors=has_vectors(seen))
     own = refit_confidence(seen, model, feedback)
     replayed = [rescore(hits, own, 0.0).replayed for hits in seen]
     calibration = cut_by_share(replayed, own, MAX_HIT_SHARE)

@@ -1,8 +1,6 @@
-"""Memory as it was: each thread is compared with older ones only, with vectors learned from earlier threads.
+"""Memory as it was: each thread is compared with older ones only.
 
-A replay goes through history in epochs. At the start of each, the word vectors are trained on the threads before it and
-the product's own index is built with them. So the vectors of an epoch are as stale as in a repository that learns again
-whenever it has grown by RETRAINING_GROWTH.
+One index, the product's own, holds the whole history: it answers as of a moment, as if later threads did not exist.
 """
 
 from __future__ import annotations
@@ -10,11 +8,12 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from bot.domain.changes import FixInfo, Request
 from bot.domain.digest import Hit
@@ -25,19 +24,9 @@ from bot.evaluation.results import Progress
 from bot.index import build_index, open_index
 from bot.index.document import bare_document
 from bot.index.protocol import Index, IndexDocument, Query, SearchOptions
-from bot.memory.model_store import Embedder, LearnedModel, embed
+from bot.memory.model_store import Embedder, embed
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.pages import RELEASES, source_of
-
-if TYPE_CHECKING:
-    from bot.ranking.word_vectors import WordVectors
-
-
-RETRAINING_GROWTH = 1.3
-"""Growth of the number of threads after which the vectors are trained again."""
-
-FIRST_TRAINING_SIZE = 50
-"""Number of threads before the first training."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +34,13 @@ class ReplayHistory:
     """All threads of a repository in the order of their creation, each with its terms for the index.
 
     ``vector_fields`` are the vectors of a downloaded model (``embedder``), which was not trained on this history, by
-    thread. ``trained`` caches the word vectors by the number of first threads that they were trained on.
+    thread.
     """
 
     threads: Sequence[Thread]
     documents: Sequence[IndexDocument]
     vector_fields: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
     embedder: Embedder | None = None
-    trained: dict[int, WordVectors | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(
@@ -74,19 +62,18 @@ class ReplayHistory:
 
 
 class PastLibrary:
-    """A library of the threads before the end of an epoch; each query gives its moment."""
+    """A library of the threads of a history with their ``index``; each query gives its moment."""
 
-    def __init__(
-        self, history: ReplayHistory, end: int, learned: LearnedModel, index: Index, window: timedelta | None = None
-    ) -> None:
-        self._index, self._learned, self._window = index, learned, window
+    def __init__(self, history: ReplayHistory, index: Index) -> None:
+        self._index, self._embedder, self._ranking = index, history.embedder, shipped()
+        self._window: timedelta | None = None
         self._hidden = HiddenPeople()
-        self._threads = {thread.id: thread for thread in history.threads[:end]}
+        self._threads = {thread.id: thread for thread in history.threads}
         self.entries, self.rarity, self.joint_frequency = index.entries, index.rarity, index.joint_frequency
 
     def with_ranking(self, ranking: RankingModels) -> PastLibrary:
         library = copy(self)
-        library._learned = replace(self._learned, ranking=ranking)
+        library._ranking = ranking
         return library
 
     def with_window(self, window: timedelta | None) -> PastLibrary:
@@ -107,10 +94,10 @@ class PastLibrary:
 
     @property
     def ranking(self) -> RankingModels:
-        return self._learned.ranking
+        return self._ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return self._learned.vectors(thread)
+        return embed(thread, self._embedder) if self._embedder else {}
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return {}  # fixes and requests of today were not known then
@@ -135,53 +122,17 @@ class PastLibrary:
         return self._index.search(query, **options)
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """A part of history: ``threads`` were created after learning from the first ``trained_on`` threads."""
-
-    trained_on: int
-    threads: tuple[Thread, ...]
-
-
-def epochs(history: ReplayHistory, threads: Iterable[Thread]) -> list[Epoch]:
-    """The threads by epoch, oldest first."""
-    starts, size = [0], float(FIRST_TRAINING_SIZE)
-    while size < len(history.threads):
-        starts.append(int(size))
-        size *= RETRAINING_GROWTH
-    by_start: dict[int, list[Thread]] = {}
-    for thread in sorted(threads, key=lambda thread: (thread.created_at, str(thread.id))):
-        index = bisect_left(starts, history.before(thread.created_at) + 1) - 1
-        by_start.setdefault(starts[index], []).append(thread)
-    return [Epoch(start, tuple(threads)) for start, threads in by_start.items()]
-
-
-def past_libraries(
-    history: ReplayHistory, parts: Iterable[Epoch], *, trains: bool = True
-) -> Iterator[tuple[Epoch, PastLibrary]]:
-    """Yield each epoch with its library, which is closed when the next one is requested.
-
-    ``trains``: train word vectors; without them the library finds threads by words alone.
-    """
-    for epoch in parts:
-        end = history.before(epoch.threads[-1].created_at)
-        vectors = _word_vectors(history, epoch.trained_on) if trains else None
-        learned = LearnedModel(shipped(), vectors, history.embedder)
-        with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-            build_index(Path(folder), (_with_vectors(history, number, learned) for number in range(end)))
-            index = open_index(Path(folder))
-            try:
-                yield epoch, PastLibrary(history, end, learned, index)
-            finally:
-                index.close()
-
-
-def _word_vectors(history: ReplayHistory, count: int) -> WordVectors | None:
-    from bot.ranking.word_vectors import train_embeddings
-
-    if count not in history.trained:
-        history.trained[count] = train_embeddings([(one.title, one.body) for one in history.documents[:count]])
-    return history.trained[count]
+@contextmanager
+def past_library(history: ReplayHistory) -> Iterator[PastLibrary]:
+    """The library of a history, with an index of all its threads."""
+    with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
+        fields = history.vector_fields
+        build_index(Path(folder), (replace(one, vectors=fields.get(one.entry.id, {})) for one in history.documents))
+        index = open_index(Path(folder))
+        try:
+            yield PastLibrary(history, index)
+        finally:
+            index.close()
 
 
 def _document(thread: Thread) -> IndexDocument:
@@ -189,9 +140,3 @@ def _document(thread: Thread) -> IndexDocument:
     document = bare_document(thread, Outcome())
     target, at = first_original(thread) or (None, None)
     return replace(document, entry=replace(document.entry, duplicate_of=target, duplicate_at=at))
-
-
-def _with_vectors(history: ReplayHistory, number: int, learned: LearnedModel) -> IndexDocument:
-    document = history.documents[number]
-    fields = history.vector_fields.get(document.entry.id, {})
-    return replace(document, vectors={**learned.term_vectors(document.title, document.body), **fields})

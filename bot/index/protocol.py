@@ -16,9 +16,8 @@ TEXT = "text"
 NOTES = "notes"
 """The field of the digest: decisions, keywords, files, summary. Used for a search by words."""
 
-VECTOR_FIELDS = ("trained", "trained_title", "semantic", "semantic_title")
-"""The vectors that a document may have: of its text and of its title, from the model trained on the repository and from
-an optional downloaded one."""
+VECTOR_FIELDS = ("semantic", "semantic_title")
+"""The vectors that a document may have: of its text and of its title, from an optional downloaded model."""
 
 FLOOD_THRESHOLD = 25
 """More unvouched threads of one account at one moment are a flood. In six archives, the peak was 20 for the busiest
@@ -160,7 +159,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 8
+LAYOUT_VERSION = 9
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 

@@ -41,19 +41,15 @@ class IndexSlot:
 
     @property
     def encoder(self) -> Encoder:
-        """Computes the same vectors of threads as the index has."""
+        """Computes the vectors that the index has of its threads."""
         if self._encoder is None:
             embedder = self._embedder
             if embedder and self.lacks_vectors:
                 note = "The index has no vectors of the model named in the settings: a rebuild makes them."
                 self.state.notes.fault("", note, "")
                 embedder = None
-            self._encoder = Encoder(replace(self.state.learned(), embedder=embedder), self.state.notes.add)
+            self._encoder = Encoder(embedder, self.state.notes.add)
         return self._encoder
-
-    def drop_encoder(self) -> None:
-        """Read the learned models again on next use."""
-        self._encoder = None
 
     @property
     def lacks_vectors(self) -> bool:
@@ -86,10 +82,9 @@ class IndexSlot:
         With ``embeds`` it also gets the vectors of the downloaded model, which are slow to compute. Digests that this
         version would make differently are replaced.
         """
-        self._behind, self.was_rebuilt = {}, True
+        self._behind, self._encoder, self.was_rebuilt = {}, None, True
         fingerprint = self._embedder.fingerprint if self._embedder and embeds else ""
         self.state.manifest = replace(self.state.manifest, index={}, embedder=fingerprint)
-        self.drop_encoder()
         threads = self.state.living_threads(tick)
         return self._stored.build(self._document(thread, self.state.fresh_digest(thread)) for thread in threads)
 

@@ -164,7 +164,7 @@ class Manifest:
     - ``pending``: threads with a promised comment that has not been seen yet.
     - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
-    - ``learned_from``: the number of threads from which the word vectors and the ranking were learned; 0 for none.
+    - ``learned_from``: the number of threads from which the ranking was learned; 0 for none.
     - ``embedder``: fingerprint of the downloaded model whose vectors are in the index, empty for none.
     - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT_VERSION`).
     - ``pages``: the state of each source of pages that was read, such as a commit.

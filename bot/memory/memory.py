@@ -247,7 +247,7 @@ class Memory:
 
     @property
     def ranking(self) -> RankingModels:
-        return self.index.encoder.learned.ranking
+        return self.state.ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
         return self.index.encoder.vectors(thread)
@@ -301,12 +301,10 @@ class Memory:
             changes = replace(changes, cursor=None, reading=None, read_whole=None, discussions=None)
         self._staged.append(changes)
         if any(map(is_forgotten, changes.records)):
-            self._model_update = None  # it may have been trained on them
+            self._model_update = None  # it may have been learned from them
         records = self.state.apply(changes, tick)
         self.index.update(records)
         self.messages.update(records)
-        if any(map(is_forgotten, records)):
-            self.index.drop_encoder()
         return records
 
     def _with_accounts(self, record: Record) -> Record:
@@ -322,10 +320,9 @@ class Memory:
         return replace(record, **listed)
 
     def install_model(self, update: ModelUpdate) -> None:
-        """Stage a learned model. The index must be rebuilt afterwards."""
+        """Stage a learned model."""
         self._model_update, self.has_learned = update, True
         self.state.install_model(update)
-        self.index.drop_encoder()
 
     def rebuild_index(self, tick: Progress = lambda _: None) -> None:
         """Rebuild both indexes from the records (staged; `commit` writes them)."""
@@ -409,8 +406,7 @@ class Memory:
         """After a complete rebuild has been written, report the damage that it repaired as repaired."""
 
         def check_again(paths: Iterable[str]) -> None:
-            self.state.base.recheck(paths)
-            self.state.learned()
+            self.state.recheck(paths)
             _ = self.index.encoder
 
         self.notes.settle(check_again)
@@ -436,7 +432,7 @@ class Memory:
 
     def _reapply(self, read: dict[ThreadId, Record]) -> None:
         """Open the new tip and stage this run's changes again, except promises that another run made meanwhile, reading
-        progress that is not valid there, and a model trained on threads that are forgotten there.
+        progress that is not valid there, and a model learned from threads that are forgotten there.
 
         ``read`` collects the threads that this run's comments show, as this run knew them. If they changed since, these
         comments are renewed.

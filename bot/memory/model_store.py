@@ -1,26 +1,20 @@
-"""What a memory has learned from its own threads: word vectors and a ranking."""
+"""What a memory has learned from its own threads, a ranking, and the vectors of an optional text model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.memory.bounds import load_json
 from bot.memory.records import canonical
 from bot.ranking.weights import RankingModels, parse, ranking_fields
-from bot.reading.analyzer import body_terms, terms
 from bot.reading.markdown import read
 
-if TYPE_CHECKING:
-    from bot.ranking.word_vectors import WordVectors
-
-
 MODEL_FOLDER = "model"
-WORDS_PATH = f"{MODEL_FOLDER}/words.bin"
 RANKING_PATH = f"{MODEL_FOLDER}/ranking.json"
 BACKTEST_PATH = f"{MODEL_FOLDER}/backtest.json"
 
@@ -37,47 +31,22 @@ class Embedder(Protocol):
     def encode(self, texts: Sequence[str]) -> list[bytes]: ...
 
 
-@dataclass(frozen=True)
-class LearnedModel:
-    """The ranking, the trained word vectors (None for none) and the downloaded model (None if not wanted)."""
+class Encoder:
+    """Encodes threads with a downloaded model (None: no vectors). One that fails is dropped, with a ``note``."""
 
-    ranking: RankingModels
-    words: WordVectors | None = None
-    embedder: Embedder | None = None
-
-    @property
-    def has_words(self) -> bool:
-        return self.words is not None
+    def __init__(self, embedder: Embedder | None, note: Callable[[str], None]) -> None:
+        self._embedder, self._note = embedder, note
 
     def vectors(self, thread: Thread) -> dict[str, bytes]:
         """The thread's vectors by vector field; empty ones are left out."""
-        by_field = self.term_vectors(terms(thread.title), body_terms(thread.body))
-        if self.embedder:
-            by_field |= embed(thread, self.embedder)
-        return {name: vector for name, vector in by_field.items() if vector}
-
-    def term_vectors(self, title: Sequence[str], body: Sequence[str]) -> dict[str, bytes]:
-        """The vectors of a text from its analysed terms."""
-        if self.words is None:
+        if self._embedder is None:
             return {}
-        by_field = {"trained": self.words.text(title, body), "trained_title": self.words.title(title)}
-        return {name: vector for name, vector in by_field.items() if vector}
-
-
-class Encoder:
-    """Encodes threads with the learned models. A downloaded model that fails is dropped, with a ``note``."""
-
-    def __init__(self, learned: LearnedModel, note: Callable[[str], None]) -> None:
-        self.learned = learned
-        self._note = note
-
-    def vectors(self, thread: Thread) -> dict[str, bytes]:
         try:
-            return self.learned.vectors(thread)
+            return embed(thread, self._embedder)
         except WorldError as error:
             self._note(f"Similar threads were found without embeddings: {error}")
-            self.learned = replace(self.learned, embedder=None)
-            return self.learned.vectors(thread)
+            self._embedder = None
+            return {}
 
 
 class CachingEmbedder:
@@ -100,7 +69,7 @@ class CachingEmbedder:
 
 
 def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
-    """The thread's vectors by a downloaded model. Raises WorldError when that fails."""
+    """The thread's vectors by vector field; empty ones are left out. Raises WorldError when the model fails."""
     body = thread.body[:MAX_EMBEDDED_CHARS]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body
@@ -110,36 +79,23 @@ def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
         raise
     except Exception as error:  # foreign native code: whatever it raises must not stop the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer uses words alone") from error
-    return {"semantic": text, "semantic_title": title}
+    return {name: vector for name, vector in (("semantic", text), ("semantic_title", title)) if vector}
 
 
 @dataclass(frozen=True)
 class ModelUpdate:
-    """The models learned from a whole history of ``threads`` threads. ``backtest`` is the evidence, as JSON.
+    """The ranking learned from a whole history of ``threads`` threads. ``backtest`` is the evidence, as JSON."""
 
-    ``words`` are in the format of `read_words`: empty removes the stored ones, None keeps them.
-    """
-
-    words: bytes | None
     ranking: RankingModels
     threads: int
     backtest: Mapping[str, object] = field(default_factory=dict)
 
     def files(self) -> dict[str, bytes]:
-        """Its files in the store, by path; empty content deletes a file."""
+        """Its files in the store, by path."""
         contents = {RANKING_PATH: canonical(ranking_fields(self.ranking))}
-        if self.words is not None:
-            contents[WORDS_PATH] = self.words
         if self.backtest:
             contents[BACKTEST_PATH] = canonical(dict(self.backtest))
         return contents
-
-
-def read_words(data: bytes) -> WordVectors:
-    """Word vectors from untrusted bytes. Raises ValueError."""
-    from bot.ranking.word_vectors import decode_words
-
-    return decode_words(data)
 
 
 def read_ranking(data: bytes) -> RankingModels:

@@ -29,11 +29,8 @@ from bot.memory.merge import later_answer, later_fix, later_links, merge_request
 from bot.memory.model_store import (
     BACKTEST_PATH,
     RANKING_PATH,
-    WORDS_PATH,
-    LearnedModel,
     ModelUpdate,
     read_ranking,
-    read_words,
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
@@ -51,7 +48,7 @@ from bot.memory.shards import (
     read_texts,
 )
 from bot.memory.thread_comments import ThreadCommentChanges, outdated_comments
-from bot.ranking.weights import shipped
+from bot.ranking.weights import RankingModels, shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
 
@@ -82,6 +79,7 @@ class MemoryState:
         self._comments = ThreadCommentChanges(partial(base.values, COMMENTS))
         self._passed: dict[ThreadId, datetime] = {}  # later revisions with the same content, which were not stored
         self._model_files: dict[str, bytes] = {}
+        self._ranking: RankingModels | None = None
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -213,11 +211,18 @@ class MemoryState:
         pages |= {key for key, record in self._written.items() if _is_page(record)}
         return sorted(pages, key=sort_key)
 
-    def learned(self) -> LearnedModel:
-        """The learned models, as far as they can be read; the shipped ranking if none was learned."""
-        files = self.base.read(sorted({WORDS_PATH, RANKING_PATH} & self.manifest.model.keys())) | self._model_files
-        words = self._read_model(WORDS_PATH, files, read_words)
-        return LearnedModel(self._read_model(RANKING_PATH, files, read_ranking) or shipped(), words)
+    @property
+    def ranking(self) -> RankingModels:
+        """The learned ranking; the shipped one if none was learned, or it cannot be read."""
+        if self._ranking is None:
+            self._ranking = self._read_ranking() or shipped()
+        return self._ranking
+
+    def recheck(self, paths: Iterable[str]) -> None:
+        """Check these files again, and the learned ranking, and note the damage that is left."""
+        self.base.recheck(paths)
+        self._ranking = None
+        _ = self.ranking
 
     def digest(self, thread: Thread) -> Digest:
         return self._digests.get(thread.id) or read_digest(thread, repo=self.repo)
@@ -276,15 +281,14 @@ class MemoryState:
         self.manifest = self.manifest.with_renewals(outdated_comments(stored.values(), self.records(stored)))
 
     def install_model(self, update: ModelUpdate) -> None:
-        """Store a learned model. The index must be rebuilt afterwards."""
-        self._model_files = update.files()
-        hashes = self.manifest.model | {path: bytes_hash(data) for path, data in self._model_files.items()}
-        model = {path: digest for path, digest in hashes.items() if self._model_files.get(path) != b""}
+        """Store a learned model."""
+        self._model_files, self._ranking = update.files(), None
+        model = self.manifest.model | {path: bytes_hash(data) for path, data in self._model_files.items()}
         learned_from = min(update.threads, self.manifest.threads)  # the branch may have been set back meanwhile
         self.manifest = replace(self.manifest, model=model, learned_from=learned_from)
 
     def edits(self) -> FileEdits:
-        """The files of records, shards and learned models to write."""
+        """The files of records, shards and the learned model to write."""
         file_edits: FileEdits = {record_path(key): encode_record(record) for key, record in self._written.items()}
         file_edits |= self._shard_edits()
         models = self._model_files.items()
@@ -315,14 +319,16 @@ class MemoryState:
             if record := self.base.decode(path, data):
                 yield record
 
-    def _read_model(self, path: str, files: Mapping[str, bytes], read: Callable[[bytes], Model]) -> Model | None:
+    def _read_ranking(self) -> RankingModels | None:
+        path = RANKING_PATH
         expected = self.manifest.model.get(path)
         if expected is None:
             return None
+        files = self._model_files if path in self._model_files else self.base.read([path])
         try:
             if bytes_hash(files[path]) != expected:
                 raise ValueError("it does not match the manifest")
-            return read(files[path])
+            return read_ranking(files[path])
         except (KeyError, ValueError) as error:
             problem = "missing" if isinstance(error, KeyError) else f"damaged ({error!s:.80})"
             damage = f"{path} is {problem}: the search works without it until the next rebuild."
@@ -372,11 +378,11 @@ class MemoryState:
     def _forget(self, gone: set[ThreadId]) -> None:
         """Drop everything kept about these threads except their records; the shards follow when they are written.
 
-        The learned models go too, as they contain words of all threads; a later run learns them again.
+        The learned model goes too, as it was learned from all threads; a later run learns it again.
         """
         if gone:
             self._answers = {key: answer for key, answer in self._answers.items() if key not in gone}
-            self._model_files = dict.fromkeys((WORDS_PATH, RANKING_PATH, BACKTEST_PATH), b"")
+            self._model_files, self._ranking = dict.fromkeys((RANKING_PATH, BACKTEST_PATH), b""), None
             self._links |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 

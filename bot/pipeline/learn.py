@@ -27,7 +27,7 @@ MAX_LEARN_THREADS = 20_000
 """The newest threads that it learns from; they are all held in RAM meanwhile."""
 
 LEARN_SECONDS = 20.0
-"""How long an event's run or an import learns, not counting word vectors."""
+"""How long an event's run or an import learns."""
 
 CALM_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
 """How much a memory grows until it learns again: in a run that nobody waits for, and in any run."""
@@ -50,8 +50,7 @@ def learn(
 ) -> Backtest:
     """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
 
-    ``seconds`` limits the learning, not counting word vectors; ``tick`` is called for at most
-    `bot.cli.commands.learn.PROGRESS_STEPS` steps.
+    ``seconds`` limits the learning; ``tick`` is called for at most `bot.cli.commands.learn.PROGRESS_STEPS` steps.
     Returns a backtest: how the newest issues would have been answered.
     """
     update, backtest = learner(memory, settings, renderer, place, seconds).model_update(tick)
@@ -66,10 +65,8 @@ def learner(
     renderer: Renderer,
     place: RepositoryAddress,
     seconds: float = LEARNING_SECONDS,
-    *,
-    trains: bool = True,
 ) -> Learner:
-    """The newest MAX_LEARN_THREADS of memory as a history to learn from. ``trains``: the replay uses word vectors."""
+    """The newest MAX_LEARN_THREADS of memory as a history to learn from."""
     from bot.evaluation.backtest import ReplayOptions  # few runs learn
     from bot.evaluation.labels import feedback_of
     from bot.evaluation.learn import read_history
@@ -86,7 +83,7 @@ def learner(
     feedback = feedback_of(memory.state.every_answer(), memory.state.every_request(), threads)
     ignore = replace(settings.ignore, people=memory.hidden_people.logins)
     settings = replace(settings, ignore=ignore, pages=replace(settings.pages, max_results=0))  # it has no pages
-    watch = ReplayOptions(memory.ranking, settings, place, render, trains)
+    watch = ReplayOptions(memory.ranking, settings, place, render)
     return read_history(threads, watch, seconds, memory.embedder, feedback)
 
 

@@ -163,9 +163,9 @@ class DocumentColumns(NamedTuple):
     now: float
 
 
-TERMS, TRAINED, MODEL = "terms", "trained vectors", "text model"
+TERMS, MODEL = "terms", "text model"
 ENTRY, TITLES, TEXTS = "entry", "titles", "texts"
-"""Sources of features. Those of trained vectors and a text model count only where such vectors exist."""
+"""Sources of features. Those of a text model count only where its vectors exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ def title_terms(title: str) -> frozenset[str]:
     return frozenset(terms(title))
 
 
-def _cosine_feature(name: str, about: str, source: str) -> Feature:
-    return Feature(name, about, source, lambda one: one.hit.near.get(name), lambda docs: docs.near.get(name))
+def _cosine_feature(name: str, about: str) -> Feature:
+    return Feature(name, about, MODEL, lambda one: one.hit.near.get(name), lambda docs: docs.near.get(name))
 
 
 def _age(ranked: RankedHit) -> float:
@@ -266,10 +266,8 @@ ORDER_FEATURES = (
         lambda one: one.hit.score / one.best if one.best > 0 else 0.0,
         lambda docs: docs.scores / max(float(docs.scores.max(initial=0.0)), 1e-9),
     ),
-    _cosine_feature("trained", "cosine of the texts, by the repository's own word vectors", TRAINED),
-    _cosine_feature("trained_title", "cosine of the titles, by the repository's own word vectors", TRAINED),
-    _cosine_feature("semantic", "cosine of the texts, by a downloaded model", MODEL),
-    _cosine_feature("semantic_title", "cosine of the titles, by a downloaded model", MODEL),
+    _cosine_feature("semantic", "cosine of the texts, by a downloaded model"),
+    _cosine_feature("semantic_title", "cosine of the titles, by a downloaded model"),
     Feature(
         "open",
         "1 where the older thread was open",
@@ -343,6 +341,6 @@ CONFIDENCE_FEATURES = (
     ),
     Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
     Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
-    _cosine_feature("semantic", "cosine of the texts, by a downloaded model", MODEL),
+    _cosine_feature("semantic", "cosine of the texts, by a downloaded model"),
 )
 """The features of the confidence in a hit. Age and state are not among them: they predict links, not similarity."""

@@ -7,7 +7,7 @@ in the same format. They are untrusted data: anything unexpected makes the whole
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, log
@@ -28,7 +28,7 @@ CUT_SIMILARITY = 0.65
 ORDER_NAMES = tuple(each.name for each in ORDER_FEATURES)
 CONFIDENCE_NAMES = tuple(each.name for each in CONFIDENCE_FEATURES)
 
-MODEL_NAMES = ("with_vectors", "by_words", "with_text_model")
+MODEL_NAMES = ("by_words", "with_text_model")
 """The models of a ranking."""
 
 
@@ -64,28 +64,22 @@ class RankingWeights:
 
 @dataclass(frozen=True, slots=True)
 class RankingModels:
-    """A model for each kind of memory: with trained vectors, with words alone, and with a text model's vectors too.
+    """A model for each kind of memory: with words alone, and with a text model's vectors too.
 
     ``provenance``: the data from which the numbers were learned, as plain values.
     """
 
-    with_vectors: RankingWeights
     by_words: RankingWeights
     with_text_model: RankingWeights
     provenance: Mapping[str, object] = field(default_factory=dict)
 
-    def model(self, vector_fields: Collection[str]) -> RankingWeights:
-        """The model for texts with these vector fields."""
-        return getattr(self, kind_of(vector_fields))  # type: ignore[no-any-return]
+    def model(self, *, has_vectors: bool) -> RankingWeights:
+        """The model for threads with vectors, or without."""
+        return self.with_text_model if has_vectors else self.by_words
 
-    def with_model(self, vector_fields: Collection[str], model: RankingWeights) -> RankingModels:
-        """A copy with another model for texts with these vector fields."""
-        changed: dict[str, Any] = {kind_of(vector_fields): model}
-        return replace(self, **changed)
-
-
-def kind_of(vector_fields: Collection[str]) -> str:
-    return "with_text_model" if "semantic" in vector_fields else "with_vectors" if vector_fields else "by_words"
+    def with_model(self, model: RankingWeights, *, has_vectors: bool) -> RankingModels:
+        """A copy with another model for threads with vectors, or without."""
+        return replace(self, with_text_model=model) if has_vectors else replace(self, by_words=model)
 
 
 def parse(fields: Any) -> RankingModels:

@@ -102,7 +102,7 @@ def find_candidates(
     left_out = {thread.id, *skip}
     is_let_in = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_CANDIDATES)
     vectors = library.vectors(thread)
-    model = library.ranking.model(vectors)
+    model = library.ranking.model(has_vectors=bool(vectors))
     query = similar_query(thread, vectors, model)
 
     def is_possible(entry: IndexEntry) -> bool:

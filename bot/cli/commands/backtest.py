@@ -11,7 +11,7 @@ from bot.cli.commands.learn import learner_of_store
 from bot.cli.output import progress, rank_table
 from bot.errors import WorldError
 from bot.evaluation.backtest import ReplayedHits
-from bot.evaluation.calibrate import Calibration, cut_by_precision, cut_by_share, vector_fields_of
+from bot.evaluation.calibrate import Calibration, cut_by_precision, cut_by_share, has_vectors
 from bot.evaluation.metrics import summary
 from bot.evaluation.report import render_report, summary_text
 from bot.memory.model_store import ModelUpdate
@@ -47,7 +47,7 @@ def run_calibrate(args: argparse.Namespace) -> object:
     memory, learner = learner_of_store(args)
 
     def calibrate(replays: Sequence[ReplayedHits], ranking: RankingModels) -> Calibration:
-        model = ranking.model(vector_fields_of(replays))
+        model = ranking.model(has_vectors=has_vectors(replays))
         replayed = [replay.replayed for replay in replays]
         if args.precision is not None:
             return cut_by_precision(replayed, model, args.precision)
@@ -55,7 +55,7 @@ def run_calibrate(args: argparse.Namespace) -> object:
 
     ranking, calibration = learner.own_cut(memory.ranking, calibrate, args.last, args.seconds)
     if calibration.is_own:
-        memory.install_model(ModelUpdate(None, ranking, memory.state.manifest.learned_from))
+        memory.install_model(ModelUpdate(ranking, memory.state.manifest.learned_from))
         memory.commit("Calibrate")
     memory.close()
     result = {"is_own": calibration.is_own, "reason": calibration.reason, "confidence_at_0.65": None}

@@ -18,8 +18,8 @@ from bot.pipeline.clusters import link_threads
 from bot.pipeline.learn import MIN_LEARN_THREADS, learn, learner
 from bot.settings.schema import Settings
 
-PROGRESS_STEPS = 20 + 2 * REPLAY_LIMIT
-"""Approximate steps of learning: rounds of training, and two replays of the issues."""
+PROGRESS_STEPS = 2 * REPLAY_LIMIT
+"""The most steps of learning: two replays of the issues."""
 
 
 def run_learn(args: argparse.Namespace) -> object:
@@ -44,8 +44,7 @@ def run_learn(args: argparse.Namespace) -> object:
 
 
 def learn_and_commit(memory: Memory, repo: str | None, seconds: float) -> Backtest:
-    """Learn, find clusters, and commit the result. ``seconds`` limits each of the first two, but not the training of
-    word vectors."""
+    """Learn, find clusters, and commit the result. ``seconds`` limits each of the first two."""
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
     with progress("Learning", PROGRESS_STEPS) as tick:
         backtest = learn(memory, Settings(), renderer, RepositoryAddress(repo), seconds=seconds, tick=tick)
@@ -60,10 +59,8 @@ def _compare(memory: Memory, seconds: float) -> None:
 
 
 def learner_of_store(args: argparse.Namespace) -> tuple[Memory, Learner]:
-    """The memory of a store, and a learner that replays it as it answers: with vectors if it has them."""
+    """The memory of a store, and a learner that replays it."""
     memory = open_store(args.store, semantic=args.semantic)
     repo = args.repo or memory.state.repo
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
-    return memory, learner(
-        memory, Settings(), renderer, RepositoryAddress(repo), trains=memory.index.encoder.learned.has_words
-    )
+    return memory, learner(memory, Settings(), renderer, RepositoryAddress(repo))
