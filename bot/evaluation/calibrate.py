@@ -12,7 +12,7 @@ from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import best_hits, count_reaching
 from bot.evaluation.results import Replayed
-from bot.ranking.weights import RankingWeights, probability_of
+from bot.ranking.weights import RankingModels, RankingWeights, probability_of
 
 MAX_HIT_SHARE = 0.125
 """Maximum share of issues that get a hit when a repository learns its own cut."""
@@ -120,10 +120,11 @@ def has_vectors(seen: Sequence[ReplayedHits]) -> bool:
     return any(candidate.hit.near for one in seen for candidate in one.candidates)
 
 
-def rescore(replay: ReplayedHits, model: RankingWeights, threshold: float) -> ReplayedHits:
-    """The same replay with the similarities of another model."""
+def rescore(replay: ReplayedHits, ranking: RankingModels, threshold: float) -> ReplayedHits:
+    """The same replay with the similarities of another ranking."""
     hits = []
     for candidate, hit in zip(replay.candidates, replay.replayed.hits, strict=True):
+        model = ranking.for_evidence(candidate.evidence)
         confidence = model.probability(candidate.evidence)
         similarity = model.similarity(confidence)
         is_shown = similarity >= threshold

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 
-from bot.domain.thread import Thread
+from bot.domain.thread import Thread, ThreadId
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.calibrate import (
     MAX_HIT_SHARE,
@@ -20,9 +20,9 @@ from bot.evaluation.calibrate import (
 from bot.evaluation.evaluate import MAX_EXAMPLES, MIN_EXAMPLES, Example, duplicate_examples, fit_ranking
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
-from bot.evaluation.replay import ReplayHistory
+from bot.evaluation.replay import NO_VECTORS, ReplayHistory
 from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Progress
-from bot.memory.model_store import Embedder, ModelUpdate
+from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import RankingModels, shipped
 
 Calibrate = Callable[[Sequence[ReplayedHits], RankingModels], Calibration]
@@ -103,7 +103,8 @@ def usual_cut(seen: Sequence[ReplayedHits], ranking: RankingModels, feedback: Fe
     are fewer comments, not worse ones."""
     model = ranking.model(has_vectors=has_vectors(seen))
     own = refit_confidence(seen, model, feedback)
-    replayed = [rescore(hits, own, 0.0).replayed for hits in seen]
+    refitted = ranking.with_model(own, has_vectors=has_vectors(seen))
+    replayed = [rescore(hits, refitted, 0.0).replayed for hits in seen]
     calibration = cut_by_share(replayed, own, MAX_HIT_SHARE)
     if calibration.model.cut < model.cut:
         return replace(
@@ -119,9 +120,9 @@ def read_history(
     threads: Sequence[Thread],
     watch: ReplayOptions,
     seconds: float = LEARNING_SECONDS,
-    embedder: Embedder | None = None,
+    vectors: Mapping[ThreadId, Mapping[str, bytes]] = NO_VECTORS,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
-    """A learner for these threads and the feedback on our matches."""
-    history = ReplayHistory.read(threads, embedder)
+    """A learner for these threads, with those ``vectors`` that a memory has of them, and the feedback on our matches."""
+    history = replace(ReplayHistory.read(threads), vectors=vectors)
     return Learner(history, LinkLabels.read(history.threads, watch.place.repo, feedback), watch, seconds)

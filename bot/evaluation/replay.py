@@ -10,9 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Unpack
 
 from bot.domain.changes import FixInfo, Request
@@ -28,18 +29,20 @@ from bot.memory.model_store import Embedder, embed
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.pages import RELEASES, source_of
 
+NO_VECTORS: Mapping[ThreadId, Mapping[str, bytes]] = MappingProxyType({})
+
 
 @dataclass(frozen=True)
 class ReplayHistory:
     """All threads of a repository in the order of their creation, each with its terms for the index.
 
-    ``vector_fields`` are the vectors of a downloaded model (``embedder``), which was not trained on this history, by
-    thread.
+    ``vectors`` are those of a text model, by thread. Texts that differ from the stored ones are read with ``embedder``;
+    without one, the vectors of the stored texts stand for them.
     """
 
     threads: Sequence[Thread]
     documents: Sequence[IndexDocument]
-    vector_fields: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+    vectors: Mapping[ThreadId, Mapping[str, bytes]] = NO_VECTORS
     embedder: Embedder | None = None
 
     @classmethod
@@ -48,13 +51,13 @@ class ReplayHistory:
     ) -> ReplayHistory:
         """Return the history of these threads; ``tick`` is called with 1 for each."""
         ordered = sorted(threads, key=lambda thread: (thread.created_at, str(thread.id)))
-        documents, fields = [], {}
+        documents, vectors = [], {}
         for thread in ordered:
             documents.append(_document(thread))
             if embedder:
-                fields[thread.id] = embed(thread, embedder)
+                vectors[thread.id] = embed(thread, embedder)
             tick(1)
-        return cls(ordered, documents, fields, embedder)
+        return cls(ordered, documents, vectors, embedder)
 
     def before(self, moment: datetime) -> int:
         """How many threads were created before that moment."""
@@ -65,7 +68,8 @@ class PastLibrary:
     """A library of the threads of a history with their ``index``; each query gives its moment."""
 
     def __init__(self, history: ReplayHistory, index: Index) -> None:
-        self._index, self._embedder, self._ranking = index, history.embedder, shipped()
+        self._index, self._ranking = index, shipped()
+        self._vectors, self._embedder = history.vectors, history.embedder
         self._window: timedelta | None = None
         self._hidden = HiddenPeople()
         self._threads = {thread.id: thread for thread in history.threads}
@@ -97,7 +101,11 @@ class PastLibrary:
         return self._ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return embed(thread, self._embedder) if self._embedder else {}
+        stored = self._threads.get(thread.id)
+        is_known = stored is not None and (thread.title, thread.body) == (stored.title, stored.body)
+        if self._embedder and not is_known:
+            return embed(thread, self._embedder)
+        return self._vectors.get(thread.id, {})
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return {}  # fixes and requests of today were not known then
@@ -126,8 +134,8 @@ class PastLibrary:
 def past_library(history: ReplayHistory) -> Iterator[PastLibrary]:
     """The library of a history, with an index of all its threads."""
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
-        fields = history.vector_fields
-        build_index(Path(folder), (replace(one, vectors=fields.get(one.entry.id, {})) for one in history.documents))
+        vectors = history.vectors
+        build_index(Path(folder), (replace(one, vectors=vectors.get(one.entry.id)) for one in history.documents))
         index = open_index(Path(folder))
         try:
             yield PastLibrary(history, index)

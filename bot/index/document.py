@@ -20,7 +20,7 @@ from bot.reading.requests import without_requests
 def document_of(
     thread: Thread, digest: Digest | None = None, vectors: Mapping[str, bytes] | None = None
 ) -> IndexDocument:
-    """The document of a thread; ``digest`` saves reading it again, ``vectors`` are the thread's by field."""
+    """The document of a thread; ``digest`` saves reading it again, ``vectors`` as in `IndexDocument`."""
     digest = digest or read_digest(thread)
     notes = {
         "decisions": terms("\n".join(decision.text for decision in digest.decisions)),
@@ -39,7 +39,7 @@ def bare_document(
         entry=entry_of(thread, ending or read_outcome(thread)),
         title=terms(thread.title),
         body=[*body_terms(thread.body), *line_terms(thread.title, thread.body)],
-        vectors=vectors or {},
+        vectors=vectors,
         has_role=bool(thread.role),
     )
 

@@ -34,6 +34,7 @@ class IndexDocument:
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
     ``vectors`` maps a vector field to a vector of signed bytes; all in one field have the same length, at most 1,024.
+    None: no text model has read the thread; one without vectors was read, but is in a language unknown to the model.
     ``has_role``: the thread records the author's role in the repository, also if the role is ``NONE``.
     """
 
@@ -41,7 +42,7 @@ class IndexDocument:
     title: Sequence[str]
     body: Sequence[str] = ()
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    vectors: Mapping[str, bytes] = field(default_factory=dict)
+    vectors: Mapping[str, bytes] | None = None
     has_role: bool = True
 
 
@@ -133,6 +134,12 @@ class Index(Protocol):
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
+    def vectors(self) -> dict[ThreadId, dict[str, bytes]]:
+        """The vectors, as exact as they are stored, of all threads that a text model has read. Raises IndexCorrupt."""
+
+    def unread(self) -> list[ThreadId]:
+        """The threads that no text model has read, newest first. Raises IndexCorrupt."""
+
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         """Add documents, replacing those with the same id, and delete ``remove``; effective at once, also on disk.
 
@@ -159,7 +166,7 @@ class Index(Protocol):
         """The number of threads."""
 
 
-LAYOUT_VERSION = 9
+LAYOUT_VERSION = 10
 """The layout of an index and of the digests next to it. Raise it with each change that makes older files unreadable or
 changes their meaning. The manifest stores it; 0 stands for files from before this number existed."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import islice
+from time import monotonic
 from typing import TypeVar
 
 from bot.domain.digest import Digest
@@ -19,12 +22,21 @@ from bot.reading.analyzer import ANALYSER_VERSION
 
 Answer = TypeVar("Answer")
 
+NEVER = float("-inf")
+"""A time that has always passed: the text model reads nothing."""
+
+UPDATE_SECONDS = 10.0
+"""How long the text model reads changed threads while somebody waits; it reads the others later."""
+
+BATCH_THREADS = 500
+"""How many threads the text model reads between two updates of the index."""
+
 
 class IndexSlot:
     """Holds the index of ``state``, from whose records it can always be rebuilt.
 
-    ``embedder`` is a downloaded model, used if the index has its vectors. ``sizes`` decides which parts of the index
-    are separate files.
+    ``embedder`` is a text model, used unless the index has vectors of another one. ``sizes`` decides which parts of the
+    index are separate files.
     """
 
     def __init__(self, state: MemoryState, embedder: Embedder | None = None, sizes: Sizes = DEFAULT_SIZES) -> None:
@@ -43,18 +55,44 @@ class IndexSlot:
     def encoder(self) -> Encoder:
         """Computes the vectors that the index has of its threads."""
         if self._encoder is None:
-            embedder = self._embedder
-            if embedder and self.lacks_vectors:
-                note = "The index has no vectors of the model named in the settings: a rebuild makes them."
-                self.state.notes.fault("", note, "")
-                embedder = None
-            self._encoder = Encoder(embedder, self.state.notes.add)
+            self._encoder = Encoder(None if self.has_foreign_vectors else self._embedder, self.state.notes.add)
         return self._encoder
 
     @property
-    def lacks_vectors(self) -> bool:
-        """Whether the index was built without the text model in use."""
-        return self._embedder is not None and self._embedder.fingerprint != self.state.manifest.embedder
+    def has_foreign_vectors(self) -> bool:
+        """Whether the index has vectors of another model than the one in use."""
+        made_by = self.state.manifest.embedder
+        return bool(made_by) and self._embedder is not None and self._embedder.fingerprint != made_by
+
+    def stored_vectors(self) -> Mapping[ThreadId, Mapping[str, bytes]]:
+        """The vectors of the threads that the text model in use has read."""
+        nothing: Mapping[ThreadId, Mapping[str, bytes]] = {}
+        is_usable = self._embedder is not None and not self.has_foreign_vectors
+        return self.ask(lambda index: index.vectors(), nothing) if is_usable else nothing
+
+    def unread(self) -> list[ThreadId]:
+        """The threads that the text model has still to read, newest first."""
+        return self.ask(lambda index: index.unread(), []) if self._embedder else []
+
+    def read_with_model(self, ids: Iterable[ThreadId], until: float, tick: Progress = lambda _: None) -> list[ThreadId]:
+        """Have the text model read these threads until ``until`` (monotonic time). Returns those that it read."""
+        waiting, read = iter(ids), list[ThreadId]()
+        while keys := tuple(islice(waiting, BATCH_THREADS)):
+            records = [record for record in self.state.records(keys).values() if isinstance(record, Thread)]
+            documents = []
+            for thread in records:
+                document = self._document(thread, self.state.digest(thread), until)
+                if document.vectors is None:  # the time is up, or the model failed
+                    break
+                documents.append(document)
+                tick(1)
+            if documents:
+                self.ask(partial(_update, documents), None)
+                self._stored.has_changed = True
+                read += [document.entry.id for document in documents]
+            if len(documents) < len(records):
+                break
+        return read
 
     def ask(self, question: Callable[[Index], Answer], default: Answer) -> Answer:
         """Query the index. A damaged one is rebuilt once; if that fails, returns ``default`` and adds a note."""
@@ -76,17 +114,16 @@ class IndexSlot:
         """Add these records to the index when it is next queried."""
         self._behind |= {record.id: record for record in records}
 
-    def rebuild(self, tick: Progress = lambda _: None, *, embeds: bool = False) -> Index:
+    def rebuild(self, tick: Progress = lambda _: None, *, until: float = NEVER) -> Index:
         """Rebuild the index from the records; the stored one is not read. Raises IndexCorrupt, OSError.
 
-        With ``embeds`` it also gets the vectors of the downloaded model, which are slow to compute. Digests that this
-        version would make differently are replaced.
+        The text model reads threads until ``until`` (monotonic time). Digests that this version would make differently
+        are replaced.
         """
         self._behind, self._encoder, self.was_rebuilt = {}, None, True
-        fingerprint = self._embedder.fingerprint if self._embedder and embeds else ""
-        self.state.manifest = replace(self.state.manifest, index={}, embedder=fingerprint)
+        self.state.manifest = replace(self.state.manifest, index={}, embedder="")
         threads = self.state.living_threads(tick)
-        return self._stored.build(self._document(thread, self.state.fresh_digest(thread)) for thread in threads)
+        return self._stored.build(self._document(thread, self.state.fresh_digest(thread), until) for thread in threads)
 
     def edits(self) -> tuple[Edits, Manifest]:
         """The index files to write, and the state's manifest that lists them."""
@@ -98,8 +135,12 @@ class IndexSlot:
         file_edits, hashes = self._stored.edits(known.index)
         return file_edits, replace(known, index=hashes, analyser=ANALYSER_VERSION, layout=LAYOUT_VERSION)
 
-    def _document(self, thread: Thread, digest: Digest) -> IndexDocument:
-        return document_of(thread, digest, self.encoder.vectors(thread))
+    def _document(self, thread: Thread, digest: Digest, until: float) -> IndexDocument:
+        """The document of a thread; with its vectors, if the text model can read it before ``until``."""
+        vectors = self.encoder.vectors(thread) if monotonic() < until else None
+        if vectors is not None and self._embedder:
+            self.state.manifest = replace(self.state.manifest, embedder=self._embedder.fingerprint)
+        return document_of(thread, digest, vectors)
 
     def _open_current(self) -> Index:
         index = self._stored.index
@@ -110,7 +151,8 @@ class IndexSlot:
         if self._behind:
             threads = [record for record in self._behind.values() if isinstance(record, Thread)]
             gone = [record.id for record in self._behind.values() if isinstance(record, Tombstone)]
-            index.update((self._document(thread, self.state.digest(thread)) for thread in threads), gone)
+            until = monotonic() + UPDATE_SECONDS
+            index.update((self._document(thread, self.state.digest(thread), until) for thread in threads), gone)
             self._behind, self._stored.has_changed = {}, True
         return index
 
@@ -129,3 +171,7 @@ class IndexSlot:
             count = self.state.manifest.threads
             self.state.notes.add(f"The index was {fault}: it was rebuilt from {count} records.")
         return index
+
+
+def _update(documents: Sequence[IndexDocument], index: Index) -> None:
+    index.update(documents)

@@ -30,7 +30,7 @@ from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
 from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
-from bot.memory.index_slot import IndexSlot
+from bot.memory.index_slot import NEVER, IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
@@ -109,6 +109,8 @@ class Memory:
         self._staged: list[Changes] = []
         self._model_update: ModelUpdate | None = None
         self._was_rebuilt = False
+        self._newly_read: list[ThreadId] = []
+        """The threads that the text model read in this run, besides changed ones."""
 
     def open(self, want: Iterable[ThreadId] = ()) -> Memory:
         """Load the newest state; ``want`` names threads that will be read or changed.
@@ -250,7 +252,7 @@ class Memory:
         return self.state.ranking
 
     def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return self.index.encoder.vectors(thread)
+        return self.index.encoder.vectors(thread) or {}
 
     def releases(self) -> frozenset[str]:
         """See `bot.recall.library.Library.releases`."""
@@ -324,11 +326,24 @@ class Memory:
         self._model_update, self.has_learned = update, True
         self.state.install_model(update)
 
-    def rebuild_index(self, tick: Progress = lambda _: None) -> None:
-        """Rebuild both indexes from the records (staged; `commit` writes them)."""
-        self.index.rebuild(tick, embeds=True)
+    def rebuild_index(self, tick: Progress = lambda _: None, *, until: float = NEVER) -> None:
+        """Rebuild both indexes from the records (staged; `commit` writes them). The text model reads threads until
+        ``until`` (monotonic time)."""
+        self.index.rebuild(tick, until=until)
         self.messages.rebuild()
         self._was_rebuilt = True
+
+    def read_with_model(self, until: float, tick: Progress = lambda _: None) -> tuple[int, int]:
+        """Have the text model read what it has not read yet, newest first, until ``until`` (monotonic time).
+
+        Vectors of another model are dropped. Returns how many threads were read, and how many are left; `commit` writes
+        the vectors.
+        """
+        if self.index.has_foreign_vectors:
+            self.rebuild_index()
+        unread = self.index.unread()
+        self._newly_read = self.index.read_with_model(unread, until, tick)
+        return len(self._newly_read), len(unread) - len(self._newly_read)
 
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""
@@ -405,11 +420,7 @@ class Memory:
     def settle_notes(self) -> None:
         """After a complete rebuild has been written, report the damage that it repaired as repaired."""
 
-        def check_again(paths: Iterable[str]) -> None:
-            self.state.recheck(paths)
-            _ = self.index.encoder
-
-        self.notes.settle(check_again)
+        self.notes.settle(self.state.recheck)
 
     def _adopt(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
@@ -417,7 +428,7 @@ class Memory:
         state = MemoryState(BaseState(snapshot, self.notes, paths, self.time_limit()), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
-        self._staged, self._model_update, self._was_rebuilt = [], None, False
+        self._staged, self._model_update, self._was_rebuilt, self._newly_read = [], None, False, []
         self._known_settings = None
 
     def _write(self, edits: Edits, message: str, *, squash: bool) -> Snapshot:
@@ -437,7 +448,8 @@ class Memory:
         ``read`` collects the threads that this run's comments show, as this run knew them. If they changed since, these
         comments are renewed.
         """
-        staged, update, was_rebuilt = self._staged, self._model_update, self._was_rebuilt
+        staged, update = self._staged, self._model_update
+        was_rebuilt, newly_read = self._was_rebuilt, self._newly_read
         shown = {key for changes in staged for item in changes.standing for key in item.shows}
         read |= self.state.records(shown - read.keys())
         before, previous, went_back = _promises_in(staged, self.state.base), self.state.base.manifest, self._went_back
@@ -466,6 +478,8 @@ class Memory:
             self.install_model(update)
         if was_rebuilt:
             self.rebuild_index()
+        if newly_read:  # their vectors are cached
+            self._newly_read = self.index.read_with_model(newly_read, time.monotonic() + self._patience)
 
     def _drop_taken(self, changes: Changes, previous: Manifest) -> Changes:
         """The changes without what another run has taken over. If a thread was forgotten, this run's plans are

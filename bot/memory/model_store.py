@@ -23,7 +23,8 @@ MAX_EMBEDDED_CHARS = 4_000
 
 
 class Embedder(Protocol):
-    """A downloaded model: texts → vectors of signed bytes. ``fingerprint`` identifies it."""
+    """A text model: texts → vectors of signed bytes, zeros for a text that it cannot read. ``fingerprint`` identifies
+    it."""
 
     @property
     def fingerprint(self) -> str: ...
@@ -32,21 +33,21 @@ class Embedder(Protocol):
 
 
 class Encoder:
-    """Encodes threads with a downloaded model (None: no vectors). One that fails is dropped, with a ``note``."""
+    """Reads threads with a text model (None: there is none). One that fails is dropped, with a ``note``."""
 
     def __init__(self, embedder: Embedder | None, note: Callable[[str], None]) -> None:
         self._embedder, self._note = embedder, note
 
-    def vectors(self, thread: Thread) -> dict[str, bytes]:
-        """The thread's vectors by vector field; empty ones are left out."""
+    def vectors(self, thread: Thread) -> dict[str, bytes] | None:
+        """The thread's vectors by vector field, see `embed`; None if there is no model."""
         if self._embedder is None:
-            return {}
+            return None
         try:
             return embed(thread, self._embedder)
         except WorldError as error:
             self._note(f"Similar threads were found without embeddings: {error}")
             self._embedder = None
-            return {}
+            return None
 
 
 class CachingEmbedder:
@@ -69,7 +70,8 @@ class CachingEmbedder:
 
 
 def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
-    """The thread's vectors by vector field; empty ones are left out. Raises WorldError when the model fails."""
+    """The thread's vectors by vector field; none in a language that the model does not know. Raises WorldError when the
+    model fails."""
     body = thread.body[:MAX_EMBEDDED_CHARS]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body
@@ -79,7 +81,9 @@ def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
         raise
     except Exception as error:  # foreign native code: whatever it raises must not stop the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer uses words alone") from error
-    return {name: vector for name, vector in (("semantic", text), ("semantic_title", title)) if vector}
+    if not any(text):
+        return {}
+    return {"semantic": text, **({"semantic_title": title} if any(title) else {})}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from bot.pipeline.eligibility import answers_kind, due_threads
 from bot.pipeline.feedback import collect_feedback
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.forget import forget_on_request
-from bot.pipeline.learn import LEARN_SECONDS, is_due, learn_from_memory
+from bot.pipeline.learn import LEARN_SECONDS, is_due, learn_from_memory, read_with_model
 from bot.pipeline.outbox import CommentPlan, promise, standing_comment
 from bot.pipeline.plan import plan_comments
 from bot.pipeline.publish import CommentResult, promise_replies, publish_comment, publish_replies
@@ -96,6 +96,8 @@ def _remember(state: RunState, run: RunContext) -> None:
         memory.stage(Changes(answers=collect_feedback(memory, run.forge, run.now)))
     if event.is_maintenance or event.name in PAGE_EVENTS or not memory.state.manifest.pages:
         memory.stage(refresh_pages(run.pages, memory.state, memory.state.manifest.pages, run.now, run.note))
+    if event.is_maintenance:
+        read_with_model(run)
     if is_due(memory, calm=event.is_maintenance):
         learn_from_memory(run, LEARN_SECONDS)
     if event.is_maintenance:

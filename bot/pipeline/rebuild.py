@@ -17,7 +17,7 @@ from bot.github.updates import read_thread, tombstone
 from bot.pipeline.backfill import Deadline, HistoryRead, backfill
 from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import reread_discussions
-from bot.pipeline.learn import is_due, learn_from_memory
+from bot.pipeline.learn import REBUILD_MODEL_SECONDS, is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
 from bot.pipeline.run_context import RunContext
 from bot.sources.pages import refresh_pages
@@ -186,7 +186,12 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     reread_discussions(run, progress.began if progress else run.now, limit)
     memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
     is_current = memory.has_learned and not is_due(memory, calm=True)
-    backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
+    backtest = None
+    if not is_current:
+        if memory.embedder:
+            run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
+        memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
+        backtest = learn_from_memory(run, LEARNING_SECONDS)
     memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
     link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")

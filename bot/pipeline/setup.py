@@ -153,10 +153,10 @@ def embedder(settings: Settings, site: RepositorySite, listener: RunListener) ->
     """The text model named in the settings; None if there is none or it cannot be used."""
     if not settings.semantic.model:
         return None
-    from bot.ranking.embedder import EmbeddingsUnavailable, model_folder, open_embedder
+    from bot.ranking.embedder import EmbeddingsUnavailable, LazyEmbedder, model_folder
 
     try:
-        return open_embedder(model_folder(settings.semantic.model, site.workspace))
+        return LazyEmbedder(model_folder(settings.semantic.model, site.workspace))
     except EmbeddingsUnavailable as error:
         listener.note(f"Similar threads are found without embeddings: {error}")
     except UserError as error:

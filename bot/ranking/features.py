@@ -201,8 +201,35 @@ def title_terms(title: str) -> frozenset[str]:
     return frozenset(terms(title))
 
 
-def _cosine_feature(name: str, about: str) -> Feature:
-    return Feature(name, about, MODEL, lambda one: one.hit.near.get(name), lambda docs: docs.near.get(name))
+def _cosine(name: str, about: str) -> Feature:
+    """The cosine of two vectors; exactly 0 if the older text has none, as the index returns it."""
+    return Feature(name, about, MODEL, lambda one: one.hit.near.get(name) or None)
+
+
+def _ordering_cosine(name: str, about: str, least: float, slope: float) -> Feature:
+    """The same for the order, where a text without a vector needs a place among the others: it counts as if its cosine
+    were that of texts with its score on average, ``least`` + ``slope`` × its share of the best score."""
+
+    def scalar(ranked: RankedHit) -> float | None:
+        cosine = ranked.hit.near.get(name)
+        return least + slope * _text(ranked) if cosine == 0 else cosine
+
+    def array(columns: DocumentColumns) -> Values | None:
+        import numpy as np
+
+        cosines = columns.near.get(name)
+        return None if cosines is None else np.where(cosines == 0, least + slope * _texts(columns), cosines)
+
+    return Feature(name, about, MODEL, scalar, array)
+
+
+def _text(ranked: RankedHit) -> float:
+    return ranked.hit.score / ranked.best if ranked.best > 0 else 0.0
+
+
+def _texts(columns: DocumentColumns) -> Values:
+    values: Values = columns.scores / max(float(columns.scores.max(initial=0.0)), 1e-9)
+    return values
 
 
 def _age(ranked: RankedHit) -> float:
@@ -263,11 +290,11 @@ ORDER_FEATURES = (
         "text",
         "score for the shared terms, as a share of the best",
         TERMS,
-        lambda one: one.hit.score / one.best if one.best > 0 else 0.0,
-        lambda docs: docs.scores / max(float(docs.scores.max(initial=0.0)), 1e-9),
+        _text,
+        _texts,
     ),
-    _cosine_feature("semantic", "cosine of the texts, by a downloaded model"),
-    _cosine_feature("semantic_title", "cosine of the titles, by a downloaded model"),
+    _ordering_cosine("semantic", "cosine of the texts, by a text model", 0.2, 0.3),
+    _ordering_cosine("semantic_title", "cosine of the titles, by a text model", 0.2, 0.3),
     Feature(
         "open",
         "1 where the older thread was open",
@@ -341,6 +368,6 @@ CONFIDENCE_FEATURES = (
     ),
     Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
     Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
-    _cosine_feature("semantic", "cosine of the texts, by a downloaded model"),
+    _cosine("semantic", "cosine of the texts, by a text model"),
 )
 """The features of the confidence in a hit. Age and state are not among them: they predict links, not similarity."""

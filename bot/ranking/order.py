@@ -27,7 +27,7 @@ from bot.ranking.features import (
     order_features,
     title_terms,
 )
-from bot.ranking.weights import RankingWeights
+from bot.ranking.weights import RankingModels
 
 TITLE_BOOST = 2.0
 """Extra weight of a term in the title, which makes it weigh three times as much as one in the body."""
@@ -125,7 +125,7 @@ class RankedCandidates:
 
     candidates: tuple[Candidate, ...]
     query: RankingQuery
-    model: RankingWeights
+    ranking: RankingModels
     scores: tuple[float, ...] = ()
     holders: Holders = NO_HOLDERS
 
@@ -135,8 +135,9 @@ class RankedCandidates:
         hit = candidate.hit
         place = 1 + len(self.scores) - bisect_right(self.scores, hit.score)
         evidence = measure(CONFIDENCE_FEATURES, RankedHit(hit, self.query, rank=place, text=text))
-        confidence = self.model.probability(evidence)
-        similarity = max(floor, self.model.similarity(confidence))
+        model = self.ranking.for_evidence(evidence)
+        confidence = model.probability(evidence)
+        similarity = max(floor, model.similarity(confidence))
         return replace(candidate, confidence=confidence, similarity=similarity, evidence=evidence)
 
 
@@ -160,17 +161,23 @@ def rank_candidates(
     hits: Sequence[Hit],
     canonical: Mapping[ThreadId, IndexEntry],
     query: RankingQuery,
-    model: RankingWeights,
+    ranking: RankingModels,
     holders: Holders = NO_HOLDERS,
+    *,
+    has_vectors: bool = False,
 ) -> RankedCandidates:
-    """One candidate per thread; a duplicate counts as the thread that ``canonical`` maps it to."""
+    """One candidate per thread; a duplicate counts as the thread that ``canonical`` maps it to.
+
+    ``has_vectors``: a text model has read the question.
+    """
     duplicates = near_duplicates(hits, query, holders)
     hits, query = _without_repeats(hits, query, duplicates, holders.counts)
     best = max((hit.score for hit in hits), default=0.0)
+    order = ranking.model(has_vectors=has_vectors).order
     groups: dict[ThreadId, list[Candidate]] = {}
     for hit in hits:
         features = order_features(hit, query, best)
-        contributions = {name: weight * features[name] for name, weight in model.order.items() if name in features}
+        contributions = {name: weight * features[name] for name, weight in order.items() if name in features}
         likeness = sum([part for name, part in contributions.items() if name not in CIRCUMSTANCE_FEATURES])
         entry = canonical.get(hit.entry.id, hit.entry)
         candidate = Candidate(entry, hit, sum(contributions.values()), likeness, features, (hit.entry.id,))
@@ -178,7 +185,7 @@ def rank_candidates(
     return RankedCandidates(
         tuple(sort_candidates(map(_merge, groups.values()))),
         query,
-        model,
+        ranking,
         scores=tuple(sorted(hit.score for hit in hits if hit.entry.id not in duplicates)),
         holders=holders,
     )

@@ -28,6 +28,9 @@ CUT_SIMILARITY = 0.65
 ORDER_NAMES = tuple(each.name for each in ORDER_FEATURES)
 CONFIDENCE_NAMES = tuple(each.name for each in CONFIDENCE_FEATURES)
 
+MODEL_EVIDENCE = "semantic"
+"""The feature that only a hit has whose text and question were both read by a text model."""
+
 MODEL_NAMES = ("by_words", "with_text_model")
 """The models of a ranking."""
 
@@ -77,6 +80,10 @@ class RankingModels:
         """The model for threads with vectors, or without."""
         return self.with_text_model if has_vectors else self.by_words
 
+    def for_evidence(self, evidence: Mapping[str, float]) -> RankingWeights:
+        """The model for the confidence in a hit: by words if one of the two texts has no vector."""
+        return self.model(has_vectors=MODEL_EVIDENCE in evidence)
+
     def with_model(self, model: RankingWeights, *, has_vectors: bool) -> RankingModels:
         """A copy with another model for threads with vectors, or without."""
         return replace(self, with_text_model=model) if has_vectors else replace(self, by_words=model)
@@ -108,10 +115,12 @@ def shipped() -> RankingModels:
 
 
 @cache
-def shipped_elsewhere() -> RankingWeights:
-    """The numbers for threads of other repositories, shipped with this version."""
+def shipped_elsewhere() -> RankingModels:
+    """The numbers for threads of other repositories, shipped with this version; an organisation's index has no
+    vectors."""
     path = Path(__file__).with_name("elsewhere.json")
-    return _model({path.stem: json.loads(path.read_text(encoding="utf-8"))}, path.stem)
+    by_words = _model({path.stem: json.loads(path.read_text(encoding="utf-8"))}, path.stem)
+    return RankingModels(by_words, by_words)
 
 
 def _model(fields: Mapping[str, Any], name: str) -> RankingWeights:

@@ -14,7 +14,7 @@ from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, Thread, ThreadId
 from bot.ranking.features import RankingQuery, SharedText, query_for, rare_terms
 from bot.ranking.order import MIN_SHARED_TERMS, Candidate, RankedCandidates, rank_candidates, similarity_key
-from bot.ranking.weights import RankingWeights, shipped_elsewhere
+from bot.ranking.weights import RankingModels, shipped_elsewhere
 from bot.reading.analyzer import body_terms, terms
 from bot.recall.candidates import Candidates
 from bot.recall.reasons import SharedSignals, opening, reasons, shared_signals, stored_signals
@@ -129,7 +129,7 @@ def _explained_first(other: OrganisationMatch) -> tuple[bool, bool, float]:
 
 
 def rank_elsewhere(
-    thread: Thread, candidates: Candidates, scope: Collection[int], before: datetime | None, model: RankingWeights
+    thread: Thread, candidates: Candidates, scope: Collection[int], before: datetime | None, ranking: RankingModels
 ) -> ElsewhereCandidates:
     """The engine's best candidates in our own order, which does not depend on the engine's scores.
 
@@ -146,7 +146,7 @@ def rank_elsewhere(
     hits = [_hit(one, term_weights, query, max_score, before) for one in threads.values()]
     hits = [hit for hit in hits if hit.terms and not is_next_in_series(thread, hit.entry)]
     hits.sort(key=lambda hit: (-hit.score, str(hit.entry.id)))
-    return ElsewhereCandidates(rank_candidates(hits, _originals(hits, threads, before), query, model), threads)
+    return ElsewhereCandidates(rank_candidates(hits, _originals(hits, threads, before), query, ranking), threads)
 
 
 def judge_elsewhere(thread: Thread, found: ElsewhereCandidates) -> list[RankedElsewhere]:

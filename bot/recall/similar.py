@@ -102,8 +102,8 @@ def find_candidates(
     left_out = {thread.id, *skip}
     is_let_in = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_CANDIDATES)
     vectors = library.vectors(thread)
-    model = library.ranking.model(has_vectors=bool(vectors))
-    query = similar_query(thread, vectors, model)
+    ranking, has_vectors = library.ranking, bool(vectors)
+    query = similar_query(thread, vectors, ranking.model(has_vectors=has_vectors))
 
     def is_possible(entry: IndexEntry) -> bool:
         return entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry)
@@ -117,7 +117,8 @@ def find_candidates(
         hits += library.search(
             query, limit=len(missed), before=thread.created_at, keep=lambda e: e.id in missed and is_possible(e)
         )
-    found = rank_candidates(hits, _originals(hits, library, before), ranking_query, model, holders)
+    originals = _originals(hits, library, before)
+    found = rank_candidates(hits, originals, ranking_query, ranking, holders, has_vectors=has_vectors)
     fit = (c for c in found.candidates if c.entry.id not in left_out and not is_next_in_series(thread, c.entry))
     return replace(found, candidates=tuple(fit))
 

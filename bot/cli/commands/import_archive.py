@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
@@ -39,9 +40,9 @@ def run_import(args: argparse.Namespace) -> object:
             memory.stage(Changes(records=batch), tick)
             memory.commit(f"Import {len(batch)} threads")
             comments += sum(len(thread.comments) for thread in batch)
-    if memory.index.lacks_vectors:
+    if memory.embedder:
         with progress("Reading with the text model", memory.state.manifest.threads) as tick:
-            memory.rebuild_index(tick)
+            memory.read_with_model(math.inf, tick)
             memory.commit("Index with a text model")
     counts: dict[str, Any] = {
         "threads": len(last_positions),

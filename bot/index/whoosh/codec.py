@@ -185,12 +185,15 @@ def last_flips(flips: Sequence[datetime]) -> Sequence[datetime]:
     return flips[surplus + surplus % 2 :]
 
 
-NUMBER_COLUMNS = ("created", "key", "target", "target_at", "length", "kind", "alone", "account", *FLIP_COLUMNS)
+NUMBER_COLUMNS = (
+    *("created", "key", "target", "target_at", "length", "kind", "alone", "account", "is_embedded"),
+    *FLIP_COLUMNS,
+)
 """Columns of 8-byte numbers: creation time, the hash of the thread, the hash of the thread that it duplicates and since
 when that is known (0 for none), number of characters, kind (`KIND_NUMBERS`), until when nobody vouched for it (0 for
-never; negative if its author's role is not recorded), the hash of the account, and when it was closed, reopened, closed
-and reopened again (0 for never; `last_flips`). Times are seconds since 1970, rounded up: a search ``before`` a moment
-sees only what was before it."""
+never; negative if its author's role is not recorded), the hash of the account, whether a text model has read it, and
+when it was closed, reopened, closed and reopened again (0 for never; `last_flips`). Times are seconds since 1970,
+rounded up: a search ``before`` a moment sees only what was before it."""
 
 FIELD_LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
 """Field → the first letter of its keys."""

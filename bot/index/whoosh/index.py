@@ -104,6 +104,22 @@ class WhooshIndex:
                     found[key] = searcher.apply_roles(entry)
         return found
 
+    def vectors(self) -> dict[ThreadId, dict[str, bytes]]:
+        with _damage_is_corruption():
+            found: dict[ThreadId, dict[str, bytes]] = {}
+            for reader in self.segments().values():
+                documents = reader.documents(is_embedded=True)
+                found |= zip((reader.entry(number).id for number in documents), reader.vectors(documents), strict=True)
+            return found
+
+    def unread(self) -> list[ThreadId]:
+        with _damage_is_corruption():
+            self._prefetch()
+            lacking = [(reader, reader.documents(is_embedded=False)) for reader in self._readers]
+            self._parts.prefetch(name for reader, numbers in lacking for name in reader.needed((), (), numbers))
+            entries = [reader.entry(number) for reader, numbers in lacking for number in numbers]
+            return [entry.id for entry in sorted(entries, key=lambda entry: entry.created_at, reverse=True)]
+
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         batch = {document.entry.id: document for document in documents}
         self._open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -92,6 +92,16 @@ class SegmentReader:
             yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.NUMBER_BYTES)
         for field in self.widths:
             yield field, self._stored.vector_field(field).matrix
+
+    def documents(self, *, is_embedded: bool) -> list[int]:
+        """The documents that a text model has read, or the others."""
+        return np.flatnonzero(((self.numbers("is_embedded") != 0) == is_embedded) & ~self.hidden).tolist()
+
+    def vectors(self, documents: Sequence[int]) -> Iterator[dict[str, bytes]]:
+        """The vectors of these documents, as exact as they are stored."""
+        matrices = {field: self._stored.vector_field(field).matrix for field in self.widths}
+        for document in documents:
+            yield {field: rows[document].tobytes() for field, rows in matrices.items() if rows[document].any()}
 
     def items(self) -> Iterator[PostingItem]:
         """All lists; those of ids, which are not stored in parts, are made from the entries."""

@@ -104,10 +104,11 @@ class IndexWriter:
             "kind": KIND_NUMBERS[entry.kind],
             "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
+            "is_embedded": int(document.vectors is not None),
             **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, last_flips(entry.flips))},
         }
         for name, row in chain(
-            ((name, _NUMBER.pack(value)) for name, value in numbers.items()), document.vectors.items()
+            ((name, _NUMBER.pack(value)) for name, value in numbers.items()), (document.vectors or {}).items()
         ):
             self._column(name).extend(number, row, len(row))
         self._entries.append(pack_stored(entry))
@@ -203,7 +204,7 @@ def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) ->
     For fields not in ``widths`` yet, the length of the first vector is added.
     """
     for document in documents:
-        for field, vector in document.vectors.items():
+        for field, vector in (document.vectors or {}).items():
             if field not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_DIMENSIONS:
                 raise ValueError(f"a vector of {len(vector)} numbers for {field!a:.40}")
             if len(vector) != widths.setdefault(field, len(vector)):
