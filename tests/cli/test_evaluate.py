@@ -20,6 +20,7 @@ from bot.memory.model_store import RANKING_PATH
 from bot.ranking.weights import parse, shipped
 from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
+from tests.ranking.tiny_model import write_folder
 
 EVAL_KEYS = {
     *("n", "rr@1", "rr@5", "rr@10", "rr@20", "mrr", "interval", "candidates_recall", "ms_p50", "ms_p95"),

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -314,7 +315,7 @@ def test_a_repository_learns_again_whenever_it_has_grown_enough() -> None:
 
 
 def test_a_repository_learns_from_older_threads_only_even_if_many_came_at_once() -> None:
-    threads = [thread(key, "Title", created_at=at(key // 40)) for key in range(1, 161)]
+    threads = [replace(thread(key, "Title"), created_at=at(key // 40)) for key in range(1, 161)]
     history = ReplayHistory(threads, ())
     assert all(last_learning(history, each) <= each.created_at for each in threads)
     assert last_learning(history, threads[-1]) == at(2)
