@@ -38,7 +38,7 @@ class Learner:
     seconds: float = LEARNING_SECONDS
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
-        """Learn everything, and replay the newest issues with the comments that would have been written."""
+        """Learn the ranking, and replay the newest issues with the comments that would have been written."""
         ranking = self.own_ranking(tick)
         backtest = self.backtest(ranking, REPLAY_LIMIT, self.seconds / 3, tick)
         return ModelUpdate(ranking, len(self.history.threads), summary(backtest)), backtest

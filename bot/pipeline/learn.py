@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MIN_LEARN_THREADS = 50
-"""With fewer threads there is nothing to learn."""
+"""With fewer threads a backtest says little, and there is nothing to learn but from a few votes."""
 
 MAX_LEARN_THREADS = 20_000
 """The newest threads that it learns from; they are all held in RAM meanwhile."""
@@ -48,7 +48,9 @@ def learn(
     seconds: float = LEARNING_SECONDS,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Backtest:
-    """Learn from everything in memory and rebuild the index with the result; `Memory.commit` writes it.
+    """Learn from everything in memory; `Memory.commit` writes the result.
+
+    The index is rebuilt on this occasion: it is then one segment again, and has the vectors of the text model in use.
 
     ``seconds`` limits the learning; ``tick`` is called for at most `bot.cli.commands.learn.PROGRESS_STEPS` steps.
     Returns a backtest: how the newest issues would have been answered.

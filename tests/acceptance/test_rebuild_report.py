@@ -190,14 +190,13 @@ def test_damage_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Sta
     assert "3.json" not in summary(stage)
 
 
-def test_a_word_model_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
+def test_a_ranking_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
     damage(stage, "model/ranking.json", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert "model/ranking.json was damaged (it does not match the manifest): this rebuild restored it." in summary(
-        stage
-    )
+    repaired = "model/ranking.json was damaged (it does not match the manifest): this rebuild restored it."
+    assert repaired in summary(stage)
     assert "until the next rebuild" not in summary(stage)
 
 

@@ -318,7 +318,7 @@ def test_a_repository_learns_from_older_threads_only_even_if_many_came_at_once()
     threads = [replace(thread(key, "Title"), created_at=at(key // 40)) for key in range(1, 161)]
     history = ReplayHistory(threads, ())
     assert all(last_learning(history, each) <= each.created_at for each in threads)
-    assert last_learning(history, threads[-1]) == at(2)
+    assert last_learning(history, threads[158]) == at(2), "of the threads of its day, it learned from none"
 
 
 # The same on real threads.

@@ -97,15 +97,7 @@ def test_a_truncated_core_is_refused(honest: Path, cut: int) -> None:
 
 
 SIZES = [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []]
-LENGTHS = [
-    {},
-    {"semantic": 0},
-    {"semantic": -3},
-    {"semantic": 1025},
-    {"semantic": 13},
-    {"semantic": True},
-    {"title": 10},
-]
+LENGTHS = [{}, *({"semantic": length} for length in (0, -3, 1025, 13, True)), {"title": 10}]
 LISTS = [[0, []], [-1, []], [1 << 40, []], [True, []], [1, ["t"] * 2], [1, [None]], [1, ["\u1234"]], [1, [["t"]]], [1]]
 DESCRIPTIONS = [
     *product(["rows", "block"], SIZES),

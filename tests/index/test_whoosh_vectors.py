@@ -247,7 +247,7 @@ def join_indexes(folder: Path, *parts: list[IndexDocument]) -> Path:
 
 def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path) -> None:
     alike = join_indexes(
-        tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [with_vector(8, 1, 2, 3, field="semantic")]
+        tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [with_vector(8, 1, 2, 3, field="semantic_title")]
     )
     assert len(open_index(alike)) == 7
     with pytest.raises(IndexCorrupt, match="differ in length"):
@@ -256,9 +256,8 @@ def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path)
 
 def test_two_segments_may_have_vectors_of_different_kinds(tmp_path: Path) -> None:
     folder = join_indexes(tmp_path, COMPASS, [with_vector(8, 1, 2, 3, field="semantic_title")], [document(9, "crash")])
-    query = Query(
-        {"crash": 1.0}, vectors={"semantic": signed(1, 0), "semantic_title": signed(1, 2, 3)}, blend={"text": 1.0}
-    )
+    vectors = {"semantic": signed(1, 0), "semantic_title": signed(1, 2, 3)}
+    query = Query({"crash": 1.0}, vectors=vectors, blend={"text": 1.0})
     near = {hit.entry.id: hit.near for hit in open_index(folder).search(query, before=LATER)}
     assert near[1] == {"semantic": 1.0, "semantic_title": 0.0}
     assert near[8] == {"semantic": 0.0, "semantic_title": 1.0}
