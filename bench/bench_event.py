@@ -63,7 +63,7 @@ class Peers:
 
 
 def fill(stage: Stage, remembered: list[Thread], now: datetime) -> None:
-    """Fill the branch with all records, digests, the trained model and the index, as one run leaves it."""
+    """Fill the branch with all records, digests, the learned model and the index, as one run leaves it."""
     memory = Memory(BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "precedent", stage.git.token)).open()
     memory.stage(Changes(records=tuple(remembered), cursor=now))
     learn(

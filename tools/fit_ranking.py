@@ -148,7 +148,7 @@ def main() -> None:
     provenance = {
         "order": f"{len(cases)} queries of {len(data[0].history.threads):,} Rust issues up to 2015, listwise softmax",
         "confidence": f"{len(rows)} pairs that two people graded, of "
-        + ", ".join(f"{archive.name} ({len(archive.history.threads)})" for archive in data),
+        + ", ".join(f"{one.name} ({len(one.history.threads)})" for one in data if graded_in(one, rows)),
         "text model": "all-MiniLM-L6-v2 in 8 bits, as tools/minilm.py makes it",
         "not fitted": "same_failure",
     }
@@ -157,6 +157,10 @@ def main() -> None:
         print(compare(ranking, shipped()))
     else:
         TARGET.write_text(text, encoding="utf-8")
+
+
+def graded_in(archive: Archive, rows: Sequence[Graded]) -> bool:
+    return any(row.pair.archive.startswith(archive.name) for row in rows)
 
 
 def with_fitted_confidence(rows: Sequence[Graded], model: RankingWeights, cut: float) -> RankingWeights:

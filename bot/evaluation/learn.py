@@ -38,7 +38,7 @@ class Learner:
     seconds: float = LEARNING_SECONDS
 
     def model_update(self, tick: Progress = lambda _: None) -> tuple[ModelUpdate, Backtest]:
-        """Learn everything, and replay the newest issues with the comments that would have been written."""
+        """Learn the ranking, and replay the newest issues with the comments that would have been written."""
         ranking = self.own_ranking(tick)
         backtest = self.backtest(ranking, REPLAY_LIMIT, self.seconds / 3, tick)
         return ModelUpdate(ranking, len(self.history.threads), summary(backtest)), backtest
@@ -123,6 +123,6 @@ def read_history(
     vectors: Mapping[ThreadId, Mapping[str, bytes]] = NO_VECTORS,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
-    """A learner for these threads, with those ``vectors`` that a memory has of them, and the feedback on our matches."""
+    """A learner for these threads, with the ``vectors`` that a memory has of them and the feedback on our matches."""
     history = replace(ReplayHistory.read(threads), vectors=vectors)
     return Learner(history, LinkLabels.read(history.threads, watch.place.repo, feedback), watch, seconds)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 MIN_LEARN_THREADS = 50
-"""With fewer threads there is nothing to learn."""
+"""With fewer threads a backtest says little, and there is nothing to learn but from a few votes."""
 
 MAX_LEARN_THREADS = 20_000
 """The newest threads that it learns from; they are all held in RAM meanwhile."""
 
 MODEL_SECONDS, REBUILD_MODEL_SECONDS = 120.0, 600.0
-"""How long a text model reads threads that it has not read: in a scheduled run, about 2,500, and in a rebuild 13,000."""
+"""How long a text model reads what it has not read: in a scheduled run (about 2,500 threads), and in a rebuild."""
 
 LEARN_SECONDS = 20.0
 """How long an event's run or an import learns."""

@@ -1,4 +1,4 @@
-"""The learned numbers: weights, word vectors, an optional text model."""
+"""The learned numbers: weights, and an optional text model."""
 
 import os
 

@@ -172,7 +172,7 @@ def test_a_dry_run_that_reaches_a_limit_keeps_nothing(stage: Stage) -> None:
 def test_damage_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
     stage.github.delete_issue(7)
-    for path in ("records/0000/3.json", "records/0000/7.json", "model/words.bin", "manifest.json"):
+    for path in ("records/0000/3.json", "records/0000/7.json", "model/ranking.json", "manifest.json"):
         damage(stage, path)
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
@@ -190,12 +190,13 @@ def test_damage_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Sta
     assert "3.json" not in summary(stage)
 
 
-def test_a_word_model_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
+def test_a_ranking_that_a_rebuild_repaired_is_reported_in_the_past_tense(stage: Stage) -> None:
     assert rebuild(stage) == 0
-    damage(stage, "model/words.bin", "")
+    damage(stage, "model/ranking.json", "")
     stage.github.clock.advance(3600)
     assert rebuild(stage) == 0
-    assert "model/words.bin was damaged (it does not match the manifest): this rebuild restored it." in summary(stage)
+    repaired = "model/ranking.json was damaged (it does not match the manifest): this rebuild restored it."
+    assert repaired in summary(stage)
     assert "until the next rebuild" not in summary(stage)
 
 

@@ -16,12 +16,11 @@ from bot.domain.thread import Thread
 from bot.domain.thread_json import archive_fields
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import RANKING_PATH, WORDS_PATH, ModelUpdate
+from bot.memory.model_store import RANKING_PATH
 from bot.ranking.weights import parse, shipped
-from bot.ranking.word_vectors import encode_words, train_embeddings
-from bot.reading.analyzer import body_terms, terms
 from tests.cli.program_result import Run
 from tests.evaluation.timelines import generated
+from tests.ranking.tiny_model import write_folder
 
 EVAL_KEYS = {
     *("n", "rr@1", "rr@5", "rr@10", "rr@20", "mrr", "interval", "candidates_recall", "ms_p50", "ms_p95"),
@@ -248,7 +247,7 @@ def test_a_share_sets_the_cut_that_the_next_backtest_uses(store: Path, call: Run
     assert (result.code, result.data["is_own"]) == (0, True)
     ranking = read_weights(store)
     assert ranking.by_words.cut == pytest.approx(result.data["confidence_at_0.65"], abs=1e-4)
-    assert ranking.with_vectors == shipped().with_vectors
+    assert ranking.with_text_model == shipped().with_text_model
     assert open_memory(store).ranking == ranking
     data = call("backtest", "--store", store, "--json").data
     assert data["commented_share"] == pytest.approx(0.3, abs=0.04)
@@ -273,24 +272,16 @@ def test_the_next_answer_uses_the_cut(store: Path, call: Run) -> None:
 
 @pytest.mark.night
 @pytest.mark.slow
-def test_a_store_that_learned_words_is_calibrated_with_its_vectors(store: Path, call: Run) -> None:
-    memory = open_memory(store)
-    words = train_embeddings([(terms(thread.title), body_terms(thread.body)) for thread in THREADS])
-    assert words is not None
-    memory.install_model(ModelUpdate(encode_words(words), shipped(), SIZE))
-    memory.rebuild_index()
-    assert memory.commit("Learned")
-    words_before = (store / WORDS_PATH).read_bytes()
-    assert call("calibrate", "--store", store, "--share", "0.3", "--json").data["is_own"]
+def test_a_store_with_the_vectors_of_a_text_model_is_calibrated_with_them(
+    store: Path, tmp_path: Path, call: Run
+) -> None:
+    model = write_folder(tmp_path / "model")
+    assert call("learn", "--store", store, "--semantic", model).code == 0
+    assert call("calibrate", "--store", store, "--semantic", model, "--share", "0.3", "--json").data["is_own"]
     assert read_weights(store).by_words == shipped().by_words
-    assert read_weights(store).with_vectors.cut != shipped().with_vectors.cut
+    assert read_weights(store).with_text_model.cut != shipped().with_text_model.cut
     memory = open_memory(store)
-    assert (memory.state.manifest.learned_from, (store / WORDS_PATH).read_bytes(), memory.notes) == (
-        SIZE,
-        words_before,
-        [],
-    )
-    assert memory.vectors(THREADS[-1])
+    assert (memory.state.manifest.learned_from, memory.notes) == (SIZE, [])
 
 
 @pytest.mark.slow

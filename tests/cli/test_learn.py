@@ -12,7 +12,7 @@ from bot.domain.changes import Changes
 from bot.domain.thread import RepositoryAddress
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import RANKING_PATH, WORDS_PATH
+from bot.memory.model_store import RANKING_PATH
 from bot.pipeline.learn import MIN_LEARN_THREADS, learn
 from bot.settings.schema import Settings
 from tests.cli.program_result import Run
@@ -36,10 +36,8 @@ def test_an_import_learns_what_the_action_learns(tmp_path: Path, call: Run) -> N
     action_memory.stage(Changes(records=tuple(THREADS)))
     learn(action_memory, Settings(), Renderer(), RepositoryAddress())
     action_memory.commit("Learn")
-    for path in (WORDS_PATH, RANKING_PATH):
-        assert (tmp_path / "store" / path).read_bytes() == (tmp_path / "action" / path).read_bytes()
-    thread = THREADS[-1]
-    assert open_memory(tmp_path / "store").vectors(thread) == action_memory.vectors(thread) != {}
+    files = [tmp_path / name / RANKING_PATH for name in ("store", "action")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.night
@@ -58,10 +56,10 @@ def test_a_store_with_the_vectors_of_a_text_model_keeps_them(tmp_path: Path, cal
 def test_learning_can_be_skipped_and_done_later(tmp_path: Path, call: Run) -> None:
     file, store = archive(tmp_path / "history.jsonl", THREADS), tmp_path / "store"
     assert call("import", file, "--store", store, "--no-learn", "--json").data["learned_from"] == 0
-    assert not open_memory(store).index.encoder.learned.has_words
+    assert not (store / RANKING_PATH).exists()
     data = call("learn", "--store", store, "--json").data
     assert (data["learned"], data["reason"], data["threads"]) == (True, "", len(THREADS))
-    assert open_memory(store).index.encoder.learned.has_words
+    assert (store / RANKING_PATH).exists()
     assert call("learn", "--store", store).out.startswith(f"learned from {len(THREADS)} threads. Of the ")
     assert open_memory(store).state.manifest.learned_from == len(THREADS)
 
@@ -75,7 +73,7 @@ def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call:
     assert call("learn", "--store", store).out == f"{reason}\n"
     assert call("learn", "--store", store, "--json").data == {"learned": False, "reason": reason}
     assert not list(open_memory(store).state.uncompared())
-    assert not open_memory(store).index.encoder.learned.has_words
+    assert not (store / RANKING_PATH).exists()
 
 
 @pytest.mark.night
@@ -83,10 +81,10 @@ def test_too_few_threads_are_compared_but_not_learned_from(tmp_path: Path, call:
 def test_an_import_learns_again_once_a_third_more_threads_were_added(tmp_path: Path, call: Run) -> None:
     store = tmp_path / "store"
     call("import", archive(tmp_path / "first.jsonl", THREADS[:60]), "--store", store)
-    words_before = (store / WORDS_PATH).read_bytes()
+    ranking = (store / RANKING_PATH).read_bytes()
     second = call("import", archive(tmp_path / "second.jsonl", THREADS[60:65]), "--store", store, "--json")
     assert second.data["learned_from"] == 60
-    assert (store / WORDS_PATH).read_bytes() == words_before
+    assert (store / RANKING_PATH).read_bytes() == ranking
     assert open_memory(store).notes == []
     third = call("import", archive(tmp_path / "third.jsonl", THREADS[65:80]), "--store", store, "--json")
     assert third.data["learned_from"] == 80

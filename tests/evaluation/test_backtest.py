@@ -27,7 +27,7 @@ the header, so the balancer drops the session. It worked before we moved to the 
 of nginx did not help."""
 PLAIN = "The page comes back empty without any message and the balancer drops the session of each administrator."
 EVERYDAY = ("after the upgrade", "behind the proxy", "from the session", "with a cookie", "again and again")
-OPTIONS = ReplayOptions(shipped(), Settings(), trains=False)
+OPTIONS = ReplayOptions(shipped(), Settings())
 
 
 def unrelated(count: int, first: int = 2, seed: int = 1) -> list[Thread]:
@@ -65,7 +65,7 @@ def test_the_newest_issues_by_people_are_chosen_oldest_first() -> None:
 
 
 @pytest.mark.slow
-def test_the_newest_issues_are_replayed_first_even_across_epochs() -> None:
+def test_the_newest_issues_are_replayed_first() -> None:
     replays = replayed(generated_threads(70), 30)
     assert [result.replayed.id for result in replays] == list(range(70, 40, -1))
 
@@ -189,26 +189,16 @@ def test_a_replay_counts_the_threads_that_an_issue_mentions() -> None:
 
 
 @pytest.mark.slow
-def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones() -> None:
-    cases = [
-        (LONG, False),
-        (LONG, True),
-        (BODY, False),
-        (BODY, True),
-        (PLAIN, False),
-        (PLAIN, True),
-    ]
-    for body, trains in cases:
-        issue = thread(100, TITLE, body, 1500, author="hubot")
-        (result,) = replayed([closed(1, TITLE, body), *unrelated(70), issue], options=replace(OPTIONS, trains=trains))
-        first = result.candidates[0]
-        assert result.replayed.hits[0].id == 1, body
-        assert ("trained" in first.hit.near) is trains, body
-        assert first.features["closed"] > 7, "ln of more than a thousand days"
-        assert [hit.id for hit in result.replayed.shown] == [1], body
+@pytest.mark.parametrize("body", [LONG, BODY, PLAIN], ids=["long", "usual", "plain"])
+def test_the_same_issue_from_years_ago_is_shown_among_unrelated_ones(body: str) -> None:
+    issue = thread(100, TITLE, body, 1500, author="hubot")
+    (result,) = replayed([closed(1, TITLE, body), *unrelated(70), issue])
+    assert result.replayed.hits[0].id == 1
+    assert result.candidates[0].features["closed"] > 7, "ln of more than a thousand days"
+    assert [hit.id for hit in result.replayed.shown] == [1]
 
 
 def test_nothing_is_shown_for_an_issue_without_a_similar_one() -> None:
-    (result,) = replayed([*unrelated(70), thread(100, TITLE, BODY, 1500)], options=replace(OPTIONS, trains=True))
+    (result,) = replayed([*unrelated(70), thread(100, TITLE, BODY, 1500)])
     assert result.replayed.shown == ()
     assert result.replayed.created_at == at(1500)

@@ -19,9 +19,9 @@ from bot.evaluation.calibrate import (
     MIN_THREADS,
     cut_by_precision,
     cut_by_share,
+    has_vectors,
     refit_confidence,
     rescore,
-    vector_fields_of,
 )
 from bot.evaluation.labels import Feedback, LinkLabels
 from bot.evaluation.replay import ReplayHistory
@@ -52,7 +52,7 @@ def replayed_hits(*hits: tuple[float, bool], near: float | None = None) -> Repla
     shown_hits, candidates = [], []
     for key, (likeness, related) in enumerate(hits, 1):
         entry = IndexEntry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
-        vectors = {} if near is None else {"trained": near}
+        vectors = {} if near is None else {"semantic": near}
         evidence = {"likeness": likeness, "lead": 0.0}
         candidates.append(Candidate(entry, Hit(entry, 1.0, near=vectors), 0, likeness, {}, (key,), evidence=evidence))
         shown_hits.append(make_hit(key, MODEL.probability(evidence), related))
@@ -182,7 +182,7 @@ def history() -> tuple[tuple[ReplayedHits, ...], ReplayHistory, LinkLabels]:
 
 
 def replay_newest(past: ReplayHistory, links: LinkLabels, model: RankingWeights) -> list[ReplayedHits]:
-    options = ReplayOptions(RankingModels(model, model, model), Settings(), trains=False)
+    options = ReplayOptions(RankingModels(model, model), Settings())
     return list(replay(past, links, newest_issues(past, 40), options))
 
 
@@ -225,10 +225,10 @@ def test_no_hit_is_shown_below_the_threshold() -> None:
     assert flags == [[True] * 3, [True, True, False], [False] * 3]
 
 
-def test_vector_fields_are_those_that_were_searched() -> None:
-    for near, expected in [(None, set()), (0.0, {"trained"}), (0.7, {"trained"})]:
-        assert vector_fields_of([replayed_hits(), replayed_hits((1.0, True), near=near)]) == expected, near
-        assert vector_fields_of([]) == set(), near
+@pytest.mark.parametrize(("near", "expected"), [(None, False), (0.0, True), (0.7, True)])
+def test_a_replay_has_vectors_if_any_hit_was_compared_by_them(near: float | None, *, expected: bool) -> None:
+    assert has_vectors([replayed_hits(), replayed_hits((1.0, True), near=near)]) is expected
+    assert not has_vectors([])
 
 
 # Opinions.

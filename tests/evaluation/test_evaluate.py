@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,22 @@ import pytest
 from bot.domain.thread import RepositoryAddress, Thread, ThreadId, TimelineEvent
 from bot.domain.thread_json import thread_from_archive
 from bot.evaluation.evaluate import (
+    FIRST_LEARNING_SIZE,
     MAX_EXAMPLES,
     MIN_EXAMPLES,
+    RELEARNING_GROWTH,
     EvaluationQuery,
     EvaluationResult,
     Example,
     Trial,
     cross_validate,
     evaluate,
+    last_learning,
     mask_citations,
     own_ranking,
 )
 from bot.evaluation.metrics import RankMetrics
-from bot.evaluation.replay import ReplayHistory, epochs, past_libraries
+from bot.evaluation.replay import ReplayHistory, past_library
 from bot.ranking.weights import RankingModels, RankingWeights, shipped
 from bot.recall.mentions import referenced_numbers
 from bot.recall.similar import find_candidates, judge_candidates
@@ -34,7 +38,7 @@ from tests.examples import THOROUGH
 from tests.recall.samples import at, closed, duplicate, message, thread
 
 BY_TEXT = RankingWeights({"text": 1.0}, {}, 0.0, 0.5)
-TEXT_ONLY = RankingModels(BY_TEXT, BY_TEXT, BY_TEXT)
+TEXT_ONLY = RankingModels(BY_TEXT, BY_TEXT)
 
 
 def text_only(*queries: EvaluationQuery) -> Trial:
@@ -229,7 +233,7 @@ def answer_of(threads: Sequence[Thread], query: EvaluationQuery, trial: Trial) -
     (result,), examples = evaluate(history, [query], trial)
     original = next(each for each in history.threads if each.id == query.id)
     opened = mask_citations(original, query.relevant)
-    for _, past in past_libraries(history, epochs(history, [original])):
+    with past_library(history) as past:
         ranked = find_candidates(opened, past, opened.created_at, referenced_numbers(opened, RepositoryAddress()))
         shown = judge_candidates(opened, ranked, past, opened.created_at)
     return AnswerDetails(
@@ -301,11 +305,27 @@ def test_a_repositorys_own_ranking_does_not_know_the_future() -> None:
         check_same_until(results, evaluate(other, queries, Trial()), history, at(cut))
 
 
+def test_a_repository_learns_again_whenever_it_has_grown_enough() -> None:
+    threads = [thread(key, "Title") for key in range(1, 121)]
+    history = ReplayHistory(threads, ())
+    starts = [0, *(int(FIRST_LEARNING_SIZE * RELEARNING_GROWTH**times) for times in range(4))]
+    assert starts == [0, 50, 65, 84, 109]
+    for start, end in pairwise([*starts, 120]):
+        assert {last_learning(history, each) for each in threads[start:end]} == {threads[start].created_at}
+
+
+def test_a_repository_learns_from_older_threads_only_even_if_many_came_at_once() -> None:
+    threads = [replace(thread(key, "Title"), created_at=at(key // 40)) for key in range(1, 161)]
+    history = ReplayHistory(threads, ())
+    assert all(last_learning(history, each) <= each.created_at for each in threads)
+    assert last_learning(history, threads[158]) == at(2), "of the threads of its day, it learned from none"
+
+
 # The same on real threads.
 
 LIMIT = 5_600
 LEARNING_LIMIT = 6_400
-"""Threads of the archive to use: enough for 30 queries of one epoch, and for 100 marks before it begins."""
+"""Threads of the archive to use: enough for 30 queries after a learning, and for 100 marks before it."""
 
 
 @pytest.fixture(scope="module")
@@ -315,14 +335,17 @@ def real(shared: Path) -> list[Thread]:
     return sorted(threads, key=lambda each: each.created_at)
 
 
-def of_last_epoch(shared: Path, threads: Sequence[Thread]) -> list[EvaluationQuery]:
-    """The first 30 known queries of the last epoch."""
+def after_last_learning(shared: Path, threads: Sequence[Thread]) -> list[EvaluationQuery]:
+    """The first 30 known queries after the last learning from these threads."""
     history = ReplayHistory(threads, ())
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     queries = {line["id"]: EvaluationQuery(line["id"], frozenset(line["relevant"])) for line in map(json.loads, lines)}
-    last = epochs(history, [each for each in threads if each.id in queries])[-1]
-    assert last.trained_on == max(epoch.trained_on for epoch in epochs(history, threads))
-    return [queries[each.id] for each in last.threads[:30]]
+    return [queries[each.id] for each in since_last_learning(history) if each.id in queries][:30]
+
+
+def since_last_learning(history: ReplayHistory) -> list[Thread]:
+    last = last_learning(history, history.threads[-1])
+    return [each for each in history.threads if last_learning(history, each) == last]
 
 
 def change_real_future(
@@ -374,7 +397,7 @@ def check_same_until(
 
 def check_real_future(real: Sequence[Thread], shared: Path, cuts: Sequence[int], learns: bool) -> None:
     threads = real[: LEARNING_LIMIT if learns else LIMIT]
-    queries = of_last_epoch(shared, threads)
+    queries = after_last_learning(shared, threads)
     assert len(queries) == 30
     by_shipped = Trial({query.id: shipped() for query in queries})
     history = ReplayHistory.read(threads)
@@ -410,7 +433,7 @@ def test_results_are_as_good_without_the_roles_of_authors(real: list[Thread], sh
     lines = (shared / "rust_pre2015" / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     all_queries = [EvaluationQuery(line["id"], frozenset(line["relevant"])) for line in map(json.loads, lines)]
     history = ReplayHistory.read(real)
-    last = {each.id for each in epochs(history, real)[-1].threads}
+    last = {each.id for each in since_last_learning(history)}
     queries = [query for query in all_queries if query.id in last]
     assert len(queries) > 100
     roleless = [replace(each, role="", comments=tuple(replace(c, role="") for c in each.comments)) for each in real]

@@ -16,14 +16,14 @@ from bot.evaluation.evaluate import MIN_EXAMPLES
 from bot.evaluation.labels import Feedback
 from bot.evaluation.learn import Learner, read_history, usual_cut
 from bot.evaluation.metrics import summary
-from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, read_ranking, read_words
+from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, read_ranking
 from bot.ranking.weights import CUT_SIMILARITY, RankingModels, parse, ranking_fields, shipped
 from bot.settings.schema import Settings
 from tests.evaluation.test_calibrate import MODEL, replayed_hits
 from tests.evaluation.timelines import generated
 from tests.recall.samples import duplicate, message, thread
 
-RANKING_OF_SAMPLES = RankingModels(replace(MODEL, cut=0.4), MODEL, MODEL)
+RANKING_OF_SAMPLES = RankingModels(MODEL, replace(MODEL, cut=0.4))
 """By words the cut is at 0.3."""
 
 
@@ -31,11 +31,11 @@ def render_count(issue: Thread, context: Context) -> str:
     return f"{len(context.seen_before)} like {issue.id}"
 
 
-def make_learner(count: int, seconds: float = 600, trains: bool = False) -> Learner:
+def make_learner(count: int, seconds: float = 600) -> Learner:
     threads = [life.thread() for life in generated(count, Random(3))]
     return read_history(
         threads,
-        ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count, trains),
+        ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count),
         seconds,
     )
 
@@ -86,7 +86,7 @@ def test_the_shipped_cut_is_kept_for_too_few_issues() -> None:
 
 
 def test_replays_with_vectors_set_the_cut_with_vectors() -> None:
-    assert usual_cut(replays(1.0, near=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_vectors
+    assert usual_cut(replays(1.0, near=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_text_model
     assert usual_cut(replays(1.0), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.by_words
 
 
@@ -97,14 +97,14 @@ def test_a_cut_replaces_that_of_the_measured_model_and_records_its_origin() -> N
 
     models, calibration = make_learner(30).own_cut(shipped(), calibrated, 10, 600)
     assert models.by_words == calibration.model
-    assert models.with_vectors == shipped().with_vectors
+    assert models.with_text_model == shipped().with_text_model
     assert models.provenance == {**shipped().provenance, "cut": "10 seen", "replayed": 10}
 
 
 @pytest.mark.slow
 def test_opinions_are_learned_and_counted_in_the_provenance() -> None:
     threads = [life.thread() for life in generated(30, Random(3))]
-    options = ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count, False)
+    options = ReplayOptions(shipped(), Settings(), RepositoryAddress("octocat/linkbarn"), render_count)
     plain = read_history(threads, options, 600).backtest(shipped(), 25, None)
     hits = [(issue.id, hit.id, hit.related) for issue in plain.replayed for hit in issue.hits]
     linked = next((key, match) for key, match, related in hits if related)
@@ -135,7 +135,7 @@ def marked(count: int) -> list[Thread]:
 
 @pytest.mark.slow
 def test_a_repositorys_own_order_needs_enough_marked_duplicates() -> None:
-    options = ReplayOptions(shipped(), Settings(), trains=False)
+    options = ReplayOptions(shipped(), Settings())
     assert read_history(marked(MIN_EXAMPLES - 1), options).own_order(600) is shipped()
     ranking = read_history(marked(MIN_EXAMPLES), options).own_order(600)
     assert ranking.by_words.order != shipped().by_words.order
@@ -144,10 +144,7 @@ def test_a_repositorys_own_order_needs_enough_marked_duplicates() -> None:
 
 
 def test_the_shipped_order_is_kept_when_there_is_no_time() -> None:
-    assert (
-        read_history(marked(MIN_EXAMPLES), ReplayOptions(shipped(), Settings(), trains=False)).own_order(-1)
-        is shipped()
-    )
+    assert read_history(marked(MIN_EXAMPLES), ReplayOptions(shipped(), Settings())).own_order(-1) is shipped()
 
 
 # The backtest.
@@ -167,7 +164,7 @@ def test_a_backtest_is_chronological_and_names_its_source() -> None:
 @pytest.mark.slow
 def test_a_backtest_uses_the_given_ranking() -> None:
     learner = make_learner(40)
-    never, always = (shipped().with_model((), shipped().by_words.with_cut(cut)) for cut in (0.999, 0.001))
+    never, always = (replace(shipped(), by_words=shipped().by_words.with_cut(cut)) for cut in (0.999, 0.001))
     quiet, loud = (learner.backtest(ranking, 20, None) for ranking in (never, always))
     assert not any(each.shown for each in quiet.replayed)
     assert sum(bool(each.shown) for each in loud.replayed) > 10
@@ -191,15 +188,11 @@ def test_nothing_is_replayed_without_time_and_the_summary_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_a_model_update_has_words_a_ranking_with_provenance_and_a_backtest() -> None:
-    rounds: list[int] = []
-    update, backtest = make_learner(70, trains=True).model_update(rounds.append)
+def test_a_model_update_has_a_ranking_with_provenance_and_a_backtest() -> None:
+    steps: list[int] = []
+    update, backtest = make_learner(70).model_update(steps.append)
     assert update.threads == 70
-    assert update.words
-    words = read_words(update.words)
-    assert words.trained_on == 70
-    assert words.text(["import"], ["crash"])
-    assert sum(rounds) > 1, "who waits sees that it goes on"
+    assert sum(steps) == 2 * 70, "who waits sees that it goes on"
     assert set(update.ranking.provenance) >= {*shipped().provenance, "cut", "replayed"}
     assert update.ranking.provenance["replayed"] == 70
     assert parse(json.loads(json.dumps(ranking_fields(update.ranking)))).provenance == update.ranking.provenance
@@ -207,25 +200,23 @@ def test_a_model_update_has_words_a_ranking_with_provenance_and_a_backtest() -> 
     assert (update.backtest["n"], update.backtest["threads"]) == (70, 70)
     assert update.backtest["evidence"] == update.ranking.provenance
     files = update.files()
-    assert set(files) == {WORDS_PATH, RANKING_PATH, BACKTEST_PATH}
+    assert set(files) == {RANKING_PATH, BACKTEST_PATH}
     assert read_ranking(files[RANKING_PATH]).provenance == update.ranking.provenance
 
 
-def test_a_small_history_trains_no_words_and_keeps_the_shipped_ranking() -> None:
+def test_a_small_history_keeps_the_shipped_ranking() -> None:
     update, backtest = make_learner(20).model_update()
-    assert update.words == b""
     assert replace(update.ranking, provenance={}) == replace(shipped(), provenance={})
     assert len(backtest.replayed) == 20
 
 
 def test_an_empty_history_changes_nothing() -> None:
     update, backtest = read_history([], ReplayOptions(shipped(), Settings())).model_update()
-    assert (update.words, update.threads, backtest.replayed) == (b"", 0, ())
+    assert (update.threads, backtest.replayed) == (0, ())
     assert "only 0 issues" in str(update.ranking.provenance["cut"])
 
 
-def test_a_model_update_without_time_still_has_the_words() -> None:
-    update, backtest = make_learner(60, seconds=-1, trains=True).model_update()
-    assert update.words
+def test_a_model_update_without_time_keeps_the_shipped_ranking() -> None:
+    update, backtest = make_learner(60, seconds=-1).model_update()
     assert backtest.replayed == ()
-    assert update.ranking.with_vectors == shipped().with_vectors
+    assert replace(update.ranking, provenance={}) == replace(shipped(), provenance={})

@@ -57,7 +57,7 @@ def manifest() -> dict[str, Any]:
     return {
         "format": 1, "analyser": "x", "cursor": AT, "threads": 3, "tombstones": 1, "pending": [7, "ABC-1"],
         "day": "2026-11-03", "promised": 1, "written": ["2026-11-03T09:00:00Z", "2026-11-03T10:00:00Z"],
-        "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/words.bin": "1" * 64},
+        "index": {"_MAIN_1.toc": "0" * 64}, "model": {"model/ranking.json": "1" * 64},
         "learned_from": 3, "embedder": "", "pages": {"docs": "abc"}, "recent": [request],
     }  # fmt: skip
 

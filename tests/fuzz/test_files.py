@@ -7,19 +7,16 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-import numpy as np
-
 from bot.domain.thread_json import MAX_TITLE
 from bot.errors import StoreError, UserError
 from bot.files import Globs, check_path, is_safe_path
 from bot.git.remote import checked_branch
 from bot.memory.branch_store import Growth
 from bot.memory.manifest import ForeignFormat, decode_manifest, encode_manifest
-from bot.memory.model_store import read_ranking, read_words
+from bot.memory.model_store import read_ranking
 from bot.memory.shards import SCHEMAS, StoredShard, edit_shards, read_lines
 from bot.organisation.rows import MAX_TEXT_CHARS, row_of, thread_of
 from bot.ranking.weights import ranking_fields, shipped
-from bot.ranking.word_vectors import WordVectors, encode_words
 from bot.settings.schema import SettingsError
 from bot.settings.yaml_file import load_plain, load_settings, load_texts
 from bot.sources.session_chat import fold_chat
@@ -92,24 +89,11 @@ def test_a_line_of_any_shard_gives_its_value_back(data: bytes) -> None:
         edit_shards({path: data}, [(7, '{"id":7}'), (8, None)], schema.path)
 
 
-def vectors() -> list[bytes]:
-    words = {word: number for number, word in enumerate(("crash", "login", "cookie", "straße"))}
-    matrix = np.array([[0.5, -0.5, 0.25], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
-    return [encode_words(WordVectors(words, np.ones(4, dtype=np.float32), matrix, 9))]
-
-
-@fuzz(inputs.binary(vectors), ValueError)
-def test_a_model_of_words_that_can_be_read_can_be_used(data: bytes) -> None:
-    words = read_words(data)
-    words.text(["crash", "login"], ["cookie", "a"])
-    words.title(["crash"])
-
-
 @fuzz(inputs.json_lines(lambda: [json.dumps(ranking_fields(shipped())).encode()]), ValueError)
 def test_any_weights_give_probabilities(data: bytes) -> None:
     weights = read_ranking(data)
-    for arms in ((), ("trained",), ("semantic",)):
-        assert 0 <= weights.model(arms).probability({"share": -1.0, "near": 0.5}) <= 1
+    for model in (weights.by_words, weights.with_text_model):
+        assert 0 <= model.probability({"share": -1.0, "near": 0.5}) <= 1
 
 
 @fuzz(inputs.texts(lambda: [Growth(3, 900).with_trailers("Remember")], ("Precedent-Commits: 9", "\n")))

@@ -7,7 +7,7 @@ import hashlib
 from bot.index.protocol import LAYOUT_VERSION, VECTOR_FIELDS
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS, NUMBER_COLUMNS
 
-FINGERPRINT = (8, "99ce84edebb8e494")
+FINGERPRINT = (9, "90a594f403c1c613")
 """The number of the layout, and the fingerprint of its fields."""
 
 

@@ -97,7 +97,7 @@ def test_a_truncated_core_is_refused(honest: Path, cut: int) -> None:
 
 
 SIZES = [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []]
-LENGTHS = [{}, {"trained": 0}, {"trained": -3}, {"trained": 1025}, {"trained": 13}, {"trained": True}, {"title": 10}]
+LENGTHS = [{}, *({"semantic": length} for length in (0, -3, 1025, 13, True)), {"title": 10}]
 LISTS = [[0, []], [-1, []], [1 << 40, []], [True, []], [1, ["t"] * 2], [1, [None]], [1, ["\u1234"]], [1, [["t"]]], [1]]
 DESCRIPTIONS = [
     *product(["rows", "block"], SIZES),
@@ -161,8 +161,8 @@ def sections(core: Core) -> dict[str, str]:
     """A part of each kind."""
     return {
         "numbers": core.numbers()[0],
-        "book": core.vectors("trained")[0],
-        "codes": core.vectors("trained")[1],
+        "book": core.vectors("semantic")[0],
+        "codes": core.vectors("semantic")[1],
         "entries": core.entries()[0],
         "list": core.list_of(b"tw1"),
         "notes": core.list_of(b"nw1"),
@@ -190,9 +190,9 @@ def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, 
 
 def test_random_codes_give_cosines_within_bounds(honest: Path) -> None:
     book = Random(1).randbytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2)
-    replace_part(honest, core_of(honest).vectors("trained")[0], book)
+    replace_part(honest, core_of(honest).vectors("semantic")[0], book)
     for hit in use(open_index(honest, sizes=SMALL)):
-        assert -1 <= hit.near["trained"] <= 1
+        assert -1 <= hit.near["semantic"] <= 1
 
 
 @pytest.mark.parametrize("name", ["x", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n"])

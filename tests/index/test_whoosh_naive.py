@@ -118,7 +118,7 @@ class Drawn:
             flips=tuple(START + timedelta(days=day) for day in sorted(set(self.flips))),
             length=self.length,
         )
-        vectors = {} if self.vector is None else {"trained": self.vector}
+        vectors = {} if self.vector is None else {"semantic": self.vector}
         return IndexDocument(index_entry, self.title, self.body, {"keywords": self.notes}, vectors)
 
 
@@ -139,7 +139,7 @@ THREAD = st.builds(
 WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.sampled_from([0.0, 0.3, 1.0, 3.0]))
 FIELDS = st.sampled_from([{TEXT: 1.0}, {NOTES: 1.0}, {TEXT: 1.0, NOTES: 0.5}])
 WEIGHT = st.sampled_from([-2.0, -0.25, 0.0, 1.0, 3.5])
-BLENDED = ("text", "trained", "semantic", "trained_title", "open", "age", "closed", "length", "duplicates")
+BLENDED = ("text", "semantic", "semantic_title", "open", "age", "closed", "length", "duplicates")
 BLEND = st.dictionaries(st.sampled_from(BLENDED), WEIGHT)
 SEARCHED = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -160,7 +160,7 @@ def test_hits_are_those_of_the_naive_scorer(
     documents = [drawn.document(key) for key, drawn in enumerate(threads)]
     index = index_of(tmp_path_factory.mktemp("index"), documents[::2])
     index.update(documents[1::2])
-    query = Query(weights, fields, {"trained": vector, "semantic": vector})
+    query = Query(weights, fields, {"semantic": vector, "semantic_title": vector})
     for before in (None, START + timedelta(days=3)):
         expected = [hit for hit in naive_search(documents, query, before) if hit.score]
         hits = index.search(query, limit=limit, before=before)
@@ -189,7 +189,7 @@ def test_with_a_blend_the_best_are_those_of_the_naive_sum(
     index = index_of(tmp_path_factory.mktemp("index"), documents[::2])
     index.update(documents[1::2])
     limit, before = limit_and_day[0], START + timedelta(days=limit_and_day[1])
-    query = Query(weights, vectors={"trained": vector, "semantic": vector}, blend=blend)
+    query = Query(weights, vectors={"semantic": vector, "semantic_title": vector}, blend=blend)
     expected = {hit.entry.id: hit for hit in naive_search(documents, query, before)}
     sums = blend_sums(list(expected.values()), blend, before)
     hits = index.search(query, limit=limit, before=before)

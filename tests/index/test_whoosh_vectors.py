@@ -24,12 +24,12 @@ def signed(*numbers: int) -> bytes:
 
 
 def with_vector(
-    key: ThreadId, *numbers: int, title: str = "thread", day: float = 0, field: str = "trained"
+    key: ThreadId, *numbers: int, title: str = "thread", day: float = 0, field: str = "semantic"
 ) -> IndexDocument:
     return replace(document(key, title, day=day), vectors={field: signed(*numbers)} if numbers else {})
 
 
-def near_query(*numbers: int, words: str = "", field: str = "trained", **blend: float) -> Query:
+def near_query(*numbers: int, words: str = "", field: str = "semantic", **blend: float) -> Query:
     """A query in which nearness has weight 1 and ``words`` have none, unless ``blend`` gives others."""
     near = {"text": 0.0, field: 1.0, **blend}
     return Query(dict.fromkeys(words.split(), 1.0), vectors={field: signed(*numbers)}, blend=near)
@@ -54,13 +54,13 @@ LATER = START + timedelta(days=50)
 def test_a_blend_finds_a_near_thread_that_shares_no_term(tmp_path: Path) -> None:
     hits = index_of(tmp_path, COMPASS).search(near_query(1, 0, words="crash"), limit=2, before=LATER)
     assert [(hit.entry.id, hit.score, hit.share, hit.terms) for hit in hits] == [(1, 0.0, 0.0, ()), (2, 0.0, 0.0, ())]
-    assert [hit.near["trained"] for hit in hits] == [1.0, pytest.approx(0.5**0.5)]
+    assert [hit.near["semantic"] for hit in hits] == [1.0, pytest.approx(0.5**0.5)]
 
 
 def test_a_thread_that_shares_terms_can_rank_above_one_that_is_only_near(tmp_path: Path) -> None:
     index = index_of(tmp_path, COMPASS)
     hits = index.search(near_query(1, 0, words="crash", text=0.9), limit=2, before=LATER)
-    assert [(hit.entry.id, hit.terms, hit.near["trained"]) for hit in hits] == [(5, ("crash",), 0.0), (1, (), 1.0)]
+    assert [(hit.entry.id, hit.terms, hit.near["semantic"]) for hit in hits] == [(5, ("crash",), 0.0), (1, (), 1.0)]
     assert ids(index.search(near_query(1, 0, words="crash", text=0.7), limit=2, before=LATER)) == [1, 2]
 
 
@@ -74,8 +74,8 @@ def test_the_score_counts_as_a_share_of_the_best(tmp_path: Path) -> None:
 
 def test_without_a_blend_vectors_are_compared_but_select_nothing(tmp_path: Path) -> None:
     index = index_of(tmp_path, [with_vector(1, 5, 0, title="crash"), with_vector(2, 5, 1)])
-    [hit] = index.search(Query({"crash": 1.0}, vectors={"trained": signed(1, 0)}))
-    assert (hit.entry.id, hit.near) == (1, {"trained": 1.0})
+    [hit] = index.search(Query({"crash": 1.0}, vectors={"semantic": signed(1, 0)}))
+    assert (hit.entry.id, hit.near) == (1, {"semantic": 1.0})
 
 
 def test_a_blend_needs_a_moment(tmp_path: Path) -> None:
@@ -84,13 +84,14 @@ def test_a_blend_needs_a_moment(tmp_path: Path) -> None:
 
 
 def test_each_hit_has_its_cosine_for_every_vector_of_the_query(tmp_path: Path) -> None:
-    both = replace(with_vector(1, 1, 0), vectors={"trained": signed(1, 0), "semantic": signed(0, 0, 3)})
-    index = index_of(tmp_path, [both, with_vector(2, 3, 0, 0, field="semantic")])
-    vectors = {"trained": signed(-2, 0), "semantic": signed(1, 0, 0), "semantic_title": signed(1)}
+    both = replace(with_vector(1, 1, 0), vectors={"semantic": signed(1, 0), "semantic_title": signed(0, 0, 3)})
+    index = index_of(tmp_path, [both, with_vector(2, 3, 0, 0, field="semantic_title"), with_vector(3, 0, 1)])
+    vectors = {"semantic": signed(-2, 0), "semantic_title": signed(1, 0, 0)}
     query = Query({}, vectors=vectors, blend={"text": 0.0})
     assert {hit.entry.id: hit.near for hit in index.search(query, before=LATER)} == {
-        1: {"trained": -1.0, "semantic": 0.0, "semantic_title": 0.0},
-        2: {"trained": 0.0, "semantic": 1.0, "semantic_title": 0.0},
+        1: {"semantic": -1.0, "semantic_title": 0.0},
+        2: {"semantic": 0.0, "semantic_title": 1.0},
+        3: {"semantic": 0.0, "semantic_title": 0.0},
     }
 
 
@@ -104,7 +105,7 @@ def test_among_equals_the_first_by_id_are_chosen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("vector", [(0, 0), (1, 0, 0), (1,), ()])
 def test_a_zero_vector_or_one_of_another_length_is_near_to_nothing(tmp_path: Path, vector: tuple[int, ...]) -> None:
     hits = index_of(tmp_path, COMPASS).search(near_query(*vector), before=LATER)
-    assert {hit.entry.id: hit.near for hit in hits} == {key: {"trained": 0.0} for key in range(1, 6)}
+    assert {hit.entry.id: hit.near for hit in hits} == {key: {"semantic": 0.0} for key in range(1, 6)}
 
 
 def test_a_vector_of_an_unknown_kind_is_near_to_nothing(tmp_path: Path) -> None:
@@ -201,8 +202,8 @@ def test_an_index_without_vectors_has_no_columns_for_them(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "bad_vectors",
     [
-        {"trained": signed(1, 2, 3)},
-        {"trained": b""},
+        {"semantic": signed(1, 2, 3)},
+        {"semantic": b""},
         {"semantic": bytes(1025)},
         {"created": bytes(8)},
         {"nonsense": signed(1, 2)},
@@ -246,7 +247,7 @@ def join_indexes(folder: Path, *parts: list[IndexDocument]) -> Path:
 
 def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path) -> None:
     alike = join_indexes(
-        tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [with_vector(8, 1, 2, 3, field="semantic")]
+        tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [with_vector(8, 1, 2, 3, field="semantic_title")]
     )
     assert len(open_index(alike)) == 7
     with pytest.raises(IndexCorrupt, match="differ in length"):
@@ -254,12 +255,13 @@ def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path)
 
 
 def test_two_segments_may_have_vectors_of_different_kinds(tmp_path: Path) -> None:
-    folder = join_indexes(tmp_path, COMPASS, [with_vector(8, 1, 2, 3, field="semantic")], [document(9, "crash")])
-    query = Query({"crash": 1.0}, vectors={"trained": signed(1, 0), "semantic": signed(1, 2, 3)}, blend={"text": 1.0})
+    folder = join_indexes(tmp_path, COMPASS, [with_vector(8, 1, 2, 3, field="semantic_title")], [document(9, "crash")])
+    vectors = {"semantic": signed(1, 0), "semantic_title": signed(1, 2, 3)}
+    query = Query({"crash": 1.0}, vectors=vectors, blend={"text": 1.0})
     near = {hit.entry.id: hit.near for hit in open_index(folder).search(query, before=LATER)}
-    assert near[1] == {"trained": 1.0, "semantic": 0.0}
-    assert near[8] == {"trained": 0.0, "semantic": 1.0}
-    assert near[9] == {"trained": 0.0, "semantic": 0.0}
+    assert near[1] == {"semantic": 1.0, "semantic_title": 0.0}
+    assert near[8] == {"semantic": 0.0, "semantic_title": 1.0}
+    assert near[9] == {"semantic": 0.0, "semantic_title": 0.0}
 
 
 def duplicate(key: ThreadId, of: ThreadId, known_day: float | None, day: float = 0) -> IndexDocument:
@@ -360,7 +362,7 @@ Change = tuple[int, list[str], list[str], tuple[int, int] | None, int | None]
 def changed_document(change: Change) -> IndexDocument:
     key, title, body, vector, of = change
     at = None if of is None else START + timedelta(days=of)
-    vectors = {} if vector is None else {"trained": signed(*vector), "semantic_title": signed(*vector, key)}
+    vectors = {} if vector is None else {"semantic": signed(*vector), "semantic_title": signed(*vector, key)}
     return IndexDocument(entry(key, key, duplicate_of=of, duplicate_at=at), title, body, vectors=vectors)
 
 
@@ -378,9 +380,9 @@ def test_any_history_of_updates_equals_one_build_of_its_result(
         state = {key: old for key, old in state.items() if key not in remove}
         state |= {change[0]: latest for change, latest in zip(changes, documents, strict=True)}
     fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
-    vectors = {"trained": signed(1, 2), "semantic_title": signed(1, 2, 3)}
+    vectors = {"semantic": signed(1, 2), "semantic_title": signed(1, 2, 3)}
     plain = Query(dict.fromkeys(words, 1.0), vectors=vectors)
-    blend = replace(plain, blend={"text": 0.5, "trained": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
+    blend = replace(plain, blend={"text": 0.5, "semantic": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
     moment = START + timedelta(days=6)
     for query, before in ((plain, None), (plain, moment), (blend, moment)):
         assert index.search(query, limit=3, before=before) == fresh.search(query, limit=3, before=before)

@@ -162,7 +162,7 @@ def test_bulk_reading_of_the_history_does_not_continue_on_a_moved_memory(
 @pytest.mark.parametrize("move", MOVES)
 def test_learned_from_never_exceeds_the_number_of_threads(stored: StoredMemory, move: Move) -> None:
     memory = stored.memory()
-    memory.install_model(ModelUpdate(None, shipped(), memory.state.manifest.threads))
+    memory.install_model(ModelUpdate(shipped(), memory.state.manifest.threads))
     memory.rebuild_index()
     memory.stage(Changes(records=(issue(1, 5),)))
     move(stored)

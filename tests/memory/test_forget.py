@@ -53,7 +53,7 @@ def fill_memory(stored: StoredMemory) -> Memory:
             fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
     )
-    memory.install_model(ModelUpdate(b"not words, but " + SECRET.encode(), shipped(), 8, {"title": SECRET}))
+    memory.install_model(ModelUpdate(shipped(), 8, {"title": SECRET}))
     memory.commit("all of it")
     return memory
 
@@ -74,7 +74,7 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_or_its_history(store
     assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
     assert (memory.state.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (FORGET_REQUEST,)})
-    assert (memory.index.encoder.learned.has_words, memory.state.manifest.learned_from) == (False, 0)
+    assert (memory.state.manifest.model, memory.state.manifest.learned_from) == ({}, 0)
     assert memory.state.manifest.requests_since(at(0)) == (FORGET_REQUEST,)
 
 
@@ -140,7 +140,7 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     promise = AnswerRecord(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
     reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
     other.stage(Changes(answers=(promise, replace(promise, id=7)), requests=(reply,)))
-    other.install_model(ModelUpdate(SECRET.encode(), shipped(), 9, {"title": SECRET}))
+    other.install_model(ModelUpdate(shipped(), 9, {"title": SECRET}))
     other.rebuild_index()
     forget(stored.memory())
     assert other.commit("later")
@@ -151,7 +151,7 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     assert memory.state.answers([7, 9]) == {9: replace(promise, trying_since=None)}
     assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
     assert memory.state.manifest.pending == (9,)
-    assert not memory.index.encoder.learned.has_words
+    assert memory.state.manifest.model == {}
     remember(other, issue(10, 10))
     assert not other.is_outdated
 

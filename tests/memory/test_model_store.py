@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,20 +15,14 @@ from bot.memory.model_store import (
     BACKTEST_PATH,
     MAX_EMBEDDED_CHARS,
     RANKING_PATH,
-    WORDS_PATH,
     CachingEmbedder,
     Embedder,
     Encoder,
-    LearnedModel,
     ModelUpdate,
     embed,
     read_ranking,
-    read_words,
 )
 from bot.ranking.weights import RankingModels, ranking_fields, shipped
-from bot.ranking.word_vectors import WordVectors, encode_words
-
-TWO_WORDS = WordVectors({"disk": 0, "full": 1}, np.ones(2, np.float32), np.eye(2, dtype=np.float32), 60)
 
 
 def thread(title: str = "Disk", body: str = "It is full") -> Thread:
@@ -63,27 +56,27 @@ class OddEmbedder:
         return []
 
 
-def test_a_memory_that_learned_nothing_uses_the_shipped_ranking() -> None:
-    assert LearnedModel(shipped()).ranking is shipped()
-    assert LearnedModel(shipped()).vectors(thread()) == {}
-
-
-def test_a_thread_has_one_vector_for_its_text_and_one_for_its_title() -> None:
-    learned = replace(LearnedModel(shipped()), words=TWO_WORDS)
-    by_field = {field: np.frombuffer(vector, np.int8).tolist() for field, vector in learned.vectors(thread()).items()}
-    assert by_field["trained_title"] == [127, 0]
-    assert 0 < by_field["trained"][1] < by_field["trained"][0] == 127
-    assert learned.vectors(thread()) == learned.term_vectors(["disk"], ["full"])
-    assert learned.vectors(thread("Something odd", "else")) == {}, "vectors without a direction are left out"
-    assert set(learned.vectors(thread("Something odd", "The disk"))) == {"trained"}
-
-
-def test_a_downloaded_model_adds_vectors_of_text_and_title() -> None:
+def test_a_downloaded_model_gives_vectors_of_text_and_title() -> None:
     model = LengthEmbedder()
-    by_field = LearnedModel(shipped(), TWO_WORDS, model).vectors(thread())
-    assert set(by_field) == {"trained", "trained_title", "semantic", "semantic_title"}
-    assert (by_field["semantic"], by_field["semantic_title"]) == (bytes([15]), bytes([4]))
+    assert Encoder(model, print).vectors(thread()) == {"semantic": bytes([15]), "semantic_title": bytes([4])}
     assert model.encoded_texts == [["Disk\nIt is full", "Disk"]]
+
+
+def test_there_are_no_vectors_without_a_model() -> None:
+    assert Encoder(None, print).vectors(thread()) == {}
+
+
+class TitleLessEmbedder:
+    """A downloaded model that knows no word of any title."""
+
+    fingerprint = "titleless"
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        return [b"\x01" if "\n" in text else b"" for text in texts]
+
+
+def test_a_vector_without_a_direction_is_left_out() -> None:
+    assert embed(thread(), TitleLessEmbedder()) == {"semantic": b"\x01"}
 
 
 @pytest.mark.parametrize(
@@ -122,17 +115,15 @@ def test_a_remedy_named_by_the_model_is_passed_on() -> None:
 
 def test_a_failing_model_is_dropped_and_reported_once() -> None:
     notes: list[str] = []
-    encoder = Encoder(LearnedModel(shipped(), TWO_WORDS, OddEmbedder(WorldError("no file"))), notes.append)
-    assert set(encoder.vectors(thread())) == set(encoder.vectors(thread("Full"))) == {"trained", "trained_title"}
+    encoder = Encoder(OddEmbedder(WorldError("no file")), notes.append)
+    assert encoder.vectors(thread()) == encoder.vectors(thread("Full")) == {}
     assert len(notes) == 1
     assert "no file" in notes[0]
-    assert encoder.learned.embedder is None
 
 
 def test_a_model_update_round_trips_through_its_files() -> None:
-    files = ModelUpdate(encode_words(TWO_WORDS), shipped(), 60, {"n": 3}).files()
-    assert set(files) == {WORDS_PATH, RANKING_PATH, BACKTEST_PATH}
-    assert read_words(files[WORDS_PATH]).words == TWO_WORDS.words
+    files = ModelUpdate(shipped(), 60, {"n": 3}).files()
+    assert set(files) == {RANKING_PATH, BACKTEST_PATH}
     assert read_ranking(files[RANKING_PATH]) == shipped()
     assert json.loads(files[BACKTEST_PATH]) == {"n": 3}
 
@@ -142,10 +133,7 @@ def test_the_bytes_of_a_ranking_depend_only_on_its_numbers() -> None:
         reversed_order = replace(ranking.by_words, order=dict(reversed(list(ranking.by_words.order.items()))))
         return replace(ranking, by_words=reversed_order)
 
-    assert (
-        ModelUpdate(b"", shipped(), 0).files()[RANKING_PATH]
-        == ModelUpdate(b"", backwards(shipped()), 0).files()[RANKING_PATH]
-    )
+    assert ModelUpdate(shipped(), 0).files()[RANKING_PATH] == ModelUpdate(backwards(shipped()), 0).files()[RANKING_PATH]
 
 
 @pytest.mark.parametrize(
@@ -170,9 +158,8 @@ def test_a_malformed_ranking_raises_a_value_error(data: bytes) -> None:
 
 @given(st.binary(max_size=40))
 def test_foreign_bytes_raise_nothing_but_a_value_error(data: bytes) -> None:
-    for read in (read_words, read_ranking):
-        with pytest.raises(ValueError, match=r".+"):
-            read(data)
+    with pytest.raises(ValueError, match=r".+"):
+        read_ranking(data)
 
 
 def test_each_text_is_embedded_once() -> None:

@@ -57,7 +57,7 @@ def rebuild(remote: Path) -> list[str]:
     """Read everything again, as `rebuild` does, and return the notes."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         memory.stage(ALL_CHANGES)
-        memory.install_model(ModelUpdate(None, shipped(), 3))
+        memory.install_model(ModelUpdate(shipped(), 3))
         memory.rebuild_index()
         memory.commit("rebuild")
         return list(memory.notes)

@@ -16,7 +16,7 @@ from bot.domain.thread import Kind, RepositoryAddress, Thread
 from bot.evaluation.results import Backtest
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, WORDS_PATH, ModelUpdate
+from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, ModelUpdate
 from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_LEARN_THREADS, is_due, learn, without_ignored
 from bot.ranking.weights import parse, shipped
 from bot.recall.similar import find_candidates
@@ -63,11 +63,6 @@ def copy(learned_folder: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def candidate_vectors(memory: Memory, thread: Thread) -> list[set[str]]:
-    """The vector fields by which each candidate for a thread was compared."""
-    return [set(candidate.hit.near) for candidate in find_candidates(thread, memory, None, ()).candidates]
-
-
 # When models are learned
 
 
@@ -75,7 +70,7 @@ def test_a_memory_learns_again_when_it_has_grown(tmp_path: Path) -> None:
     memory = remember(tmp_path, HISTORY)
 
     def due(learned_from: int) -> tuple[bool, bool]:
-        memory.install_model(ModelUpdate(None, shipped(), learned_from))
+        memory.install_model(ModelUpdate(shipped(), learned_from))
         return is_due(memory, calm=True), is_due(memory, calm=False)
 
     assert due(0) == (True, True)
@@ -121,22 +116,6 @@ def test_a_learned_model_is_stored_with_its_provenance(learned_folder: Path) -> 
 
 
 @pytest.mark.slow
-def test_threads_are_compared_by_vectors_after_learning(learned_folder: Path) -> None:
-    memory = open_memory(learned_folder)
-    assert set(memory.vectors(LATER)) == {"trained", "trained_title"}
-    assert candidate_vectors(memory, LATER)
-    assert all(fields == {"trained", "trained_title"} for fields in candidate_vectors(memory, LATER))
-
-
-def test_a_thread_that_comes_later_has_vectors_too(copy: Path) -> None:
-    remember(copy, [LATER])
-    query = replace(LATER, id=99, created_at=LATER.created_at.replace(year=LATER.created_at.year + 1))
-    memory = open_memory(copy)
-    (candidate,) = [c for c in find_candidates(query, memory, None, ()).candidates if LATER.id in c.folded]
-    assert candidate.hit.near["trained"] == pytest.approx(1.0, abs=0.02)
-
-
-@pytest.mark.slow
 def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
     memory = remember(tmp_path, HISTORY)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -148,33 +127,12 @@ def test_nothing_is_written_before_it_is_committed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_learning_twice_makes_the_same_vectors(copy: Path) -> None:
-    words = (copy / WORDS_PATH).read_bytes()
+def test_learning_twice_gives_the_same_ranking(copy: Path) -> None:
+    ranking = (copy / RANKING_PATH).read_bytes()
     memory = open_memory(copy)
     learn_from(memory)
     memory.commit("Learn again")
-    assert (copy / WORDS_PATH).read_bytes() == words
-
-
-@pytest.mark.slow
-def test_few_threads_train_no_vectors_and_are_compared_by_words(tmp_path: Path) -> None:
-    memory = remember(tmp_path, HISTORY[:20])
-    learn_from(memory)
-    assert memory.commit("Learn")
-    assert not (tmp_path / WORDS_PATH).exists()
-    memory = open_memory(tmp_path)
-    assert (memory.state.manifest.learned_from, memory.vectors(HISTORY[19]), memory.notes) == (20, {}, [])
-    assert candidate_vectors(memory, HISTORY[19])
-
-
-def test_a_memory_that_has_shrunk_drops_its_vectors(copy: Path) -> None:
-    memory = open_memory(copy)
-    memory.install_model(ModelUpdate(b"", shipped(), 20))
-    memory.rebuild_index()
-    assert memory.commit("Learn")
-    assert not (copy / WORDS_PATH).exists()
-    memory = open_memory(copy)
-    assert (memory.vectors(LATER), memory.notes) == ({}, [])
+    assert (copy / RANKING_PATH).read_bytes() == ranking
 
 
 def test_an_empty_memory_learns_nothing_and_does_not_fail(tmp_path: Path) -> None:
@@ -186,32 +144,28 @@ def test_an_empty_memory_learns_nothing_and_does_not_fail(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["missing", "cut off", "other bytes"])
-@pytest.mark.parametrize("name", [WORDS_PATH, RANKING_PATH])
-def test_a_damaged_model_file_is_left_out_and_reported(copy: Path, name: str, damage: str) -> None:
-    file = copy / name
+def test_a_damaged_ranking_is_left_out_and_reported(copy: Path, damage: str) -> None:
+    file = copy / RANKING_PATH
     if damage == "missing":
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[:-9] + (b"" if damage == "cut off" else b"x" * 9))
     memory = open_memory(copy)
-    candidates = candidate_vectors(memory, LATER)
-    assert candidates
-    assert memory.ranking == (shipped() if name == RANKING_PATH else open_memory(copy).ranking)
-    assert bool(memory.vectors(LATER)) == (name == RANKING_PATH)
+    assert find_candidates(LATER, memory, None, ()).candidates
+    assert memory.ranking == shipped()
     (note,) = memory.notes
-    assert note.startswith(f"{name} is {'missing' if damage == 'missing' else 'damaged'}")
+    assert note.startswith(f"{RANKING_PATH} is {'missing' if damage == 'missing' else 'damaged'}")
     assert note.endswith("the search works without it until the next rebuild.")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [WORDS_PATH, RANKING_PATH])
-def test_learning_again_repairs_a_damaged_model_file(copy: Path, name: str) -> None:
-    (copy / name).write_bytes(b"")
+def test_learning_again_repairs_a_damaged_ranking(copy: Path) -> None:
+    (copy / RANKING_PATH).write_bytes(b"")
     memory = open_memory(copy)
     learn_from(memory)
     assert memory.commit("Learn")
     memory = open_memory(copy)
-    assert memory.vectors(LATER)
+    assert memory.ranking.provenance["replayed"] == SIZE
     assert memory.notes == []
 
 
@@ -228,7 +182,6 @@ def test_a_learned_model_is_applied_on_top_of_concurrent_changes(tmp_path: Path)
     memory = open_memory(tmp_path)
     assert (memory.state.manifest.threads, memory.state.manifest.learned_from) == (SIZE + 1, SIZE)
     assert set(memory.entries([LATER.id])) == {LATER.id}
-    assert all(fields == {"trained", "trained_title"} for fields in candidate_vectors(memory, HISTORY[-1]))
     assert memory.notes == []
 
 
@@ -243,7 +196,7 @@ def test_the_later_of_two_concurrent_model_updates_stays_intact(tmp_path: Path) 
     assert two.commit("Two")
     memory = open_memory(tmp_path)
     assert (memory.state.manifest.learned_from, memory.state.manifest.threads) == (SIZE + 1, SIZE + 1)
-    assert memory.vectors(LATER)
+    assert memory.ranking.provenance["replayed"] == SIZE + 1
     assert memory.notes == []
 
 

@@ -21,7 +21,6 @@ from bot.ranking.features import (
     ORDER_FEATURES,
     SPECIFIC_THREADS_FLOOR,
     SPECIFIC_THREADS_SHARE,
-    TRAINED,
     DocumentColumns,
     Feature,
     RankedHit,
@@ -67,7 +66,7 @@ def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
 
 
 def test_every_feature_is_one_that_a_model_may_weigh() -> None:
-    near = {"trained": 0.5, "trained_title": 0.4, "semantic": 0.3, "semantic_title": 0.2}
+    near = {"semantic": 0.3, "semantic_title": 0.2}
     values = features(near=near)
     assert set(values) == set(ORDER_NAMES)
     assert {field: values[field] for field in near} == near
@@ -264,5 +263,5 @@ def test_everything_that_names_features_follows_the_table() -> None:
     models = [getattr(shipped(), name) for name in MODEL_NAMES]
     assert {name for model in models for name in model.order} == set(ORDER_NAMES)
     assert {name for model in models for name in model.confidence} == set(CONFIDENCE_NAMES)
-    assert tuple(each.name for each in ORDER_FEATURES if each.source in (TRAINED, MODEL)) == VECTOR_FIELDS
+    assert tuple(each.name for each in ORDER_FEATURES if each.source == MODEL) == VECTOR_FIELDS
     assert set(blend(dict.fromkeys(ORDER_NAMES, 1.0))) == {each.name for each in ARRAY_FEATURES}

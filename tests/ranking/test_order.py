@@ -99,11 +99,11 @@ def test_no_hits_give_no_candidates() -> None:
 
 
 def test_a_score_is_the_weighted_sum_of_the_features() -> None:
-    (scored,) = rank(hit(1, near={"trained": 0.5}), model=shipped().with_vectors).candidates
-    order = shipped().with_vectors.order
+    (scored,) = rank(hit(1, near={"semantic": 0.5}), model=shipped().with_text_model).candidates
+    order = shipped().with_text_model.order
     assert scored.features == order_features(scored.hit, QUERY, 10.0)
     weighed = {name: weight * scored.features[name] for name, weight in order.items() if name in scored.features}
-    assert "trained" in weighed
+    assert "semantic" in weighed
     assert isclose(scored.score, sum(weighed.values()))
     assert isclose(scored.likeness, sum(value for name, value in weighed.items() if name not in CIRCUMSTANCE_FEATURES))
 
@@ -111,7 +111,7 @@ def test_a_score_is_the_weighted_sum_of_the_features() -> None:
 TIMES = st.tuples(st.integers(-3000, 499), st.lists(st.integers(-3000, 499), max_size=4).map(sorted))
 
 
-@given(TIMES, TIMES, st.sampled_from([shipped().by_words, shipped().with_vectors, PLAIN]))
+@given(TIMES, TIMES, st.sampled_from([shipped().by_words, shipped().with_text_model, PLAIN]))
 def test_likeness_does_not_depend_on_when_a_candidate_was_opened_and_closed(
     one: tuple[int, list[int]], other: tuple[int, list[int]], model: RankingWeights
 ) -> None:
@@ -174,12 +174,12 @@ def test_folding_moves_the_group_to_the_place_of_its_best() -> None:
 
 
 def test_the_evidence_holds_every_confidence_feature() -> None:
-    hits = [hit(key, 20.0 - key, share=0.3, near={"trained": 0.4, "semantic": 0.6}) for key in range(1, 5)]
+    hits = [hit(key, 20.0 - key, share=0.3, near={"semantic": 0.4, "semantic_title": 0.6}) for key in range(1, 5)]
     ranked = rank(*hits, model=shipped().with_text_model)
     text = SharedText(frozenset(), errors=3, same_error=True)
     evidence = {c.entry.id: ranked.judge(c, text).evidence for c in ranked.candidates}
     signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0}
-    assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.6, **signals}
+    assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.4, **signals}
     assert set(evidence[1]) == set(CONFIDENCE_NAMES)
     assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]
     assert "semantic" not in rank(hit(1)).judge(rank(hit(1)).candidates[0], text).evidence
@@ -257,10 +257,10 @@ def test_a_hit_by_vectors_alone_has_no_reason_and_is_left_out(remember: Remember
     memory = remember(closed(1, "Sessions expire", "Nobody can log in."), closed(2, *SCARCE))
     question = thread(500, *SCARCE)
     near = [
-        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), near={"trained": 0.99}),
-        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), near={"trained": 0.98}),
+        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), near={"semantic": 0.99}),
+        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), near={"semantic": 0.98}),
     ]
-    ranked = rank_candidates(near, {}, QUERY, shipped().with_vectors)
+    ranked = rank_candidates(near, {}, QUERY, shipped().with_text_model)
     assert {c.entry.id for c in ranked.candidates} == {1, 2}
     assert judge_candidates(question, ranked, memory, None) == []
 
@@ -269,9 +269,9 @@ def test_a_hit_mostly_by_vectors_has_a_reason_in_plain_words(remember: Remember)
     memory = remember(closed(1, "Walrus", "A marmot, a quokka and many other words."))
     question = thread(500, *SCARCE)
     shared = find_candidates(question, memory, None, ()).candidates[0].hit.terms
-    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"trained": 0.99})
+    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"semantic": 0.99})
     rare = query_for(question, dict.fromkeys(shared, 5.0), 5.0)
-    (judged,) = judge_candidates(question, rank_candidates([near], {}, rare, shipped().with_vectors), memory, None)
+    (judged,) = judge_candidates(question, rank_candidates([near], {}, rare, shipped().with_text_model), memory, None)
     assert set(judged.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
 
 

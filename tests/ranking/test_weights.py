@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.features import CONFIDENCE_FEATURES, ENTRY, ORDER_FEATURES, TERMS, TEXTS, TITLES
 from bot.ranking.weights import (
     CONFIDENCE_NAMES,
@@ -53,10 +52,9 @@ def fields() -> dict[str, Any]:
 
 def test_a_ranking_is_read_as_it_is_written_down() -> None:
     models = parse(fields())
-    assert models.model(["trained"]) == RankingWeights({"text": 5.0, "age": -0.25}, {FIRST_FEATURE: 1.5}, -4.0, 0.2)
-    assert models.model(["trained"]) is models.with_vectors
-    assert models.model([]) is models.by_words
-    assert models.model(VECTOR_FIELDS) is models.model(["semantic", "semantic_title"]) is models.with_text_model
+    assert models.by_words == RankingWeights({"text": 5.0, "age": -0.25}, {FIRST_FEATURE: 1.5}, -4.0, 0.2)
+    assert models.model(has_vectors=False) is models.by_words
+    assert models.model(has_vectors=True) is models.with_text_model
     assert models.provenance == {"order": "by hand"}
     assert parse(ranking_fields(models)) == models
 
@@ -75,8 +73,8 @@ def test_an_unreasonable_number_is_refused(path: tuple[str, ...], value: object)
 
 GONE = object()
 REFUSED = [
-    *(("with_vectors", "cut", cut, "cut") for cut in (0, 1, -0.1, 1.1)),
-    *(("with_vectors", part, GONE, part) for part in ("order", "confidence", "intercept", "cut")),
+    *(("with_text_model", "cut", cut, "cut") for cut in (0, 1, -0.1, 1.1)),
+    *(("with_text_model", part, GONE, part) for part in ("order", "confidence", "intercept", "cut")),
     *(
         ("by_words", part, {name: 1.0}, "no feature")
         for part in ("order", "confidence")
@@ -117,11 +115,9 @@ def test_any_value_is_a_ranking_or_a_value_error(value: object) -> None:
             continue
 
 
-@given(MODELS, MODELS, MODELS)
-def test_written_weights_can_be_read_again(
-    with_vectors: RankingWeights, by_words: RankingWeights, with_text_model: RankingWeights
-) -> None:
-    ranking = RankingModels(with_vectors, by_words, with_text_model)
+@given(MODELS, MODELS)
+def test_written_weights_can_be_read_again(by_words: RankingWeights, with_text_model: RankingWeights) -> None:
+    ranking = RankingModels(by_words, with_text_model)
     models = parse(json.loads(json.dumps(ranking_fields(ranking), allow_nan=False)))
     for kind in MODEL_NAMES:
         model, expected = getattr(models, kind), getattr(ranking, kind)
@@ -135,25 +131,24 @@ def test_written_weights_can_be_read_again(
 
 def test_diverged_weights_are_written_as_the_largest_that_are_allowed() -> None:
     wild = RankingWeights({"text": 1e9, "age": -inf}, {}, 1e6, 0.5)
-    weights = parse(ranking_fields(RankingModels(wild, wild, wild))).by_words
+    weights = parse(ranking_fields(RankingModels(wild, wild))).by_words
     assert (weights.order, weights.intercept) == ({"text": MAX_WEIGHT, "age": -MAX_WEIGHT}, MAX_WEIGHT)
 
 
 def test_the_shipped_numbers_are_as_described() -> None:
     models = shipped()
     assert parse(ranking_fields(models)) == models
-    for model in (models.with_vectors, models.by_words, models.with_text_model):
+    for model in (models.by_words, models.with_text_model):
         assert model.order
         assert model.confidence
-    assert not {name for name in models.by_words.order if name.startswith(("trained", "semantic"))}
 
 
 def test_features_of_a_text_model_are_weighed_only_with_a_text_model() -> None:
     models = shipped()
     assert {"semantic", "semantic_title"} <= models.with_text_model.order.keys()
     assert models.with_text_model.confidence["semantic"] > 0
-    for model in (models.with_vectors, models.by_words):
-        assert not {name for name in (*model.order, *model.confidence) if name.startswith("semantic")}
+    names = (*models.by_words.order, *models.by_words.confidence)
+    assert not {name for name in names if name.startswith("semantic")}
 
 
 def test_a_confidence_is_the_logistic_of_its_evidence() -> None:

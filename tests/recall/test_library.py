@@ -40,8 +40,8 @@ def test_without_vectors_and_a_model_a_query_has_only_words() -> None:
 
 
 def test_vectors_and_the_models_blend_go_with_the_query() -> None:
-    vectors = {"trained": b"\x01\x02", "trained_title": b"\x03\x04"}
-    model = shipped().with_vectors
+    vectors = {"semantic": b"\x01\x02", "semantic_title": b"\x03\x04"}
+    model = shipped().with_text_model
     query = similar_query(thread(1, "Cookie lost"), vectors, model)
     assert query.vectors == vectors
     assert query.blend == blend(model.order)

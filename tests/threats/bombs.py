@@ -92,7 +92,7 @@ def large_settings() -> Files:
 
 
 def large_model() -> Files:
-    yield "model/words.bin", bytes(LARGE)
+    yield "model/ranking.json", bytes(LARGE)
     yield "model/ranking.json", b"[" * LARGE
 
 
