@@ -20,7 +20,7 @@ from bot.evaluation.calibrate import (
 from bot.evaluation.evaluate import MAX_EXAMPLES, MIN_EXAMPLES, Example, duplicate_examples, fit_ranking
 from bot.evaluation.labels import NO_FEEDBACK, Feedback, LinkLabels
 from bot.evaluation.metrics import summary
-from bot.evaluation.replay import NO_VECTORS, ReplayHistory
+from bot.evaluation.replay import ReplayHistory
 from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Progress
 from bot.memory.model_store import ModelUpdate
 from bot.ranking.weights import RankingModels, shipped
@@ -120,9 +120,9 @@ def read_history(
     threads: Sequence[Thread],
     watch: ReplayOptions,
     seconds: float = LEARNING_SECONDS,
-    vectors: Mapping[ThreadId, Mapping[str, bytes]] = NO_VECTORS,
+    vectors: Mapping[ThreadId, Mapping[str, bytes]] | None = None,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
     """A learner for these threads, with the ``vectors`` that a memory has of them and the feedback on our matches."""
-    history = replace(ReplayHistory.read(threads), vectors=vectors)
+    history = replace(ReplayHistory.read(threads), vectors=vectors or {})
     return Learner(history, LinkLabels.read(history.threads, watch.place.repo, feedback), watch, seconds)

@@ -10,10 +10,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
 from typing import Unpack
 
 from bot.domain.changes import FixInfo, Request
@@ -29,9 +28,6 @@ from bot.memory.model_store import Embedder, embed
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.pages import RELEASES, source_of
 
-NO_VECTORS: Mapping[ThreadId, Mapping[str, bytes]] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class ReplayHistory:
     """All threads of a repository in the order of their creation, each with its terms for the index.
@@ -42,7 +38,7 @@ class ReplayHistory:
 
     threads: Sequence[Thread]
     documents: Sequence[IndexDocument]
-    vectors: Mapping[ThreadId, Mapping[str, bytes]] = NO_VECTORS
+    vectors: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
     embedder: Embedder | None = None
 
     @classmethod

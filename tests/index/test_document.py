@@ -83,4 +83,4 @@ def test_a_bare_document_is_the_document_without_notes() -> None:
     full = document_of(thread, vectors={"semantic": b"\1\2"})
     assert "postgr" in full.notes["decisions"]
     assert bare_document(thread, vectors={"semantic": b"\1\2"}) == replace(full, notes={})
-    assert document_of(thread, digest(thread)) == replace(full, vectors={})
+    assert document_of(thread, digest(thread)) == replace(full, vectors=None)

@@ -7,7 +7,7 @@ import hashlib
 from bot.index.protocol import LAYOUT_VERSION, VECTOR_FIELDS
 from bot.index.whoosh.codec import FIELD_LETTERS, KIND_NUMBERS, NUMBER_COLUMNS
 
-FINGERPRINT = (9, "90a594f403c1c613")
+FINGERPRINT = (10, "6cf800a2ef0b2622")
 """The number of the layout, and the fingerprint of its fields."""
 
 

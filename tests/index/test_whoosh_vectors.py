@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from math import log
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
 from bot.index import build_index, open_index
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, Index, IndexCorrupt, IndexDocument, Query
+from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, Index, IndexCorrupt, IndexDocument, Query, Sizes
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of, names
 from tests.index.test_whoosh_attacks import parts, records, write_toc
@@ -26,7 +28,7 @@ def signed(*numbers: int) -> bytes:
 def with_vector(
     key: ThreadId, *numbers: int, title: str = "thread", day: float = 0, field: str = "semantic"
 ) -> IndexDocument:
-    return replace(document(key, title, day=day), vectors={field: signed(*numbers)} if numbers else {})
+    return replace(document(key, title, day=day), vectors={field: signed(*numbers)} if numbers else None)
 
 
 def near_query(*numbers: int, words: str = "", field: str = "semantic", **blend: float) -> Query:
@@ -44,9 +46,9 @@ COMPASS = [
     with_vector(2, 5, 5),
     with_vector(3, 0, 5),
     with_vector(4, -5, 0),
-    with_vector(5, title="crash"),
+    with_vector(5, -5, 1, title="crash"),
 ]
-"""Threads that point east, north-east, north and west, and one that points nowhere."""
+"""Threads that point east, north-east, north and west, and one that points west and shares a word."""
 
 LATER = START + timedelta(days=50)
 
@@ -59,13 +61,16 @@ def test_a_blend_finds_a_near_thread_that_shares_no_term(tmp_path: Path) -> None
 
 def test_a_thread_that_shares_terms_can_rank_above_one_that_is_only_near(tmp_path: Path) -> None:
     index = index_of(tmp_path, COMPASS)
-    hits = index.search(near_query(1, 0, words="crash", text=0.9), limit=2, before=LATER)
-    assert [(hit.entry.id, hit.terms, hit.near["semantic"]) for hit in hits] == [(5, ("crash",), 0.0), (1, (), 1.0)]
-    assert ids(index.search(near_query(1, 0, words="crash", text=0.7), limit=2, before=LATER)) == [1, 2]
+    hits = index.search(near_query(1, 0, words="crash", text=1.8), limit=2, before=LATER)
+    assert [(hit.entry.id, hit.terms) for hit in hits] == [(5, ("crash",)), (1, ())]
+    assert ids(index.search(near_query(1, 0, words="crash", text=1.6), limit=2, before=LATER)) == [1, 2]
 
 
 def test_the_score_counts_as_a_share_of_the_best(tmp_path: Path) -> None:
-    index = index_of(tmp_path, [document(1, "crash"), document(2, "crash", "x " * 300), with_vector(3, 1, 0)])
+    crashes = [document(1, "crash"), document(2, "crash", "x " * 300)]
+    index = index_of(
+        tmp_path, [*(replace(one, vectors={"semantic": signed(1, -127)}) for one in crashes), with_vector(3, 1, 0)]
+    )
     full, half, _ = (hit.score for hit in index.search(near_query(1, 0, words="crash", text=1.0), before=LATER))
     ratio = full / half
     assert ids(index.search(near_query(1, 0, words="crash", text=ratio * 1.01), limit=2, before=LATER)) == [1, 2]
@@ -388,3 +393,40 @@ def test_any_history_of_updates_equals_one_build_of_its_result(
         assert index.search(query, limit=3, before=before) == fresh.search(query, limit=3, before=before)
     assert open_index(index._folder).search(plain) == fresh.search(plain)
     assert index.entries(range(1, 13)) == {key: latest.entry for key, latest in state.items()}
+
+
+def test_a_thread_without_a_vector_counts_as_near_as_threads_with_its_score_are_on_average(tmp_path: Path) -> None:
+    near, far, unread = with_vector(1, 9, 4), with_vector(2, -1, 9), with_vector(3)
+    index = index_of(tmp_path, [near, far, unread])
+    assert ids_by_rank(index.search(near_query(1, 0), limit=3, before=LATER), index) == [1, 3, 2]
+
+
+def ids_by_rank(hits: Iterable[Hit], index: Index) -> list[ThreadId]:
+    """The threads in the order of the blend that `near_query` gives, which a search with a lower limit tells."""
+    found = [
+        set(ids(index.search(near_query(1, 0), limit=limit, before=LATER))) for limit in range(len(list(hits)) + 1)
+    ]
+    return [key for less, more in pairwise(found) for key in more - less]
+
+
+def test_an_index_tells_what_a_text_model_has_read_and_gives_its_vectors(tmp_path: Path) -> None:
+    unknown_language = replace(with_vector(2, day=1), vectors={})
+    index = index_of(tmp_path, [with_vector(1, 5, -3), unknown_language, with_vector(3, day=2), with_vector(4, day=3)])
+    assert index.vectors() == {1: {"semantic": signed(5, -3)}, 2: {}}
+    assert index.unread() == [4, 3]
+    index.update([with_vector(3, 1, 1, day=2), with_vector(1)])
+    assert (index.vectors(), index.unread()) == ({2: {}, 3: {"semantic": signed(1, 1)}}, [4, 1])
+
+
+def test_a_large_segment_gives_vectors_as_exact_as_its_codes(tmp_path: Path) -> None:
+    threads = [with_vector(key, 100, key % 3, -key % 5) for key in range(1, 40)]
+    build_index(tmp_path / "index", [*threads, with_vector(99)], Sizes(documents=8, rows=16, entries=4))
+    index = open_index(tmp_path / "index")
+    assert index.parts()
+    assert index.unread() == [99]
+    stored = {key: vectors["semantic"] for key, vectors in index.vectors().items()}
+    assert stored.keys() == {one.entry.id for one in threads}
+    for one in threads:
+        found = np.frombuffer(stored[one.entry.id], np.int8).astype(float)
+        given_vector = np.frombuffer((one.vectors or {})["semantic"], np.int8).astype(float)
+        assert found @ given_vector > 0.99 * np.sqrt((found @ found) * (given_vector @ given_vector))

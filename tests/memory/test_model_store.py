@@ -63,7 +63,7 @@ def test_a_downloaded_model_gives_vectors_of_text_and_title() -> None:
 
 
 def test_there_are_no_vectors_without_a_model() -> None:
-    assert Encoder(None, print).vectors(thread()) == {}
+    assert Encoder(None, print).vectors(thread()) is None
 
 
 class TitleLessEmbedder:
@@ -72,11 +72,25 @@ class TitleLessEmbedder:
     fingerprint = "titleless"
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        return [b"\x01" if "\n" in text else b"" for text in texts]
+        return [b"\x01" if "\n" in text else b"\0" for text in texts]
 
 
 def test_a_vector_without_a_direction_is_left_out() -> None:
     assert embed(thread(), TitleLessEmbedder()) == {"semantic": b"\x01"}
+
+
+class TextLessEmbedder:
+    """A text model that knows the words of a title, but not of the text."""
+
+    fingerprint = "textless"
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        return [b"\0" if "\n" in text else b"\x01" for text in texts]
+
+
+def test_a_text_in_an_unknown_language_has_no_vectors_whatever_its_title_is() -> None:
+    assert embed(thread(), TextLessEmbedder()) == {}
+    assert Encoder(TextLessEmbedder(), print).vectors(thread()) == {}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +130,7 @@ def test_a_remedy_named_by_the_model_is_passed_on() -> None:
 def test_a_failing_model_is_dropped_and_reported_once() -> None:
     notes: list[str] = []
     encoder = Encoder(OddEmbedder(WorldError("no file")), notes.append)
-    assert encoder.vectors(thread()) == encoder.vectors(thread("Full")) == {}
+    assert encoder.vectors(thread()) is encoder.vectors(thread("Full")) is None
     assert len(notes) == 1
     assert "no file" in notes[0]
 

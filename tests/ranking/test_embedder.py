@@ -122,7 +122,7 @@ def test_half_a_character_is_left_out_and_the_rest_is_read(plain: BertEmbedder) 
 
 
 def test_a_control_token_that_a_text_spells_out_is_a_word_like_others(plain: BertEmbedder) -> None:
-    assert encode_one(plain, "[PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]")
+    assert encode_one(plain, "builds [PAD]") == mean_of("[UNK]", "[UNK]", "[UNK]", "[UNK]")
 
 
 def test_truncation_and_padding_of_the_tokenizer_are_ignored(plain: BertEmbedder, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from bot.ranking.order import (
     similarity_key,
     sort_candidates,
 )
-from bot.ranking.weights import CONFIDENCE_NAMES, CUT_SIMILARITY, RankingWeights, shipped
+from bot.ranking.weights import RankingModels, CONFIDENCE_NAMES, CUT_SIMILARITY, RankingWeights, shipped
 from bot.recall.similar import Limits, find_candidates, judge_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, similar, thread
@@ -51,7 +51,7 @@ def candidate(
 def rank(
     *hits: Hit, model: RankingWeights = PLAIN, canonical: dict[ThreadId, IndexEntry] | None = None
 ) -> RankedCandidates:
-    return rank_candidates(hits, canonical or {}, QUERY, model)
+    return rank_candidates(hits, canonical or {}, QUERY, RankingModels(model, model))
 
 
 def ids(ranked: RankedCandidates) -> list[ThreadId]:
@@ -95,7 +95,7 @@ def test_the_order_does_not_depend_on_that_of_the_hits(hits: list[Hit]) -> None:
 
 
 def test_no_hits_give_no_candidates() -> None:
-    assert rank() == RankedCandidates((), QUERY, PLAIN)
+    assert rank() == RankedCandidates((), QUERY, RankingModels(PLAIN, PLAIN))
 
 
 def test_a_score_is_the_weighted_sum_of_the_features() -> None:
@@ -196,7 +196,7 @@ def test_repeats_of_the_question_take_no_place_however_many_there_are() -> None:
     query = query_for(thread(500, TITLE, "behind the proxy"), {}, 5.0)
     repeats = [replace(hit(key, 10.0), entry=entry(key, length=query.length)) for key in range(2, 9)]
     other = replace(hit(1, 8.0), entry=entry(1, title="Cookies get lost"))
-    ranked = rank_candidates([*repeats, other], {}, query, PLAIN)
+    ranked = rank_candidates([*repeats, other], {}, query, RankingModels(PLAIN, PLAIN))
     evidence = {c.entry.id: ranked.judge(c, NO_TEXT).evidence for c in ranked.candidates}
     assert ranked.scores == (8.0,)
     assert {key: each["place"] for key, each in evidence.items()} == dict.fromkeys(range(1, 9), 1.0)
@@ -260,7 +260,7 @@ def test_a_hit_by_vectors_alone_has_no_reason_and_is_left_out(remember: Remember
         replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), near={"semantic": 0.99}),
         replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), near={"semantic": 0.98}),
     ]
-    ranked = rank_candidates(near, {}, QUERY, shipped().with_text_model)
+    ranked = rank_candidates(near, {}, QUERY, shipped(), has_vectors=True)
     assert {c.entry.id for c in ranked.candidates} == {1, 2}
     assert judge_candidates(question, ranked, memory, None) == []
 
@@ -271,7 +271,8 @@ def test_a_hit_mostly_by_vectors_has_a_reason_in_plain_words(remember: Remember)
     shared = find_candidates(question, memory, None, ()).candidates[0].hit.terms
     near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"semantic": 0.99})
     rare = query_for(question, dict.fromkeys(shared, 5.0), 5.0)
-    (judged,) = judge_candidates(question, rank_candidates([near], {}, rare, shipped().with_text_model), memory, None)
+    ranked = rank_candidates([near], {}, rare, shipped(), has_vectors=True)
+    (judged,) = judge_candidates(question, ranked, memory, None)
     assert set(judged.why[0].removeprefix("both speak of ").lower().split(", ")) == {"quokka", "marmot", "walrus"}
 
 

@@ -187,7 +187,8 @@ def test_a_cut_is_clamped_to_its_bounds(requested: float, expected: float) -> No
 
 
 def test_the_shipped_numbers_for_other_repositories_need_no_vectors() -> None:
-    weights = shipped_elsewhere()
+    weights = shipped_elsewhere().by_words
+    assert shipped_elsewhere().with_text_model == weights
     features = {each.name: each.source for each in (*ORDER_FEATURES, *CONFIDENCE_FEATURES)}
     assert {features[name] for name in (*weights.order, *weights.confidence)} <= {TERMS, ENTRY, TITLES, TEXTS}
     assert weights.similarity(weights.cut) == pytest.approx(CUT_SIMILARITY)
