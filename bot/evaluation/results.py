@@ -13,8 +13,7 @@ REPLAY_LIMIT = 300
 """The number of newest issues that a rebuild replays."""
 
 LEARNING_SECONDS = 60.0
-"""Time for learning in a rebuild: a third each for the order, the cut, and the backtest with
-its comments."""
+"""Time for learning in a rebuild: a third each for the order, the cut, and the backtest with its comments."""
 
 Progress = Callable[[int], None]
 """Called with the number of steps done."""
