@@ -12,7 +12,7 @@ from bot.evaluation.backtest import ReplayedHits
 from bot.evaluation.labels import NO_FEEDBACK, Feedback
 from bot.evaluation.metrics import best_hits, count_reaching
 from bot.evaluation.results import Replayed
-from bot.ranking.weights import RankingModels, RankingWeights, probability_of
+from bot.ranking.weights import MODEL_EVIDENCE, RankingModels, RankingWeights, probability_of
 
 MAX_HIT_SHARE = 0.125
 """Maximum share of issues that get a hit when a repository learns its own cut."""
@@ -116,8 +116,9 @@ def cut_by_precision(replayed: Sequence[Replayed], model: RankingWeights, precis
 
 
 def has_vectors(seen: Sequence[ReplayedHits]) -> bool:
-    """Whether the memory behind this replay has vectors."""
-    return any(candidate.hit.near for one in seen for candidate in one.candidates)
+    """Whether most hits of this replay were judged with a text model."""
+    judged = [MODEL_EVIDENCE in candidate.evidence for one in seen for candidate in one.candidates]
+    return 2 * sum(judged) > len(judged)
 
 
 def rescore(replay: ReplayedHits, ranking: RankingModels, threshold: float) -> ReplayedHits:

@@ -28,6 +28,7 @@ from bot.memory.model_store import Embedder, embed
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.pages import RELEASES, source_of
 
+
 @dataclass(frozen=True)
 class ReplayHistory:
     """All threads of a repository in the order of their creation, each with its terms for the index.

@@ -312,10 +312,14 @@ def test_an_import_with_a_text_model_stores_its_vectors(tmp_path: Path, call: Ru
     assert (result.code, result.err.count("vectors of the model")) == (0, 0)
 
 
-def test_without_stored_vectors_the_answer_uses_words_and_says_so(store: Path, tmp_path: Path, call: Run) -> None:
-    result = call("answer", "2", "--store", store, "--semantic", write_folder(tmp_path / "model"))
-    assert result.code == 0
-    assert "The index has no vectors of the model" in result.err
+def test_an_import_reads_again_what_was_imported_without_the_model(store: Path, tmp_path: Path, call: Run) -> None:
+    model, threads = write_folder(tmp_path / "model"), archive(tmp_path / "one.jsonl", [issue(99, "Disk full")])
+    by_words = call("answer", "2", "--store", store).out
+    assert call("answer", "2", "--store", store, "--semantic", model).out == by_words
+    assert call("import", threads, "--store", store, "--semantic", model).code == 0
+    memory = open_store(store, semantic=model)
+    assert (memory.index.unread(), len(memory.index.stored_vectors())) == ([], len(HISTORY) + 1)
+    memory.close()
 
 
 def test_a_missing_text_model_is_reported(

@@ -53,7 +53,7 @@ def replayed_hits(*hits: tuple[float, bool], near: float | None = None) -> Repla
     for key, (likeness, related) in enumerate(hits, 1):
         entry = IndexEntry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
         vectors = {} if near is None else {"semantic": near}
-        evidence = {"likeness": likeness, "lead": 0.0}
+        evidence = {"likeness": likeness, "lead": 0.0, **vectors}
         candidates.append(Candidate(entry, Hit(entry, 1.0, near=vectors), 0, likeness, {}, (key,), evidence=evidence))
         shown_hits.append(make_hit(key, MODEL.probability(evidence), related))
     return ReplayedHits(replayed(500, *shown_hits), tuple(candidates))
@@ -193,7 +193,7 @@ def test_rescoring_with_another_cut_equals_a_replay_with_it() -> None:
         base = shipped().by_words
         model = replace(base.with_cut(cut), intercept=base.intercept + more)
         for original, other in zip(first, replay_newest(past, links, model), strict=True):
-            changed = rescore(original, model, CUT_SIMILARITY)
+            changed = rescore(original, RankingModels(model, model), CUT_SIMILARITY)
             assert changed.replayed.hits == other.replayed.hits, cut
             assert changed.replayed.rank == other.replayed.rank, cut
 
@@ -207,7 +207,7 @@ def test_rescored_confidences_equal_those_of_a_replay() -> None:
     compared = 0
     for original, other in zip(first, replay_newest(past, links, model), strict=True):
         expected = {hit.id: hit for hit in other.replayed.hits}
-        for hit in rescore(original, model, CUT_SIMILARITY).replayed.hits:
+        for hit in rescore(original, RankingModels(model, model), CUT_SIMILARITY).replayed.hits:
             if hit.id in expected:
                 compared += 1
                 assert hit == expected[hit.id]
@@ -216,19 +216,22 @@ def test_rescored_confidences_equal_those_of_a_replay() -> None:
 
 def test_rescoring_with_the_same_model_changes_nothing() -> None:
     first, _, _ = history()
-    assert [rescore(case, shipped().by_words, CUT_SIMILARITY) for case in first] == list(first)
+    assert [rescore(case, shipped(), CUT_SIMILARITY) for case in first] == list(first)
 
 
 def test_no_hit_is_shown_below_the_threshold() -> None:
     case = replayed_hits((2.0, True), (0.0, False), (-3.0, False))
-    flags = [[hit.is_shown for hit in rescore(case, MODEL, threshold).replayed.hits] for threshold in (0.0, 0.65, 1.0)]
+    flags = [
+        [hit.is_shown for hit in rescore(case, RankingModels(MODEL, MODEL), threshold).replayed.hits]
+        for threshold in (0.0, 0.65, 1.0)
+    ]
     assert flags == [[True] * 3, [True, True, False], [False] * 3]
 
 
-@pytest.mark.parametrize(("near", "expected"), [(None, False), (0.0, True), (0.7, True)])
-def test_a_replay_has_vectors_if_any_hit_was_compared_by_them(near: float | None, *, expected: bool) -> None:
-    assert has_vectors([replayed_hits(), replayed_hits((1.0, True), near=near)]) is expected
-    assert not has_vectors([])
+def test_a_replay_has_vectors_if_most_hits_were_judged_by_them() -> None:
+    by_words, by_model = replayed_hits((1.0, True)), replayed_hits((1.0, True), near=0.7)
+    assert [has_vectors(seen) for seen in ([], [by_words], [by_words, by_model])] == [False] * 3
+    assert has_vectors([by_words, by_model, by_model])
 
 
 # Opinions.

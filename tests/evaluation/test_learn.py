@@ -48,7 +48,10 @@ def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
 
 
 def commented(cases: list[ReplayedHits], calibration: Calibration) -> int:
-    rescored = [rescore(replayed, calibration.model, CUT_SIMILARITY).replayed for replayed in cases]
+    rescored = [
+        rescore(replayed, RankingModels(calibration.model, calibration.model), CUT_SIMILARITY).replayed
+        for replayed in cases
+    ]
     return sum(bool(replayed.shown) for replayed in rescored)
 
 

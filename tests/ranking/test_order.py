@@ -21,7 +21,7 @@ from bot.ranking.order import (
     similarity_key,
     sort_candidates,
 )
-from bot.ranking.weights import RankingModels, CONFIDENCE_NAMES, CUT_SIMILARITY, RankingWeights, shipped
+from bot.ranking.weights import CONFIDENCE_NAMES, CUT_SIMILARITY, RankingModels, RankingWeights, shipped
 from bot.recall.similar import Limits, find_candidates, judge_candidates
 from tests.recall.conftest import Remember
 from tests.recall.samples import at, closed, similar, thread
