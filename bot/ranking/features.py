@@ -114,11 +114,6 @@ def is_specific(term: str, query: RankingQuery) -> bool:
     return query.is_rare(query.rarity.get(term, 0.0), -log(MAX_SPECIFIC_SHARE) / query.rarest)
 
 
-def rare_terms(hit: Hit, query: RankingQuery) -> float:
-    """The mean rarity of the three rarest of the strongest shared terms."""
-    return sum(sorted((query.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
-
-
 @dataclass(frozen=True, slots=True)
 class SharedText:
     """The result of comparing the question with the full text of an older thread.

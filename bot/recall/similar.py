@@ -20,7 +20,6 @@ from bot.ranking.features import (
     is_distinctive,
     is_specific,
     query_for,
-    rare_terms,
     title_terms,
 )
 from bot.ranking.order import (
@@ -40,7 +39,7 @@ from bot.recall.comparison import compare
 from bot.recall.condense import condense, share_budget
 from bot.recall.library import Library, similar_query, threads
 from bot.recall.mentions import earlier_ending, telling_files
-from bot.recall.reasons import SharedSignals, has_whole_error, reasons
+from bot.recall.reasons import has_whole_error, reasons
 
 MAX_CANDIDATES = 200
 MAX_READ = 8
@@ -48,10 +47,6 @@ MAX_READ = 8
 
 MAX_NEAREST = 5
 """How many threads are reported as the nearest, shown or not, among those that are read anyway."""
-
-MIN_RARITY = 0.45
-"""Minimum rarity of the rarest shared terms if nothing else is shared, relative to that of the rarest term. Among 60
-pairs read by hand it best separated related pairs from others."""
 
 SAME_TITLE_SHARE, MIN_TITLE_TERMS = 0.8, 2
 """Titles are nearly the same if they share this part of their words, and at least this many."""
@@ -285,7 +280,7 @@ def judge_candidates(
 ) -> list[SimilarThread]:
     """Read the most similar candidates of each state and judge their confidence, the surest first.
 
-    Leaves out candidates without a text, and those that share only a form, a link, a banner or common words.
+    Leaves out candidates without a text.
     """
     is_read = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_READ)
     fit = (c for c in ranking.candidates if not _is_same_day(thread, c.entry))
@@ -308,19 +303,12 @@ def judge_candidates(
             is_same=comparison.is_same,
             same_title=is_telling_title(thread.title, text.title),
         )
-        is_rare = ranking.query.is_rare(rare_terms(candidate.hit, ranking.query), MIN_RARITY)
-        if comparison.shared != SharedSignals() or is_rare:
-            has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
-            found = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
-            is_known = candidate.found_as in ranking.holders.answered
-            is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
-            judged.append(
-                SimilarThread(
-                    ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0),
-                    texts[candidate.entry.id],
-                    why,
-                )
-            )
+        has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
+        found = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
+        is_known = candidate.found_as in ranking.holders.answered
+        is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
+        known = ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0)
+        judged.append(SimilarThread(known, texts[candidate.entry.id], why))
     return sorted(judged, key=lambda similar: similarity_key(similar.candidate))
 
 

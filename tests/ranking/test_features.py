@@ -30,7 +30,6 @@ from bot.ranking.features import (
     measure,
     order_features,
     query_for,
-    rare_terms,
 )
 from bot.ranking.weights import CONFIDENCE_NAMES, MODEL_NAMES, ORDER_NAMES, shipped
 from bot.reading.analyzer import terms
@@ -194,13 +193,6 @@ def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
     assert titles("Cookie crumbles", query, "cooki", "other") == (0.75 + half) / 2
     assert titles("Cookie lost", query, "cooki", "lost") == 1.0
     assert titles("Cookie", make_query("", ""), "cooki") == 0.0
-
-
-def test_the_rarity_of_shared_terms_is_the_mean_of_the_three_rarest() -> None:
-    query = make_query("", "", cookie=5.0, proxy=4.0, session=3.0, error=1.0)
-    assert rare_terms(Hit(entry(), 1.0, ("error", "session", "cooki", "proxi")), query) == pytest.approx(4.0)
-    assert rare_terms(Hit(entry(), 1.0, ("cooki",)), query) == pytest.approx(5 / 3), "a single term is not three"
-    assert rare_terms(Hit(entry(), 1.0, ()), query) == 0.0
 
 
 HITS = st.lists(
