@@ -316,9 +316,7 @@ def test_an_image_is_not_published_again_once_its_tag_exists(tmp_path: Path) -> 
     assert run_job("publish", tmp_path, tmp_path, **values) == "digest=sha256:3\n"
     calls = tmp_path / "calls"
     create_calls = [line for line in calls.read_text(encoding="utf-8").splitlines() if "imagetools create" in line]
-    assert create_calls == [
-        f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}"
-    ]
+    assert create_calls == [f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}"]
     tags.write_text("refs/tags/v1.2.3\nrefs/tags/v1.2.30\n", encoding="utf-8")
     calls.unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:

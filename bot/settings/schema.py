@@ -115,8 +115,7 @@ class TroubleshootingSettings:
 class SemanticSettings:
     model: str = setting(
         "/models",
-        "The folder of a text model, which compares issues by meaning too. The default is the image's own, if it has "
-        'one; "" for none.',
+        "The folder of a text model, which compares issues by meaning too: the image's, or your own. Empty for none.",
         **_MODEL_RULE,
     )
 

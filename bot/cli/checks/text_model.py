@@ -18,5 +18,5 @@ def check_text_model(named: str, *, is_here: bool) -> CheckResult:
     if is_here:
         return CheckResult("text model", "ok", f"{named} has one: issues are compared by words and by meaning")
     says = f"none in {named}: this installation compares issues by words. With one, {GAIN}"
-    remedy = f"in a clone of Precedent: `pip install '.[semantic]'`, then `python -m tools.minilm {named}`"
+    remedy = f"in a clone of Precedent: `pip install '.[semantic]'`, then `python tools/minilm.py {named}`"
     return CheckResult("text model", "note", says, remedy)
