@@ -14,29 +14,28 @@ RUN apt-get update \
     /usr/local/lib/python3.13
 
 FROM system AS libraries
-# SEMANTIC=1 adds a text model, whose weights are pinned by hash, and its tokenizer (docs/semantic.md).
-ARG SEMANTIC=0
-# SERVER=1 adds what the webhook server needs (docs/self-hosting.md), without a text model. TRACES=1 also adds the
-# exporter of traces: ten packages, some of them betas, that few will use. ORG=1 adds the engine of the organisation's
-# index (320 MB) and the exporter.
+# Every image has a text model, whose weights are pinned by hash (docs/semantic.md); MODEL=0 leaves the weights out.
+ARG MODEL=1
+# SERVER=1 adds what the webhook server needs (docs/self-hosting.md). TRACES=1 also adds the exporter of traces: ten
+# packages, some of them betas, that few will use. ORG=1 adds the engine of the organisation's index (320 MB) and the
+# exporter.
 ARG SERVER=0
 ARG TRACES=0
 ARG ORG=0
 COPY requirements*.lock tools/image_sbom.py tools/image_trim.py tools/image_root.py /build/
 COPY tools/minilm.py /build/tools/
 RUN mkdir /models /data \
- && case "$SEMANTIC$SERVER$TRACES$ORG" in \
-      0000) ln -s requirements.lock /build/chosen.lock ;; \
-      1000) ln -s requirements-semantic.lock /build/chosen.lock ;; \
-      0100) ln -s requirements-server.lock /build/chosen.lock ;; \
-      0110) ln -s requirements-traces.lock /build/chosen.lock ;; \
-      0101 | 0111) ln -s requirements-org.lock /build/chosen.lock ;; \
-      *) echo "set SEMANTIC=1 or SERVER=1; TRACES=1 and ORG=1 need SERVER=1; given: $SEMANTIC, $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
+ && case "$SERVER$TRACES$ORG" in \
+      000) ln -s requirements.lock /build/chosen.lock ;; \
+      100) ln -s requirements-server.lock /build/chosen.lock ;; \
+      110) ln -s requirements-traces.lock /build/chosen.lock ;; \
+      101 | 111) ln -s requirements-org.lock /build/chosen.lock ;; \
+      *) echo "TRACES=1 and ORG=1 need SERVER=1; given: $SERVER, $TRACES, $ORG" >&2; exit 1 ;; \
     esac
 RUN python -m venv --without-pip /opt/precedent \
  && python -m pip --python /opt/precedent/bin/python install --no-cache-dir --no-compile --no-deps --only-binary :all: \
     --require-hashes -r /build/chosen.lock \
- && if [ "$SEMANTIC" = 1 ]; then \
+ && if [ "$MODEL" != 0 ]; then \
       PYTHONPATH=/build:/opt/precedent/lib/python3.13/site-packages python -m tools.minilm /models; \
     fi \
  && python -I /build/image_trim.py /opt/precedent/lib/python3.13/site-packages \

@@ -44,7 +44,8 @@ def test_no_lock_names_a_host() -> None:
 
 def test_the_image_has_the_dependencies_and_no_tools() -> None:
     runtime = pinned_versions("")
-    assert canonical_names(PROJECT["project"]["dependencies"]) <= set(runtime)
+    optional = PROJECT["project"]["optional-dependencies"]
+    assert canonical_names([*PROJECT["project"]["dependencies"], *optional["semantic"]]) <= set(runtime)
     assert not {"pytest", "mypy", "ruff", "hypothesis", "pip", "setuptools", "hatchling"} & set(runtime)
     assert runtime["whoosh"] == "2.7.4"
 
@@ -61,13 +62,13 @@ def test_the_libraries_of_an_extra_are_in_its_image_and_in_none_below_it(extra: 
     libraries, pinned = canonical_names(PROJECT["project"]["optional-dependencies"][extra]), pinned_versions(extra)
     assert libraries <= set(pinned)
     assert not libraries & canonical_names(PROJECT["project"]["dependencies"])
-    for below in {"", "semantic", base}:
+    for below in {"", base}:
         assert not libraries & set(pinned_versions(below))
         assert not [name for name in pinned_versions(below) if re.match(apart, name)]
     assert pinned_versions(base).items() <= pinned.items()
 
 
-@pytest.mark.parametrize("lock", sorted(set(LOCKS) - {"dev", "checks", "semantic"}))
+@pytest.mark.parametrize("lock", sorted(set(LOCKS) - {"dev", "checks"}))
 def test_tests_run_with_the_versions_of_the_image(lock: str) -> None:
     assert pinned_versions(lock).items() <= pinned_versions("dev").items()
 
@@ -80,7 +81,7 @@ def test_the_licence_is_apache_in_full() -> None:
 
 def test_every_lock_that_the_image_can_use_is_in_the_build_context() -> None:
     chosen = set(re.findall(r"ln -s (requirements[\w-]*\.lock)", text("Dockerfile")))
-    names = ("", "-semantic", "-server", "-traces", "-org")
+    names = ("", "-server", "-traces", "-org")
     assert chosen == {f"requirements{name}.lock" for name in names}
     assert chosen == set(re.findall(r"^!(requirements\S*)$", text(".dockerignore"), re.MULTILINE))
 

@@ -311,16 +311,12 @@ def test_an_image_is_not_published_again_once_its_tag_exists(tmp_path: Path) -> 
     (tmp_path / "bin" / "docker").write_text(DOCKER, encoding="utf-8")
     (tmp_path / "bin" / "docker").chmod(0o755)
     values = {"IMAGE": IMAGE, "TAG": "v1.2.3", "AMD64": ONE, "ARM64": OTHER}
-    values |= {"SEMANTIC_AMD64": THIRD, "SEMANTIC_ARM64": FOURTH}
     tags = tmp_path / "calls.tags"
     tags.write_text("refs/tags/v1.2.30\n", encoding="utf-8")
-    assert run_job("publish", tmp_path, tmp_path, **values) == "digest=sha256:3\nsemantic=sha256:3\n"
+    assert run_job("publish", tmp_path, tmp_path, **values) == "digest=sha256:3\n"
     calls = tmp_path / "calls"
     create_calls = [line for line in calls.read_text(encoding="utf-8").splitlines() if "imagetools create" in line]
-    assert create_calls == [
-        f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}",
-        f"docker buildx imagetools create --tag {IMAGE}:1.2.3-semantic {IMAGE}@{THIRD} {IMAGE}@{FOURTH}",
-    ]
+    assert create_calls == [f"docker buildx imagetools create --tag {IMAGE}:1.2.3 {IMAGE}@{ONE} {IMAGE}@{OTHER}"]
     tags.write_text("refs/tags/v1.2.3\nrefs/tags/v1.2.30\n", encoding="utf-8")
     calls.unlink()
     with pytest.raises(subprocess.CalledProcessError) as failed:

@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+IMAGE = ["pyproject.toml", "--extra=semantic"]
+"""What every image has: the tokenizer of the text model, too."""
+
 LOCKS = {
-    "requirements.lock": ["pyproject.toml"],
-    "requirements-semantic.lock": ["pyproject.toml", "--extra=semantic"],
-    "requirements-server.lock": ["pyproject.toml", "--extra=server"],
-    "requirements-traces.lock": ["pyproject.toml", "--extra=server", "--extra=traces"],
-    "requirements-org.lock": ["pyproject.toml", "--extra=server", "--extra=traces", "--extra=org"],
+    "requirements.lock": IMAGE,
+    "requirements-server.lock": [*IMAGE, "--extra=server"],
+    "requirements-traces.lock": [*IMAGE, "--extra=server", "--extra=traces"],
+    "requirements-org.lock": [*IMAGE, "--extra=server", "--extra=traces", "--extra=org"],
     "requirements-dev.lock": ["pyproject.toml", "--extra=dev"],
     "requirements-checks.lock": ["--group=checks"],
 }

@@ -89,6 +89,7 @@ class Learner:
             seconds=monotonic() - started,
             repo=watch.place.repo or "",
             evidence=ranking.provenance,
+            by_meaning=self.history.embedder is not None,
         )
 
     def _replay(

@@ -81,7 +81,9 @@ def _subtitle(backtest: Backtest) -> str:
     first, last = (day(backtest.replayed[index].created_at) for index in (0, -1))
     days = first if first == last else f"{first} to {last}"
     issues = count(len(backtest.replayed), "issue")
-    return f"{issues} from {days}, each against what was known when it was opened: {memory}."
+    compared = "by words and by meaning" if backtest.by_meaning else "by words only, without a text model"
+    sentence = f"{issues} from {days}, each against what was known when it was opened: {memory}."
+    return f"{sentence} Issues were compared {compared}."
 
 
 def _sentences(backtest: Backtest, figures: Mapping[str, object]) -> list[str]:

@@ -105,7 +105,7 @@ class Backtest:
 
     ``threads``: the size of the memory. ``threshold``: the least similarity that is shown. ``wanted``: the number of
     threads to replay; fewer were replayed if the time ran out. ``evidence``: where the ranking and the calibration come
-    from, as names and plain values.
+    from, as names and plain values. ``by_meaning``: a text model compared the issues, too.
     """
 
     replayed: tuple[Replayed, ...]
@@ -115,3 +115,4 @@ class Backtest:
     seconds: float
     repo: str = ""
     evidence: Mapping[str, object] = field(default_factory=dict)
+    by_meaning: bool = False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from bot.comment.catalogue import count
@@ -13,13 +16,19 @@ from bot.domain.thread import RepositoryAddress
 from bot.errors import PrecedentError
 from bot.local_cache.local_memory import LocalMemory, settings_of, templates_of
 from bot.local_cache.sync import memory_of
+from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
+from bot.memory.text_model import MODEL_OF_THE_IMAGE, open_text_model
 from bot.questions.comment import comment_on, draft_thread
 from bot.questions.issue import related_threads
 from bot.questions.requests import DraftRequest
 from bot.questions.views import PAGE_FIELDS, RELATED_FIELDS, Row, row_of
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
+
+BY_WORDS_ONLY = (
+    "Compared by words only: the bot compares by meaning too, with a text model that is not on this machine."
+)
 
 
 class DraftAnswer(NamedTuple):
@@ -61,27 +70,40 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     address = RepositoryAddress.at(server, local_memory.repo or None, settings.question_phrases)
     renderer = Renderer.of_repository(settings, templates_of(local_memory), server, local_memory.repo)
     thread = draft_thread(request)
-    with memory_of(local_memory, embedder_of(settings, local_memory)) as memory:
+    with comparing_memory(local_memory, settings) as memory:
         context = recall(thread, memory, settings, address)
         context = replace(context, searched=context.searched + 1)  # the Action counts the new issue too
         proposal = comment_on(thread, context, renderer, settings.references)
-        for note in (proposal.problem, *memory.notes):
-            if note not in local_memory.note:
-                local_memory.warn(note)
+        if proposal.problem not in local_memory.note:
+            local_memory.warn(proposal.problem)
     _, _, comment = proposal.text.partition("\n")  # the first line is the hidden marker
     return DraftAnswer(
         proposal.answer, comment.lstrip("\n"), local_memory.local_cache.size, local_memory.local_cache.turn_count
     )
 
 
-def embedder_of(settings: Settings, local_memory: LocalMemory) -> Embedder | None:
-    """The text model named in the settings; None if it is not on this machine."""
-    if not settings.semantic.model or local_memory.top is None:
-        return None
-    from bot.ranking.embedder import model_folder, open_embedder
-
+@contextmanager
+def comparing_memory(local_memory: LocalMemory, settings: Settings) -> Iterator[Memory]:
+    """Open the memory to compare issues as the bot does, with the text model of these settings if it is on this
+    machine. Warns about what went wrong, and if the bot has a model that is not here."""
+    embedder, lacks = None, BY_WORDS_ONLY
     try:
-        return open_embedder(model_folder(settings.semantic.model, local_memory.top))
+        embedder = _embedder(local_memory, settings.semantic.model)
     except PrecedentError as error:
-        local_memory.warn(f"Similar threads are found without embeddings: {error}")
-        return None
+        lacks = f"Similar threads are found without embeddings: {error}"
+    with memory_of(local_memory, embedder) as memory:
+        if memory.state.manifest.embedder and not embedder and not local_memory.store:
+            local_memory.warn(lacks)
+        yield memory
+        for note in memory.notes:
+            if note not in local_memory.note:
+                local_memory.warn(note)
+
+
+def _embedder(local_memory: LocalMemory, named: str) -> Embedder | None:
+    """The text model in this folder; None if it is not on this machine."""
+    top = local_memory.top
+    if top is None and named != MODEL_OF_THE_IMAGE:
+        return None  # it is in the checkout, which is not here
+    top = top or Path("/")
+    return open_text_model(named, top) if (top / named).is_dir() else None

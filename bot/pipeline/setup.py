@@ -15,7 +15,7 @@ from bot.comment.marker import marker
 from bot.comment.render import Renderer
 from bot.domain.thread import RepositoryAddress
 from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit
-from bot.errors import PrecedentError, StoreError, UnreadableFile, UserError
+from bot.errors import PrecedentError, StoreError, UnreadableFile, UserError, WorldError
 from bot.git.remote import as_remote
 from bot.git.remote_files import Head, open_head
 from bot.github.budget import RequestBudget
@@ -30,6 +30,7 @@ from bot.memory.manifest import SETTINGS_PATH
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.store import Store
+from bot.memory.text_model import open_text_model
 from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
@@ -151,16 +152,12 @@ def branch_store(site: RepositorySite, loaded: RepositorySettings, keep: Path | 
 
 def embedder(settings: Settings, site: RepositorySite, listener: RunListener) -> Embedder | None:
     """The text model named in the settings; None if there is none or it cannot be used."""
-    if not settings.semantic.model:
-        return None
-    from bot.ranking.embedder import EmbeddingsUnavailable, LazyEmbedder, model_folder
-
     try:
-        return LazyEmbedder(model_folder(settings.semantic.model, site.workspace))
-    except EmbeddingsUnavailable as error:
-        listener.note(f"Similar threads are found without embeddings: {error}")
+        return open_text_model(settings.semantic.model, site.workspace)
     except UserError as error:
         listener.fail(str(error), error.exit_code)
+    except WorldError as error:
+        listener.note(f"Similar threads are found without embeddings: {error}")
     return None
 
 

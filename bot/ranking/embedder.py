@@ -43,7 +43,7 @@ MAX_MANIFEST_BYTES = 64 * 1024
 _ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, 2 a token, signed bytes, exact sums: 4"
 """Part of the fingerprint; change it whenever the same model would give a thread different vectors."""
 
-_OPT_OUT_HINT = "or leave the setting semantic.model empty"
+_OPT_OUT_HINT = 'or set semantic.model to ""'
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)
 _PROBE_TEXT = "why does the build fail"
 

@@ -114,8 +114,8 @@ class TroubleshootingSettings:
 @dataclass(frozen=True, slots=True)
 class SemanticSettings:
     model: str = setting(
-        "",
-        "The folder of a text model, which also finds the same meaning in other words; empty for none.",
+        "/models",
+        "The folder of a text model, which compares issues by meaning too: the image's, or your own. Empty for none.",
         **_MODEL_RULE,
     )
 
@@ -247,7 +247,7 @@ class Settings:
     references: ReferenceSettings = _section(ReferenceSettings, "Issues that a text mentions.")
     troubleshooting: TroubleshootingSettings = _section(TroubleshootingSettings, "Similar issues and how they ended.")
     semantic: SemanticSettings = _section(
-        SemanticSettings, "Similarity by meaning, with a model in the image or the workspace."
+        SemanticSettings, "Similarity by meaning, with the text model of the image or of a folder in the workspace."
     )
     pages: PageSettings = _section(PageSettings, "Wiki and documentation, shown when no issue is similar.")
     sources: SourceSettings = _section(SourceSettings, "Other conversations worth searching.")

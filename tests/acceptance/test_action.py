@@ -331,6 +331,15 @@ def test_a_rebuild_reads_everything_again_and_leaves_tombstones_for_deleted_issu
     assert len(answered.comments(NUMBER)) == 1
 
 
+def test_a_text_model_that_is_named_and_missing_is_reported_and_the_default_is_not(stage: Stage) -> None:
+    open_issue(stage)
+    assert "embeddings" not in summary(stage)
+    stage.configure("semantic: {model: mine}")
+    open_issue(stage)
+    assert "Similar threads are found without embeddings: " in summary(stage)
+    assert "mine: no such folder" in summary(stage)
+
+
 def test_a_rebuild_writes_a_report_of_the_comments_it_would_have_made(stage: Stage) -> None:
     open_issue(stage)
     workspace = stage.folder / "workspace"

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from bot.local_cache.draft import BY_WORDS_ONLY
 from bot.memory.branch_store import BranchStore
+from bot.memory.memory import Memory
+from bot.ranking.embedder import open_embedder
 from tests.cli.program_result import Run
 from tests.local_cache.test_local_memory import clone
 from tests.memory.remotes import bare_repository
 from tests.questions.digest_samples import REPO, create_memory
+from tests.ranking.tiny_model import write_folder
 
 
 @pytest.fixture
@@ -96,6 +101,33 @@ def test_the_memory_branch_of_a_checkout_gives_the_same_as_a_store(
     assert result.code == 0
     assert result.out == from_store.out
     assert call("digest", *SINCE, "--offline").out == from_store.out
+    assert "by words only" not in result.err
+
+
+@pytest.mark.slow
+def test_the_digest_says_if_it_lacks_the_model_of_the_bot(
+    call: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = bare_repository(tmp_path / "linkbarn.git")
+    with BranchStore(str(remote), "precedent") as branch:
+        create_memory(branch)
+        model = open_embedder(write_folder(tmp_path / "model"))
+        with closing(Memory(branch, embedder=model).open()) as memory:
+            memory.rebuild_index()
+            memory.commit("Index with a text model")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    checkout = clone(str(remote), tmp_path / "checkout")
+    monkeypatch.chdir(checkout)
+    (checkout / ".github").mkdir()
+    (checkout / ".github/precedent.yml").write_text("semantic:\n  model: mine\n")
+    for is_here in (False, True):
+        if is_here:
+            write_folder(checkout / "mine")
+        result = call("digest", *SINCE)
+        assert (result.code, result.err.count(f"{BY_WORDS_ONLY}\n")) == (0, 0 if is_here else 1)
+        assert "embeddings" not in result.err
+    (checkout / "mine/model.safetensors").unlink()
+    assert "without embeddings: " in call("digest", *SINCE).err
 
 
 def test_a_damaged_shard_does_not_crash_the_digest(store: Path, call: Run) -> None:

@@ -20,6 +20,7 @@ from bot.cli.checks.collect import _MAX_FILES, SetupFacts, _read_checkout
 from bot.cli.checks.github import GitHubFacts
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, RepositoryLinks, api_of, exit_code, parse_remote_url
+from bot.cli.checks.text_model import GAIN, check_text_model
 from bot.cli.commands.doctor import Terminal, as_data, doctor_options, examine, judge, render_findings
 from bot.cli.main import parser
 from bot.errors import StoreError
@@ -82,12 +83,30 @@ def test_a_healthy_repository_has_no_problems_and_nothing_is_written(healthy: Ex
     assert problems(findings) == []
     assert exit_code(findings) == 0
     checks = [finding.check for finding in findings]
-    assert checks == ["repository", "rate limit", "rate limit", "settings", "workflow", "branch", "manifest", "index"]
+    settings = ["settings", "workflow", "text model"]
+    assert checks == ["repository", "rate limit", "rate limit", *settings, "branch", "manifest", "index"]
     assert {request.method for request in healthy.github.recent} == {"GET"}
     assert healthy.github.writes == 0
     assert healthy.git.requests
     assert healthy.git.pushes == 0
     assert healthy.refs() == before
+
+
+@pytest.mark.parametrize(
+    ("named", "is_here", "level", "says"),
+    [
+        ("/models", True, "ok", "/models has one: issues are compared by words and by meaning"),
+        ("/models", False, "note", f"none in /models: this installation compares issues by words. With one, {GAIN}"),
+        ("", True, "ok", "semantic.model switches it off: issues are compared by words"),
+        ("mine", False, "ok", "semantic.model names mine"),
+    ],
+)
+def test_the_doctor_says_whether_this_installation_has_a_text_model(
+    named: str, is_here: bool, level: str, says: str
+) -> None:
+    result = check_text_model(named, is_here=is_here)
+    assert (result.check, result.level, result.says) == ("text model", level, says)
+    assert ("tools/minilm.py /models" in result.remedy) == (level == "note")
 
 
 ANSWERING = "discussions:\n  answer: true\n"

@@ -54,7 +54,7 @@ def test_a_repository_is_read_and_shown(github: FakeGitHub, run_try: RunTry) -> 
     html = read_page()
     assert f"Precedent backtest · <bdi>{REPO}</bdi>" in html
     assert f"https://github.com/{REPO}/issues/{first}" in html
-    assert "a memory of 10 threads, with a similarity threshold of 0.65" in html
+    assert "a memory of 10 threads, with a similarity threshold of 0.65. Issues were compared by words only" in html
     assert [f"#{key}" in html for key in (first, last)] == [True, True]
     assert html.count("<article ") == 4
 
@@ -117,7 +117,7 @@ def test_settings_that_are_left_out_of_the_trial_are_reported(github: FakeGitHub
     Path("mine.yml").write_text("pulls: true\nsemantic:\n  model: models/small\n", encoding="utf-8")
     missing = "without its text model (semantic.model) and pull requests (pulls)"
     assert run_try("--config", "mine.yml").err.startswith(f"precedent try: mine.yml is tried {missing}\n")
-    Path("mine.yml").write_text("mode: summary\n", encoding="utf-8")
+    Path("mine.yml").write_text("semantic:\n  model: /models\n", encoding="utf-8")
     assert "without" not in run_try("--config", "mine.yml").err
 
 

@@ -37,6 +37,9 @@ all of them takes ten minutes."""
 
 TIME = re.compile(r'\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z|"(?:seconds|ms_p\d+)": ?[\d.]+')
 
+MODEL = "model-of-the-image"
+"""A folder of the workspace, with the image's model: the same for a run outside, which has no /models."""
+
 Event = tuple[str, str | None, int | None, int | None]
 
 
@@ -54,6 +57,7 @@ class SampleWorld(Stage):
                 (f"{self.repository}.wiki", page.name) if is_wiki else (self.repository, f"docs/{page.name}")
             )
             self.git.commit(repository, path, page.read_bytes())
+        self.configure(f"semantic: {{model: {MODEL}}}")
         self.ports = (self.git.server_port, int(self.github.url.rpartition(":")[2]))
 
     def events(self) -> Iterator[Event]:
@@ -109,9 +113,17 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(sys.executable)
     folder = tmp_path_factory.mktemp("outside")
     run([find_python() / "bin/python3.13", "-m", "venv", folder])
-    install = ("-m", "pip", "install", "--quiet", "--require-hashes", "-r", ROOT / "requirements.lock")
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", ROOT / "requirements.lock")
     run([folder / "bin/python", *install])
     return folder / "bin/python"
+
+
+def copy_model(runner: Runner) -> None:
+    """Copy the image's model into the workspace."""
+    script = f"import shutil; shutil.copytree('/models', '/github/workspace/{MODEL}')"
+    volume = f"{runner.folder / 'workspace'}:/github/workspace"
+    result = runner.engine.run("-I", "-c", script, options=["-v", volume, "--entrypoint", "/opt/precedent/bin/python"])
+    assert result.code == 0, result.output
 
 
 def replay_events(runner: Runner, world: SampleWorld, run_event: Callable[[str], str]) -> Any:
@@ -134,6 +146,8 @@ def test_each_event_has_the_same_result_inside_and_outside_the_container(
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     inside, outside = Runner(engine, tmp_path / "a"), Runner(engine, tmp_path / "b")
+    for runner in (inside, outside):
+        copy_model(runner)
 
     def in_container(event: str) -> str:
         result = inside.run(event, "--network", "host")

@@ -53,9 +53,14 @@ def test_the_libraries_are_exactly_those_of_the_lock(sbom: dict[str, Any], engin
     script = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
     installed = engine.shell(f'/opt/precedent/bin/python -I -c "{script}"').splitlines()
     inside = {f"{canonicalize_name(name)}@{version}" for name, version in map(str.split, installed)}
-    has_model = any(each["name"] == "model.onnx" for each in sbom["components"])
-    assert has_model == bool(engine.shell("ls /models"))
-    assert inside == purls(sbom, "pypi") == locked("requirements-semantic.lock" if has_model else "requirements.lock")
+    assert inside == purls(sbom, "pypi") == locked("requirements.lock")
+
+
+def test_the_text_model_is_listed_by_its_hashes(sbom: dict[str, Any], engine: Engine) -> None:
+    script = "import hashlib, pathlib as p; print(hashlib.sha256(p.Path('/models/{}').read_bytes()).hexdigest())"
+    for name in ("model.safetensors", "tokenizer.json"):
+        sha256 = engine.shell(f'/opt/precedent/bin/python -I -c "{script.format(name)}"')
+        assert f"{name}@{sha256}" in purls(sbom, "generic")
 
 
 def test_the_debian_packages_are_those_that_a_scanner_finds_with_their_licences(

@@ -26,6 +26,7 @@ from bot.memory.branch_store import BranchStore, Tip, read_tip
 from bot.memory.folder_store import FolderStore
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, MESSAGE_FOLDER
 from bot.memory.store import Store
+from bot.memory.text_model import MODEL_OF_THE_IMAGE, names_model
 from bot.settings.schema import Settings, SettingsError, with_inputs
 from bot.settings.yaml_file import CONFIG_PATH, MAX_BYTES
 
@@ -70,7 +71,8 @@ def gather(options: DoctorOptions, now: datetime) -> SetupFacts:
     target = _target_of(options, setup)
     tip = setup.fault if isinstance(setup.fault, _ACCESS_ERRORS) else _read_tip(options.remote, target.branch)
     memory = _inspect_store(BranchStore(options.remote, target.branch)) if isinstance(tip, Tip) else None
-    return SetupFacts(target, now, setup, tip, memory, _ask_api(options))
+    has_model = names_model(MODEL_OF_THE_IMAGE)
+    return SetupFacts(target, now, setup, tip, memory, _ask_api(options), has_model=has_model)
 
 
 def _store_folder(options: DoctorOptions) -> Path:
@@ -197,7 +199,7 @@ class Setup:
 @dataclass(frozen=True, slots=True)
 class SetupFacts:
     """The gathered facts. None for what was not checked: ``setup`` of a folder, the API offline. ``tip`` and
-    ``memory`` are errors if they could not be read."""
+    ``memory`` are errors if they could not be read. ``has_model``: this installation has the image's text model."""
 
     target: RepositoryLinks
     now: datetime
@@ -205,3 +207,4 @@ class SetupFacts:
     tip: Tip | StoreError | None = None
     memory: InspectedMemory | StoreError | None = None
     api: GitHubFacts | None = None
+    has_model: bool = False

@@ -11,10 +11,9 @@ from bot.cli.commands.backtest import write_page
 from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, progress, sections_text, show_notes, warn
 from bot.domain.hosts import GITHUB
 from bot.domain.thread import RepositoryAddress
-from bot.local_cache.draft import embedder_of
+from bot.local_cache.draft import comparing_memory
 from bot.local_cache.local_memory import LocalMemory, settings_of
 from bot.local_cache.location import open_memory
-from bot.local_cache.sync import memory_of
 from bot.pipeline.digest import digest_of_memory
 from bot.questions.digest import DigestRequest, MaintainerReport
 from bot.questions.digest_views import report_items, report_row, summary_sentence
@@ -42,12 +41,8 @@ def _report(request: DigestRequest, local_memory: LocalMemory) -> MaintainerRepo
     settings = settings_of(local_memory)
     server = local_memory.home.removesuffix(f"/{local_memory.repo}") or GITHUB
     with (
-        memory_of(local_memory, embedder_of(settings, local_memory)) as memory,
+        comparing_memory(local_memory, settings) as memory,
         progress("Comparing issues", None) as tick,
     ):
         address = RepositoryAddress.at(server, local_memory.repo or memory.state.repo)
-        report = digest_of_memory(memory, settings, address, request, tick, time.monotonic)
-        for note in memory.notes:
-            if note not in local_memory.note:
-                local_memory.warn(note)
-    return report
+        return digest_of_memory(memory, settings, address, request, tick, time.monotonic)

@@ -15,6 +15,7 @@ from bot.cli.checks import github, memory
 from bot.cli.checks.collect import DoctorOptions, SetupFacts, gather
 from bot.cli.checks.memory import InspectedMemory
 from bot.cli.checks.result import CheckResult, Level, RepositoryLinks, api_of, exit_code, parse_remote_url
+from bot.cli.checks.text_model import check_text_model
 from bot.cli.output import ColouredText, CommandResult, progress
 from bot.comment.clean_text import log_line
 from bot.domain.hosts import GITHUB
@@ -70,6 +71,7 @@ def _check_setup(facts: SetupFacts) -> Iterator[CheckResult]:
         yield from github.check_workflow(
             setup.steps, comments=comments, is_checkout=setup.is_from_checkout, unread=unread
         )
+        yield check_text_model(setup.settings.semantic.model, is_here=facts.has_model)
 
 
 def _check_branch(facts: SetupFacts) -> CheckResult:

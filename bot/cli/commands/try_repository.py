@@ -47,6 +47,7 @@ from bot.github.updates import OVERLAP, Updates
 from bot.local_cache.local_memory import cache_folder, cache_name
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.memory.text_model import MODEL_OF_THE_IMAGE
 from bot.pipeline.backfill import Clock, Deadline, backfill
 from bot.pipeline.learn import LEARN_SECONDS, MIN_LEARN_THREADS, learner, without_ignored
 from bot.pipeline.site import RepositorySite
@@ -97,7 +98,8 @@ def _settings(config: Path | None) -> Settings:
     if data is None:
         raise UserError(f"there is no file {config}: give the path of the settings")
     settings = load_settings(data, str(config))
-    unsupported = {"its text model (semantic.model)": settings.semantic.model, "pull requests (pulls)": settings.pulls}
+    model = settings.semantic.model != MODEL_OF_THE_IMAGE and settings.semantic.model
+    unsupported = {"its text model (semantic.model)": model, "pull requests (pulls)": settings.pulls}
     if missing := " and ".join(name for name, is_wanted in unsupported.items() if is_wanted):
         warn(f"precedent try: {config} is tried without {missing}")
     return settings
