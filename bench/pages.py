@@ -1,6 +1,6 @@
 """Measures how often the right page is found, and how often one is shown on an unrelated issue.
 
-python -m bench.pages [--docs FOLDER ...] [--history N] [--unrelated N]
+python -m bench.pages [--docs FOLDER ...] [--history N] [--unrelated N] [--semantic FOLDER]
 
 Needs the archives next to the checkout. Forty questions about this repository's documentation
 (`pages_questions.jsonl`), written for this purpose: the rule was tuned on the odd ones, the even ones were held out.
@@ -22,8 +22,10 @@ from pathlib import Path
 from bench.archives import DATA, ROOT, need_archives
 from bot.domain.changes import Changes
 from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.local_cache.sync import text_model
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.memory.model_store import Embedder
 from bot.reading.pages import page_title
 from bot.recall.pages import find_pages
 from bot.settings.schema import PageSettings
@@ -43,26 +45,29 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=1_000, help="older issues in memory, beside the pages")
     parser.add_argument("--unrelated", type=int, default=1_000, help="issues of each kind that are asked")
     parser.add_argument("--show", action="store_true", help="print what is shown")
+    parser.add_argument("--semantic", type=Path, metavar="FOLDER", help="with this text model")
     options = parser.parse_args()
+    embedder = text_model(options.semantic)
     need_archives()
     rust, others = shuffled_issues(DATA)
     history, issues = rust[: options.history], rust[options.history :][: options.unrelated]
     own_paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     pages = [page for page in read_pages(ROOT, own_paths) if page.id != f"docs:{ABOUT_PAGES}"]
     for name, older in (("pages alone", []), (f"pages and {len(history):,} issues", history)):
-        with memory_of([*pages, *older]) as memory:
+        with memory_of([*pages, *older], embedder) as memory:
             print(f"this repository, {name}: {len(pages)} pages")
             ask_questions(memory, options.show)
             ask_issues("issues of rust", issues, memory, options.show)
             ask_issues("issues of four others", others[: options.unrelated], memory, options.show)
     sample = read_pages(ROOT / "sample", (ROOT / "sample").rglob("*.md"))
     threads = list(read_archive(ROOT / "sample/history.jsonl"))
-    with memory_of([*sample, *threads]) as memory:
+    with memory_of([*sample, *threads], embedder) as memory:
         print(f"the sample: {len(sample)} pages")
         ask_issues("its own issues", threads, memory, options.show)
         ask_issues("issues of rust", issues, memory, options.show)
     for folder in options.docs:
-        with memory_of([*(folder_pages := read_pages(folder, folder.rglob("*.md"))), *history]) as memory:
+        folder_pages = read_pages(folder, folder.rglob("*.md"))
+        with memory_of([*folder_pages, *history], embedder) as memory:
             print(f"{folder}: {len(folder_pages)} pages")
             ask_issues("issues of rust", issues, memory, options.show)
             ask_issues("issues of four others", others[: options.unrelated], memory, options.show)
@@ -89,9 +94,9 @@ def read_pages(root: Path, paths: Iterable[Path]) -> list[Thread]:
 
 
 @contextmanager
-def memory_of(threads: Sequence[Thread]) -> Iterator[Memory]:
+def memory_of(threads: Sequence[Thread], embedder: Embedder | None = None) -> Iterator[Memory]:
     with tempfile.TemporaryDirectory() as folder:
-        memory = Memory(FolderStore(Path(folder) / "store")).open()
+        memory = Memory(FolderStore(Path(folder) / "store"), embedder=embedder).open()
         memory.stage(Changes(records=tuple(threads)))
         yield memory
         memory.close()
@@ -100,16 +105,17 @@ def memory_of(threads: Sequence[Thread]) -> Iterator[Memory]:
 def ask_questions(memory: Memory, show: bool) -> None:
     cases = [json.loads(line) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
     for name, part in (("tuned on", cases[::2]), ("held out", cases[1::2])):
-        right = shown = 0
+        right = shown = first = 0
         for case in part:
             thread = Thread(10**6 + case["id"], case["title"], case["body"], "octocat", NOW)
             hits = find_pages(thread, memory, PageSettings(), RepositoryAddress("o/r"))
             found_pages = [hit.url.removeprefix("https://github.com/o/r/blob/HEAD/").partition("#")[0] for hit in hits]
             shown += bool(hits)
             right += bool({*found_pages} & {*case["pages"]})
+            first += bool({*found_pages[:1]} & {*case["pages"]})
             if show:
                 print(f"    {case['id']} {case['title']} → {[(h.title, h.similarity) for h in hits]}")
-        print(f"  {len(part)} questions {name}: the right page for {right}, anything for {shown}")
+        print(f"  {len(part)} questions {name}: the right page for {right}, first for {first}, anything for {shown}")
 
 
 def ask_issues(name: str, threads: Sequence[Thread], memory: Memory, show: bool) -> None:

@@ -25,6 +25,10 @@ MAX_READ = 8
 MAX_PASSAGE_CHARS = 800
 """Characters of one passage. Words further apart do not suggest one answer."""
 
+MAX_COMPARED = 8
+"""How many passages a text model reads. Of 40 questions about this project, the right page is first for 23 by words, 27
+with five passages, and 29 with eight as with all."""
+
 TITLE_WEIGHT = 3.0
 """Weight of a word in the question's title, relative to one in its text."""
 
@@ -100,7 +104,8 @@ def find_pages(
     """The pages that answer ``thread``, each with its best section, best first; ``before``: as they stood then.
 
     Similarity in 0..1 is how much of the question one passage covers, by the weight of its words. It is comparable
-    between pages and repositories, but not with the similarity of threads.
+    between pages and repositories, but not with the similarity of threads. Among the passages that cover enough, a text
+    model, if there is one, prefers those that mean the same.
     """
     if not settings.max_results or not terms(thread.title):
         return ()
@@ -109,13 +114,28 @@ def find_pages(
     query = PageQuery.of(thread)
     rarity = Rarity.among([passage for _, passage in passages], query, library, before)
     parts = {scripts: query.in_scripts(scripts) for scripts in {passage.scripts for _, passage in passages}}
-    best: dict[ThreadId, tuple[float, MarkdownSection]] = {}
-    for key, passage in passages:
-        similarity = _similarity(query, parts[passage.scripts], passage, rarity)
-        if similarity >= settings.similarity_threshold and similarity > best.get(key, (0.0,))[0]:
-            best[key] = similarity, passage.section
+    found = [(_similarity(query, parts[passage.scripts], passage, rarity), key, passage) for key, passage in passages]
+    found = [one for one in found if one[0] > 0 and one[0] >= settings.similarity_threshold]
+    found.sort(key=lambda one: (-one[0], str(one[1])))
+    best: dict[ThreadId, tuple[float, float, MarkdownSection]] = {}
+    for (similarity, key, passage), cosine in zip(found, _cosines(thread, found, library), strict=True):
+        if key not in best or similarity + cosine > best[key][0]:
+            best[key] = similarity + cosine, similarity, passage.section
     ranked = sorted(best, key=lambda key: (-best[key][0], str(key)))[: settings.max_results]
-    return tuple(_hit(pages[key], best[key][1], best[key][0], address) for key in ranked)
+    return tuple(_hit(pages[key], best[key][2], best[key][1], address) for key in ranked)
+
+
+def _cosines(thread: Thread, found: Sequence[tuple[float, ThreadId, PagePassage]], library: Library) -> list[float]:
+    """How near the first passages are to the question by a text model; 0 without one, and for the others."""
+    ours = library.vectors(thread).get("semantic") if len(found) > 1 else None
+    if not ours:
+        return [0.0] * len(found)
+    from bot.index.vectors import cosines, matrix  # only now: slow to load
+
+    asked = [replace(thread, title="", body=passage.text) for _, _, passage in found[:MAX_COMPARED]]
+    theirs = b"".join(library.vectors(each).get("semantic") or bytes(len(ours)) for each in asked)
+    near = cosines(matrix(theirs, len(ours)), ours).tolist()
+    return [*near, *[0.0] * (len(found) - len(near))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bot.domain.answer import PageHit
+from bot.domain.changes import Changes
 from bot.domain.thread import Kind, RepositoryAddress, Thread
+from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.reading.pages import page_title
 from bot.recall.pages import find_pages
@@ -92,6 +96,29 @@ def test_the_best_section_stands_for_its_page_and_the_best_pages_come_first(reme
     assert hits[0].title == "Galleries: Slow ones"
     assert hits[0].url.endswith("/blob/HEAD/docs/a.md#slow-ones")
     assert [hit.similarity for hit in hits] == sorted((hit.similarity for hit in hits), reverse=True)
+
+
+class RestoreModel:
+    """A text model for which everything means one of two things: restoring, or anything else."""
+
+    fingerprint = "restore"
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        return [bytes([1, 0] if "restore" in text or "bring back" in text else [0, 1]) for text in texts]
+
+
+def test_of_passages_that_cover_the_question_a_text_model_prefers_the_one_that_means_the_same(tmp_path: Path) -> None:
+    making = page("docs:making.md", "# Making\n\nMake a nightly backup of the bookmark database to a folder or bucket.")
+    restoring = page("docs:restoring.md", "# Restoring\n\nHow to restore a nightly backup of the bookmark database.")
+    question = thread(
+        9, "Bring back nightly backup of the bookmark database", "I want to make it from a folder, bring back."
+    )
+    for model, first in ((None, "Making"), (RestoreModel(), "Restoring")):
+        with closing(Memory(FolderStore(tmp_path / str(model is None)), embedder=model).open()) as memory:
+            memory.stage(Changes(records=(making, restoring)))
+            hits = search_pages(question, memory)
+            assert [hit.title for hit in hits][:1] == [first]
+            assert len(hits) == 2
 
 
 def test_a_quotation_from_a_page_finds_that_page(remember: Remember) -> None:
