@@ -42,7 +42,7 @@ from bot.domain.organisation import FoundThread
 from bot.domain.thread import Thread
 from bot.evaluation.metrics import RankMetrics, auc
 from bot.ranking.fit import fit_order, fit_probability, paired_interval
-from bot.ranking.weights import RankingWeights, shipped_elsewhere
+from bot.ranking.weights import RankingModels, RankingWeights, shipped_elsewhere
 from bot.reading.digest import digest
 from bot.recall.other_repositories import ElsewhereCandidates, RankedElsewhere, judge_elsewhere, rank_elsewhere
 from tests.fakes.candidates import InMemoryCandidates
@@ -95,7 +95,8 @@ def ask(
         thread = replace(thread, created_at=LATEST)
     engine = RecordingCandidates.to(org.index)
     engine.moment = thread.created_at
-    return ElsewhereResult(thread, rank_elsewhere(thread, engine, set(scope), thread.created_at, model), engine.last)
+    ranking = RankingModels(model, model)
+    return ElsewhereResult(thread, rank_elsewhere(thread, engine, set(scope), thread.created_at, ranking), engine.last)
 
 
 def ranks_of(result: ElsewhereResult, relevant: frozenset[OrganisationKey]) -> tuple[int | None, int | None]:
@@ -162,7 +163,7 @@ def held_out(org: Organisation, others: Iterable[Organisation]) -> list[CrossQue
 
 def fit(orgs: Mapping[str, Organisation]) -> RankingWeights:
     """The order from the older half of the queries of both splits, the confidence from the graded pairs."""
-    model, choices = shipped_elsewhere(), []
+    model, choices = shipped_elsewhere().by_words, []
     for org in map(orgs.__getitem__, SIBLINGS):
         for query in older_half(org):
             result = ask(org, query.key, org.others(query.key), model, late=False).ours
@@ -284,7 +285,7 @@ def main() -> None:
     if options.fit:
         write_weights(fit(orgs))
         return
-    model = shipped_elsewhere()
+    model = shipped_elsewhere().by_words
     if options.pairs:
         write_pairs(orgs, model, options.pairs)
         return

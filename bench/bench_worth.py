@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 from bench.archives import need_archives
@@ -129,8 +130,8 @@ def imported(name: str, pairs: Sequence[Pair], embedder: Embedder | None) -> lis
         memory.stage(Changes(records=records))
         memory.commit("Import")
         if embedder:
-            memory.rebuild_index()
-            memory.commit("Index")
+            memory.read_with_model(inf)
+            memory.commit("Vectors")
         try:
             threads = memory.records({pair.id for pair in pairs})
             matches = {key: matched(thread, memory) for key, thread in threads.items() if isinstance(thread, Thread)}

@@ -108,7 +108,7 @@ def with_text_model(archive: Archive, embedder: Embedder) -> Archive:
         for thread in threads:
             vectors[thread.id] = embed(thread, embedder)
             tick(1)
-    return replace(archive, history=replace(archive.history, vector_fields=vectors, embedder=embedder))
+    return replace(archive, history=replace(archive.history, vectors=vectors, embedder=embedder))
 
 
 def fit_orders(large: Archive, large_queries: Sequence[EvaluationQuery]) -> RankingModels:
