@@ -76,14 +76,12 @@ def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body
     try:
-        text, title = embedder.encode([f"{thread.title}\n{prose}", thread.title])
+        (vector,) = embedder.encode([f"{thread.title}\n{prose}"])
     except WorldError:
         raise
     except Exception as error:  # foreign native code: whatever it raises must not stop the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer uses words alone") from error
-    if not any(text):
-        return {}
-    return {"semantic": text, **({"semantic_title": title} if any(title) else {})}
+    return {"semantic": vector} if any(vector) else {}
 
 
 @dataclass(frozen=True)

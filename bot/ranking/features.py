@@ -289,7 +289,6 @@ ORDER_FEATURES = (
         _texts,
     ),
     _ordering_cosine("semantic", "cosine of the texts, by a text model", 0.2, 0.3),
-    _ordering_cosine("semantic_title", "cosine of the titles, by a text model", 0.2, 0.3),
     Feature(
         "open",
         "1 where the older thread was open",
