@@ -69,12 +69,9 @@ def withdrawal_text(first_line: str, words: Words | None = None, *, off: bool = 
 
 
 def shipped_words(language: str = ENGLISH, templates: Path = SHIPPED_FOLDER) -> Words:
-    """The shipped words in a language; those that it lacks are English."""
-    words = _parse_words(_read(templates, (WORDS_FILE,))[WORDS_FILE])
-    if language == ENGLISH:
-        return words
-    name = f"words/{language}.yml"
-    return Words({**words.texts, **_parse_words(_read(templates, (name,))[name]).texts}, language)
+    """The shipped words in a language."""
+    name = WORDS_FILE if language == ENGLISH else f"words/{language}.yml"
+    return _parse_words(_read(templates, (name,))[name], language)
 
 
 @lru_cache(maxsize=4)
@@ -292,8 +289,8 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 @cache
-def _parse_words(source: str) -> Words:
-    return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()})
+def _parse_words(source: str, language: str) -> Words:
+    return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()}, language)
 
 
 def _load_words(source: str | None, shipped: Words) -> tuple[Words, list[str]]:

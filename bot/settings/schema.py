@@ -14,7 +14,7 @@ from bot.errors import UserError
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
-Language = Literal["auto", "en", "zh"]
+Language = Literal["auto", "en", "de", "es", "fr", "ja", "ko", "pt", "ru", "zh"]
 """English is `templates/words.yml`, any other is `templates/words/LANGUAGE.yml`."""
 Notify = Literal["edit", "comment", "off"]
 MentionsSpeak = Literal["useful", "always", "never"]
