@@ -13,7 +13,7 @@ from bot.comment.defang import hazards
 from bot.comment.plurals import plural_form
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import GHOST, Kind, ThreadId
-from bot.settings.schema import SettingsError, format_value
+from bot.settings.schema import ENGLISH, SettingsError, format_value
 from bot.settings.yaml_file import PlacedText, load_texts
 
 OVERRIDES_PATH = ".github/precedent/words.yml"
@@ -153,8 +153,6 @@ _CLOSING_TEXTS = {
     "duplicate": "ended_duplicate_unknown",
 }
 _AGE_UNITS = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
-
-ENGLISH = "en"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Self
 
-from bot.comment.catalogue import ENGLISH, Words, own_words
+from bot.comment.catalogue import Words, own_words
 from bot.comment.clean_text import printable
 from bot.comment.defang import inline
 from bot.comment.links import CommentLinks
@@ -25,7 +25,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped_folder
 from bot.reading.language import language_of
-from bot.settings.schema import Settings
+from bot.settings.schema import ENGLISH, Settings
 from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
@@ -91,7 +91,8 @@ class Renderer:
 
     ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
     or the template that it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to a repository's words. ``commands``
-    says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`.
+    says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`;
+    ``usual_language`` gives that of the repository for a thread whose own is unclear.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Renderer:
         instance: str = "action",
         commands: bool = True,
         language: str = "auto",
+        usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH,
     ) -> None:
         sources = _read(templates, TEMPLATE_NAMES)
         remaining, self._templates = dict(overrides or {}), templates
@@ -110,6 +112,7 @@ class Renderer:
         self._shipped_words = shipped_words(ENGLISH if language == "auto" else language, templates)
         self.words, problems = _load_words(own, self._shipped_words)
         self._may_choose_language = language == "auto" and not own
+        self._usual_language = usual_language
         accepted, problem = _accepted_templates(remaining)
         self._problem = _join_problems(*problems, problem)
         self._shipped = _cached_sandbox(tuple(sources.items()))
@@ -125,18 +128,32 @@ class Renderer:
 
     @classmethod
     def of_repository(
-        cls, settings: Settings, templates: Mapping[str, str], server: str, repo: str, instance: str = "action"
+        cls,
+        settings: Settings,
+        templates: Mapping[str, str],
+        server: str,
+        repo: str,
+        instance: str = "action",
+        usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH,
     ) -> Self:
         """The renderer for comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
         choice = settings.comment.redirect_links
         redirect = choice == "on" or (choice == "auto" and server == GITHUB)
         links = CommentLinks(server, repo, redirect)
-        commands, language = settings.commands.enabled, settings.comment.language
-        return cls(overrides=templates, links=links, instance=instance, commands=commands, language=language)
+        return cls(
+            overrides=templates,
+            links=links,
+            instance=instance,
+            commands=settings.commands.enabled,
+            language=settings.comment.language,
+            usual_language=usual_language,
+        )
 
     def for_thread(self, thread: Thread) -> Self:
         """The same in the language of the thread, unless one is set or the repository has its own words."""
-        language = language_of(thread.title, thread.body) if self._may_choose_language else self.words.language
+        if not self._may_choose_language:
+            return self
+        language = language_of(thread.title, thread.body) or self._usual_language(thread.id)
         if language == self.words.language:
             return self
         other = copy(self)

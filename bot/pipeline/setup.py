@@ -33,6 +33,7 @@ from bot.memory.store import Store
 from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
+from bot.questions.comment import usual_language
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import InvalidSettings, PageSettings, Settings
 from bot.settings.yaml_file import CONFIG_PATH, TEMPLATE_PATHS, load_settings
@@ -209,7 +210,14 @@ def build_run_context(
     memory = open_repository_memory(site, loaded, store)
     memory.time_limit = partial(_time_limit, forge, now, time.monotonic())
     try:
-        renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
+        renderer = Renderer.of_repository(
+            settings,
+            loaded.templates,
+            site.server_url,
+            site.repository,
+            site.instance,
+            partial(usual_language, memory),
+        )
         yield RunContext(
             memory=memory,
             forge=forge,
