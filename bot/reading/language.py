@@ -31,6 +31,7 @@ MIN_WORDS = 3
 """Distinct words of a language in Latin script that make it clear."""
 
 MIN_ENGLISH_WORDS = 3
+MAX_STRAY_ENGLISH = 1
 MARGIN = 2
 """Distinct words by which the language must lead over its neighbours, as Spanish over Portuguese."""
 
@@ -77,9 +78,14 @@ def _by_cyrillic_words(title: str, text: str, latin_words: int) -> str:
 
 
 def _by_words(latin: Sequence[str]) -> str:
+    """The language with the most function words and words of reports.
+
+    Words that are also words or names in English (``des``, ``la``) count only in a text with hardly any English ones.
+    """
     words = {word.lower() for word in latin}
     english = len(words & _english_words())
-    counts = sorted(((len(words & telling), language) for language, telling in _telling_words().items()), reverse=True)
+    shared = frozenset() if english <= MAX_STRAY_ENGLISH else ENGLISH_HOMOGRAPHS
+    counts = sorted(((len(words & telling - shared), name) for name, telling in _telling_words().items()), reverse=True)
     (most, language), (second, _) = counts[:2]
     if most >= MIN_WORDS and most >= second + MARGIN and most * 2 > english:
         return language if language in REPORT_WORDS else ENGLISH
@@ -93,8 +99,7 @@ def _english_words() -> frozenset[str]:
 
 @cache
 def _telling_words() -> dict[str, frozenset[str]]:
-    english = STOP_WORDS | ENGLISH_HOMOGRAPHS
     return {
-        language: (words | REPORT_WORDS.get(language, frozenset())) - english
+        language: (words | REPORT_WORDS.get(language, frozenset())) - STOP_WORDS
         for language, words in FUNCTION_WORDS_OF.items()
     }
