@@ -91,8 +91,9 @@ class Renderer:
 
     ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
     or the template that it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to a repository's words. ``commands``
-    says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`;
-    ``usual_language`` gives that of the repository for a thread whose own is unclear.
+    says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`.
+
+    ``usual_language`` is asked for the language of comments on a thread whose own is unclear.
     """
 
     def __init__(
@@ -104,7 +105,6 @@ class Renderer:
         instance: str = "action",
         commands: bool = True,
         language: str = "auto",
-        usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH,
     ) -> None:
         sources = _read(templates, TEMPLATE_NAMES)
         remaining, self._templates = dict(overrides or {}), templates
@@ -112,7 +112,7 @@ class Renderer:
         self._shipped_words = shipped_words(ENGLISH if language == "auto" else language, templates)
         self.words, problems = _load_words(own, self._shipped_words)
         self._may_choose_language = language == "auto" and not own
-        self._usual_language = usual_language
+        self.usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH
         accepted, problem = _accepted_templates(remaining)
         self._problem = _join_problems(*problems, problem)
         self._shipped = _cached_sandbox(tuple(sources.items()))
@@ -128,32 +128,20 @@ class Renderer:
 
     @classmethod
     def of_repository(
-        cls,
-        settings: Settings,
-        templates: Mapping[str, str],
-        server: str,
-        repo: str,
-        instance: str = "action",
-        usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH,
+        cls, settings: Settings, templates: Mapping[str, str], server: str, repo: str, instance: str = "action"
     ) -> Self:
         """The renderer for comments on ``repo`` (``owner/name``) on ``server``, with its settings and templates."""
         choice = settings.comment.redirect_links
         redirect = choice == "on" or (choice == "auto" and server == GITHUB)
         links = CommentLinks(server, repo, redirect)
-        return cls(
-            overrides=templates,
-            links=links,
-            instance=instance,
-            commands=settings.commands.enabled,
-            language=settings.comment.language,
-            usual_language=usual_language,
-        )
+        commands, language = settings.commands.enabled, settings.comment.language
+        return cls(overrides=templates, links=links, instance=instance, commands=commands, language=language)
 
     def for_thread(self, thread: Thread) -> Self:
         """The same in the language of the thread, unless one is set or the repository has its own words."""
         if not self._may_choose_language:
             return self
-        language = language_of(thread.title, thread.body) or self._usual_language(thread.id)
+        language = language_of(thread.title, thread.body) or self.usual_language(thread.id)
         if language == self.words.language:
             return self
         other = copy(self)

@@ -210,14 +210,8 @@ def build_run_context(
     memory = open_repository_memory(site, loaded, store)
     memory.time_limit = partial(_time_limit, forge, now, time.monotonic())
     try:
-        renderer = Renderer.of_repository(
-            settings,
-            loaded.templates,
-            site.server_url,
-            site.repository,
-            site.instance,
-            partial(usual_language, memory),
-        )
+        renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
+        renderer.usual_language = partial(usual_language, memory)
         yield RunContext(
             memory=memory,
             forge=forge,

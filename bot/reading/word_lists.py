@@ -74,8 +74,8 @@ plusieurs problème quelques serveur utilisateur utiliser veux voici
 """,
     "de": """
 aktualisieren aktualisierung anmelden anwendung benutzer bitte bzw danke datei dateien einstellung einstellungen fehler
-fehlermeldung funktioniert habe hallo installieren kommt leider meldung möchte möglich neue neuen neustart ordner passwort
-seite server starten startet taste trotzdem version wenig wäre zeigt
+fehlermeldung funktioniert habe hallo installieren kommt leider meldung möchte möglich neue neuen neustart ordner
+passwort seite server starten startet taste trotzdem version wenig wäre zeigt
 """,
 }
 REPORT_WORDS = {language: frozenset(words.split()) for language, words in _REPORT_WORDS.items()}

@@ -172,7 +172,9 @@ class IgnoreSettings:
 class CommentSettings:
     author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN_RULE)
     language: Language = setting(
-        "auto", "The language of comments; auto: that of the issue, or if that is unclear, of most issues.", choices=get_args(Language)
+        "auto",
+        "The language of comments; auto: that of the issue, or if that is unclear, of most issues.",
+        choices=get_args(Language),
     )
     redirect_links: RedirectLinks = setting(
         "auto",
