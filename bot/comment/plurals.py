@@ -1,6 +1,6 @@
 """The form of a word that goes with a number, by CLDR's rules for whole numbers.
 
-https://www.unicode.org/cldr/charts/48/supplemental/language_plural_rules.html. The form for exact millions in Spanish,
+https://cldr.unicode.org/index/cldr-spec/plural-rules. The form for exact millions in Spanish,
 French and Portuguese (``1 000 000 de commentaires``) is left out.
 """
 
