@@ -58,4 +58,4 @@ def simplify(text: str) -> str:
 
 @cache
 def _table() -> dict[int, str]:
-    return {ord(traditional): simplified for traditional, simplified in SIMPLIFIED_FORMS.split()}
+    return {ord(pair[0]): pair[1] for pair in SIMPLIFIED_FORMS.split()}
