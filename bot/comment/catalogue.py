@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 from bot.comment.clean_text import account, clean
 from bot.comment.defang import hazards
+from bot.comment.plurals import plural_form
 from bot.domain.roles import PARTICIPANT, role_word
 from bot.domain.thread import GHOST, Kind, ThreadId
-from bot.settings.schema import SettingsError, format_value
+from bot.settings.schema import ENGLISH, SettingsError, format_value
 from bot.settings.yaml_file import PlacedText, load_texts
 
 OVERRIDES_PATH = ".github/precedent/words.yml"
@@ -154,11 +155,6 @@ _CLOSING_TEXTS = {
 _AGE_UNITS = ((365, "age_years"), (30, "age_months"), (7, "age_weeks"))
 
 
-ENGLISH = "en"
-_WITHOUT_PLURAL = frozenset({"zh"})
-"""Languages in which a noun has one form: https://cldr.unicode.org/index/cldr-spec/plural-rules."""
-
-
 @dataclass(frozen=True, slots=True)
 class Words:
     """The texts of ``templates/words.yml`` by name, with those of a ``language`` or a repository in place of some.
@@ -174,10 +170,9 @@ class Words:
         """The text of this name, filled with ``values``. Raises KeyError for an unknown name or a missing value."""
         return PLACEHOLDER.sub(lambda match: values[match[1]], self.texts[name])
 
-    def count(self, name: str, number: int) -> str:
-        """``1 comment``, ``1,204 comments``: the text ``NAME_one`` or ``NAME_many``."""
-        is_one = number == 1 and self.language not in _WITHOUT_PLURAL
-        return self.say(f"{name}_{'one' if is_one else 'many'}", count=self.number(number))
+    def count(self, name: str, number: int, **values: str) -> str:
+        """``1 comment``, ``1,204 comments``: the text ``NAME_one``, ``NAME_other`` or another form of the language."""
+        return self.say(f"{name}_{plural_form(number, self.language)}", count=self.number(number), **values)
 
     def number(self, number: int) -> str:
         return f"{number:,}".replace(",", self.texts["thousands"])
@@ -193,7 +188,7 @@ class Words:
         days = (_utc(now) - _utc(since)).days
         for length, name in _AGE_UNITS:
             if days >= length * 2:
-                return self.say(name, count=self.number(days // length))
+                return self.count(name, days // length)
         return self.count("age_days", days) if days >= 1 else self.texts["age_today"]
 
     def closing(self, state_reason: str | None) -> str:

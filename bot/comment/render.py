@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Self
 
-from bot.comment.catalogue import ENGLISH, Words, own_words
+from bot.comment.catalogue import Words, own_words
 from bot.comment.clean_text import printable
 from bot.comment.defang import inline
 from bot.comment.links import CommentLinks
@@ -25,7 +25,7 @@ from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped_folder
 from bot.reading.language import language_of
-from bot.settings.schema import Settings
+from bot.settings.schema import ENGLISH, Settings
 from bot.settings.yaml_file import load_texts
 
 MAX_CHARS = 60_000
@@ -69,12 +69,9 @@ def withdrawal_text(first_line: str, words: Words | None = None, *, off: bool = 
 
 
 def shipped_words(language: str = ENGLISH, templates: Path = SHIPPED_FOLDER) -> Words:
-    """The shipped words in a language; those that it lacks are English."""
-    words = _parse_words(_read(templates, (WORDS_FILE,))[WORDS_FILE])
-    if language == ENGLISH:
-        return words
-    name = f"words/{language}.yml"
-    return Words({**words.texts, **_parse_words(_read(templates, (name,))[name]).texts}, language)
+    """The shipped words in a language."""
+    name = WORDS_FILE if language == ENGLISH else f"words/{language}.yml"
+    return _parse_words(_read(templates, (name,))[name], language)
 
 
 @lru_cache(maxsize=4)
@@ -95,6 +92,8 @@ class Renderer:
     ``templates`` is read once, here. ``overrides`` maps ``NAME.md.j2`` to source text, which can extend ``base.md.j2``
     or the template that it replaces as ``shipped/NAME.md.j2``, and ``words.yml`` to a repository's words. ``commands``
     says whether the footer names commands. ``language`` is as in `bot.settings.schema.CommentSettings`.
+
+    ``usual_language`` is asked for the language of comments on a thread whose own is unclear.
     """
 
     def __init__(
@@ -113,6 +112,7 @@ class Renderer:
         self._shipped_words = shipped_words(ENGLISH if language == "auto" else language, templates)
         self.words, problems = _load_words(own, self._shipped_words)
         self._may_choose_language = language == "auto" and not own
+        self.usual_language: Callable[[ThreadId], str] = lambda _: ENGLISH
         accepted, problem = _accepted_templates(remaining)
         self._problem = _join_problems(*problems, problem)
         self._shipped = _cached_sandbox(tuple(sources.items()))
@@ -139,7 +139,9 @@ class Renderer:
 
     def for_thread(self, thread: Thread) -> Self:
         """The same in the language of the thread, unless one is set or the repository has its own words."""
-        language = language_of(thread.title, thread.body) if self._may_choose_language else self.words.language
+        if not self._may_choose_language:
+            return self
+        language = language_of(thread.title, thread.body) or self.usual_language(thread.id)
         if language == self.words.language:
             return self
         other = copy(self)
@@ -292,8 +294,8 @@ def _read(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 @cache
-def _parse_words(source: str) -> Words:
-    return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()})
+def _parse_words(source: str, language: str) -> Words:
+    return Words({name: entry.text for name, entry in load_texts(source, WORDS_FILE).items()}, language)
 
 
 def _load_words(source: str | None, shipped: Words) -> tuple[Words, list[str]]:

@@ -184,7 +184,7 @@ def _chain(mention: Mention, phrases: CommentPhrases) -> str:
     if not mention.chain:
         return ""
     threads = ", ".join(phrases.link_label(thread) for thread in mention.chain)
-    return phrases.words.say("chain_one" if len(mention.chain) == 1 else "chain_many", threads=threads)
+    return phrases.words.count("chain", len(mention.chain), threads=threads)
 
 
 def _decision(decision: Decision, mention: Mention, phrases: CommentPhrases) -> str:

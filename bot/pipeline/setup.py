@@ -34,6 +34,7 @@ from bot.memory.text_model import open_text_model
 from bot.pipeline.backfill import Clock
 from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
+from bot.questions.comment import usual_language
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import InvalidSettings, PageSettings, Settings
 from bot.settings.yaml_file import CONFIG_PATH, TEMPLATE_PATHS, load_settings
@@ -207,6 +208,7 @@ def build_run_context(
     memory.time_limit = partial(_time_limit, forge, now, time.monotonic())
     try:
         renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
+        renderer.usual_language = partial(usual_language, memory)
         yield RunContext(
             memory=memory,
             forge=forge,

@@ -7,11 +7,16 @@ from typing import NamedTuple
 
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Silent
-from bot.domain.thread import Thread
+from bot.domain.thread import Thread, ThreadId
 from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
 from bot.questions.requests import DraftRequest
+from bot.reading.language import language_of, most_frequent
 from bot.recall.answer import decide
-from bot.settings.schema import ReferenceSettings
+from bot.recall.library import Library
+from bot.settings.schema import ENGLISH, ReferenceSettings
+
+NEIGHBOURS = 30
+"""Threads that tell the usual language of a repository: few enough to be read in one go."""
 
 _HEADING = re.compile(r"\A#{1,6}(?:[ \t]+|\Z)")
 
@@ -36,6 +41,14 @@ def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: R
         context, thread_id=thread.id, now=thread.revised_at, searched=context.searched
     )
     return ProposedComment(answer, rendered.text, rendered.problem or "")
+
+
+def usual_language(library: Library, key: ThreadId) -> str:
+    """The most frequent language of the threads before this one; English for a thread without a number."""
+    if not isinstance(key, int):
+        return ENGLISH
+    records = library.records(range(max(key - NEIGHBOURS, 1), key)).values()
+    return most_frequent(language_of(each.title, each.body) for each in records if isinstance(each, Thread))
 
 
 def split_draft(text: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from itertools import chain
 
 import Stemmer
 
+from bot.reading.simplified import simplify
 from bot.reading.word_lists import ENGLISH_HOMOGRAPHS, FUNCTION_WORDS, RUSSIAN_STOP_WORDS, STOP_PAIRS, STOP_WORDS
 
 _MIN_FOREIGN_WORDS = 2
@@ -73,9 +74,11 @@ def is_english(words: Sequence[str], *, ascii_only: bool) -> bool:
 def bigrams(run: str) -> Iterator[str]:
     """The pairs of adjacent characters in a run without spaces, except those that every sentence contains.
 
-    A single character is a term of its own, and so are a Korean syllable before a particle and a word in katakana.
+    A single character is a term of its own, and so are a word in katakana, a Korean word without its particle, even of
+    one syllable. A pair that is such a word counts twice, more than the same pair inside a longer word.
     """
     yield from _katakana_pattern().findall(run)
+    yield from (stem for word in _hangul_pattern().findall(run) if len(stem := _particle_pattern().sub("", word)) > 1)
     if len(run) == 1 or (len(run) == 2 and run[1] in _KOREAN_PARTICLES):
         yield run[0]
     for at in range(len(run) - 1):
@@ -86,7 +89,17 @@ def bigrams(run: str) -> Iterator[str]:
 
 @cache
 def _katakana_pattern() -> re.Pattern[str]:
-    return re.compile(r"[\u30a1-\u30fa\u30fc]{3,40}")
+    return re.compile(r"[\u30a1-\u30fa\u30fc]{2,40}")
+
+
+@cache
+def _hangul_pattern() -> re.Pattern[str]:
+    return re.compile(r"[\uac00-\ud7a3]{2,40}")
+
+
+@cache
+def _particle_pattern() -> re.Pattern[str]:
+    return re.compile("(?:에서는|으로는|에게서|까지|부터|에서|에게|으로|하고|이나|에는|[이가을를은는에의로도와과만])$")
 
 
 FUNCTION_CHARACTERS = frozenset(
@@ -106,15 +119,16 @@ def matched_part(token: str, term: str, query_terms: Container[str]) -> str:
         token = token.partition(" ")[0]
     if token.isascii() or term not in query_terms or not unspaced_pattern().match(token):
         return token
-    start = token.find(term)
+    folded = simplify(token)
+    start = folded.find(term)
     end = start + len(term)
-    while start > 0 and token[start - 1 : start + 1] in query_terms:
+    while start > 0 and folded[start - 1 : start + 1] in query_terms:
         start -= 1
-    while end < len(token) and token[end - 1 : end + 1] in query_terms:
+    while end < len(token) and folded[end - 1 : end + 1] in query_terms:
         end += 1
-    while end - start > 1 and token[start] in FUNCTION_CHARACTERS:
+    while end - start > 1 and folded[start] in FUNCTION_CHARACTERS:
         start += 1
-    while end - start > 1 and token[end - 1] in FUNCTION_CHARACTERS:
+    while end - start > 1 and folded[end - 1] in FUNCTION_CHARACTERS:
         end -= 1
     return token[start:end]
 
@@ -134,7 +148,7 @@ _FOREIGN_WORDS = frozenset(_case_variants((FUNCTION_WORDS | FOREIGN_STOP_WORDS) 
 _ENGLISH_WORDS = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(FOREIGN_STOP_WORDS))
 
 
-ANALYSER_VERSION = f"5+snowball{Stemmer.version()}"
+ANALYSER_VERSION = f"6+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
 MAX_TERM_CHARS = 40
@@ -195,8 +209,8 @@ def terms(text: str) -> list[str]:
 
     Words are lower-cased and stemmed, stop words and noise (addresses, hashes, dates, line numbers, encoded data) are
     left out. An identifier gives one term for the whole of it, without separators so that ``fileName``,
-    ``file_name`` and ``file-name`` agree, and one for each part. Scripts without spaces give bigrams. Time is linear in
-    the length of the text; each term has 1 to 40 characters.
+    ``file_name`` and ``file-name`` agree, and one for each part. Scripts without spaces give bigrams, Chinese ones in
+    Simplified characters. Time is linear in the length of the text; each term has 1 to 40 characters.
 
     Capitals and accents make no difference. English words are stemmed, and Russian ones by their own stemmer; other
     scripts are not. In a text of another language, words in Latin script also give a term as written, with their
@@ -269,7 +283,7 @@ class _Terms(dict[str, tuple[str, ...]]):
 
 def _analyse(token: str, word_terms: _WordTerms) -> Iterator[str]:
     is_unspaced = not token.isascii() and unspaced_pattern().match(token)
-    return bigrams(token) if is_unspaced else _analyse_spaced(token, word_terms)
+    return bigrams(simplify(token)) if is_unspaced else _analyse_spaced(token, word_terms)
 
 
 def _analyse_spaced(token: str, word_terms: _WordTerms) -> Iterator[str]:

@@ -159,7 +159,7 @@ def _keywords(texts: list[str]) -> tuple[str, ...]:
         for term, count in counts.items():
             weights[term] = weights.get(term, 0.0) + weight * log1p(count)
     for term, forms in spellings.items():
-        if len(token_terms(next(iter(forms)))) > 1:
+        if len(set(token_terms(next(iter(forms))))) > 1:
             weights[term] *= _CODE_WEIGHT
     heaviest = (_most_common_spelling(spellings[term]) for term in sorted(weights, key=lambda term: -weights[term]))
     all_tokens = list(chain.from_iterable(parts))

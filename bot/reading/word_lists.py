@@ -20,29 +20,66 @@ yours yourself
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that say nothing about a subject, and fragments of contractions and addresses."""
 
-_FUNCTION_WORDS = """
+_FUNCTION_WORDS = {
+    "pt": """
 ao aos após assim até cada com como da das de dela dele depois desde do dos ela elas ele eles em então entre era essa
 esse esta estava este está estão eu foi foram há isso isto já mais mas mesmo meu minha muito na nas nem nenhum no nos
 num numa não os ou para pela pelas pelo pelos pois por porque qual quando que quem se sem sempre ser seu seus sobre sua
 suas são só também tem tenho ter toda todas todo todos tudo um uma você às
+""",
+    "es": """
 además al algo algunos antes aunque con contra cual cuando del desde donde durante el ella ellos en eran es esto
 estoy están fue ha hace hacia han hasta hay la las le les lo los me mi muy más ni nosotros otra otro pero poco puede
 pueden sea según si siempre sin solo son su sus sí también tengo tiene todos una unas uno unos ya yo él
+""",
+    "fr": """
 alors au aucun aussi autre aux avec avoir car ce cela ces cet cette comme dans des donc dont du elle elles encore est et
 fait ici il ils je leur lors lorsque lui ma même ne nous ont ou où par parce pas peut plus pour pourquoi quand qui quoi
 sans sera ses si sont sous suis sur tous tout toute très un une vers votre vous été être
+""",
+    "de": """
 aber alle als am auch auf aus bei beim bin bis da damit dann das dass dem den denn der des die diese dieser dieses
 durch ein eine einem einen einer eines er es für gegen gibt haben hat hier ich ihr im immer ist ja jede jetzt kann
 kein keine können man mehr mein meine mich mir mit muss nach nicht nichts noch nur oder ohne schon sehr sein seit sich
 sie sind so soll um und uns unter vom von vor wann war warum was weil wenn werden wie wieder wir wird wo wurde während
 zu zum zur zwischen über
+""",
+    "it": """
 ad agli ai al alla alle allo anche ancora avere ci che chi col come con contro cosa così cui da dal dalla dalle degli
 dei del della delle dello di dopo dove due ed fa fino già gli ha hanno il in io la le lo loro ma mentre mi mia mio
 molto nei nel nella nelle non ogni per perché però più prima quale quando quella quello questa queste questi questo
 qui sarà se sempre senza si sia solo sono sopra sta stato su sua sul sulla suo tra tutti tutto una uno viene
-"""
-FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""Function words of Portuguese, Spanish, French, German and Italian, as written."""
+""",
+}
+FUNCTION_WORDS_OF = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+"""Function words of Portuguese, Spanish, French, German and Italian, as written, by language."""
+
+FUNCTION_WORDS = frozenset[str]().union(*FUNCTION_WORDS_OF.values())
+
+_REPORT_WORDS = {
+    "pt": """
+abrir algum alguém aparece aplicativo aplicação arquivo arquivos atualizar atualização botão conectar configuração
+consegui consigo dando diretório erro erros fazer funciona funcionando instalar instalação mensagem módulo nova novo
+obrigado página pasta poderia preciso projeto senha servidor tela tentando tentar tentei usando usuário versão você
+""",
+    "es": """
+abrir actualizar actualización alguien aparece aplicación archivo archivos ayuda botón carpeta configuración contraseña
+después ejecutar esta fallo funciona gracias hacer hola instalar intento mensaje necesito nueva nuevo página pantalla
+probado proyecto puedo quiero sale servidor siguiente solucionar tras usando usuario ventana versión
+""",
+    "fr": """
+affiche affichage après aucune aujourd bonjour bouton ceci cliquer connexion dernière depuis devrait dossier démarrage
+erreur erreurs fichier fichiers fonctionne hui jour lancement lancer lors merci mise mot nouveau nouvelle ouvrir passe
+plusieurs problème quelques serveur utilisateur utiliser veux voici
+""",
+    "de": """
+aktualisieren aktualisierung anmelden anwendung benutzer bitte bzw danke datei dateien einstellung einstellungen fehler
+fehlermeldung funktioniert habe hallo installieren kommt leider meldung möchte möglich neue neuen neustart ordner
+passwort seite server starten startet taste trotzdem version wenig wäre zeigt
+""",
+}
+REPORT_WORDS = {language: frozenset(words.split()) for language, words in _REPORT_WORDS.items()}
+"""Words that people write in reports in Portuguese, Spanish, French and German, and that tell the language."""
 
 _RUSSIAN_STOP_WORDS = """
 а без более бы был была были было быть в вам вас весь во вот все всегда всего вы где да даже для до его ее если есть еще

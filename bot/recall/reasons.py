@@ -19,6 +19,7 @@ from bot.reading.error_lines import (
     telling_words,
 )
 from bot.reading.signals import find_errors, find_files, find_identifiers, without_addresses
+from bot.reading.simplified import simplify
 from bot.reading.word_lists import COMMON_WORDS
 from bot.recall.mentions import telling_files
 
@@ -277,6 +278,7 @@ def _shared_words(
 
 def _is_bridge(term: str, form: str, words: Mapping[str, bool]) -> bool:
     """Whether a pair of characters only joins two words of a run that are common (``现问`` in ``出现问题``)."""
+    form = simplify(form)
     at = form.find(term) if len(term) < len(form) and unspaced_pattern().match(term) else 0
     before, after = form[max(0, at - 1) : at + 1], form[at + 1 : at + 3]
     return 0 < at < len(form) - 2 and not (words.get(before) or words.get(after))

@@ -14,8 +14,9 @@ from bot.errors import UserError
 Value = bool | int | float | str | tuple[str, ...]
 Mode = Literal["comment", "summary", "off"]
 RedirectLinks = Literal["auto", "on", "off"]
-Language = Literal["auto", "en", "zh"]
+Language = Literal["auto", "en", "de", "es", "fr", "ja", "ko", "pt", "ru", "zh"]
 """English is `templates/words.yml`, any other is `templates/words/LANGUAGE.yml`."""
+ENGLISH = "en"
 Notify = Literal["edit", "comment", "off"]
 MentionsSpeak = Literal["useful", "always", "never"]
 MODES = get_args(Mode)
@@ -171,7 +172,9 @@ class IgnoreSettings:
 class CommentSettings:
     author: str = setting("github-actions[bot]", "The account that writes the comments.", **_LOGIN_RULE)
     language: Language = setting(
-        "auto", "The language of comments; auto: that of the issue, or English.", choices=get_args(Language)
+        "auto",
+        "The language of comments; auto: that of the issue, or if that is unclear, of most issues.",
+        choices=get_args(Language),
     )
     redirect_links: RedirectLinks = setting(
         "auto",

@@ -1,6 +1,7 @@
 """Our words: all in one file, all used; a repository's own words can change nothing but words."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from bot.comment.catalogue import COMMAND_SYNTAX, MAX_CHARS, PLACEHOLDER, TEMPLATE_TEXTS, Words, find_problem, own_words
 from bot.comment.links import CommentLinks
 from bot.comment.outcome_text import CommentPhrases, ReleaseFacts, release_text
+from bot.comment.plurals import plural_form
 from bot.comment.render import SHIPPED_FOLDER, WORDS_FILE, Rendered, Renderer, shipped_words, withdrawal_text
 from bot.comment.template_view import view_of
 from bot.domain.answer import Context, Mention, PageHit
@@ -115,6 +117,7 @@ def test_every_text_is_used() -> None:
         release_text(facts, CommentPhrases(GITHUB, NOW, {}, words))
     sources = "".join(path.read_text(encoding="utf-8") for path in SHIPPED_FOLDER.glob("*.md.j2"))
     texts.used |= {name for name in TEMPLATE_TEXTS if f"words.{name}" in sources}
+    texts.used |= {name.replace("_other", "_one") for name in texts.used}  # nothing is as old as one week
     assert set(texts) - texts.used == set()
 
 
@@ -184,13 +187,80 @@ def test_the_shipped_words_pass_their_own_checks_and_hold_no_shouting() -> None:
     assert len(load_texts(SOURCE, WORDS_FILE)) == len(ENGLISH.texts)
 
 
-def test_the_words_of_a_language_are_complete_and_pass_the_same_checks() -> None:
-    languages = [path.stem for path in (SHIPPED_FOLDER / "words").glob("*.yml")]
-    assert {"auto", "en", *languages} == set(get_args(Language))
-    for language in languages:
-        own = load_texts((SHIPPED_FOLDER / "words" / f"{language}.yml").read_text(encoding="utf-8"), language)
-        assert list(own) == list(ENGLISH.texts)
-        assert {name: find_problem(name, own[name].text, ENGLISH.texts[name]) for name in own} == dict.fromkeys(own, "")
+LANGUAGES = [language for language in get_args(Language) if language not in ("auto", "en")]
+PLURALS = [name.removesuffix("_other") for name in ENGLISH.texts if name.endswith("_other")]
+
+
+def expected_placeholders(language: str) -> Iterator[tuple[str, list[str]]]:
+    """The names and placeholders that a language needs: those of English, with its own plural forms."""
+    forms = [form for form in ("one", "few", "many", "other") if form in {plural_form(n, language) for n in range(200)}]
+    for name, text in ENGLISH.texts.items():
+        plural, _, form = name.rpartition("_")
+        names = [f"{plural}_{each}" for each in forms] if plural in PLURALS and form == "other" else [name]
+        if not (plural in PLURALS and form == "one"):
+            yield from ((each, sorted(PLACEHOLDER.findall(text))) for each in names)
+
+
+def test_each_language_is_a_file() -> None:
+    assert sorted(LANGUAGES) == sorted(path.stem for path in (SHIPPED_FOLDER / "words").iterdir())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_words_of_a_language_are_complete_and_pass_the_same_checks(language: str) -> None:
+    own = shipped_words(language).texts
+    assert {name: sorted(PLACEHOLDER.findall(text)) for name, text in own.items()} == dict(
+        expected_placeholders(language)
+    )
+    assert {name: problem for name, text in own.items() if (problem := find_problem(name, text, text))} == {}
+    assert [name for name in own if name not in SAME_IN_ENGLISH and own[name] == ENGLISH.texts.get(name)] == []
+
+
+SAME_IN_ENGLISH = {
+    "thousands", "in_repository", "in_brief", "numbered", "who_when", "who_role", "quote", "dated", "closed_by",
+    "or_numbers", "as_of", "issue", "pull_request", "discussion", "commit", "and", "day", "maintainer", "contributor",
+}  # fmt: skip
+
+
+ENGLISH_RENDERER = Renderer(links=GITHUB, language="en")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_comment_and_a_reply_in_each_language_hold_together(language: str) -> None:
+    renderer = Renderer(links=GITHUB, language=language)
+    for context in CONTEXTS:
+        rendered = renderer.render(context, thread_id=1, now=NOW, searched=9)
+        assert rendered.problem is None
+        in_english = ENGLISH_RENDERER.render(context, thread_id=1, now=NOW, searched=9)
+        assert report(rendered.text).text.count("*") == report(in_english.text).text.count("*"), rendered.text
+    rendered = renderer.reply(Context(), asked="", reply_to=1, now=NOW, searched=9, answer=reply_texts(renderer.words))
+    assert rendered.problem is None
+    assert all(command in rendered.text for command in COMMAND_SYNTAX.values())
+
+
+def test_plural_forms_follow_the_rule_of_the_language() -> None:
+    comments = {
+        "en": "0 comments|1 comment|2 comments|5 comments|11 comments|21 comments",
+        "fr": "0 commentaire|1 commentaire|2 commentaires|5 commentaires|11 commentaires|21 commentaires",
+        "pt": "0 comentário|1 comentário|2 comentários|5 comentários|11 comentários|21 comentários",
+        "ru": "0 комментариев|1 комментарий|2 комментария|5 комментариев|11 комментариев|21 комментарий",
+        "ja": "コメント 0 件|コメント 1 件|コメント 2 件|コメント 5 件|コメント 11 件|コメント 21 件",
+    }
+    for language, expected in comments.items():
+        words = shipped_words(language)
+        assert [words.count("comments", n) for n in (0, 1, 2, 5, 11, 21)] == expected.split("|")
+    assert [plural_form(n, "ru") for n in (14, 101, 111, 112, 122)] == ["many", "one", "many", "many", "few"]
+
+
+def test_days_and_numbers_have_the_form_of_the_language() -> None:
+    shown = {
+        "en": ("5 March 2024", "1,204"), "de": ("5. März 2024", "1.204"), "es": ("5 de marzo de 2024", "1\u00a0204"),
+        "fr": ("5 mars 2024", "1\u202f204"), "ja": ("2024年3月5日", "1,204"), "ko": ("2024년 3월 5일", "1,204"),
+        "pt": ("5 de março de 2024", "1.204"), "ru": ("5 марта 2024 г.", "1\u00a0204"), "zh": ("2024年3月5日", "1,204"),
+    }  # fmt: skip
+    assert {"en", *LANGUAGES} == set(shown)
+    for language, expected in shown.items():
+        words = shipped_words(language)
+        assert (words.day(datetime(2024, 3, 5, tzinfo=UTC)), words.number(1204)) == expected
 
 
 def test_a_comment_is_in_the_language_of_the_issue_unless_one_is_chosen() -> None:
@@ -212,12 +282,12 @@ def test_texts_that_do_more_than_show_words_are_refused() -> None:
     cases = [
         ("sen_before: x", "words.yml:1: unknown name 'sen_before'; did you mean 'seen_before'?"),
         ("zzz: x", "unknown name 'zzz'; the names are those of templates/words.yml"),
-        ('comments_many: "{number} mal"', "unknown placeholder {number}; known here: {count}"),
+        ('comments_other: "{number} mal"', "unknown placeholder {number}; known here: {count}"),
         ('since: "{whats} seit {day}"', "unknown placeholder {whats}; did you mean 'what'?"),
         ('seen_before: "{day}"', "unknown placeholder {day}; known here: none"),
-        ('comments_many: "{count.__class__}"', "use curly brackets only around the name of a placeholder"),
-        ('comments_many: "{count!r:>99}"', "curly brackets"),
-        ('comments_many: "{{count}}"', "curly brackets"),
+        ('comments_other: "{count.__class__}"', "use curly brackets only around the name of a placeholder"),
+        ('comments_other: "{count!r:>99}"', "curly brackets"),
+        ('comments_other: "{{count}}"', "curly brackets"),
         ('seen_before: "@octo-org/team"', "seen_before: '@' would ping somebody"),
         ('who_when: "@{who}"', "would ping somebody"),
         ('seen_before: "see #12"', "'#' would refer to an issue"),
@@ -231,7 +301,7 @@ def test_texts_that_do_more_than_show_words_are_refused() -> None:
         ('seen_before: "**a**"', "has a meaning in Markdown"),
         ('ended_fixed: "**a"', "has a meaning in Markdown"),
         ('ended_fixed: "# a"', "has a meaning in Markdown"),
-        ('age_days_many: "{count}. Tag"', "has a meaning in Markdown"),
+        ('age_days_other: "{count}. Tag"', "has a meaning in Markdown"),
         ('quote: "1{text}"', "has a meaning in Markdown"),
         ('seen_before: ":tada:"', "would draw an emoji"),
         ('also_mentioned: ":tada"', "would draw an emoji"),
@@ -384,7 +454,7 @@ def test_a_day_that_looks_like_a_list_item_is_not_one() -> None:
 
 
 def test_counts_have_two_forms_and_the_separator_of_the_catalogue() -> None:
-    german = own_words(ENGLISH, 'thousands: "."\ncomments_one: "ein Kommentar"\ncomments_many: "{count} Kommentare"')
+    german = own_words(ENGLISH, 'thousands: "."\ncomments_one: "ein Kommentar"\ncomments_other: "{count} Kommentare"')
     assert [german.count("comments", n) for n in (1, 2, 12_345)] == [
         "ein Kommentar",
         "2 Kommentare",

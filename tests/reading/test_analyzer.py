@@ -93,7 +93,7 @@ def test_a_position_after_a_file_is_dropped_and_a_number_after_a_word_is_kept() 
 def test_other_scripts_give_bigrams_or_words() -> None:
     expected = {
         "接続エラー": ["エラー", "接続", "続エ", "エラ", "ラー"],
-        "한국어": ["한국", "국어"],
+        "한국어": ["한국어", "한국", "국어"],
         "字": ["字"],
         "エラーerror": ["エラー", "エラ", "ラー", "error"],
         "iOS and ios, macOS": ["ios", "ios", "maco"],

@@ -16,6 +16,7 @@ from bot.reading.analyzer import (
     terms,
     tokens,
 )
+from bot.reading.simplified import SIMPLIFIED_FORMS, simplify
 from tests.reading.linear_time import assert_linear_time
 
 
@@ -140,6 +141,31 @@ def test_a_korean_word_of_one_syllable_is_found_before_its_particle() -> None:
     for ending in ["이", "를", "은", "에"]:
         assert terms("앱") == ["앱"], ending
         assert terms(f"앱{ending}") == ["앱", f"앱{ending}"], ending
+
+
+def test_a_korean_word_is_a_term_without_its_particle() -> None:
+    for ending in ["", "가", "를", "에서는", "으로"]:
+        assert terms(f"데이터베이스{ending}")[0] == "데이터베이스", ending
+    assert "회의" in terms("회의")  # its last syllable only looks like a particle
+
+
+def test_a_short_word_counts_twice_where_it_is_not_a_part_of_a_longer_one() -> None:
+    for word, longer in [("メモ", "メモリ"), ("메모", "메모리")]:
+        assert (terms(word).count(word), terms(longer).count(word)) == (2, 1)
+
+
+def test_traditional_and_simplified_characters_give_the_same_terms() -> None:
+    assert terms("資料庫連線錯誤，這個檔案無法開啟") == terms("资料库连线错误，这个档案无法开启")
+    assert terms("這個問題") == ["个问", "问题"]
+    assert matched_part("資料庫連線錯誤", "错误", {"错误", "线错"}) == "線錯誤"
+
+
+def test_no_simplified_character_is_folded_again() -> None:
+    assert simplify(simplify(SIMPLIFIED_FORMS)) == simplify(SIMPLIFIED_FORMS)
+    pairs = SIMPLIFIED_FORMS.split()
+    assert {len(pair) for pair in pairs} == {2}
+    assert pairs == sorted(set(pairs))
+    assert simplify("café, naïve, ログイン, 로그인, 登录") == "café, naïve, ログイン, 로그인, 登录"
 
 
 def test_code_inside_a_sentence_without_spaces_is_a_token_of_its_own() -> None:
