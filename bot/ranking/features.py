@@ -288,7 +288,7 @@ ORDER_FEATURES = (
         _text,
         _texts,
     ),
-    _ordering_cosine("semantic", "cosine of the texts, by a text model", 0.2, 0.3),
+    _ordering_cosine("semantic", "cosine of the texts, by a text model", 0.18, 0.30),
     Feature(
         "open",
         "1 where the older thread was open",
