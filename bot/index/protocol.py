@@ -16,8 +16,8 @@ TEXT = "text"
 NOTES = "notes"
 """The field of the digest: decisions, keywords, files, summary. Used for a search by words."""
 
-VECTOR_FIELDS = ("semantic", "semantic_title")
-"""The vectors that a document may have: of its text and of its title, from an optional downloaded model."""
+VECTOR_FIELDS = ("semantic",)
+"""The vectors that a document may have: that of its text, from a text model."""
 
 FLOOD_THRESHOLD = 25
 """More unvouched threads of one account at one moment are a flood. In six archives, the peak was 20 for the busiest

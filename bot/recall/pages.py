@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from math import fsum, log
+from math import fsum, log, sqrt
+from operator import mul
 
 from bot.domain.answer import PageHit
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
@@ -130,12 +131,16 @@ def _cosines(thread: Thread, found: Sequence[tuple[float, ThreadId, PagePassage]
     ours = library.vectors(thread).get("semantic") if len(found) > 1 else None
     if not ours:
         return [0.0] * len(found)
-    from bot.index.vectors import cosines, matrix  # only now: slow to load
-
-    asked = [replace(thread, title="", body=passage.text) for _, _, passage in found[:MAX_COMPARED]]
-    theirs = b"".join(library.vectors(each).get("semantic") or bytes(len(ours)) for each in asked)
-    near = cosines(matrix(theirs, len(ours)), ours).tolist()
+    passages = (replace(thread, title="", body=passage.text) for _, _, passage in found[:MAX_COMPARED])
+    near = [_cosine(ours, library.vectors(each).get("semantic", b"")) for each in passages]
     return [*near, *[0.0] * (len(found) - len(near))]
+
+
+def _cosine(ours: bytes, theirs: bytes) -> float:
+    """The cosine of two vectors of signed bytes; 0 if one is missing."""
+    one, other = memoryview(ours).cast("b"), memoryview(theirs).cast("b")
+    lengths = sqrt(sum(number * number for number in one) * sum(number * number for number in other))
+    return sum(map(mul, one, other)) / lengths if lengths else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,41 +56,28 @@ class OddEmbedder:
         return []
 
 
-def test_a_downloaded_model_gives_vectors_of_text_and_title() -> None:
+def test_a_text_model_gives_the_vector_of_a_text() -> None:
     model = LengthEmbedder()
-    assert Encoder(model, print).vectors(thread()) == {"semantic": bytes([15]), "semantic_title": bytes([4])}
-    assert model.encoded_texts == [["Disk\nIt is full", "Disk"]]
+    assert Encoder(model, print).vectors(thread()) == {"semantic": bytes([15])}
+    assert model.encoded_texts == [["Disk\nIt is full"]]
 
 
 def test_there_are_no_vectors_without_a_model() -> None:
     assert Encoder(None, print).vectors(thread()) is None
 
 
-class TitleLessEmbedder:
-    """A downloaded model that knows no word of any title."""
+class StrangerEmbedder:
+    """A text model that knows no word of any text."""
 
-    fingerprint = "titleless"
-
-    def encode(self, texts: Sequence[str]) -> list[bytes]:
-        return [b"\x01" if "\n" in text else b"\0" for text in texts]
-
-
-def test_a_vector_without_a_direction_is_left_out() -> None:
-    assert embed(thread(), TitleLessEmbedder()) == {"semantic": b"\x01"}
-
-
-class TextLessEmbedder:
-    """A text model that knows the words of a title, but not of the text."""
-
-    fingerprint = "textless"
+    fingerprint = "stranger"
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
-        return [b"\0" if "\n" in text else b"\x01" for text in texts]
+        return [bytes(3) for _ in texts]
 
 
-def test_a_text_in_an_unknown_language_has_no_vectors_whatever_its_title_is() -> None:
-    assert embed(thread(), TextLessEmbedder()) == {}
-    assert Encoder(TextLessEmbedder(), print).vectors(thread()) == {}
+def test_a_text_in_an_unknown_language_has_no_vectors() -> None:
+    assert embed(thread(), StrangerEmbedder()) == {}
+    assert Encoder(StrangerEmbedder(), print).vectors(thread()) == {}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +93,7 @@ def test_a_text_in_an_unknown_language_has_no_vectors_whatever_its_title_is() ->
 def test_only_the_prose_of_a_text_is_embedded(body: str, expected: str) -> None:
     model = LengthEmbedder()
     embed(thread(body=body), model)
-    assert model.encoded_texts == [[f"Disk\n{expected}", "Disk"]]
+    assert model.encoded_texts == [[f"Disk\n{expected}"]]
 
 
 def test_only_the_beginning_of_a_long_text_is_embedded() -> None:

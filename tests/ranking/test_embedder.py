@@ -155,7 +155,7 @@ def test_the_fingerprint_covers_the_model_and_the_tokenizer(tmp_path: Path) -> N
 def test_without_the_extra_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     assert refusal(write_folder(tmp_path)) == (
-        "embeddings need tokenizers: install Precedent's semantic extra, or leave the setting semantic.model empty"
+        'embeddings need tokenizers: install Precedent\'s semantic extra, or set semantic.model to ""'
     )
 
 
@@ -188,12 +188,12 @@ WIDE = np.zeros((len(VOCABULARY), 1025), dtype=np.int8)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (shutil.rmtree, "{}: no such folder; put the model there, or leave the setting semantic.model empty"),
+        (shutil.rmtree, '{}: no such folder; put the model there, or set semantic.model to ""'),
         (
             drop("model.safetensors"),
-            "{}: no model.safetensors; put the model's there, or leave the setting semantic.model empty",
+            '{}: no model.safetensors; put the model\'s there, or set semantic.model to ""',
         ),
-        (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or leave"),
+        (drop("tokenizer.json"), "{}: no tokenizer.json; put the model's there, or set"),
         (pipe, "{}/model.safetensors: not a file"),
         (sparse, "{}/tokenizer.json: larger than 65,536 KB; use a smaller model"),
         (put("model.safetensors", b""), "{}/model.safetensors: not a usable model ("),

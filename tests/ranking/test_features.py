@@ -65,7 +65,7 @@ def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
 
 
 def test_every_feature_is_one_that_a_model_may_weigh() -> None:
-    near = {"semantic": 0.3, "semantic_title": 0.2}
+    near = {"semantic": 0.3}
     values = features(near=near)
     assert set(values) == set(ORDER_NAMES)
     assert {field: values[field] for field in near} == near

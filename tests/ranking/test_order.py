@@ -174,7 +174,7 @@ def test_folding_moves_the_group_to_the_place_of_its_best() -> None:
 
 
 def test_the_evidence_holds_every_confidence_feature() -> None:
-    hits = [hit(key, 20.0 - key, share=0.3, near={"semantic": 0.4, "semantic_title": 0.6}) for key in range(1, 5)]
+    hits = [hit(key, 20.0 - key, share=0.3, near={"semantic": 0.4}) for key in range(1, 5)]
     ranked = rank(*hits, model=shipped().with_text_model)
     text = SharedText(frozenset(), errors=3, same_error=True)
     evidence = {c.entry.id: ranked.judge(c, text).evidence for c in ranked.candidates}

@@ -145,7 +145,7 @@ def test_the_shipped_numbers_are_as_described() -> None:
 
 def test_features_of_a_text_model_are_weighed_only_with_a_text_model() -> None:
     models = shipped()
-    assert {"semantic", "semantic_title"} <= models.with_text_model.order.keys()
+    assert {"semantic"} <= models.with_text_model.order.keys()
     assert models.with_text_model.confidence["semantic"] > 0
     names = (*models.by_words.order, *models.by_words.confidence)
     assert not {name for name in names if name.startswith("semantic")}
