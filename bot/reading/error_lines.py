@@ -50,6 +50,9 @@ _BARE_MESSAGE = re.compile(
 )
 """What a language says of such a type, whatever the program."""
 
+_BARE_TYPE = re.compile(r"(?:\w{1,60}(?:::|\.)){0,8}\w{0,60}(?:Error|Exception|Warning)", re.ASCII)
+"""A type of errors without a message is a name like others: what failed, nobody says."""
+
 _EXCEPTION = re.compile(
     r"(?<![\w.:/$@-])(?:[A-Za-z]\w{0,40}(?:::|\.)){0,4}[A-Z][a-z0-9]{1,30}(?:[A-Z][a-z0-9]{0,30}){1,8}: "
     r"[A-Za-z][\w'-]{0,30}(?: [^\s`\"]{1,40}){2,16}",
@@ -72,7 +75,7 @@ def error_lines(found_errors: Iterable[str], text: str) -> dict[str, str]:
     """
     errors: dict[str, str] = {}
     for line in found_errors:
-        if line in COMMON_EXCEPTIONS or _BARE_MESSAGE.fullmatch(line.strip()):
+        if _BARE_TYPE.fullmatch(line) or _BARE_MESSAGE.fullmatch(line.strip()):
             continue
         panic = PANIC.search(line)
         errors.setdefault(_error_key(line), panic[1] if panic else line)
