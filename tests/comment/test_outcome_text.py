@@ -62,7 +62,7 @@ def test_an_ending_says_what_is_known() -> None:
         (closed_match(DUPLICATE), "closed as a duplicate of issue 12, 3 May 2025"),
         (
             closed_match(replace(DUPLICATE, duplicate_of=None)),
-            "closed as a duplicate; the original is not recorded, 3 May 2025",
+            "closed as a duplicate, 3 May 2025",
         ),
         (replace(PULL, merged_at=day(5, 2)), "merged, 2 May 2025"),
         (replace(PULL, merged_at=day(5, 2), fix=FIX), "merged, 2 May 2025 · first released in v2.3.0"),
