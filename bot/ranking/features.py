@@ -35,7 +35,7 @@ MAX_DISTINCTIVE_SHARE = 0.1
 MAX_SPECIFIC_SHARE = 0.025
 """A word is specific, whatever it means elsewhere, if at most this share of all threads contains it."""
 
-SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_SHARE = 5, 0.01
+SPECIFIC_THREADS_FLOOR, SPECIFIC_THREADS_SHARE = 5, 0.003
 """An error, path, name or line is still informative if at most this many threads, or this share of them, have it."""
 
 MIN_SHARE = 1e-4
