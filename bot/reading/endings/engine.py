@@ -5,23 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
-from bot.reading.endings.phrases import Doubt, PhraseSet, Rule, fold_for_stems, phrase_book
+from bot.reading.endings.phrases import (
+    Doubt,
+    Patterns,
+    Rule,
+    REMEMBERED_SENTENCES,
+    fold_for_stems,
+    has_phrase,
+    phrase_book,
+)
 from bot.reading.lookalikes import plain
 
 _MAX_OCCURRENCES = 4
 """Maximum occurrences of a phrase that are judged in a sentence: the words around each are searched again."""
 
-_CLAUSE_BREAK = re.compile(
-    r"[,;:()\u2013\u2014]|\b(?:but|so|because|since|and|as(?! (?:if|though)\b))\b", re.IGNORECASE
-)
+_CLAUSE_BREAK = re.compile(r"[,;:()\u2013\u2014]")
 _REPO_PREFIX = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
 _SENTENCE_CLOSERS = " )*_.!~'\"\u201d\u300d\u300f"
-_QUESTION_ENDS = ("?", "吗", "嗎", "呢", "么", "麼", "ですか", "ますか", "でしょうか", "のか", "까", "나요", "가요")
-"""The last is what asks in Chinese, Japanese and Korean, also without a question mark."""
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
 _COMMIT_URL = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 
@@ -86,19 +90,19 @@ class PhraseMatch:
         """The rest, up to an invitation to come back or a mention of the next release: neither is a doubt."""
         rest = self.rest
         for name in ("invitation", "release_to_come"):
-            match = phrase_book().sets[name].regex.search(rest)
+            match = phrase_book().sets[name].search(rest)
             rest = rest[: match.start()] if match else rest
         return rest
 
     @cached_property
     def clause(self) -> str:
         """The part of ``before`` in the phrase's clause."""
-        return _CLAUSE_BREAK.split(self.before)[-1]
+        return _clauses(self.before)[-1]
 
     @cached_property
     def next_clause(self) -> str:
         """The part of ``after`` in the phrase's clause."""
-        return _CLAUSE_BREAK.split(self.after)[0]
+        return _clauses(self.after)[0]
 
     @cached_property
     def until(self) -> str:
@@ -131,7 +135,7 @@ class PhraseMatch:
             return False
         return not doubt.other_product or self._names_other_product(doubt.other_product)
 
-    def _names_other_product(self, products: PhraseSet) -> bool:
+    def _names_other_product(self, products: Patterns) -> bool:
         """Whether the fix is in a product that is not named like this repository."""
         match = products.regex.search(self.onward)
         name = next(filter(None, match.groups()), "").casefold() if match else ""
@@ -144,15 +148,25 @@ class PhraseMatch:
 
 def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -> Iterator[PhraseMatch]:
     """The phrases of ``rule`` in a sentence that no words around them take back."""
-    sentence = plain(sentence)
-    if not all(getattr(context, condition) for condition in rule.only) or not rule.phrases.may_be_in(
-        fold_for_stems(sentence)
-    ):
+    if not all(getattr(context, condition) for condition in rule.only):
         return
-    for occurrence in islice(rule.phrases.regex.finditer(sentence), _MAX_OCCURRENCES):
-        match = PhraseMatch(occurrence[0], sentence, sentence[: occurrence.start()], context)
-        if not match.is_taken_back_by(rule.unless):
-            yield match
+    sentence, folded = _forms(sentence)
+    for patterns in rule.phrases.find_in(folded):
+        for occurrence in islice(patterns.regex.finditer(sentence), _MAX_OCCURRENCES):
+            match = PhraseMatch(occurrence[0], sentence, sentence[: occurrence.start()], context)
+            if not match.is_taken_back_by(rule.unless):
+                yield match
+
+
+@lru_cache(maxsize=REMEMBERED_SENTENCES)
+def _forms(sentence: str) -> tuple[str, str]:
+    """The plain form of a sentence, which is read, and the one that is searched for stems."""
+    words = plain(sentence)
+    return words, fold_for_stems(words)
+
+
+def _clauses(text: str) -> list[str]:
+    return [clause for part in _CLAUSE_BREAK.split(text) for clause in phrase_book().sets["conjunction"].split(part)]
 
 
 def says(rule: Rule, sentence: str) -> bool:
@@ -167,7 +181,8 @@ def takes_fix_back(sentence: str) -> bool:
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, and so states nothing."""
-    return plain(sentence).rstrip(_SENTENCE_CLOSERS).endswith(_QUESTION_ENDS)
+    words = plain(sentence).rstrip(_SENTENCE_CLOSERS)
+    return words.endswith("?") or has_phrase("question", words)
 
 
 def judge(rule: Rule, sentence: str, context: SentenceContext) -> Judgement | None:

@@ -1,10 +1,13 @@
-"""Loads ``phrases.toml``: what people write when a thread ends or something is decided, and what takes it back."""
+"""Loads what people write when a thread ends or something is decided: ``rules.toml``, and ``languages/`` for the words.
+
+The rules hold for all languages, and the phrases of every language count in every sentence: people mix languages.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -14,15 +17,24 @@ from bot.domain.thread import OutcomeKind
 from bot.reading.endings.stems import DIGIT, stems
 from bot.reading.lookalikes import plain
 
-PHRASES_FILE = Path(__file__).with_name("phrases.toml")
+RULES_FILE = Path(__file__).with_name("rules.toml")
+LANGUAGES_FOLDER = Path(__file__).with_name("languages")
+ENGLISH = "en"
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _LINE_START = re.compile(r"(?:\A|\n) *")
-_WORD_START, _WORD_END = re.compile(r"\A(?=[A-Za-z0-9])"), re.compile(r"(?<=[A-Za-z0-9])(?<!\\.)\Z")
+_WORD_EDGES = {
+    re.ASCII: (re.compile(r"\A(?=[A-Za-z0-9])"), re.compile(r"(?<=[A-Za-z0-9])(?<!\\.)\Z")),
+    re.UNICODE: (re.compile(r"\A(?=[^\W_])"), re.compile(r"(?<=[^\W_])(?<!\\.)\Z")),
+}
+_WORD_LETTERS = {"ascii": re.ASCII, "all": re.UNICODE}
 _NON_CONDITION_KEYS = frozenset({"takes_back", "ignoring", "earlier", "undone_in", "other_product"})
 _DIGIT = re.compile(r"\d")
-FOREIGN = "foreign"
-"""The name of the doubts in other languages, which hold for every rule."""
+REMEMBERED_SENTENCES = 256
+"""More than most comments have: each rule is tried on all sentences of a comment before the next rule."""
+
+ANY = "any"
+"""The name of the doubts that hold for every rule."""
 
 
 def fold_for_stems(text: str) -> str:
@@ -31,27 +43,27 @@ def fold_for_stems(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class PhraseSet:
-    """Different phrases for one thing, as regular expressions for ``re.IGNORECASE``."""
+class Patterns:
+    """Phrases for one thing in one language, as regular expressions for ``re.IGNORECASE``."""
 
-    patterns: tuple[str, ...]
+    texts: tuple[str, ...]
+    letters: re.RegexFlag = re.ASCII
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
-        """Compiled on first use: compiling all sets would take longer than a run takes until its first request."""
-        # An empty alternation would match everywhere. Words may be glued to Chinese characters.
-        pattern = "|".join(self.patterns) or r"(?!)"
-        return re.compile(pattern, re.IGNORECASE | re.ASCII if pattern.isascii() else re.IGNORECASE)
+        """Compiled on first use: compiling all would take longer than a run takes until its first request."""
+        # An empty alternation would match everywhere.
+        return re.compile("|".join(self.texts) or r"(?!)", re.IGNORECASE | self.letters)
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
         """Texts of which at least one is in the `fold_for_stems` form of any match."""
-        return stems(self.patterns)
+        return stems(self.texts)
 
-    def may_be_in(self, plain_text: str) -> bool:
-        """Whether the patterns are worth trying: a quick test that most texts fail."""
+    def may_be_in(self, folded: str) -> bool:
+        """Whether the expressions are worth trying: a quick test that most texts fail."""
         for stem in self.stems:  # noqa: SIM110 - twice as fast as any()
-            if stem in plain_text:
+            if stem in folded:
                 return True
         return False
 
@@ -59,12 +71,74 @@ class PhraseSet:
         return bool(self.regex.search(text))
 
 
+class Vocabulary:
+    """Tells which languages have phrases in a text, by plain words of which each phrase needs one.
+
+    English is not asked. In most texts no other language has any, so their phrases cost next to nothing there.
+    """
+
+    def __init__(self, languages: Mapping[str, Iterable[str]] | None = None) -> None:
+        foreign = {code: texts for code, texts in (languages or {}).items() if code != ENGLISH}
+        self._words = {code: Patterns(tuple(texts)) for code, texts in foreign.items()}
+        self.languages_in = lru_cache(maxsize=REMEMBERED_SENTENCES)(self._find_languages)
+
+    def _find_languages(self, folded: str) -> tuple[str, ...]:
+        """The languages, English first. Remembered, since each of many sets asks."""
+        return (ENGLISH, *(code for code, words in self._words.items() if words.may_be_in(folded)))
+
+
+@dataclass(frozen=True)
+class PhraseSet:
+    """Different phrases for one thing in all languages."""
+
+    by_language: Mapping[str, Patterns]
+    vocabulary: Vocabulary
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(text for patterns in self.by_language.values() for text in patterns.texts)
+
+    def find_in(self, folded: str) -> Iterator[Patterns]:
+        """Those worth trying on a text, which is given in its `fold_for_stems` form."""
+        for language in self.vocabulary.languages_in(folded):
+            patterns = self.by_language.get(language)
+            if patterns and patterns.may_be_in(folded):
+                yield patterns
+
+    def may_be_in(self, folded: str) -> bool:
+        """Whether the expressions are worth trying: a quick test that most texts fail."""
+        return any(True for _ in self.find_in(folded))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in a plain text."""
+        found = (patterns.regex.search(text) for patterns in self.find_in(fold_for_stems(text)))
+        return min((match for match in found if match), key=re.Match.start, default=None)
+
+    def is_in(self, text: str) -> bool:
+        """Whether a plain text has one of the phrases."""
+        return self.search(text) is not None
+
+    def split(self, text: str) -> list[str]:
+        """The parts of a plain text between the phrases."""
+        parts = [text]
+        for patterns in self.find_in(fold_for_stems(text)):
+            parts = [piece for part in parts for piece in patterns.regex.split(part)]
+        return parts
+
+    def without(self, left_out: frozenset[str]) -> PhraseSet:
+        kept = {
+            language: replace(patterns, texts=tuple(text for text in patterns.texts if text not in left_out))
+            for language, patterns in self.by_language.items()
+        }
+        return replace(self, by_language=kept)
+
+
 @dataclass(frozen=True)
 class DoubtCondition:
     """A part around a phrase, by its name in ``PhraseMatch``, and the phrases that must, or must not, be in it."""
 
     place: str
-    phrases: PhraseSet
+    phrases: Patterns
     must_be_there: bool
 
 
@@ -73,10 +147,10 @@ class Doubt:
     """One row of ``[[doubt.NAME]]``: it takes a phrase back when all its conditions hold."""
 
     looks: tuple[DoubtCondition, ...]
-    ignoring: PhraseSet | None
+    ignoring: Patterns | None
     earlier: bool
     undone_in: str
-    other_product: PhraseSet | None
+    other_product: Patterns | None
 
 
 @dataclass(frozen=True)
@@ -88,7 +162,7 @@ class Rule:
     evidence: str = ""
     confidence: float = 0.0
     names: str = ""
-    named: PhraseSet | None = None
+    named: Patterns | None = None
     explicit: bool = False
     only: tuple[str, ...] = ()
     unless: tuple[Doubt, ...] = ()
@@ -99,7 +173,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class PhraseBook:
-    """All of ``phrases.toml``. The rules are in the order in which they are tried, surest first."""
+    """The rules with the phrases of all languages. The rules are in the order in which they are tried, surest first."""
 
     sets: Mapping[str, PhraseSet]
     rules: Mapping[str, Rule]
@@ -111,17 +185,24 @@ class PhraseBook:
 
     def without(self, left_out: frozenset[str]) -> PhraseBook:
         """A copy without some patterns of the rules, for measurements."""
-
-        def without_patterns(rule: Rule) -> Rule:
-            return replace(rule, phrases=PhraseSet(tuple(p for p in rule.phrases.patterns if p not in left_out)))
-
-        return replace(self, rules={name: without_patterns(rule) for name, rule in self.rules.items()})
+        rules = {name: replace(rule, phrases=rule.phrases.without(left_out)) for name, rule in self.rules.items()}
+        return replace(self, rules=rules)
 
 
 @lru_cache(maxsize=1)
 def phrase_book() -> PhraseBook:
     """The phrases shipped with the program, loaded on first use."""
-    return read_book(tomllib.loads(PHRASES_FILE.read_text(encoding="utf-8")))
+    return read_book(_read_toml(RULES_FILE), read_languages())
+
+
+def read_languages() -> dict[str, dict[str, Any]]:
+    """The parsed files of phrases by language, English first."""
+    paths = sorted(LANGUAGES_FOLDER.glob("*.toml"), key=lambda path: (path.stem != ENGLISH, path.stem))
+    return {path.stem: _read_toml(path) for path in paths}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def has_phrase(name: str, text: str) -> bool:
@@ -129,53 +210,78 @@ def has_phrase(name: str, text: str) -> bool:
     return phrase_book().sets[name].is_in(plain(text))
 
 
-def read_book(toml: Mapping[str, Any]) -> PhraseBook:
-    """Builds a book from the parsed file. Raises KeyError, TypeError or ValueError if the file is invalid."""
-    words = toml["words"]
-    sets = {
-        name: PhraseSet(tuple(_parse_phrase(row, words) for row in rows))
-        for name, rows in toml.items()
-        if type(rows) is list
-    }
-    doubts = {name: tuple(_parse_doubt(row, words) for row in rows) for name, rows in toml["doubt"].items()}
+def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any]]) -> PhraseBook:
+    """Builds a book from the parsed files. Raises KeyError, TypeError or ValueError if one is invalid."""
+    files = {code: _Language(toml, rules["words"]) for code, toml in languages.items()}
+    vocabulary = Vocabulary({code: file.all_texts for code, file in files.items()})
+    names = dict.fromkeys(name for file in files.values() for name in file.sets)
+
+    def phrase_set(*parts: str) -> PhraseSet:
+        return PhraseSet({code: file.patterns(parts) for code, file in files.items()}, vocabulary)
+
+    def doubts(*parts: str) -> tuple[Doubt, ...]:
+        return tuple(doubt for part in parts for file in files.values() for doubt in file.doubts.get(part, ()))
 
     def rule(name: str, kind: str = "", names: str = "", phrases: Sequence[str] = (), **fields: Any) -> Rule:
-        patterns = tuple(pattern for each in phrases or (name,) for pattern in sets[each].patterns)
+        named = Patterns((_expand(rules["words"][names], rules["words"]),)) if names else None
         for key in ("unless", "denied_by", "doubted_by"):
-            fields[key] = tuple(doubt for each in fields.get(key, ()) for doubt in doubts[each])
-        fields["unless"] += doubts[FOREIGN]
-        named = PhraseSet((_expand(words[names], words),)) if names else None
-        return Rule(PhraseSet(patterns), OutcomeKind(kind) if kind else None, names=names, named=named, **fields)
+            fields[key] = doubts(*fields.get(key, ()))
+        fields["unless"] += doubts(ANY)
+        kind_of_ending = OutcomeKind(kind) if kind else None
+        return Rule(phrase_set(*(phrases or (name,))), kind_of_ending, names=names, named=named, **fields)
 
-    return PhraseBook(sets, {name: rule(name, **table) for name, table in toml["rule"].items()})
+    return PhraseBook(
+        {name: phrase_set(name) for name in names}, {name: rule(name, **table) for name, table in rules["rule"].items()}
+    )
 
 
-def _parse_phrase(row: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    if "phrase" not in row:
-        return (
-            rf"\A(?:{_expand(row['whole'], words)})\Z" if "whole" in row else rf"\A(?:{_expand(row['start'], words)})"
+class _Language:
+    """The parsed file of one language, with its expressions filled in."""
+
+    def __init__(self, toml: Mapping[str, Any], words: Mapping[str, str]) -> None:
+        self._letters = _WORD_LETTERS[toml["word_letters"]]
+        self._words = {**words, **toml.get("words", {})}
+        self.sets = {
+            name: tuple(map(self._parse_phrase, rows)) for name, rows in toml.items() if isinstance(rows, list)
+        }
+        self.doubts = {name: tuple(map(self._parse_doubt, rows)) for name, rows in toml.get("doubt", {}).items()}
+
+    @property
+    def all_texts(self) -> Iterator[str]:
+        return (text for texts in self.sets.values() for text in texts)
+
+    def patterns(self, names: Iterable[str]) -> Patterns:
+        """The phrases of some sets together."""
+        return Patterns(tuple(text for name in names for text in self.sets.get(name, ())), self._letters)
+
+    def _parse_phrase(self, row: Mapping[str, Any]) -> str:
+        if "whole" in row:
+            return rf"\A(?:{self._expand(row['whole'])})\Z"
+        if "start" in row:
+            return rf"\A(?:{self._expand(row['start'])})"
+        start, end = _WORD_EDGES[self._letters]
+        return self._expand(end.sub(r"\\b", start.sub(r"\\b", _LINE_START.sub("", row["phrase"]))))
+
+    def _parse_doubt(self, row: Mapping[str, Any]) -> Doubt:
+        def patterns(value: str | list[str]) -> Patterns:
+            return Patterns(tuple(map(self._expand, [value] if isinstance(value, str) else value)), self._letters)
+
+        def optional(key: str) -> Patterns | None:
+            return patterns(row[key]) if key in row else None
+
+        looks = tuple(
+            DoubtCondition(key.removeprefix("no_"), patterns(row[key]), not key.startswith("no_"))
+            for key in row
+            if key not in _NON_CONDITION_KEYS
         )
-    text = _LINE_START.sub("", row["phrase"])
-    return _expand(_WORD_END.sub(r"\\b", _WORD_START.sub(r"\\b", text)), words)
+        return Doubt(
+            looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product")
+        )
+
+    def _expand(self, text: str) -> str:
+        return _expand(text, self._words)
 
 
 def _expand(text: str, words: Mapping[str, str]) -> str:
     """The pattern with its ``{words}`` filled in."""
     return _PLACEHOLDER.sub(lambda match: f"(?:{_expand(words[match[1]], words)})", _LINE_START.sub("", text))
-
-
-def _parse_doubt(row: Mapping[str, Any], words: Mapping[str, str]) -> Doubt:
-    def phrases(value: str | list[str]) -> PhraseSet:
-        return PhraseSet(tuple(_expand(text, words) for text in ([value] if isinstance(value, str) else value)))
-
-    def optional(key: str) -> PhraseSet | None:
-        return phrases(row[key]) if key in row else None
-
-    looks = tuple(
-        DoubtCondition(key.removeprefix("no_"), phrases(row[key]), not key.startswith("no_"))
-        for key in row
-        if key not in _NON_CONDITION_KEYS
-    )
-    return Doubt(
-        looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product")
-    )

@@ -18,7 +18,7 @@ DIGIT = "0"
 _MAX_ALTERNATIVES = 8
 _USEFUL_CHARS = 6
 _TOKEN = re.compile(
-    r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
+    r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[au]?[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
     r"|\\u(?P<code>[0-9a-f]{4})|\\(?P<escaped>.)|(?P<char>.)",
     re.DOTALL,
