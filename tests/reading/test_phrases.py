@@ -1,6 +1,5 @@
 """Every sentence that the files of phrases give as an example is read as it says there."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +35,7 @@ LANGUAGES = read_languages()
 ENGLISH_TOML = LANGUAGES[ENGLISH]
 BOOK = phrase_book()
 CONTEXTS = [
-    SentenceContext(42, title, by_author=True, at_closing=at_closing, near=True)
+    SentenceContext(42, title, by_author=True, by_outsider=True, at_closing=at_closing, near=True)
     for title in ("Login loops", "Remove it")
     for at_closing in (True, False)
 ]
@@ -148,7 +147,7 @@ def test_every_row_has_examples() -> None:
 
 def test_every_name_in_the_languages_is_used() -> None:
     for language, toml in LANGUAGES.items():
-        known = {"word_letters", "words", "doubt", *ENGLISH_TOML, "question"}
+        known = {"word_letters", "words", "doubt", *ENGLISH_TOML, *RULES_TOML["rule"], "question"}
         assert toml.keys() <= known, language
         assert toml.get("doubt", {}).keys() <= {ANY, *ENGLISH_TOML["doubt"]}, language
 

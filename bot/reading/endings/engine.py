@@ -10,10 +10,10 @@ from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
 from bot.reading.endings.phrases import (
+    REMEMBERED_SENTENCES,
     Doubt,
     Patterns,
     Rule,
-    REMEMBERED_SENTENCES,
     fold_for_stems,
     has_phrase,
     phrase_book,
@@ -55,13 +55,14 @@ class SentenceContext:
     """Where a sentence was written, and by whom: in thread ``own`` of ``repo`` (OWNER/NAME, None if unknown).
 
     ``at_closing``: the thread was closed with these words; ``near``: it was closed within a day; ``by_author``: the
-    thread's author wrote it.
+    thread's author wrote it; ``by_outsider``: somebody without a part in the project did.
     """
 
     own: ThreadId = 0
     title: str = ""
     repo: str | None = None
     by_author: bool = False
+    by_outsider: bool = False
     at_closing: bool = False
     near: bool = False
 

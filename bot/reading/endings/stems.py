@@ -17,6 +17,7 @@ DIGIT = "0"
 
 _MAX_ALTERNATIVES = 8
 _USEFUL_CHARS = 6
+_DIGIT_RARITY = 3
 _TOKEN = re.compile(
     r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[au]?[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
@@ -87,7 +88,14 @@ def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
 
 
 def _usefulness(strings: _Strings) -> tuple[int, int]:
-    return min(_USEFUL_CHARS if each == DIGIT else min(len(each), _USEFUL_CHARS) for each in strings), -len(strings)
+    return min(map(_rarity, strings)), -len(strings)
+
+
+def _rarity(text: str) -> int:
+    """Roughly how few texts contain it. Most texts have only ASCII characters, so others are rare."""
+    if text == DIGIT:
+        return _DIGIT_RARITY
+    return min(len(text), _USEFUL_CHARS) if text.isascii() else _USEFUL_CHARS + min(len(text), _USEFUL_CHARS)
 
 
 def _atom(pattern: str, at: int) -> tuple[_Part, int]:
