@@ -77,14 +77,23 @@ class Vocabulary:
     English is not asked. In most texts no other language has any, so their phrases cost next to nothing there.
     """
 
-    def __init__(self, languages: Mapping[str, Iterable[str]] | None = None) -> None:
-        foreign = {code: texts for code, texts in (languages or {}).items() if code != ENGLISH}
-        self._words = {code: Patterns(tuple(texts)) for code, texts in foreign.items()}
+    def __init__(self, languages: Mapping[str, Iterable[str]]) -> None:
+        self._patterns = {code: Patterns(tuple(texts)) for code, texts in languages.items() if code != ENGLISH}
         self.languages_in = lru_cache(maxsize=REMEMBERED_SENTENCES)(self._find_languages)
+
+    @cached_property
+    def _words(self) -> tuple[tuple[str, str], ...]:
+        return tuple((word, code) for code, patterns in self._patterns.items() for word in patterns.stems)
+
+    @cached_property
+    def _ascii_words(self) -> tuple[tuple[str, str], ...]:
+        """Those that a text without other characters may contain."""
+        return tuple((word, code) for word, code in self._words if word.isascii())
 
     def _find_languages(self, folded: str) -> tuple[str, ...]:
         """The languages, English first. Remembered, since each of many sets asks."""
-        return (ENGLISH, *(code for code, words in self._words.items() if words.may_be_in(folded)))
+        words = self._ascii_words if folded.isascii() else self._words
+        return (ENGLISH, *dict.fromkeys([code for word, code in words if word in folded]))
 
 
 @dataclass(frozen=True)
@@ -98,21 +107,20 @@ class PhraseSet:
     def patterns(self) -> tuple[str, ...]:
         return tuple(text for patterns in self.by_language.values() for text in patterns.texts)
 
-    def find_in(self, folded: str) -> Iterator[Patterns]:
+    def find_in(self, folded: str) -> list[Patterns]:
         """Those worth trying on a text, which is given in its `fold_for_stems` form."""
-        for language in self.vocabulary.languages_in(folded):
-            patterns = self.by_language.get(language)
-            if patterns and patterns.may_be_in(folded):
-                yield patterns
+        languages = self.vocabulary.languages_in(folded)
+        found = [self.by_language[language] for language in languages if language in self.by_language]
+        return [patterns for patterns in found if patterns.may_be_in(folded)]
 
     def may_be_in(self, folded: str) -> bool:
         """Whether the expressions are worth trying: a quick test that most texts fail."""
-        return any(True for _ in self.find_in(folded))
+        return bool(self.find_in(folded))
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first match in a plain text."""
-        found = (patterns.regex.search(text) for patterns in self.find_in(fold_for_stems(text)))
-        return min((match for match in found if match), key=re.Match.start, default=None)
+        found = [match for each in self.find_in(fold_for_stems(text)) if (match := each.regex.search(text))]
+        return min(found, key=re.Match.start) if found else None
 
     def is_in(self, text: str) -> bool:
         """Whether a plain text has one of the phrases."""
@@ -217,7 +225,8 @@ def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any
     names = dict.fromkeys(name for file in files.values() for name in file.sets)
 
     def phrase_set(*parts: str) -> PhraseSet:
-        return PhraseSet({code: file.patterns(parts) for code, file in files.items()}, vocabulary)
+        by_language = {code: file.patterns(parts) for code, file in files.items()}
+        return PhraseSet({code: patterns for code, patterns in by_language.items() if patterns.texts}, vocabulary)
 
     def doubts(*parts: str) -> tuple[Doubt, ...]:
         return tuple(doubt for part in parts for file in files.values() for doubt in file.doubts.get(part, ()))

@@ -16,8 +16,8 @@ DIGIT = "0"
 """Represents any digit among the stems."""
 
 _MAX_ALTERNATIVES = 8
-_USEFUL_CHARS = 6
-_DIGIT_RARITY = 3
+_USEFUL_CHARS = 4
+_DIGIT_RARITY = 2
 _TOKEN = re.compile(
     r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[au]?[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
