@@ -5,19 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
-from bot.reading.endings.phrases import (
-    REMEMBERED_SENTENCES,
-    Doubt,
-    Patterns,
-    Rule,
-    fold_for_stems,
-    has_phrase,
-    phrase_book,
-)
+from bot.reading.endings.phrases import Doubt, Foreign, Patterns, Rule, forms, has_phrase, phrase_book
 from bot.reading.lookalikes import plain
 
 _MAX_OCCURRENCES = 4
@@ -81,6 +73,8 @@ class PhraseMatch:
     sentence: str
     before: str
     context: SentenceContext
+    foreign: Foreign
+    folded: str
 
     @cached_property
     def rest(self) -> str:
@@ -91,19 +85,23 @@ class PhraseMatch:
         """The rest, up to an invitation to come back or a mention of the next release: neither is a doubt."""
         rest = self.rest
         for name in ("invitation", "release_to_come"):
-            match = phrase_book().sets[name].search(rest)
+            match = phrase_book().sets[name].search(rest, self.foreign)
             rest = rest[: match.start()] if match else rest
         return rest
 
     @cached_property
     def clause(self) -> str:
         """The part of ``before`` in the phrase's clause."""
-        return _clauses(self.before)[-1]
+        return self._clauses(self.before)[-1]
 
     @cached_property
     def next_clause(self) -> str:
         """The part of ``after`` in the phrase's clause."""
-        return _clauses(self.after)[0]
+        return self._clauses(self.after)[0]
+
+    def _clauses(self, text: str) -> list[str]:
+        conjunctions = phrase_book().sets["conjunction"]
+        return [each for part in _CLAUSE_BREAK.split(text) for each in conjunctions.split(part, self.foreign)]
 
     @cached_property
     def until(self) -> str:
@@ -125,7 +123,7 @@ class PhraseMatch:
         return any(map(self._applies, doubts))
 
     def _applies(self, doubt: Doubt) -> bool:
-        if doubt.earlier and self.context.at_closing:
+        if (doubt.earlier and self.context.at_closing) or not doubt.may_apply(self.folded):
             return False
         for look in doubt.looks:
             text = getattr(self, look.place)
@@ -151,23 +149,13 @@ def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -
     """The phrases of ``rule`` in a sentence that no words around them take back."""
     if not all(getattr(context, condition) for condition in rule.only):
         return
-    sentence, folded = _forms(sentence)
-    for patterns in rule.phrases.find_in(folded):
-        for occurrence in islice(patterns.regex.finditer(sentence), _MAX_OCCURRENCES):
-            match = PhraseMatch(occurrence[0], sentence, sentence[: occurrence.start()], context)
+    words, folded = forms(sentence)
+    foreign = rule.phrases.index.find(folded)
+    for patterns in rule.phrases.find_in(folded, foreign):
+        for occurrence in islice(patterns.regex.finditer(words), _MAX_OCCURRENCES):
+            match = PhraseMatch(occurrence[0], words, words[: occurrence.start()], context, foreign, folded)
             if not match.is_taken_back_by(rule.unless):
                 yield match
-
-
-@lru_cache(maxsize=REMEMBERED_SENTENCES)
-def _forms(sentence: str) -> tuple[str, str]:
-    """The plain form of a sentence, which is read, and the one that is searched for stems."""
-    words = plain(sentence)
-    return words, fold_for_stems(words)
-
-
-def _clauses(text: str) -> list[str]:
-    return [clause for part in _CLAUSE_BREAK.split(text) for clause in phrase_book().sets["conjunction"].split(part)]
 
 
 def says(rule: Rule, sentence: str) -> bool:

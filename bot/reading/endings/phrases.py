@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from bot.domain.thread import OutcomeKind
-from bot.reading.endings.stems import DIGIT, stems
+from bot.reading.endings.stems import DIGIT, StemFinder
 from bot.reading.lookalikes import plain
 
 RULES_FILE = Path(__file__).with_name("rules.toml")
@@ -30,7 +30,7 @@ _WORD_EDGES = {
 _WORD_LETTERS = {"ascii": re.ASCII, "all": re.UNICODE}
 _NON_CONDITION_KEYS = frozenset({"takes_back", "ignoring", "earlier", "undone_in", "other_product"})
 _DIGIT = re.compile(r"\d")
-REMEMBERED_SENTENCES = 256
+_REMEMBERED_SENTENCES = 256
 """More than most comments have: each rule is tried on all sentences of a comment before the next rule."""
 
 ANY = "any"
@@ -42,23 +42,35 @@ def fold_for_stems(text: str) -> str:
     return text.lower() + DIGIT if _DIGIT.search(text) else text.lower()
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=_REMEMBERED_SENTENCES)
+def forms(sentence: str) -> tuple[str, str]:
+    """The plain form of a sentence, which is read, and its `fold_for_stems` form."""
+    words = plain(sentence)
+    return words, fold_for_stems(words)
+
+
+@dataclass(frozen=True, eq=False)
 class Patterns:
-    """Phrases for one thing in one language, as regular expressions for ``re.IGNORECASE``."""
+    """Phrases for one thing in one language, as regular expressions for ``re.IGNORECASE``.
+
+    ``{name}`` in a text stands for one of the ``words``.
+    """
 
     texts: tuple[str, ...]
+    words: StemFinder
     letters: re.RegexFlag = re.ASCII
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """Compiled on first use: compiling all would take longer than a run takes until its first request."""
         # An empty alternation would match everywhere.
-        return re.compile("|".join(self.texts) or r"(?!)", re.IGNORECASE | self.letters)
+        pattern = "|".join(_expand(text, self.words.words) for text in self.texts) or r"(?!)"
+        return re.compile(pattern, re.IGNORECASE | self.letters)
 
     @cached_property
     def stems(self) -> tuple[str, ...]:
         """Texts of which at least one is in the `fold_for_stems` form of any match."""
-        return stems(self.texts)
+        return self.words.stems(self.texts)
 
     def may_be_in(self, folded: str) -> bool:
         """Whether the expressions are worth trying: a quick test that most texts fail."""
@@ -71,74 +83,123 @@ class Patterns:
         return bool(self.regex.search(text))
 
 
-class Vocabulary:
-    """Tells which languages have phrases in a text, by plain words of which each phrase needs one.
+Foreign = frozenset[Patterns]
+"""The phrases and doubts of other languages than English that are worth trying on a sentence."""
 
-    English is not asked. In most texts no other language has any, so their phrases cost next to nothing there.
+
+class PhraseIndex:
+    """Tells which phrases of languages other than English are worth trying on a text.
+
+    There are many, and few texts have any of their stems: a text is cut into pieces, each of which is looked up among
+    the pieces of all stems.
     """
 
-    def __init__(self, languages: Mapping[str, Iterable[str]]) -> None:
-        self._patterns = {code: Patterns(tuple(texts)) for code, texts in languages.items() if code != ENGLISH}
-        self.languages_in = lru_cache(maxsize=REMEMBERED_SENTENCES)(self._find_languages)
+    def __init__(self) -> None:
+        self._patterns: list[Patterns] = []
+        self.find = lru_cache(maxsize=_REMEMBERED_SENTENCES)(self._find)
+
+    def add(self, patterns: Patterns) -> None:
+        self._patterns.append(patterns)
 
     @cached_property
-    def _words(self) -> tuple[tuple[str, str], ...]:
-        return tuple((word, code) for code, patterns in self._patterns.items() for word in patterns.stems)
+    def _by_piece(self) -> Mapping[str, list[Patterns]]:
+        return self._sorted(_piece_of)
 
     @cached_property
-    def _ascii_words(self) -> tuple[tuple[str, str], ...]:
-        """Those that a text without other characters may contain."""
-        return tuple((word, code) for word, code in self._words if word.isascii())
+    def _by_short_stem(self) -> Mapping[str, list[Patterns]]:
+        return self._sorted(lambda stem: None if _piece_of(stem) else stem)
 
-    def _find_languages(self, folded: str) -> tuple[str, ...]:
-        """The languages, English first. Remembered, since each of many sets asks."""
-        words = self._ascii_words if folded.isascii() else self._words
-        return (ENGLISH, *dict.fromkeys([code for word, code in words if word in folded]))
+    def _sorted(self, key_of: Callable[[str], str | None]) -> Mapping[str, list[Patterns]]:
+        found: dict[str, list[Patterns]] = {}
+        for patterns in self._patterns:
+            for key in {key_of(stem) for stem in patterns.stems} - {None}:
+                found.setdefault(key or "", []).append(patterns)
+        return found
+
+    def _find(self, folded: str) -> Foreign:
+        """Those with a stem in the text, or a piece of one. Remembered, since each of many sets asks."""
+        found = [self._by_piece[piece] for piece in self._by_piece.keys() & _pieces(folded)]
+        found += [patterns for stem, patterns in self._by_short_stem.items() if stem in folded]
+        return frozenset([patterns for each in found for patterns in each])
+
+
+_ASCII_PIECE, _PIECE = 4, 2
+"""Characters of a piece: of words in ASCII letters, and of others, which are rarer."""
+
+
+def _pieces(text: str) -> set[str]:
+    pieces = {text[at : at + _ASCII_PIECE] for at in range(len(text) - _ASCII_PIECE + 1)}
+    if not text.isascii():
+        pieces.update([text[at : at + _PIECE] for at in range(len(text))], text)
+    return pieces
+
+
+def _piece_of(stem: str) -> str | None:
+    """A piece that is in each text with the stem, the last one, as words differ more in their ends; None if too short."""
+    if stem.isascii():
+        return stem[-_ASCII_PIECE:] if len(stem) >= _ASCII_PIECE else None
+    last = max(at for at, char in enumerate(stem) if not char.isascii())
+    return stem[max(last - 1, 0) : last + 1]
 
 
 @dataclass(frozen=True)
 class PhraseSet:
-    """Different phrases for one thing in all languages."""
+    """Different phrases for one thing: those in English, and those in other languages, which are in the index."""
 
     by_language: Mapping[str, Patterns]
-    vocabulary: Vocabulary
+    index: PhraseIndex
+
+    def __post_init__(self) -> None:
+        for patterns in self._foreign:
+            self.index.add(patterns)
+
+    @cached_property
+    def _foreign(self) -> tuple[Patterns, ...]:
+        return tuple(patterns for language, patterns in self.by_language.items() if language != ENGLISH)
 
     @property
     def patterns(self) -> tuple[str, ...]:
         return tuple(text for patterns in self.by_language.values() for text in patterns.texts)
 
-    def find_in(self, folded: str) -> list[Patterns]:
-        """Those worth trying on a text, which is given in its `fold_for_stems` form."""
-        languages = self.vocabulary.languages_in(folded)
-        found = [self.by_language[language] for language in languages if language in self.by_language]
-        return [patterns for patterns in found if patterns.may_be_in(folded)]
+    def find_in(self, folded: str, foreign: Foreign) -> list[Patterns]:
+        """Those worth trying on a sentence, which is given in its `fold_for_stems` form."""
+        english = self.by_language.get(ENGLISH)
+        found = [english] if english and english.may_be_in(folded) else []
+        return found + [patterns for patterns in self._foreign if patterns in foreign] if foreign else found
 
     def may_be_in(self, folded: str) -> bool:
-        """Whether the expressions are worth trying: a quick test that most texts fail."""
-        return bool(self.find_in(folded))
+        """Whether the expressions are worth trying on a text of any length: a quick test that most texts fail."""
+        return any(patterns.may_be_in(folded) for patterns in self.by_language.values())
 
-    def search(self, text: str) -> re.Match[str] | None:
-        """The first match in a plain text."""
-        found = [match for each in self.find_in(fold_for_stems(text)) if (match := each.regex.search(text))]
-        return min(found, key=re.Match.start) if found else None
+    def search(self, text: str, foreign: Foreign) -> re.Match[str] | None:
+        """The first match in a plain sentence or a part of it."""
+        english = self.by_language.get(ENGLISH)
+        first = english.regex.search(text) if english else None
+        for patterns in self._foreign if foreign else ():
+            match = patterns.regex.search(text) if patterns in foreign else None
+            if match and (first is None or match.start() < first.start()):
+                first = match
+        return first
 
-    def is_in(self, text: str) -> bool:
-        """Whether a plain text has one of the phrases."""
-        return self.search(text) is not None
+    def is_in(self, sentence: str) -> bool:
+        """Whether a sentence has one of the phrases."""
+        words, folded = forms(sentence)
+        return self.search(words, self.index.find(folded)) is not None
 
-    def split(self, text: str) -> list[str]:
-        """The parts of a plain text between the phrases."""
+    def split(self, text: str, foreign: Foreign) -> list[str]:
+        """The parts of a plain sentence, or of a part of it, between the phrases."""
         parts = [text]
-        for patterns in self.find_in(fold_for_stems(text)):
-            parts = [piece for part in parts for piece in patterns.regex.split(part)]
+        for language, patterns in self.by_language.items():
+            if language == ENGLISH or patterns in foreign:
+                parts = [piece for part in parts for piece in patterns.regex.split(part)]
         return parts
 
-    def without(self, left_out: frozenset[str]) -> PhraseSet:
+    def without(self, left_out: frozenset[str], index: PhraseIndex) -> PhraseSet:
         kept = {
             language: replace(patterns, texts=tuple(text for text in patterns.texts if text not in left_out))
             for language, patterns in self.by_language.items()
         }
-        return replace(self, by_language=kept)
+        return PhraseSet({language: patterns for language, patterns in kept.items() if patterns.texts}, index)
 
 
 @dataclass(frozen=True)
@@ -159,6 +220,11 @@ class Doubt:
     earlier: bool
     undone_in: str
     other_product: Patterns | None
+    index: PhraseIndex | None
+
+    def may_apply(self, folded: str) -> bool:
+        """Whether it is worth looking for it in a sentence."""
+        return self.index is None or any(look.phrases in self.index.find(folded) for look in self.looks)
 
 
 @dataclass(frozen=True)
@@ -193,8 +259,13 @@ class PhraseBook:
 
     def without(self, left_out: frozenset[str]) -> PhraseBook:
         """A copy without some patterns of the rules, for measurements."""
-        rules = {name: replace(rule, phrases=rule.phrases.without(left_out)) for name, rule in self.rules.items()}
-        return replace(self, rules=rules)
+        index = PhraseIndex()
+        return replace(
+            self,
+            rules={
+                name: replace(rule, phrases=rule.phrases.without(left_out, index)) for name, rule in self.rules.items()
+            },
+        )
 
 
 @lru_cache(maxsize=1)
@@ -213,26 +284,30 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def has_phrase(name: str, text: str) -> bool:
-    """Whether a phrase of the set with this name is in the text."""
-    return phrase_book().sets[name].is_in(plain(text))
+def has_phrase(name: str, sentence: str) -> bool:
+    """Whether a phrase of the set with this name is in the sentence."""
+    return phrase_book().sets[name].is_in(sentence)
 
 
 def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any]]) -> PhraseBook:
     """Builds a book from the parsed files. Raises KeyError, TypeError or ValueError if one is invalid."""
-    files = {code: _Language(toml, rules["words"]) for code, toml in languages.items()}
-    vocabulary = Vocabulary({code: file.all_texts for code, file in files.items()})
+    index, doubt_index = PhraseIndex(), PhraseIndex()
+    files = {
+        code: _Language(toml, rules["words"], None if code == ENGLISH else doubt_index)
+        for code, toml in languages.items()
+    }
+    shared = StemFinder({name: _joined(text) for name, text in rules["words"].items()})
     names = dict.fromkeys(name for file in files.values() for name in file.sets)
 
     def phrase_set(*parts: str) -> PhraseSet:
         by_language = {code: file.patterns(parts) for code, file in files.items()}
-        return PhraseSet({code: patterns for code, patterns in by_language.items() if patterns.texts}, vocabulary)
+        return PhraseSet({code: patterns for code, patterns in by_language.items() if patterns.texts}, index)
 
     def doubts(*parts: str) -> tuple[Doubt, ...]:
         return tuple(doubt for part in parts for file in files.values() for doubt in file.doubts.get(part, ()))
 
     def rule(name: str, kind: str = "", names: str = "", phrases: Sequence[str] = (), **fields: Any) -> Rule:
-        named = Patterns((_expand(rules["words"][names], rules["words"]),)) if names else None
+        named = Patterns((f"{{{names}}}",), shared) if names else None
         for key in ("unless", "denied_by", "doubted_by"):
             fields[key] = doubts(*fields.get(key, ()))
         fields["unless"] += doubts(ANY)
@@ -245,35 +320,34 @@ def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any
 
 
 class _Language:
-    """The parsed file of one language, with its expressions filled in."""
+    """The parsed file of one language."""
 
-    def __init__(self, toml: Mapping[str, Any], words: Mapping[str, str]) -> None:
+    def __init__(self, toml: Mapping[str, Any], words: Mapping[str, str], doubt_index: PhraseIndex | None) -> None:
+        self._doubt_index = doubt_index
         self._letters = _WORD_LETTERS[toml["word_letters"]]
-        self._words = {**words, **toml.get("words", {})}
+        self._words = StemFinder({name: _joined(text) for name, text in {**words, **toml.get("words", {})}.items()})
         self.sets = {
             name: tuple(map(self._parse_phrase, rows)) for name, rows in toml.items() if isinstance(rows, list)
         }
         self.doubts = {name: tuple(map(self._parse_doubt, rows)) for name, rows in toml.get("doubt", {}).items()}
 
-    @property
-    def all_texts(self) -> Iterator[str]:
-        return (text for texts in self.sets.values() for text in texts)
-
     def patterns(self, names: Iterable[str]) -> Patterns:
         """The phrases of some sets together."""
-        return Patterns(tuple(text for name in names for text in self.sets.get(name, ())), self._letters)
+        texts = tuple(text for name in names for text in self.sets.get(name, ()))
+        return Patterns(texts, self._words, self._letters)
 
     def _parse_phrase(self, row: Mapping[str, Any]) -> str:
         if "whole" in row:
-            return rf"\A(?:{self._expand(row['whole'])})\Z"
+            return rf"\A(?:{_joined(row['whole'])})\Z"
         if "start" in row:
-            return rf"\A(?:{self._expand(row['start'])})"
+            return rf"\A(?:{_joined(row['start'])})"
         start, end = _WORD_EDGES[self._letters]
-        return self._expand(end.sub(r"\\b", start.sub(r"\\b", _LINE_START.sub("", row["phrase"]))))
+        return end.sub(r"\\b", start.sub(r"\\b", _joined(row["phrase"])))
 
     def _parse_doubt(self, row: Mapping[str, Any]) -> Doubt:
         def patterns(value: str | list[str]) -> Patterns:
-            return Patterns(tuple(map(self._expand, [value] if isinstance(value, str) else value)), self._letters)
+            texts = tuple(map(_joined, [value] if isinstance(value, str) else value))
+            return Patterns(texts, self._words, self._letters)
 
         def optional(key: str) -> Patterns | None:
             return patterns(row[key]) if key in row else None
@@ -283,14 +357,19 @@ class _Language:
             for key in row
             if key not in _NON_CONDITION_KEYS
         )
+        if self._doubt_index:
+            self._doubt_index.add(next(look.phrases for look in looks if look.must_be_there))
         return Doubt(
-            looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product")
-        )
+            looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product"),
+            self._doubt_index,
+        )  # fmt: skip
 
-    def _expand(self, text: str) -> str:
-        return _expand(text, self._words)
+
+def _joined(text: str) -> str:
+    """An expression that was written in several lines."""
+    return _LINE_START.sub("", text)
 
 
 def _expand(text: str, words: Mapping[str, str]) -> str:
     """The pattern with its ``{words}`` filled in."""
-    return _PLACEHOLDER.sub(lambda match: f"(?:{_expand(words[match[1]], words)})", _LINE_START.sub("", text))
+    return _PLACEHOLDER.sub(lambda match: f"(?:{_expand(words[match[1]], words)})", text)
