@@ -135,7 +135,7 @@ def _pieces(text: str) -> set[str]:
 
 
 def _piece_of(stem: str) -> str | None:
-    """A piece that is in each text with the stem, the last one, as words differ more in their ends; None if too short."""
+    """The last piece of a stem, as words differ more in their ends; None if it is too short."""
     if stem.isascii():
         return stem[-_ASCII_PIECE:] if len(stem) >= _ASCII_PIECE else None
     last = max(at for at, char in enumerate(stem) if not char.isascii())

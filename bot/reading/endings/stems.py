@@ -98,7 +98,7 @@ class StemFinder:
         assert token
         at = token.end()
         kind = token.lastgroup
-        if kind == "look" or kind == "open":
+        if kind in {"look", "open"}:
             part, at = self._alternatives(pattern, at)
             at += 1
             if kind == "look":
@@ -107,7 +107,7 @@ class StemFinder:
             part = self._word(token["word"])
         elif kind == "digit":
             part = _ANY_DIGIT
-        elif kind == "set" or kind == "any":
+        elif kind in {"set", "any"}:
             part = _ANYTHING
         elif kind == "edge":
             part = _NOTHING
