@@ -1,5 +1,6 @@
 """Every sentence that the files of phrases give as an example is read as it says there."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -146,7 +147,7 @@ def test_every_row_has_examples() -> None:
 
 def test_every_name_in_the_languages_is_used() -> None:
     for language, toml in LANGUAGES.items():
-        known = {"word_letters", "words", "doubt", *ENGLISH_TOML, *RULES_TOML["rule"], "question"}
+        known = {"word_letters", "script", "words", "doubt", *ENGLISH_TOML, *RULES_TOML["rule"], "question"}
         assert toml.keys() <= known, language
         assert toml.get("doubt", {}).keys() <= {ANY, *ENGLISH_TOML["doubt"]}, language
 
@@ -161,6 +162,21 @@ def test_a_phrase_of_another_language_is_known_by_more_than_a_few_ascii_letters(
         if language != ENGLISH and (len(stem) < 4 if stem.isascii() else not stem)
     ]
     assert unknown == [], "most English sentences have these letters, too"
+
+
+def test_a_phrase_or_doubt_of_a_language_with_a_script_contains_it() -> None:
+    sets = [patterns for phrases in BOOK.sets.values() for patterns in phrases.by_language.values()]
+    doubts = {id(doubt): doubt for rule in BOOK.rules.values() for doubt in rule.unless + rule.doubted_by}.values()
+    sets += [look.phrases for doubt in doubts for look in doubt.looks if doubt.index and look.must_be_there]
+    without_script = [
+        (text, example)
+        for patterns in sets
+        if patterns.script
+        for text in patterns.texts
+        for example in generate_matches(replace(patterns, texts=(text,)).regex, tries=examples(60))
+        if not re.search(patterns.script, example)
+    ]
+    assert without_script == []
 
 
 def test_the_stems_of_a_set_miss_nothing_that_it_matches() -> None:

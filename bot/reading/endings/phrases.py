@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -53,12 +53,14 @@ def forms(sentence: str) -> tuple[str, str]:
 class Patterns:
     """Phrases for one thing in one language, as regular expressions for ``re.IGNORECASE``.
 
-    ``{name}`` in a text stands for one of the ``words``.
+    ``{name}`` in a text stands for one of the ``words``. ``script`` is an expression for the characters of which
+    each match has at least one.
     """
 
     texts: tuple[str, ...]
     words: StemFinder
     letters: re.RegexFlag = re.ASCII
+    script: str = ""
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -91,15 +93,28 @@ class PhraseIndex:
     """Tells which phrases of languages other than English are worth trying on a text.
 
     There are many, and few texts have any of their stems: a text is cut into pieces, each of which is looked up among
-    the pieces of all stems.
+    the pieces of all stems. The stems of a language in another script are not even computed before the script is seen.
     """
 
     def __init__(self) -> None:
-        self._patterns: list[Patterns] = []
+        self._scripts: dict[str, _StemIndex] = {}
         self.find = lru_cache(maxsize=_REMEMBERED_SENTENCES)(self._find)
 
     def add(self, patterns: Patterns) -> None:
-        self._patterns.append(patterns)
+        self._scripts.setdefault(patterns.script, _StemIndex()).patterns.append(patterns)
+
+    def _find(self, folded: str) -> Foreign:
+        """Those with a stem in the text, or a piece of one. Remembered, since each of many sets asks."""
+        pieces = _pieces(folded)
+        seen = [index for script, index in self._scripts.items() if re.search(script, folded)]
+        return frozenset([patterns for index in seen for patterns in index.find(folded, pieces)])
+
+
+class _StemIndex:
+    """Finds expressions by pieces of their stems."""
+
+    def __init__(self) -> None:
+        self.patterns: list[Patterns] = []
 
     @cached_property
     def _by_piece(self) -> Mapping[str, list[Patterns]]:
@@ -111,16 +126,17 @@ class PhraseIndex:
 
     def _sorted(self, key_of: Callable[[str], str | None]) -> Mapping[str, list[Patterns]]:
         found: dict[str, list[Patterns]] = {}
-        for patterns in self._patterns:
+        for patterns in self.patterns:
             for key in {key_of(stem) for stem in patterns.stems} - {None}:
                 found.setdefault(key or "", []).append(patterns)
         return found
 
-    def _find(self, folded: str) -> Foreign:
-        """Those with a stem in the text, or a piece of one. Remembered, since each of many sets asks."""
-        found = [self._by_piece[piece] for piece in self._by_piece.keys() & _pieces(folded)]
-        found += [patterns for stem, patterns in self._by_short_stem.items() if stem in folded]
-        return frozenset([patterns for each in found for patterns in each])
+    def find(self, folded: str, pieces: set[str]) -> Iterator[Patterns]:
+        for piece in self._by_piece.keys() & pieces:
+            yield from self._by_piece[piece]
+        for stem, patterns in self._by_short_stem.items():
+            if stem in folded:
+                yield from patterns
 
 
 _ASCII_PIECE, _PIECE = 4, 2
@@ -325,6 +341,7 @@ class _Language:
     def __init__(self, toml: Mapping[str, Any], words: Mapping[str, str], doubt_index: PhraseIndex | None) -> None:
         self._doubt_index = doubt_index
         self._letters = _WORD_LETTERS[toml["word_letters"]]
+        self._script = toml.get("script", "")
         self._words = StemFinder({name: _joined(text) for name, text in {**words, **toml.get("words", {})}.items()})
         self.sets = {
             name: tuple(map(self._parse_phrase, rows)) for name, rows in toml.items() if isinstance(rows, list)
@@ -334,7 +351,7 @@ class _Language:
     def patterns(self, names: Iterable[str]) -> Patterns:
         """The phrases of some sets together."""
         texts = tuple(text for name in names for text in self.sets.get(name, ()))
-        return Patterns(texts, self._words, self._letters)
+        return Patterns(texts, self._words, self._letters, self._script)
 
     def _parse_phrase(self, row: Mapping[str, Any]) -> str:
         if "whole" in row:
@@ -347,7 +364,7 @@ class _Language:
     def _parse_doubt(self, row: Mapping[str, Any]) -> Doubt:
         def patterns(value: str | list[str]) -> Patterns:
             texts = tuple(map(_joined, [value] if isinstance(value, str) else value))
-            return Patterns(texts, self._words, self._letters)
+            return Patterns(texts, self._words, self._letters, self._script)
 
         def optional(key: str) -> Patterns | None:
             return patterns(row[key]) if key in row else None
