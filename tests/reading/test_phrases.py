@@ -119,7 +119,7 @@ def is_taken_back(name: str, rules: Mapping[str, Rule], text: str) -> bool:
     ]
     return any(
         any(matches(replace(BOOK.rules[rule], unless=(), denied_by=()), text, context))
-        and not any(matches(replace(BOOK.rules[rule], unless=doubted, denied_by=()), text, context))
+        and not any(matches(replace(rules[rule], unless=doubted, denied_by=()), text, context))
         for rule in using
         for context in CONTEXTS
         for doubted in [rules[rule].unless + rules[rule].denied_by + rules[rule].doubted_by]
@@ -167,7 +167,7 @@ def test_a_phrase_of_another_language_is_known_by_more_than_a_few_ascii_letters(
 def test_a_phrase_or_doubt_of_a_language_with_a_script_contains_it() -> None:
     sets = [patterns for phrases in BOOK.sets.values() for patterns in phrases.by_language.values()]
     doubts = {id(doubt): doubt for rule in BOOK.rules.values() for doubt in rule.unless + rule.doubted_by}.values()
-    sets += [look.phrases for doubt in doubts for look in doubt.looks if doubt.index and look.must_be_there]
+    sets += [look.phrases for doubt in doubts for look in doubt.looks if doubt.needed and look.must_be_there]
     without_script = [
         (text, example)
         for patterns in sets

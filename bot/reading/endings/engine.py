@@ -74,7 +74,7 @@ class PhraseMatch:
     before: str
     context: SentenceContext
     foreign: Foreign
-    folded: str
+    foreign_doubts: Foreign
 
     @cached_property
     def rest(self) -> str:
@@ -120,10 +120,13 @@ class PhraseMatch:
         return self.context.title
 
     def is_taken_back_by(self, doubts: tuple[Doubt, ...]) -> bool:
-        return any(map(self._applies, doubts))
+        for doubt in doubts:
+            if (doubt.needed is None or doubt.needed in self.foreign_doubts) and self._applies(doubt):
+                return True
+        return False
 
     def _applies(self, doubt: Doubt) -> bool:
-        if (doubt.earlier and self.context.at_closing) or not doubt.may_apply(self.folded):
+        if doubt.earlier and self.context.at_closing:
             return False
         for look in doubt.looks:
             text = getattr(self, look.place)
@@ -153,7 +156,8 @@ def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -
     foreign = rule.phrases.index.find(folded)
     for patterns in rule.phrases.find_in(folded, foreign):
         for occurrence in islice(patterns.regex.finditer(words), _MAX_OCCURRENCES):
-            match = PhraseMatch(occurrence[0], words, words[: occurrence.start()], context, foreign, folded)
+            doubts = rule.doubt_index.find(folded)
+            match = PhraseMatch(occurrence[0], words, words[: occurrence.start()], context, foreign, doubts)
             if not match.is_taken_back_by(rule.unless):
                 yield match
 

@@ -106,7 +106,12 @@ class PhraseIndex:
     def _find(self, folded: str) -> Foreign:
         """Those with a stem in the text, or a piece of one. Remembered, since each of many sets asks."""
         pieces = _pieces(folded)
-        seen = [index for script, index in self._scripts.items() if re.search(script, folded)]
+        is_ascii = folded.isascii()
+        seen = [
+            index
+            for script, index in self._scripts.items()
+            if not script or (not is_ascii and re.search(script, folded))
+        ]
         return frozenset([patterns for index in seen for patterns in index.find(folded, pieces)])
 
 
@@ -236,11 +241,8 @@ class Doubt:
     earlier: bool
     undone_in: str
     other_product: Patterns | None
-    index: PhraseIndex | None
-
-    def may_apply(self, folded: str) -> bool:
-        """Whether it is worth looking for it in a sentence."""
-        return self.index is None or any(look.phrases in self.index.find(folded) for look in self.looks)
+    needed: Patterns | None
+    """What the sentence must contain, and is looked up in the index of doubts; None for English."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,7 @@ class Rule:
     """One table ``[rule.NAME]``. A rule without a ``kind`` states no ending."""
 
     phrases: PhraseSet
+    doubt_index: PhraseIndex
     kind: OutcomeKind | None = None
     evidence: str = ""
     confidence: float = 0.0
@@ -328,7 +331,8 @@ def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any
             fields[key] = doubts(*fields.get(key, ()))
         fields["unless"] += doubts(ANY)
         kind_of_ending = OutcomeKind(kind) if kind else None
-        return Rule(phrase_set(*(phrases or (name,))), kind_of_ending, names=names, named=named, **fields)
+        own_phrases = phrase_set(*(phrases or (name,)))
+        return Rule(own_phrases, doubt_index, kind_of_ending, names=names, named=named, **fields)
 
     return PhraseBook(
         {name: phrase_set(name) for name in names}, {name: rule(name, **table) for name, table in rules["rule"].items()}
@@ -374,11 +378,12 @@ class _Language:
             for key in row
             if key not in _NON_CONDITION_KEYS
         )
-        if self._doubt_index:
-            self._doubt_index.add(next(look.phrases for look in looks if look.must_be_there))
+        needed = next(look.phrases for look in looks if look.must_be_there) if self._doubt_index else None
+        if self._doubt_index and needed:
+            self._doubt_index.add(needed)
         return Doubt(
             looks, optional("ignoring"), row.get("earlier", False), row.get("undone_in", ""), optional("other_product"),
-            self._doubt_index,
+            needed,
         )  # fmt: skip
 
 
