@@ -12,7 +12,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from bench.archives import DATA, need_archives
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.reading.endings.outcome import outcome
-from bot.reading.endings.phrases import PhraseBook, PhraseSet, phrase_book
+from bot.reading.endings.phrases import PhraseBook, phrase_book
 from bot.reading.markdown import statements
 
 PARTS = (("first 80", 0, 80), ("81-120", 80, 120), ("121-160", 120, 160))
@@ -106,11 +106,12 @@ def phrase_positions(cases: Sequence[Case]) -> dict[str, frozenset[int]]:
     positions = {}
     book = phrase_book()
     for rule in (*book.endings, book.rules["thanked"]):
-        for phrase in rule.phrases.patterns:
-            alone = PhraseSet((phrase,)).regex
-            positions[phrase] = frozenset(
-                at for at, sentences in sentences_by_position.items() if any(map(alone.search, sentences))
-            )
+        for patterns in rule.phrases.by_language.values():
+            for text in patterns.texts:
+                alone = replace(patterns, texts=(text,)).regex
+                positions[text] = frozenset(
+                    at for at, sentences in sentences_by_position.items() if any(map(alone.search, sentences))
+                )
     return positions
 
 

@@ -36,6 +36,48 @@ def sentences(path: Path) -> list[Sentence]:
     return [Sentence(row["text"], frozenset(row["may_be"])) for row in rows]
 
 
+NO_ENDINGS = (
+    "Das ist leider noch nicht behoben.",
+    "Wird in der nächsten Version behoben werden.",
+    "Ich glaube, das wurde behoben.",
+    "Das sollte behoben sein.",
+    "Ce n'est toujours pas corrigé.",
+    "Il faudrait que ce soit corrigé rapidement.",
+    "Ce sera corrigé dans la prochaine version.",
+    "Todavía no está resuelto.",
+    "Esto debería ser corregido pronto.",
+    "Cuando esté corregido aviso.",
+    "Ainda não foi resolvido.",
+    "Isso precisa ser corrigido.",
+    "Vai ser corrigido na próxima versão.",
+    "Acho que já foi corrigido.",
+    "Пока не исправлено.",
+    "Будет исправлено в следующей версии.",
+    "Вроде исправлено.",
+    "Нужно, чтобы это исправили.",
+    "まだ修正されていません。",
+    "次回のリリースで修正予定です。",
+    "修正されたはずです。",
+    "修正をお願いします。",
+    "아직 수정되지 않았습니다.",
+    "다음 버전에서 수정할 예정입니다.",
+    "수정된 것 같습니다.",
+    "수정했는데도 안 됩니다.",
+    "还没有修复。",
+    "下个版本会修复。",
+    "应该已经修复了吧。",
+    "修复了吗？",
+    "已修复，但是安卓上仍然会闪退",
+    "请问什么时候可以修复",
+    "希望尽快解决",
+    "如果已经解决了请关闭",
+    "有没有人解决了这个问题",
+    "这个问题修复起来比较麻烦",
+    "为什么不支持这个功能",
+    "没有重复",
+)
+"""What is not done, or not for certain, in eight languages."""
+
 OURS = sentences(Path(__file__).with_name("closing_sentences.jsonl"))
 
 
@@ -90,22 +132,29 @@ def test_closings_in_other_languages_get_no_wrong_kind(shared: Path) -> None:
     kinds = {row["quote"]: (kind_of(row["quote"]), row["kind"]) for row in rows}
     assert len(kinds) == 18
     assert {quote: kind for quote, (kind, right) in kinds.items() if kind not in ("unknown", right)} == {}
+    assert sum(kind == right != "unknown" for kind, right in kinds.values()) >= 13
+
+
+@pytest.mark.parametrize("text", NO_ENDINGS)
+def test_what_is_not_done_is_no_ending_in_any_language(text: str) -> None:
+    assert kind_of(text) == "unknown"
 
 
 @pytest.mark.shared
 def test_chinese_closings_are_quoted_and_get_no_wrong_kind(shared: Path) -> None:
     threads = load_threads(shared, "weex")
     rows = [json.loads(line) for line in (shared / "endings_zh.jsonl").read_text(encoding="utf-8").splitlines()]
-    wrong, quoted = [], 0
+    wrong, quoted, named = [], 0, 0
     for row in rows:
         ending = digest(threads[row["id"]]).outcome
         kind = ending.kind.value.replace(" ", "_")
+        named += kind != "unknown"
         wrong += [row["id"]] * (kind not in ("unknown", row["kind"], *row["also_ok"]))
         label = "".join(row["quote"].replace("`", "").split())
         words = "".join(ending.quote.split())
         quoted += bool(words and label and (words in label or label in words or label[:12] in words))
     assert (len(rows), wrong) == (42, [])
-    assert quoted >= 30, "27 before the words of other languages were known"
+    assert (quoted, named) >= (33, 25), "27 and 0 with English phrases alone"
 
 
 def test_a_change_that_only_mentions_the_thread_is_no_fix_if_the_words_say_otherwise() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 
@@ -61,14 +61,14 @@ def _patterns() -> Iterator[Phrase]:
 
 def _alternatives() -> Iterator[Phrase]:
     book = phrase_book()
+    parts = [(name, patterns) for name, each in book.sets.items() for patterns in each.by_language.values()]
     doubts = {id(doubt): doubt for rule in book.rules.values() for doubt in rule.unless + rule.denied_by}
-    sets = [*book.sets.items()]
     for number, doubt in enumerate(doubts.values()):
-        parts = (*(check.phrases for check in doubt.looks), doubt.ignoring, doubt.other_product)
-        sets += [(f"doubt {number}", part) for part in parts if part]
-    for name, phrase_set in sets:
-        for index, pattern in enumerate(phrase_set.patterns):
-            yield Phrase(f"{name}[{index}]", re.compile(pattern, re.IGNORECASE))
+        looks = (*(check.phrases for check in doubt.looks), doubt.ignoring, doubt.other_product)
+        parts += [(f"doubt {number}", patterns) for patterns in looks if patterns]
+    for name, patterns in parts:
+        for index, text in enumerate(patterns.texts):
+            yield Phrase(f"{name}[{index}]", replace(patterns, texts=(text,)).regex)
 
 
 @cache

@@ -9,19 +9,15 @@ from functools import cached_property
 from itertools import islice
 
 from bot.domain.thread import OutcomeKind, ThreadId
-from bot.reading.endings.phrases import Doubt, PhraseSet, Rule, fold_for_stems, phrase_book
+from bot.reading.endings.phrases import Doubt, Foreign, Patterns, Rule, forms, has_phrase, phrase_book
 from bot.reading.lookalikes import plain
 
 _MAX_OCCURRENCES = 4
 """Maximum occurrences of a phrase that are judged in a sentence: the words around each are searched again."""
 
-_CLAUSE_BREAK = re.compile(
-    r"[,;:()\u2013\u2014]|\b(?:but|so|because|since|and|as(?! (?:if|though)\b))\b", re.IGNORECASE
-)
+_CLAUSE_BREAK = re.compile(r"[,;:()\u2013\u2014]")
 _REPO_PREFIX = re.compile(r"(?:https?://[^/\s]{1,100}/)?(?P<repo>[^/#\s]{1,100}/[^/#\s]{1,100})(?:/|#)", re.ASCII)
 _SENTENCE_CLOSERS = " )*_.!~'\"\u201d\u300d\u300f"
-_QUESTION_ENDS = ("?", "吗", "嗎", "呢", "么", "麼", "ですか", "ますか", "でしょうか", "のか", "까", "나요", "가요")
-"""The last is what asks in Chinese, Japanese and Korean, also without a question mark."""
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
 _COMMIT_URL = re.compile(r"/commits?/[0-9a-f]+\Z", re.ASCII | re.IGNORECASE)
 
@@ -51,13 +47,14 @@ class SentenceContext:
     """Where a sentence was written, and by whom: in thread ``own`` of ``repo`` (OWNER/NAME, None if unknown).
 
     ``at_closing``: the thread was closed with these words; ``near``: it was closed within a day; ``by_author``: the
-    thread's author wrote it.
+    thread's author wrote it; ``by_outsider``: somebody without a part in the project did.
     """
 
     own: ThreadId = 0
     title: str = ""
     repo: str | None = None
     by_author: bool = False
+    by_outsider: bool = False
     at_closing: bool = False
     near: bool = False
 
@@ -76,6 +73,8 @@ class PhraseMatch:
     sentence: str
     before: str
     context: SentenceContext
+    foreign: Foreign
+    foreign_doubts: Foreign
 
     @cached_property
     def rest(self) -> str:
@@ -86,19 +85,23 @@ class PhraseMatch:
         """The rest, up to an invitation to come back or a mention of the next release: neither is a doubt."""
         rest = self.rest
         for name in ("invitation", "release_to_come"):
-            match = phrase_book().sets[name].regex.search(rest)
+            match = phrase_book().sets[name].search(rest, self.foreign)
             rest = rest[: match.start()] if match else rest
         return rest
 
     @cached_property
     def clause(self) -> str:
         """The part of ``before`` in the phrase's clause."""
-        return _CLAUSE_BREAK.split(self.before)[-1]
+        return self._clauses(self.before)[-1]
 
     @cached_property
     def next_clause(self) -> str:
         """The part of ``after`` in the phrase's clause."""
-        return _CLAUSE_BREAK.split(self.after)[0]
+        return self._clauses(self.after)[0]
+
+    def _clauses(self, text: str) -> list[str]:
+        conjunctions = phrase_book().sets["conjunction"]
+        return [each for part in _CLAUSE_BREAK.split(text) for each in conjunctions.split(part, self.foreign)]
 
     @cached_property
     def until(self) -> str:
@@ -117,7 +120,10 @@ class PhraseMatch:
         return self.context.title
 
     def is_taken_back_by(self, doubts: tuple[Doubt, ...]) -> bool:
-        return any(map(self._applies, doubts))
+        for doubt in doubts:
+            if (doubt.needed is None or doubt.needed in self.foreign_doubts) and self._applies(doubt):
+                return True
+        return False
 
     def _applies(self, doubt: Doubt) -> bool:
         if doubt.earlier and self.context.at_closing:
@@ -131,7 +137,7 @@ class PhraseMatch:
             return False
         return not doubt.other_product or self._names_other_product(doubt.other_product)
 
-    def _names_other_product(self, products: PhraseSet) -> bool:
+    def _names_other_product(self, products: Patterns) -> bool:
         """Whether the fix is in a product that is not named like this repository."""
         match = products.regex.search(self.onward)
         name = next(filter(None, match.groups()), "").casefold() if match else ""
@@ -144,15 +150,16 @@ class PhraseMatch:
 
 def matches(rule: Rule, sentence: str, context: SentenceContext = _NO_CONTEXT) -> Iterator[PhraseMatch]:
     """The phrases of ``rule`` in a sentence that no words around them take back."""
-    sentence = plain(sentence)
-    if not all(getattr(context, condition) for condition in rule.only) or not rule.phrases.may_be_in(
-        fold_for_stems(sentence)
-    ):
+    if not all(getattr(context, condition) for condition in rule.only):
         return
-    for occurrence in islice(rule.phrases.regex.finditer(sentence), _MAX_OCCURRENCES):
-        match = PhraseMatch(occurrence[0], sentence, sentence[: occurrence.start()], context)
-        if not match.is_taken_back_by(rule.unless):
-            yield match
+    words, folded = forms(sentence)
+    foreign = rule.phrases.index.find(folded)
+    for patterns in rule.phrases.find_in(folded, foreign):
+        for occurrence in islice(patterns.regex.finditer(words), _MAX_OCCURRENCES):
+            doubts = rule.doubt_index.find(folded)
+            match = PhraseMatch(occurrence[0], words, words[: occurrence.start()], context, foreign, doubts)
+            if not match.is_taken_back_by(rule.unless):
+                yield match
 
 
 def says(rule: Rule, sentence: str) -> bool:
@@ -167,7 +174,8 @@ def takes_fix_back(sentence: str) -> bool:
 
 def is_question(sentence: str) -> bool:
     """Whether a sentence is a question, and so states nothing."""
-    return plain(sentence).rstrip(_SENTENCE_CLOSERS).endswith(_QUESTION_ENDS)
+    words = plain(sentence).rstrip(_SENTENCE_CLOSERS)
+    return words.endswith("?") or has_phrase("question", words)
 
 
 def judge(rule: Rule, sentence: str, context: SentenceContext) -> Judgement | None:

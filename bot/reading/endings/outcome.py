@@ -359,6 +359,7 @@ class _Reader:
             title=self.thread.title,
             repo=self.repo,
             by_author=ending.message.author == self.thread.author,
+            by_outsider=ending.is_outside,
             at_closing=ending.gap <= _IMMEDIATE_GAP or ending.is_swept,
             near=ending.gap <= _NEAR_GAP or ending.is_swept,
         )

@@ -8,19 +8,19 @@ The idea comes from RE2's prefilter (https://github.com/google/re2, prefilter.cc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from itertools import product
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 DIGIT = "0"
 """Represents any digit among the stems."""
 
 _MAX_ALTERNATIVES = 8
-_USEFUL_CHARS = 6
+_USEFUL_CHARS = 4
+_DIGIT_RARITY = 2
 _TOKEN = re.compile(
-    r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
-    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
-    r"|\\u(?P<code>[0-9a-f]{4})|\\(?P<escaped>.)|(?P<char>.)",
+    r"\(\?(?P<look>[=!]|<[=!])|(?P<open>\((?:\?(?:[au]?[:>]|P<\w+>))?)|(?P<close>\))|(?P<bar>\|)"
+    r"|\{(?P<word>[a-z_]+)\}|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<digit>\\d)|(?P<edge>\\[bBAZ]|[\^$])|(?P<any>\\[wWsSD]|\.)"
+    r"|\\u(?P<code>[0-9a-f]{4})|\\(?P<escaped>.)|(?P<chars>[^\W_]+(?![?*+{])|.)",
     re.DOTALL,
 )
 _REPEAT = re.compile(r"(?:(?P<least>[?*])|\+|\{(?P<count>\d+)(?:,\d*)?\})[?+]?")
@@ -34,29 +34,92 @@ class _Part(NamedTuple):
     needed: _Strings | None = None
 
 
-_ANYTHING = _Part(None)
+_ANYTHING, _NOTHING, _ANY_DIGIT = _Part(None), _Part(), _Part(None, frozenset({DIGIT}))
 
 
 def stems(patterns: Iterable[str]) -> tuple[str, ...]:
     """Lower-case texts of which every match of the patterns contains at least one; ("",) if there are none."""
-    texts: set[str] = set()
-    for pattern in patterns:
-        needed = _alternatives(pattern, 0)[0].needed
-        if needed is None:
-            return ("",)
-        texts |= needed
-    return tuple(sorted(stem for stem in texts if not any(other in stem for other in texts if other != stem)))
+    return StemFinder({}).stems(patterns)
 
 
-def _alternatives(pattern: str, at: int) -> tuple[_Part, int]:
-    """The part from ``at`` to the end of its group, and the position of that end."""
-    parts = []
-    while True:
-        part, at = _sequence(pattern, at)
-        parts.append(part)
-        if pattern[at : at + 1] != "|":
-            return _union(parts), at
-        at += 1
+class StemFinder:
+    """Finds the stems of patterns in which ``{name}`` stands for an expression of ``words``.
+
+    Each expression is read once, as most of them are in many patterns.
+    """
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        self.words = words
+        self._parts: dict[str, _Part] = {}
+
+    def stems(self, patterns: Iterable[str]) -> tuple[str, ...]:
+        """Lower-case texts of which every match of the patterns contains at least one; ("",) if there are none."""
+        texts: set[str] = set()
+        for pattern in patterns:
+            needed = self._alternatives(pattern, 0)[0].needed
+            if needed is None:
+                return ("",)
+            texts |= needed
+        return tuple(sorted(stem for stem in texts if not any(other in stem for other in texts if other != stem)))
+
+    def _word(self, name: str) -> _Part:
+        if name not in self._parts:
+            self._parts[name] = self._alternatives(self.words[name], 0)[0]
+        return self._parts[name]
+
+    def _alternatives(self, pattern: str, at: int) -> tuple[_Part, int]:
+        """The part from ``at`` to the end of its group, and the position of that end."""
+        parts = []
+        while True:
+            part, at = self._sequence(pattern, at)
+            parts.append(part)
+            if pattern[at : at + 1] != "|":
+                return _union(parts), at
+            at += 1
+
+    def _sequence(self, pattern: str, at: int) -> tuple[_Part, int]:
+        run, candidates, is_exact = _EMPTY, list[_Strings](), True
+        while at < len(pattern) and pattern[at] not in ")|":
+            part, at = self._atom(pattern, at)
+            if part.needed:
+                candidates.append(part.needed)
+            if part.exact is None or len(run) * len(part.exact) > _MAX_ALTERNATIVES:
+                is_exact = False
+                candidates.append(run)
+                run = part.exact or _EMPTY
+            elif part.exact is not _EMPTY:
+                run = frozenset([before + after for before in run for after in part.exact])
+        candidates.append(run)
+        needed = max((each for each in candidates if "" not in each), key=_usefulness, default=None)
+        return _Part(run if is_exact else None, needed), at
+
+    def _atom(self, pattern: str, at: int) -> tuple[_Part, int]:
+        token = _TOKEN.match(pattern, at)
+        assert token
+        at = token.end()
+        kind = token.lastgroup
+        if kind in {"look", "open"}:
+            part, at = self._alternatives(pattern, at)
+            at += 1
+            if kind == "look":
+                return _Part(_EMPTY, part.needed if token["look"] == "=" else None), at
+        elif kind == "word":
+            part = self._word(token["word"])
+        elif kind == "digit":
+            part = _ANY_DIGIT
+        elif kind in {"set", "any"}:
+            part = _ANYTHING
+        elif kind == "edge":
+            part = _NOTHING
+        else:
+            text = chr(int(token["code"], 16)) if kind == "code" else token[kind or "chars"].lower()
+            part = _Part(frozenset({text}), frozenset({text}))
+        repeat = _REPEAT.match(pattern, at)
+        if not repeat:
+            return part, at
+        may_be_absent = repeat["least"] or repeat["count"] == "0"
+        exact = part.exact | _EMPTY if part.exact is not None and pattern[at] == "?" else None
+        return _Part(exact, None if may_be_absent else part.needed), repeat.end()
 
 
 def _union(parts: list[_Part]) -> _Part:
@@ -69,48 +132,12 @@ def _any_of(alternatives: list[_Strings | None]) -> _Strings | None:
     return frozenset[str]().union(*finite) if len(finite) == len(alternatives) else None
 
 
-def _sequence(pattern: str, at: int) -> tuple[_Part, int]:
-    run, candidates, is_exact = _EMPTY, list[_Strings](), True
-    while at < len(pattern) and pattern[at] not in ")|":
-        part, at = _atom(pattern, at)
-        if part.needed:
-            candidates.append(part.needed)
-        if part.exact is None or len(run) * len(part.exact) > _MAX_ALTERNATIVES:
-            is_exact = False
-            candidates.append(run)
-            run = part.exact or _EMPTY
-        else:
-            run = frozenset(map("".join, product(run, part.exact)))
-    candidates.append(run)
-    needed = max((each for each in candidates if "" not in each), key=_usefulness, default=None)
-    return _Part(run if is_exact else None, needed), at
-
-
 def _usefulness(strings: _Strings) -> tuple[int, int]:
-    return min(_USEFUL_CHARS if each == DIGIT else min(len(each), _USEFUL_CHARS) for each in strings), -len(strings)
+    return min(map(_rarity, strings)), -len(strings)
 
 
-def _atom(pattern: str, at: int) -> tuple[_Part, int]:
-    token = _TOKEN.match(pattern, at)
-    assert token
-    at = token.end()
-    if token["look"] or token["open"]:
-        part, at = _alternatives(pattern, at)
-        at += 1
-        if token["look"]:
-            return _Part(_EMPTY, part.needed if token["look"] == "=" else None), at
-    elif token["digit"]:
-        part = _Part(None, frozenset({DIGIT}))
-    elif token["set"] or token["any"]:
-        part = _ANYTHING
-    elif token["edge"]:
-        part = _Part()
-    else:
-        char = chr(int(token["code"], 16)) if token["code"] else token["escaped"] or token["char"]
-        part = _Part(frozenset({char.lower()}), frozenset({char.lower()}))
-    repeat = _REPEAT.match(pattern, at)
-    if not repeat:
-        return part, at
-    may_be_absent = repeat["least"] or repeat["count"] == "0"
-    exact = part.exact | _EMPTY if part.exact is not None and pattern[at] == "?" else None
-    return _Part(exact, None if may_be_absent else part.needed), repeat.end()
+def _rarity(text: str) -> int:
+    """Roughly how few texts contain it. Most texts have only ASCII characters, so others are rare."""
+    if text == DIGIT:
+        return _DIGIT_RARITY
+    return min(len(text), _USEFUL_CHARS) if text.isascii() else _USEFUL_CHARS + min(len(text), _USEFUL_CHARS)

@@ -34,7 +34,7 @@ _TOPICLESS_WORDS = (
 class Takeback:
     """A statement that an earlier decision no longer holds.
 
-    ``rule`` is the name of its rule in ``phrases.toml``, ``thread`` the number of the thread that replaces the
+    ``rule`` is the name of its rule in ``rules.toml``, ``thread`` the number of the thread that replaces the
     decision, and ``about`` the terms of the topic it names, if any.
     """
 
