@@ -112,6 +112,12 @@ def test_blocks_vectors_and_lists_of_another_size_or_shape_are_refused(honest: P
     assert is_refused(honest)
 
 
+@pytest.mark.parametrize("width", [-3, 1025, True, 10.0])
+def test_vectors_of_an_impossible_length_are_refused_before_they_are_read(honest: Path, width: int) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        decode_core(encode_core(replace(core_of(honest), width=width)), COUNT)
+
+
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b"[]", b"NaN", b'{"width":0}', b"\xff", b""])
 def test_descriptions_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
     data = core_bytes(honest)
