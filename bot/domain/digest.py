@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.domain.thread import Decision, Kind, Outcome, Reference, ThreadId
@@ -96,15 +95,16 @@ class IndexEntry:
 class Hit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms it contains.
 
-    ``share`` in 0..1 is the score divided by the highest possible score for this query; ``near`` holds the
-    cosine (-1..1) of each vector field; ``duplicates`` counts the known duplicates of the thread. ``part`` in 0..1 is
-    the share of the query that the thread contains, weighted by the rarity of words; 0 for a query without a floor.
+    ``share`` in 0..1 is the score divided by the highest possible score for this query. ``cosine`` (-1..1) is that of
+    the vectors: None if the query has none, 0 if the thread has none. ``duplicates`` counts the known duplicates of the
+    thread. ``part`` in 0..1 is the share of the query that the thread contains, weighted by the rarity of words; 0 for
+    a query without a floor.
     """
 
     entry: IndexEntry
     score: float
     terms: tuple[str, ...] = ()
     share: float = 0.0
-    near: Mapping[str, float] = field(default_factory=dict)
+    cosine: float | None = None
     duplicates: int = 0
     part: float = 0.0

@@ -121,7 +121,7 @@ def read_history(
     threads: Sequence[Thread],
     watch: ReplayOptions,
     seconds: float = LEARNING_SECONDS,
-    vectors: Mapping[ThreadId, Mapping[str, bytes]] | None = None,
+    vectors: Mapping[ThreadId, bytes] | None = None,
     feedback: Feedback = NO_FEEDBACK,
 ) -> Learner:
     """A learner for these threads, with the ``vectors`` that a memory has of them and the feedback on our matches."""

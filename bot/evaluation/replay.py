@@ -39,7 +39,7 @@ class ReplayHistory:
 
     threads: Sequence[Thread]
     documents: Sequence[IndexDocument]
-    vectors: Mapping[ThreadId, Mapping[str, bytes]] = field(default_factory=dict)
+    vectors: Mapping[ThreadId, bytes] = field(default_factory=dict)
     embedder: Embedder | None = None
 
     @classmethod
@@ -97,12 +97,12 @@ class PastLibrary:
     def ranking(self) -> RankingModels:
         return self._ranking
 
-    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
+    def vector(self, thread: Thread) -> bytes:
         stored = self._threads.get(thread.id)
         is_known = stored is not None and (thread.title, thread.body) == (stored.title, stored.body)
         if self._embedder and not is_known:
             return embed(thread, self._embedder)
-        return self._vectors.get(thread.id, {})
+        return self._vectors.get(thread.id, b"")
 
     def fixes(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
         return {}  # fixes and requests of today were not known then
@@ -132,7 +132,7 @@ def past_library(history: ReplayHistory) -> Iterator[PastLibrary]:
     """The library of a history, with an index of all its threads."""
     with tempfile.TemporaryDirectory(prefix="precedent-") as folder:
         vectors = history.vectors
-        build_index(Path(folder), (replace(one, vectors=vectors.get(one.entry.id)) for one in history.documents))
+        build_index(Path(folder), (replace(one, vector=vectors.get(one.entry.id)) for one in history.documents))
         index = open_index(Path(folder))
         try:
             yield PastLibrary(history, index)

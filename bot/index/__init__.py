@@ -30,7 +30,7 @@ def build_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes |
 
     Searches ``before`` a moment are fastest when the documents are in order of creation. Of two documents with the same
     id, the later one is kept. The same documents give the same files, and a file name always stands for one content.
-    Many documents are written in parts. Raises ValueError if vectors of one field differ in length.
+    Many documents are written in parts. Raises ValueError if vectors differ in length.
     """
     from bot.index.whoosh.writer import write_index
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,10 +17,8 @@ from bot.reading.error_lines import line_terms
 from bot.reading.requests import without_requests
 
 
-def document_of(
-    thread: Thread, digest: Digest | None = None, vectors: Mapping[str, bytes] | None = None
-) -> IndexDocument:
-    """The document of a thread; ``digest`` saves reading it again, ``vectors`` as in `IndexDocument`."""
+def document_of(thread: Thread, digest: Digest | None = None, vector: bytes | None = None) -> IndexDocument:
+    """The document of a thread; ``digest`` saves reading it again, ``vector`` as in `IndexDocument`."""
     digest = digest or read_digest(thread)
     notes = {
         "decisions": terms("\n".join(decision.text for decision in digest.decisions)),
@@ -28,18 +26,16 @@ def document_of(
         "files": terms("\n".join(digest.files)),
         "summary": terms(digest.summary),
     }
-    return replace(bare_document(thread, digest.outcome, vectors), notes=notes)
+    return replace(bare_document(thread, digest.outcome, vector), notes=notes)
 
 
-def bare_document(
-    thread: Thread, ending: Outcome | None = None, vectors: Mapping[str, bytes] | None = None
-) -> IndexDocument:
+def bare_document(thread: Thread, ending: Outcome | None = None, vector: bytes | None = None) -> IndexDocument:
     """A thread's document without notes, enough to find similar threads; ``ending`` saves reading it again."""
     return IndexDocument(
         entry=entry_of(thread, ending or read_outcome(thread)),
         title=terms(thread.title),
         body=[*body_terms(thread.body), *line_terms(thread.title, thread.body)],
-        vectors=vectors,
+        vector=vector,
         has_role=bool(thread.role),
     )
 

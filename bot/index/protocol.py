@@ -16,9 +16,6 @@ TEXT = "text"
 NOTES = "notes"
 """The field of the digest: decisions, keywords, files, summary. Used for a search by words."""
 
-VECTOR_FIELDS = ("semantic",)
-"""The vectors that a document may have: that of its text, from a text model."""
-
 FLOOD_THRESHOLD = 25
 """More unvouched threads of one account at one moment are a flood. In six archives, the peak was 20 for the busiest
 person, 28 for a bot with weekly digests, and 26 for all deleted accounts, which count as one."""
@@ -33,8 +30,8 @@ class IndexDocument:
     """A thread as indexed: its entry, and its analysed terms in order, with repetitions.
 
     ``notes`` maps a section (``decisions``, ``keywords``, ``files``, ``summary``; others count least) to its terms.
-    ``vectors`` maps a vector field to a vector of signed bytes; all in one field have the same length, at most 1,024.
-    None: no text model has read the thread; one without vectors was read, but is in a language unknown to the model.
+    ``vector`` is that of its text, by a text model: signed bytes, as many as all others have, at most 1,024. None: no
+    text model has read the thread; b"": one has, but does not know its language.
     ``has_role``: the thread records the author's role in the repository, also if the role is ``NONE``.
     """
 
@@ -42,7 +39,7 @@ class IndexDocument:
     title: Sequence[str]
     body: Sequence[str] = ()
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    vectors: Mapping[str, bytes] | None = None
+    vector: bytes | None = None
     has_role: bool = True
 
 
@@ -50,16 +47,16 @@ class IndexDocument:
 class Query:
     """Analysed terms with their weights, and the fields to search with theirs.
 
-    Weights are ≥ 0; a term or field of weight 0 is skipped. ``vectors`` maps a vector field to a vector of signed
-    bytes. A ``blend`` weighs features by name (those with an array form in `bot.ranking.features`): the best documents
-    are then those with the highest sum; without one, those with the highest score. ``kinds`` limits the search to some
-    kinds (None: all), which finds few among many faster than ``keep``. A ``floor`` leaves out documents that hold less
-    of the query (`Hit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
+    Weights are ≥ 0; a term or field of weight 0 is skipped. ``vector`` has signed bytes; b"" for none. A ``blend``
+    weighs features by name (those with an array form in `bot.ranking.features`): the best documents are then those with
+    the highest sum; without one, those with the highest score. ``kinds`` limits the search to some kinds (None: all),
+    which finds few among many faster than ``keep``. A ``floor`` leaves out documents that hold less of the query
+    (`Hit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
     """
 
     terms: Mapping[str, float]
     fields: Mapping[str, float] = field(default_factory=lambda: {TEXT: 1.0})
-    vectors: Mapping[str, bytes] = field(default_factory=dict)
+    vector: bytes = b""
     blend: Mapping[str, float] | None = None
     kinds: frozenset[Kind] | None = None
     floor: float | None = None
@@ -113,8 +110,8 @@ class Index(Protocol):
         and duplicates that became known later are not counted. Unvouched threads (`IndexEntry.is_unvouched_at`) do not
         exist either if they were closed then, or if their account had more than FLOOD_THRESHOLD of them; but if no
         issue has a role (`IndexDocument.has_role`), none is unvouched. ``keep`` filters threads after scoring; it is
-        called once for each, best first. A vector that differs in length from its field has a cosine of 0. Raises
-        IndexCorrupt.
+        called once for each, best first. A vector that differs in length from those of the index has a cosine of 0.
+        Raises IndexCorrupt.
         """
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> dict[str, float]:
@@ -134,8 +131,11 @@ class Index(Protocol):
     def entries(self, ids: Iterable[ThreadId]) -> dict[ThreadId, IndexEntry]:
         """The entries of those ``ids`` that are in the index. Raises IndexCorrupt."""
 
-    def vectors(self) -> dict[ThreadId, dict[str, bytes]]:
-        """The vectors, as exact as they are stored, of all threads that a text model has read. Raises IndexCorrupt."""
+    def vectors(self) -> dict[ThreadId, bytes]:
+        """The vectors, as exact as they are stored, of all threads that a text model has read (`IndexDocument.vector`).
+
+        Raises IndexCorrupt.
+        """
 
     def unread(self) -> list[ThreadId]:
         """The threads that no text model has read, newest first. Raises IndexCorrupt."""
@@ -144,7 +144,7 @@ class Index(Protocol):
         """Add documents, replacing those with the same id, and delete ``remove``; effective at once, also on disk.
 
         Of two documents with the same id, the later one is kept; an id in both arguments is kept. After IndexCorrupt
-        the folder is unchanged. Raises ValueError for vectors that do not fit those of the index.
+        the folder is unchanged. Raises ValueError for a vector that does not fit those of the index.
         """
 
     def count(self, kind: Kind) -> int:

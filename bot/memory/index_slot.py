@@ -64,11 +64,10 @@ class IndexSlot:
         made_by = self.state.manifest.embedder
         return bool(made_by) and self._embedder is not None and self._embedder.fingerprint != made_by
 
-    def stored_vectors(self) -> Mapping[ThreadId, Mapping[str, bytes]]:
+    def stored_vectors(self) -> Mapping[ThreadId, bytes]:
         """The vectors of the threads that the text model in use has read."""
-        nothing: Mapping[ThreadId, Mapping[str, bytes]] = {}
         is_usable = self._embedder is not None and not self.has_foreign_vectors
-        return self.ask(lambda index: index.vectors(), nothing) if is_usable else nothing
+        return self.ask(lambda index: index.vectors(), {}) if is_usable else {}
 
     def unread(self) -> list[ThreadId]:
         """The threads that the text model has still to read, newest first."""
@@ -82,7 +81,7 @@ class IndexSlot:
             documents = []
             for thread in records:
                 document = self._document(thread, self.state.digest(thread), until)
-                if document.vectors is None:  # the time is up, or the model failed
+                if document.vector is None:  # the time is up, or the model failed
                     break
                 documents.append(document)
                 tick(1)
@@ -136,11 +135,11 @@ class IndexSlot:
         return file_edits, replace(known, index=hashes, analyser=ANALYSER_VERSION, layout=LAYOUT_VERSION)
 
     def _document(self, thread: Thread, digest: Digest, until: float) -> IndexDocument:
-        """The document of a thread; with its vectors, if the text model can read it before ``until``."""
-        vectors = self.encoder.vectors(thread) if monotonic() < until else None
-        if vectors is not None and self._embedder:
+        """The document of a thread; with its vector, if the text model can read it before ``until``."""
+        vector = self.encoder.vector(thread) if monotonic() < until else None
+        if vector is not None and self._embedder:
             self.state.manifest = replace(self.state.manifest, embedder=self._embedder.fingerprint)
-        return document_of(thread, digest, vectors)
+        return document_of(thread, digest, vector)
 
     def _open_current(self) -> Index:
         index = self._stored.index

@@ -251,8 +251,8 @@ class Memory:
     def ranking(self) -> RankingModels:
         return self.state.ranking
 
-    def vectors(self, thread: Thread) -> Mapping[str, bytes]:
-        return self.index.encoder.vectors(thread) or {}
+    def vector(self, thread: Thread) -> bytes:
+        return self.index.encoder.vector(thread) or b""
 
     def releases(self) -> frozenset[str]:
         """See `bot.recall.library.Library.releases`."""

@@ -38,8 +38,8 @@ class Encoder:
     def __init__(self, embedder: Embedder | None, note: Callable[[str], None]) -> None:
         self._embedder, self._note = embedder, note
 
-    def vectors(self, thread: Thread) -> dict[str, bytes] | None:
-        """The thread's vectors by vector field, see `embed`; None if there is no model."""
+    def vector(self, thread: Thread) -> bytes | None:
+        """The thread's vector, see `embed`; None if there is no model."""
         if self._embedder is None:
             return None
         try:
@@ -51,8 +51,8 @@ class Encoder:
 
 
 class CachingEmbedder:
-    """Encodes each text once: a rebuild needs a thread's vectors for the replay and for the index, an event needs its
-    issue's vectors for the index and for the search."""
+    """Encodes each text once: a rebuild needs a thread's vector for the replay and for the index, an event needs its
+    issue's vector for the index and for the search."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -69,9 +69,8 @@ class CachingEmbedder:
         return [self._vectors[key] for key in keys]
 
 
-def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
-    """The thread's vectors by vector field; none in a language that the model does not know. Raises WorldError when the
-    model fails."""
+def embed(thread: Thread, embedder: Embedder) -> bytes:
+    """The thread's vector; b"" in a language that the model does not know. Raises WorldError when the model fails."""
     body = thread.body[:MAX_EMBEDDED_CHARS]
     # Such models were trained on sentences: code, logs and quotations would make all reports of one kind alike.
     prose = "\n".join(read(body).prose) or body
@@ -81,7 +80,7 @@ def embed(thread: Thread, embedder: Embedder) -> dict[str, bytes]:
         raise
     except Exception as error:  # foreign native code: whatever it raises must not stop the run
         raise WorldError(f"the embeddings failed ({type(error).__name__}): the answer uses words alone") from error
-    return {"semantic": vector} if any(vector) else {}
+    return vector if any(vector) else b""
 
 
 @dataclass(frozen=True)

@@ -145,12 +145,13 @@ class RankedHit(NamedTuple):
 class DocumentColumns(NamedTuple):
     """All documents of an index at one moment: everything that the array form of a feature may use.
 
-    ``scores`` are those for the terms, ``near`` the cosines by vector field. Times, including ``now``, are seconds
-    since 1970; ``closed`` is 0 for an open thread. ``lengths`` counts characters, ``duplicates`` known duplicates.
+    ``scores`` are those for the terms; ``cosines`` is None if the question has no vector. Times, including ``now``, are
+    seconds since 1970; ``closed`` is 0 for an open thread. ``lengths`` counts characters, ``duplicates`` known
+    duplicates.
     """
 
     scores: Values
-    near: Mapping[str, Values]
+    cosines: Values | None
     created: Numbers
     closed: Numbers
     lengths: Numbers
@@ -167,7 +168,7 @@ ENTRY, TITLES, TEXTS = "entry", "titles", "texts"
 class Feature:
     """A number that says how well a hit answers a question.
 
-    ``scalar`` measures it for one hit; None means not available (a hit without vectors has no cosine). A feature with
+    ``scalar`` measures it for one hit; None means not available (a hit without a vector has no cosine). A feature with
     an ``array`` form, which measures all documents of an index at once, also selects the candidates. A circumstance
     makes people more likely to link a candidate, but does not make it more similar: an old answer is still an answer.
     """
@@ -196,26 +197,23 @@ def title_terms(title: str) -> frozenset[str]:
     return frozenset(terms(title))
 
 
-def _cosine(name: str, about: str) -> Feature:
-    """The cosine of two vectors; exactly 0 if the older text has none, as the index returns it."""
-    return Feature(name, about, MODEL, lambda one: one.hit.near.get(name) or None)
+LEAST_COSINE, COSINE_SLOPE = 0.18, 0.30
+"""In the order, a text without a vector needs a place among the others: it counts as if its cosine were that of texts
+with its score on average, this least one + this slope × its share of the best score."""
 
 
-def _ordering_cosine(name: str, about: str, least: float, slope: float) -> Feature:
-    """The same for the order, where a text without a vector needs a place among the others: it counts as if its cosine
-    were that of texts with its score on average, ``least`` + ``slope`` × its share of the best score."""
+def _ordering_cosine(ranked: RankedHit) -> float | None:
+    cosine = ranked.hit.cosine
+    return LEAST_COSINE + COSINE_SLOPE * _text(ranked) if cosine == 0 else cosine
 
-    def scalar(ranked: RankedHit) -> float | None:
-        cosine = ranked.hit.near.get(name)
-        return least + slope * _text(ranked) if cosine == 0 else cosine
 
-    def array(columns: DocumentColumns) -> Values | None:
-        import numpy as np
+def _ordering_cosines(columns: DocumentColumns) -> Values | None:
+    import numpy as np
 
-        cosines = columns.near.get(name)
-        return None if cosines is None else np.where(cosines == 0, least + slope * _texts(columns), cosines)
-
-    return Feature(name, about, MODEL, scalar, array)
+    cosines = columns.cosines
+    if cosines is None:
+        return None
+    return np.where(cosines == 0, LEAST_COSINE + COSINE_SLOPE * _texts(columns), cosines)
 
 
 def _text(ranked: RankedHit) -> float:
@@ -288,7 +286,7 @@ ORDER_FEATURES = (
         _text,
         _texts,
     ),
-    _ordering_cosine("semantic", "cosine of the texts, by a text model", 0.18, 0.30),
+    Feature("semantic", "cosine of the texts, by a text model", MODEL, _ordering_cosine, _ordering_cosines),
     Feature(
         "open",
         "1 where the older thread was open",
@@ -362,6 +360,6 @@ CONFIDENCE_FEATURES = (
     ),
     Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
     Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
-    _cosine("semantic", "cosine of the texts, by a text model"),
+    Feature("semantic", "cosine of the texts, by a text model", MODEL, lambda one: one.hit.cosine or None),
 )
 """The features of the confidence in a hit. Age and state are not among them: they predict links, not similarity."""

@@ -38,7 +38,7 @@ class Library(Protocol):
     @property
     def ranking(self) -> RankingModels: ...
 
-    def vectors(self, thread: Thread) -> Mapping[str, bytes]: ...
+    def vector(self, thread: Thread) -> bytes: ...
 
     def fixes(self, ids: Iterable[ThreadId], /) -> Mapping[ThreadId, FixInfo]: ...
 
@@ -57,19 +57,17 @@ def threads(library: Library, ids: Iterable[ThreadId], before: datetime | None) 
     return {key: thread.as_of(before) for key, thread in found.items() if thread.created_at < before}
 
 
-def similar_query(
-    thread: Thread, vectors: Mapping[str, bytes] | None = None, model: RankingWeights | None = None
-) -> Query:
+def similar_query(thread: Thread, vector: bytes = b"", model: RankingWeights | None = None) -> Query:
     """A query for threads similar to this one: each of its terms and error lines once, terms of the title three times.
 
-    ``vectors`` are the thread's, by field. The weights of a ``model`` help to choose the candidates.
+    ``vector`` is the thread's. The weights of a ``model`` help to choose the candidates.
     """
     title = set(terms(thread.title))
     weights = dict.fromkeys(body_terms(thread.body), 1.0)
     for term in title:
         weights[term] = 1.0 + TITLE_BOOST
     weights.update(dict.fromkeys(line_terms(thread.title, thread.body), 1.0))
-    return Query(weights, vectors=vectors or {}, blend=blend(model.order) if model else None)
+    return Query(weights, vector=vector, blend=blend(model.order) if model else None)
 
 
 def blend(order: Mapping[str, float]) -> dict[str, float]:

@@ -128,12 +128,12 @@ def find_pages(
 
 def _cosines(thread: Thread, found: Sequence[tuple[float, ThreadId, PagePassage]], library: Library) -> list[float]:
     """How near the first passages are to the question by a text model; 0 without one, and for the others."""
-    ours = library.vectors(thread).get("semantic") if len(found) > 1 else None
+    ours = library.vector(thread) if len(found) > 1 else b""
     if not ours:
         return [0.0] * len(found)
     passages = (replace(thread, title="", body=passage.text) for _, _, passage in found[:MAX_COMPARED])
-    near = [_cosine(ours, library.vectors(each).get("semantic", b"")) for each in passages]
-    return [*near, *[0.0] * (len(found) - len(near))]
+    cosines = [_cosine(ours, library.vector(each)) for each in passages]
+    return [*cosines, *[0.0] * (len(found) - len(cosines))]
 
 
 def _cosine(ours: bytes, theirs: bytes) -> float:

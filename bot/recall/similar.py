@@ -96,9 +96,9 @@ def find_candidates(
     """
     left_out = {thread.id, *skip}
     is_let_in = limit_unknown_authors(thread.created_at, order.MAX_UNVOUCHED_CANDIDATES)
-    vectors = library.vectors(thread)
-    ranking, has_vectors = library.ranking, bool(vectors)
-    query = similar_query(thread, vectors, ranking.model(has_vectors=has_vectors))
+    vector = library.vector(thread)
+    ranking, has_vectors = library.ranking, bool(vector)
+    query = similar_query(thread, vector, ranking.model(has_vectors=has_vectors))
 
     def is_possible(entry: IndexEntry) -> bool:
         return entry.kind.traits.is_suggested and entry.id not in left_out and is_let_in(entry)

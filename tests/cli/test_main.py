@@ -305,8 +305,8 @@ def test_an_import_with_a_text_model_stores_its_vectors(tmp_path: Path, call: Ru
     memory = open_store(store, semantic=model)
     thread = memory.records([1])[1]
     assert isinstance(thread, Thread)
-    (hit,) = memory.search(similar_query(thread, memory.vectors(thread)), keep=lambda entry: entry.id == 1)
-    assert hit.near["semantic"] == pytest.approx(1.0)
+    (hit,) = memory.search(similar_query(thread, memory.vector(thread)), keep=lambda entry: entry.id == 1)
+    assert hit.cosine == pytest.approx(1.0)
     memory.close()
     result = call("answer", "2", "--store", store, "--semantic", model)
     assert (result.code, result.err.count("vectors of the model")) == (0, 0)

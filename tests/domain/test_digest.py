@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry
 from bot.domain.thread import Kind, Outcome, Thread, TimelineEvent
 from bot.index.document import entry_of
 
@@ -73,9 +73,3 @@ def test_an_entry_agrees_with_the_thread_as_of_any_moment(
     entry, then = entry_of(thread, Outcome()), thread.as_of(at(hours))
     assert entry.open_at(at(hours)) is not then.is_closed
     assert entry.closed_since(at(hours)) == then.closed_at
-
-
-def test_hits_share_no_mutable_state() -> None:
-    first, second = Hit(ENTRY, 1.0), Hit(ENTRY, 1.0)
-    assert first == second
-    assert first.near is not second.near

@@ -47,14 +47,13 @@ def count_shown(replays: Sequence[Replayed], model: RankingWeights) -> int:
     return sum(any(model.similarity(hit.confidence) >= CUT_SIMILARITY for hit in each.hits) for each in replays)
 
 
-def replayed_hits(*hits: tuple[float, bool], near: float | None = None) -> ReplayedHits:
+def replayed_hits(*hits: tuple[float, bool], cosine: float | None = None) -> ReplayedHits:
     """A replayed thread with hits of the given likeness, related or not."""
     shown_hits, candidates = [], []
     for key, (likeness, related) in enumerate(hits, 1):
         entry = IndexEntry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
-        vectors = {} if near is None else {"semantic": near}
-        evidence = {"likeness": likeness, "lead": 0.0, **vectors}
-        candidates.append(Candidate(entry, Hit(entry, 1.0, near=vectors), 0, likeness, {}, (key,), evidence=evidence))
+        evidence = {"likeness": likeness, "lead": 0.0} | ({} if cosine is None else {"semantic": cosine})
+        candidates.append(Candidate(entry, Hit(entry, 1.0, cosine=cosine), 0, likeness, {}, (key,), evidence=evidence))
         shown_hits.append(make_hit(key, MODEL.probability(evidence), related))
     return ReplayedHits(replayed(500, *shown_hits), tuple(candidates))
 
@@ -229,7 +228,7 @@ def test_no_hit_is_shown_below_the_threshold() -> None:
 
 
 def test_a_replay_has_vectors_if_most_hits_were_judged_by_them() -> None:
-    by_words, by_model = replayed_hits((1.0, True)), replayed_hits((1.0, True), near=0.7)
+    by_words, by_model = replayed_hits((1.0, True)), replayed_hits((1.0, True), cosine=0.7)
     assert [has_vectors(seen) for seen in ([], [by_words], [by_words, by_model])] == [False] * 3
     assert has_vectors([by_words, by_model, by_model])
 

@@ -43,8 +43,8 @@ def make_learner(count: int, seconds: float = 600) -> Learner:
 # The cut.
 
 
-def replays(*likeness: float, near: float | None = None) -> list[ReplayedHits]:
-    return [replayed_hits((each, False), near=near) for each in likeness]
+def replays(*likeness: float, cosine: float | None = None) -> list[ReplayedHits]:
+    return [replayed_hits((each, False), cosine=cosine) for each in likeness]
 
 
 def commented(cases: list[ReplayedHits], calibration: Calibration) -> int:
@@ -89,7 +89,7 @@ def test_the_shipped_cut_is_kept_for_too_few_issues() -> None:
 
 
 def test_replays_with_vectors_set_the_cut_with_vectors() -> None:
-    assert usual_cut(replays(1.0, near=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_text_model
+    assert usual_cut(replays(1.0, cosine=0.5), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.with_text_model
     assert usual_cut(replays(1.0), RANKING_OF_SAMPLES).model == RANKING_OF_SAMPLES.by_words
 
 

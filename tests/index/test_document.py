@@ -80,7 +80,7 @@ def test_a_bare_document_is_the_document_without_notes() -> None:
     thread = closed(
         comments=(Message("hubot", "MEMBER", at(5), "We decided to use Postgres. See src/login.py.", id=1),)
     )
-    full = document_of(thread, vectors={"semantic": b"\1\2"})
+    full = document_of(thread, vector=b"\1\2")
     assert "postgr" in full.notes["decisions"]
-    assert bare_document(thread, vectors={"semantic": b"\1\2"}) == replace(full, notes={})
-    assert document_of(thread, digest(thread)) == replace(full, vectors=None)
+    assert bare_document(thread, vector=b"\1\2") == replace(full, notes={})
+    assert document_of(thread, digest(thread)) == replace(full, vector=None)

@@ -45,8 +45,7 @@ def thread(
     words = list(words)
     at = None if of is None else START + timedelta(days=day)
     index_entry = entry(key, day, duplicate_of=of, duplicate_at=at, flips=(START + timedelta(days=day + 1),))
-    vectors = {"semantic": vector} if vector else {}
-    return IndexDocument(index_entry, words[:3], words[2:], {"summary": words[:2]}, vectors)
+    return IndexDocument(index_entry, words[:3], words[2:], {"summary": words[:2]}, vector)
 
 
 def many_threads(count: int, seed: int = 1, *, vectors: bool = False) -> list[IndexDocument]:
@@ -130,10 +129,9 @@ def test_vectors_in_parts_stay_close_to_the_originals(tmp_path: Path) -> None:
     documents = [thread(n, ["w1"], vector=bytes(rng.choices(range(256), k=96))) for n in range(1, 700)]
     documents += [thread(n, ["w1"]) for n in range(700, 710)]
     indexes = build_both(tmp_path, documents)
-    query = Query({"w1": 1.0}, vectors={"semantic": bytes(range(96))}, blend={"text": 0.0, "semantic": 1.0})
+    query = Query({"w1": 1.0}, vector=bytes(range(96)), blend={"text": 0.0, "semantic": 1.0})
     exact, near = (
-        {hit.entry.id: hit.near["semantic"] for hit in index.search(query, limit=900, before=LATER)}
-        for index in indexes
+        {hit.entry.id: hit.cosine for hit in index.search(query, limit=900, before=LATER)} for index in indexes
     )
     assert exact.keys() == near.keys()
     assert max(abs(exact[key] - near[key]) for key in exact) < 0.15
@@ -144,10 +142,10 @@ def test_vectors_in_parts_stay_close_to_the_originals(tmp_path: Path) -> None:
 def test_an_update_hardly_changes_the_cosines_of_vectors_in_parts(tmp_path: Path) -> None:
     build_index(tmp_path / "index", many_threads(40, vectors=True), sizes=SMALL)
     index = open_index(tmp_path / "index", sizes=SMALL)
-    query = Query({}, vectors={"semantic": bytes(range(10))}, blend={"text": 0.0, "semantic": 1.0})
+    query = Query({}, vector=bytes(range(10)), blend={"text": 0.0, "semantic": 1.0})
 
     def near() -> dict[ThreadId, float]:
-        return {hit.entry.id: hit.near["semantic"] for hit in index.search(query, limit=99, before=LATER)}
+        return {hit.entry.id: hit.cosine for hit in index.search(query, limit=99, before=LATER)}
 
     before = near()
     index.update([], remove=[40])
@@ -159,7 +157,7 @@ def test_an_update_hardly_changes_the_cosines_of_vectors_in_parts(tmp_path: Path
 def test_a_query_takes_two_fetches_and_later_reads_take_none(tmp_path: Path, store: PartStore) -> None:
     index = open_index(tmp_path / "index", store.fetch, sizes=SMALL)
     assert store.fetches == []
-    query = Query({"w3": 1.0, "w30": 1.0}, vectors={"semantic": bytes(range(10))}, blend={"text": 1.0, "semantic": 1.0})
+    query = Query({"w3": 1.0, "w30": 1.0}, vector=bytes(range(10)), blend={"text": 1.0, "semantic": 1.0})
     hits = index.search(query, limit=3, before=LATER)
     assert len(store.fetches) == 2
     index.rarity([*query.terms, "\0"], before=LATER)
@@ -265,7 +263,7 @@ def use(index: Index) -> list[Hit]:
     query = Query(
         dict.fromkeys(WORDS, 1.0),
         {TEXT: 1.0, NOTES: 1.0},
-        {"semantic": bytes(range(10))},
+        bytes(range(10)),
         {"text": 1.0, "semantic": 1.0},
     )
     hits = index.search(query, limit=400, before=LATER)

@@ -97,11 +97,11 @@ def test_a_truncated_core_is_refused(honest: Path, cut: int) -> None:
 
 
 SIZES = [0, -1, 1, 7, 1 << 17, 1 << 70, True, 2.0, "8", None, []]
-LENGTHS = [{}, *({"semantic": length} for length in (0, -3, 1025, 13, True)), {"title": 10}]
+WIDTHS = [0, -3, 1025, 13, True, 10.0, "10", {}, [], None]
 LISTS = [[0, []], [-1, []], [1 << 40, []], [True, []], [1, ["t"] * 2], [1, [None]], [1, ["\u1234"]], [1, [["t"]]], [1]]
 DESCRIPTIONS = [
     *product(["rows", "block"], SIZES),
-    *product(["arms"], [*LENGTHS, [], None]),
+    *product(["width"], WIDTHS),
     *(("lists", {"t": each, "n": each}) for each in [*LISTS, [], {}, None]),
 ]
 
@@ -112,7 +112,13 @@ def test_blocks_vectors_and_lists_of_another_size_or_shape_are_refused(honest: P
     assert is_refused(honest)
 
 
-@pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b"[]", b"NaN", b'{"arms":{}}', b"\xff", b""])
+@pytest.mark.parametrize("width", [-3, 1025, True, 10.0])
+def test_vectors_of_an_impossible_length_are_refused_before_they_are_read(honest: Path, width: int) -> None:
+    with pytest.raises(ValueError, match="damaged"):
+        decode_core(encode_core(replace(core_of(honest), width=width)), COUNT)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"{}", b"[]", b"NaN", b'{"width":0}', b"\xff", b""])
 def test_descriptions_of_another_shape_are_refused(honest: Path, content: bytes) -> None:
     data = core_bytes(honest)
     magic, documents, size = struct.unpack_from("<4sII", data)
@@ -131,7 +137,7 @@ def test_another_number_of_documents_is_refused(honest: Path, documents: int) ->
 
 def test_one_part_repeated_for_all_takes_no_more_memory_than_its_documents(honest: Path) -> None:
     core, large = core_of(honest), 1 << 18
-    claimed = Core(large, core.vector_fields, 1 << 16, 1 << 16, dict.fromkeys("tn", PostingLayout(1, ())), [])
+    claimed = Core(large, core.width, 1 << 16, 1 << 16, dict.fromkeys("tn", PostingLayout(1, ())), [])
     names = [core.numbers()[0]] * sum(claimed.sizes().values())
     replace_core(honest, encode_core(replace(claimed, names=names)))
     write_toc(honest, [record | {"documents": large} for record in records(honest)])
@@ -161,8 +167,8 @@ def sections(core: Core) -> dict[str, str]:
     """A part of each kind."""
     return {
         "numbers": core.numbers()[0],
-        "book": core.vectors("semantic")[0],
-        "codes": core.vectors("semantic")[1],
+        "book": core.vectors()[0],
+        "codes": core.vectors()[1],
         "entries": core.entries()[0],
         "list": core.list_of(b"tw1"),
         "notes": core.list_of(b"nw1"),
@@ -190,9 +196,9 @@ def test_random_parts_under_valid_names_are_refused_or_do_no_harm(honest: Path, 
 
 def test_random_codes_give_cosines_within_bounds(honest: Path) -> None:
     book = Random(1).randbytes(4 * vectors.BOOK_SIZE * vectors.GROUP_WIDTH * 2)
-    replace_part(honest, core_of(honest).vectors("semantic")[0], book)
+    replace_part(honest, core_of(honest).vectors()[0], book)
     for hit in use(open_index(honest, sizes=SMALL)):
-        assert -1 <= hit.near["semantic"] <= 1
+        assert -1 <= hit.cosine <= 1
 
 
 @pytest.mark.parametrize("name", ["x", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n"])

@@ -34,7 +34,7 @@ NOW = datetime(2020, 1, 1, tzinfo=UTC)
 LATER = datetime(2020, 1, 9, tzinfo=UTC)
 QUERY = Query(
     {"crash": 1.0, "login": 2.0, "absent": 1.0},
-    vectors={"semantic": b"\1\1\1"},
+    vector=b"\1\1\1",
     blend={"text": 2.0, "semantic": 1.0, "open": 1.0, "age": -0.3, "closed": -0.2, "length": 0.1, "duplicates": 0.7},
 )
 SCRIPT = Path(hostile_index.__file__)
@@ -42,7 +42,7 @@ SCRIPT = Path(hostile_index.__file__)
 
 def document(number: int, words: str = "crash login") -> IndexDocument:
     entry = IndexEntry(number, Kind.ISSUE, "A title", "octocat", "open", NOW, NOW)
-    return IndexDocument(entry, words.split(), ["body"] * number, vectors={"semantic": bytes([number, 1, 255])})
+    return IndexDocument(entry, words.split(), ["body"] * number, vector=bytes([number, 1, 255]))
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_records_of_another_shape_are_refused(honest: Path, content: bytes) -> N
 @pytest.mark.night
 def test_a_bomb_is_not_unpacked(honest: Path) -> None:
     bomb = zlib.compress(bytes(200 << 20), 9)
-    for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "semantic.col", "trm"):
+    for name in ("_stored.col", "entry.col", "created.col", "target.col", "flip4.col", "vector.col", "trm"):
         folder = honest.with_name(name)
         shutil.copytree(honest, folder)
         victim = largest(folder)
@@ -375,7 +375,7 @@ WRONG_VECTORS += [struct.pack("<I", 0xFFFFFFFF) + bytes(117)]
 WRONG_LENGTHS = [[0] * 39, [1 << 31] * 39, [0xFFFFFFFF] * 39, [100] * 38, [100] * 40, []]
 WRONG_COLUMNS = [
     *product(NUMBER_COLUMNS, WRONG_NUMBERS),
-    *product(["semantic"], WRONG_VECTORS),
+    *product(["vector"], WRONG_VECTORS),
     *(("entry", b"x" * 3900 + struct.pack(f"<{len(lengths)}I", *lengths)) for lengths in WRONG_LENGTHS),
 ]
 
@@ -423,7 +423,7 @@ def test_columns_of_random_numbers_do_no_harm(honest: Path, seed: int) -> None:
     hits = search_all(honest)
     assert sorted(int(hit.entry.id) for hit in hits) == [*range(1, 40), 99]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert all(hit.duplicates >= 0 and abs(hit.near["semantic"]) <= 1 + 1e-15 for hit in hits)
+    assert all(hit.duplicates >= 0 and abs(hit.cosine) <= 1 + 1e-15 for hit in hits)
     use(honest)
 
 

@@ -16,6 +16,7 @@ from bot.index.bm25f import note_impacts, text_impacts
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
 from bot.index.scoring import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
 from bot.index.whoosh.codec import last_flips
+from bot.ranking.features import COSINE_SLOPE, LEAST_COSINE
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of
 
@@ -52,7 +53,7 @@ def naive_search(documents: Sequence[IndexDocument], query: Query, before: datet
             score := sum(term_gains.values()),
             tuple(sorted(term_gains, key=lambda term: (-term_gains[term], term))[:8]),
             score / max_score if max_score else 0.0,
-            {name: cosine(vector, candidate.vectors.get(name, b"")) for name, vector in query.vectors.items()},
+            cosine(query.vector, candidate.vector or b"") if query.vector else None,
             sum(other.entry.duplicate_of_at(before) == candidate.entry.id for other in visible),
         )
         for candidate, term_gains in zip(visible, gains, strict=True)
@@ -68,15 +69,15 @@ def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime
 def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
     closed_at = replace(hit.entry, flips=last_flips(hit.entry.flips)).closed_since(moment)
     values = {
-        **hit.near,
-        "text": hit.score / best if best else 0.0,
+        "text": (text := hit.score / best if best else 0.0),
+        "semantic": hit.cosine or LEAST_COSINE + COSINE_SLOPE * text,
         "open": float(closed_at is None),
         "age": log_days(hit.entry.created_at, moment),
         "closed": log_days(closed_at, moment) if closed_at else 0.0,
         "length": log1p(hit.entry.length),
         "duplicates": log1p(hit.duplicates),
     }
-    return sum(weight * values.get(name, 0.0) for name, weight in blend.items())
+    return sum(weight * values[name] for name, weight in blend.items())
 
 
 def log_days(since: datetime, until: datetime) -> float:
@@ -118,8 +119,7 @@ class Drawn:
             flips=tuple(START + timedelta(days=day) for day in sorted(set(self.flips))),
             length=self.length,
         )
-        vectors = {} if self.vector is None else {"semantic": self.vector}
-        return IndexDocument(index_entry, self.title, self.body, {"keywords": self.notes}, vectors)
+        return IndexDocument(index_entry, self.title, self.body, {"keywords": self.notes}, self.vector)
 
 
 WORDS = [f"w{number}" for number in range(10)]
@@ -139,7 +139,7 @@ THREAD = st.builds(
 WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.sampled_from([0.0, 0.3, 1.0, 3.0]))
 FIELDS = st.sampled_from([{TEXT: 1.0}, {NOTES: 1.0}, {TEXT: 1.0, NOTES: 0.5}])
 WEIGHT = st.sampled_from([-2.0, -0.25, 0.0, 1.0, 3.5])
-BLENDED = ("text", "semantic", "semantic_title", "open", "age", "closed", "length", "duplicates")
+BLENDED = ("text", "semantic", "open", "age", "closed", "length", "duplicates")
 BLEND = st.dictionaries(st.sampled_from(BLENDED), WEIGHT)
 SEARCHED = settings(
     max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -160,7 +160,7 @@ def test_hits_are_those_of_the_naive_scorer(
     documents = [drawn.document(key) for key, drawn in enumerate(threads)]
     index = index_of(tmp_path_factory.mktemp("index"), documents[::2])
     index.update(documents[1::2])
-    query = Query(weights, fields, {"semantic": vector, "semantic_title": vector})
+    query = Query(weights, fields, vector)
     for before in (None, START + timedelta(days=3)):
         expected = [hit for hit in naive_search(documents, query, before) if hit.score]
         hits = index.search(query, limit=limit, before=before)
@@ -189,7 +189,7 @@ def test_with_a_blend_the_best_are_those_of_the_naive_sum(
     index = index_of(tmp_path_factory.mktemp("index"), documents[::2])
     index.update(documents[1::2])
     limit, before = limit_and_day[0], START + timedelta(days=limit_and_day[1])
-    query = Query(weights, vectors={"semantic": vector, "semantic_title": vector}, blend=blend)
+    query = Query(weights, vector=vector, blend=blend)
     expected = {hit.entry.id: hit for hit in naive_search(documents, query, before)}
     sums = blend_sums(list(expected.values()), blend, before)
     hits = index.search(query, limit=limit, before=before)

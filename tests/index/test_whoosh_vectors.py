@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import ThreadId
 from bot.index import build_index, open_index
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS, Index, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query, Sizes
+from bot.index.whoosh.codec import VECTOR_COLUMN
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of, names
 from tests.index.test_whoosh_attacks import parts, records, write_toc
@@ -25,16 +26,14 @@ def signed(*numbers: int) -> bytes:
     return bytes(number & 0xFF for number in numbers)
 
 
-def with_vector(
-    key: ThreadId, *numbers: int, title: str = "thread", day: float = 0, field: str = "semantic"
-) -> IndexDocument:
-    return replace(document(key, title, day=day), vectors={field: signed(*numbers)} if numbers else None)
+def with_vector(key: ThreadId, *numbers: int, title: str = "thread", day: float = 0) -> IndexDocument:
+    return replace(document(key, title, day=day), vector=signed(*numbers) if numbers else None)
 
 
-def near_query(*numbers: int, words: str = "", field: str = "semantic", **blend: float) -> Query:
+def near_query(*numbers: int, words: str = "", **blend: float) -> Query:
     """A query in which nearness has weight 1 and ``words`` have none, unless ``blend`` gives others."""
-    near = {"text": 0.0, field: 1.0, **blend}
-    return Query(dict.fromkeys(words.split(), 1.0), vectors={field: signed(*numbers)}, blend=near)
+    near = {"text": 0.0, "semantic": 1.0, **blend}
+    return Query(dict.fromkeys(words.split(), 1.0), vector=signed(*numbers), blend=near)
 
 
 def ids(hits: Iterable[Hit]) -> list[ThreadId]:
@@ -56,7 +55,7 @@ LATER = START + timedelta(days=50)
 def test_a_blend_finds_a_near_thread_that_shares_no_term(tmp_path: Path) -> None:
     hits = index_of(tmp_path, COMPASS).search(near_query(1, 0, words="crash"), limit=2, before=LATER)
     assert [(hit.entry.id, hit.score, hit.share, hit.terms) for hit in hits] == [(1, 0.0, 0.0, ()), (2, 0.0, 0.0, ())]
-    assert [hit.near["semantic"] for hit in hits] == [1.0, pytest.approx(0.5**0.5)]
+    assert [hit.cosine for hit in hits] == [1.0, pytest.approx(0.5**0.5)]
 
 
 def test_a_thread_that_shares_terms_can_rank_above_one_that_is_only_near(tmp_path: Path) -> None:
@@ -68,9 +67,7 @@ def test_a_thread_that_shares_terms_can_rank_above_one_that_is_only_near(tmp_pat
 
 def test_the_score_counts_as_a_share_of_the_best(tmp_path: Path) -> None:
     crashes = [document(1, "crash"), document(2, "crash", "x " * 300)]
-    index = index_of(
-        tmp_path, [*(replace(one, vectors={"semantic": signed(1, -127)}) for one in crashes), with_vector(3, 1, 0)]
-    )
+    index = index_of(tmp_path, [*(replace(one, vector=signed(1, -127)) for one in crashes), with_vector(3, 1, 0)])
     full, half, _ = (hit.score for hit in index.search(near_query(1, 0, words="crash", text=1.0), before=LATER))
     ratio = full / half
     assert ids(index.search(near_query(1, 0, words="crash", text=ratio * 1.01), limit=2, before=LATER)) == [1, 2]
@@ -79,8 +76,8 @@ def test_the_score_counts_as_a_share_of_the_best(tmp_path: Path) -> None:
 
 def test_without_a_blend_vectors_are_compared_but_select_nothing(tmp_path: Path) -> None:
     index = index_of(tmp_path, [with_vector(1, 5, 0, title="crash"), with_vector(2, 5, 1)])
-    [hit] = index.search(Query({"crash": 1.0}, vectors={"semantic": signed(1, 0)}))
-    assert (hit.entry.id, hit.near) == (1, {"semantic": 1.0})
+    [hit] = index.search(Query({"crash": 1.0}, vector=signed(1, 0)))
+    assert (hit.entry.id, hit.cosine) == (1, 1.0)
 
 
 def test_a_blend_needs_a_moment(tmp_path: Path) -> None:
@@ -88,16 +85,18 @@ def test_a_blend_needs_a_moment(tmp_path: Path) -> None:
         index_of(tmp_path, COMPASS).search(near_query(1, 0))
 
 
-def test_each_hit_has_its_cosine_for_every_vector_of_the_query(tmp_path: Path) -> None:
-    both = replace(with_vector(1, 1, 0), vectors={"semantic": signed(1, 0), "semantic_title": signed(0, 0, 3)})
-    index = index_of(tmp_path, [both, with_vector(2, 3, 0, 0, field="semantic_title"), with_vector(3, 0, 1)])
-    vectors = {"semantic": signed(-2, 0), "semantic_title": signed(1, 0, 0)}
-    query = Query({}, vectors=vectors, blend={"text": 0.0})
-    assert {hit.entry.id: hit.near for hit in index.search(query, before=LATER)} == {
-        1: {"semantic": -1.0, "semantic_title": 0.0},
-        2: {"semantic": 0.0, "semantic_title": 1.0},
-        3: {"semantic": 0.0, "semantic_title": 0.0},
-    }
+def test_a_hit_has_a_cosine_if_the_query_has_a_vector_and_it_is_0_if_the_thread_has_none(tmp_path: Path) -> None:
+    unknown_language = replace(document(4, "thread"), vector=b"")
+    index = index_of(tmp_path, [with_vector(1, 1, 0), with_vector(2, 0, 1), with_vector(3), unknown_language])
+    query = Query({}, vector=signed(-2, 0), blend={"text": 0.0})
+    assert {hit.entry.id: hit.cosine for hit in index.search(query, before=LATER)} == {1: -1.0, 2: 0.0, 3: 0.0, 4: 0.0}
+    assert [hit.cosine for hit in index.search(replace(query, vector=b""), before=LATER)] == [None] * 4
+
+
+def test_in_an_index_without_vectors_all_cosines_are_0(tmp_path: Path) -> None:
+    index = index_of(tmp_path, [document(1, "crash"), replace(document(2, "crash"), vector=b"")])
+    assert [hit.cosine for hit in index.search(near_query(1, 0), before=LATER)] == [0.0, 0.0]
+    assert (index.vectors(), index.unread()) == ({2: b""}, [1])
 
 
 def test_among_equals_the_first_by_id_are_chosen(tmp_path: Path) -> None:
@@ -107,15 +106,10 @@ def test_among_equals_the_first_by_id_are_chosen(tmp_path: Path) -> None:
     assert ids_by_limit == {0: [], 3: [2, 3, 20], 5: [2, 3, 20, 100, "A-1"]}
 
 
-@pytest.mark.parametrize("vector", [(0, 0), (1, 0, 0), (1,), ()])
+@pytest.mark.parametrize("vector", [(0, 0), (1, 0, 0), (1,)])
 def test_a_zero_vector_or_one_of_another_length_is_near_to_nothing(tmp_path: Path, vector: tuple[int, ...]) -> None:
     hits = index_of(tmp_path, COMPASS).search(near_query(*vector), before=LATER)
-    assert {hit.entry.id: hit.near for hit in hits} == {key: {"semantic": 0.0} for key in range(1, 6)}
-
-
-def test_a_vector_of_an_unknown_kind_is_near_to_nothing(tmp_path: Path) -> None:
-    hits = index_of(tmp_path, COMPASS).search(near_query(1, 0, field="nonsense"), before=LATER)
-    assert [hit.near for hit in hits] == [{"nonsense": 0.0}] * 5
+    assert {hit.entry.id: hit.cosine for hit in hits} == dict.fromkeys(range(1, 6), 0.0)
 
 
 def plain_document(key: ThreadId, day: float = 0, flips: Iterable[float] = (), length: int = 0) -> IndexDocument:
@@ -198,34 +192,29 @@ def test_newer_and_removed_threads_are_not_among_the_closest(tmp_path: Path, ord
     assert ids(index.search(near_query(1, 0), limit=3, before=LATER)) == [0, 2, 3]
 
 
-def test_an_index_without_vectors_has_no_columns_for_them(tmp_path: Path) -> None:
-    build_index(tmp_path, [document(1, "crash")])
+def test_an_index_without_vectors_has_no_column_for_them(tmp_path: Path) -> None:
+    build_index(tmp_path, [document(1, "crash"), replace(document(2, "crash"), vector=b"")])
     [segment] = tmp_path.glob("*.seg")
-    assert [name for name in parts(segment) if any(field in name for field in VECTOR_FIELDS)] == []
+    assert not [name for name in parts(segment) if VECTOR_COLUMN in name]
 
 
-@pytest.mark.parametrize(
-    "bad_vectors",
-    [
-        {"semantic": signed(1, 2, 3)},
-        {"semantic": b""},
-        {"semantic": bytes(1025)},
-        {"created": bytes(8)},
-        {"nonsense": signed(1, 2)},
-    ],
-)
-def test_a_vector_that_does_not_fit_the_others_is_refused_before_any_write(
-    tmp_path: Path, bad_vectors: dict[str, bytes]
-) -> None:
+@pytest.mark.parametrize("length", [1, 3, 1025])
+def test_a_vector_that_does_not_fit_the_others_is_refused_before_any_write(tmp_path: Path, length: int) -> None:
     index = index_of(tmp_path / "index", COMPASS)
     before = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
     with pytest.raises(ValueError, match="a vector of"):
-        index.update([document(9, "new"), replace(document(10, "new"), vectors=bad_vectors)])
+        index.update([document(9, "new"), replace(document(10, "new"), vector=bytes(length))])
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert ids(index.search(near_query(1, 0), limit=1, before=LATER)) == [1]
     with pytest.raises(ValueError, match="a vector of"):
-        build_index(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vectors=bad_vectors)])
+        build_index(tmp_path / "other", [*COMPASS, replace(document(10, "new"), vector=bytes(length))])
     assert not names(tmp_path / "other")
+
+
+def test_a_vector_has_at_most_1024_numbers(tmp_path: Path) -> None:
+    build_index(tmp_path / "most", [with_vector(1, *[1] * 1024)])
+    with pytest.raises(ValueError, match="a vector of 1025"):
+        build_index(tmp_path / "more", [with_vector(1, *[1] * 1025)])
 
 
 def test_vectors_can_be_added_later_and_for_some_threads_only(tmp_path: Path) -> None:
@@ -233,7 +222,7 @@ def test_vectors_can_be_added_later_and_for_some_threads_only(tmp_path: Path) ->
     index.update([with_vector(5, 1, 0)])
     index.update([document(6, "crash"), with_vector(2, 2, 1)])
     assert ids(index.search(near_query(1, 0), limit=2, before=LATER)) == [2, 5]
-    with pytest.raises(ValueError, match="where others have 2"):
+    with pytest.raises(ValueError, match="a vector of 3 numbers among vectors of 2"):
         index.update([with_vector(1, 1, 0, 0)])
 
 
@@ -251,22 +240,17 @@ def join_indexes(folder: Path, *parts: list[IndexDocument]) -> Path:
 
 
 def test_two_segments_whose_vectors_differ_in_length_are_refused(tmp_path: Path) -> None:
-    alike = join_indexes(
-        tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [with_vector(8, 1, 2, 3, field="semantic_title")]
-    )
+    alike = join_indexes(tmp_path / "alike", COMPASS, [with_vector(9, 0, 1)], [document(8, "crash")])
     assert len(open_index(alike)) == 7
     with pytest.raises(IndexCorrupt, match="differ in length"):
         open_index(join_indexes(tmp_path / "unlike", COMPASS, [with_vector(9, 0, 1, 2)]))
 
 
-def test_two_segments_may_have_vectors_of_different_kinds(tmp_path: Path) -> None:
-    folder = join_indexes(tmp_path, COMPASS, [with_vector(8, 1, 2, 3, field="semantic_title")], [document(9, "crash")])
-    vectors = {"semantic": signed(1, 0), "semantic_title": signed(1, 2, 3)}
-    query = Query({"crash": 1.0}, vectors=vectors, blend={"text": 1.0})
-    near = {hit.entry.id: hit.near for hit in open_index(folder).search(query, before=LATER)}
-    assert near[1] == {"semantic": 1.0, "semantic_title": 0.0}
-    assert near[8] == {"semantic": 0.0, "semantic_title": 1.0}
-    assert near[9] == {"semantic": 0.0, "semantic_title": 0.0}
+def test_a_segment_may_lack_the_vectors_that_another_has(tmp_path: Path) -> None:
+    index = open_index(join_indexes(tmp_path, COMPASS[:1], [document(9, "crash")], [with_vector(8, 0, 3)]))
+    hits = index.search(near_query(1, 0), before=LATER)
+    assert {hit.entry.id: hit.cosine for hit in hits} == {1: 1.0, 8: 0.0, 9: 0.0}
+    assert index.vectors() == {1: signed(5, 0), 8: signed(0, 3)}
 
 
 def duplicate(key: ThreadId, of: ThreadId, known_day: float | None, day: float = 0) -> IndexDocument:
@@ -367,8 +351,8 @@ Change = tuple[int, list[str], list[str], tuple[int, int] | None, int | None]
 def changed_document(change: Change) -> IndexDocument:
     key, title, body, vector, of = change
     at = None if of is None else START + timedelta(days=of)
-    vectors = {} if vector is None else {"semantic": signed(*vector), "semantic_title": signed(*vector, key)}
-    return IndexDocument(entry(key, key, duplicate_of=of, duplicate_at=at), title, body, vectors=vectors)
+    packed = b"" if vector is None else signed(*vector)
+    return IndexDocument(entry(key, key, duplicate_of=of, duplicate_at=at), title, body, vector=packed)
 
 
 @pytest.mark.slow
@@ -385,9 +369,8 @@ def test_any_history_of_updates_equals_one_build_of_its_result(
         state = {key: old for key, old in state.items() if key not in remove}
         state |= {change[0]: latest for change, latest in zip(changes, documents, strict=True)}
     fresh = index_of(tmp_path_factory.mktemp("fresh"), state.values())
-    vectors = {"semantic": signed(1, 2), "semantic_title": signed(1, 2, 3)}
-    plain = Query(dict.fromkeys(words, 1.0), vectors=vectors)
-    blend = replace(plain, blend={"text": 0.5, "semantic": 1.0, "semantic_title": -1.0, "duplicates": 0.3})
+    plain = Query(dict.fromkeys(words, 1.0), vector=signed(1, 2))
+    blend = replace(plain, blend={"text": 0.5, "semantic": 1.0, "duplicates": 0.3})
     moment = START + timedelta(days=6)
     for query, before in ((plain, None), (plain, moment), (blend, moment)):
         assert index.search(query, limit=3, before=before) == fresh.search(query, limit=3, before=before)
@@ -410,12 +393,12 @@ def ids_by_rank(hits: Iterable[Hit], index: Index) -> list[ThreadId]:
 
 
 def test_an_index_tells_what_a_text_model_has_read_and_gives_its_vectors(tmp_path: Path) -> None:
-    unknown_language = replace(with_vector(2, day=1), vectors={})
+    unknown_language = replace(with_vector(2, day=1), vector=b"")
     index = index_of(tmp_path, [with_vector(1, 5, -3), unknown_language, with_vector(3, day=2), with_vector(4, day=3)])
-    assert index.vectors() == {1: {"semantic": signed(5, -3)}, 2: {}}
+    assert index.vectors() == {1: signed(5, -3), 2: b""}
     assert index.unread() == [4, 3]
     index.update([with_vector(3, 1, 1, day=2), with_vector(1)])
-    assert (index.vectors(), index.unread()) == ({2: {}, 3: {"semantic": signed(1, 1)}}, [4, 1])
+    assert (index.vectors(), index.unread()) == ({2: b"", 3: signed(1, 1)}, [4, 1])
 
 
 def test_a_large_segment_gives_vectors_as_exact_as_its_codes(tmp_path: Path) -> None:
@@ -424,9 +407,9 @@ def test_a_large_segment_gives_vectors_as_exact_as_its_codes(tmp_path: Path) -> 
     index = open_index(tmp_path / "index")
     assert index.parts()
     assert index.unread() == [99]
-    stored = {key: vectors["semantic"] for key, vectors in index.vectors().items()}
+    stored = index.vectors()
     assert stored.keys() == {one.entry.id for one in threads}
     for one in threads:
         found = np.frombuffer(stored[one.entry.id], np.int8).astype(float)
-        given_vector = np.frombuffer((one.vectors or {})["semantic"], np.int8).astype(float)
+        given_vector = np.frombuffer(one.vector or b"", np.int8).astype(float)
         assert found @ given_vector > 0.99 * np.sqrt((found @ found) * (given_vector @ given_vector))

@@ -86,7 +86,7 @@ def test_a_thread_in_a_language_that_the_model_does_not_know_is_read_once(folder
     with closing(opened(folder, WordCounter())) as memory:
         memory.stage(Changes(records=[issue(9, body="中文")]))
         memory.commit("Chinese")
-        assert memory.index.stored_vectors() == {9: {}}
+        assert memory.index.stored_vectors() == {9: b""}
         assert 9 not in memory.index.unread()
 
 
@@ -94,7 +94,7 @@ def test_vectors_of_another_model_are_not_used_and_replaced_in_time(folder: Path
     read_for(folder, WordCounter(), 60)
     other = WordCounter("other")
     with closing(opened(folder, other)) as memory:
-        assert memory.vectors(THREADS[0]) == {}
+        assert memory.vector(THREADS[0]) == b""
         memory.stage(Changes(records=[issue(9)]))
         memory.commit("One more")
         assert (other.texts, memory.state.manifest.embedder) == ([], "counter")

@@ -58,12 +58,12 @@ class OddEmbedder:
 
 def test_a_text_model_gives_the_vector_of_a_text() -> None:
     model = LengthEmbedder()
-    assert Encoder(model, print).vectors(thread()) == {"semantic": bytes([15])}
+    assert Encoder(model, print).vector(thread()) == bytes([15])
     assert model.encoded_texts == [["Disk\nIt is full"]]
 
 
-def test_there_are_no_vectors_without_a_model() -> None:
-    assert Encoder(None, print).vectors(thread()) is None
+def test_there_is_no_vector_without_a_model() -> None:
+    assert Encoder(None, print).vector(thread()) is None
 
 
 class StrangerEmbedder:
@@ -75,9 +75,9 @@ class StrangerEmbedder:
         return [bytes(3) for _ in texts]
 
 
-def test_a_text_in_an_unknown_language_has_no_vectors() -> None:
-    assert embed(thread(), StrangerEmbedder()) == {}
-    assert Encoder(StrangerEmbedder(), print).vectors(thread()) == {}
+def test_a_text_in_an_unknown_language_has_no_vector() -> None:
+    assert embed(thread(), StrangerEmbedder()) == b""
+    assert Encoder(StrangerEmbedder(), print).vector(thread()) == b""
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_remedy_named_by_the_model_is_passed_on() -> None:
 def test_a_failing_model_is_dropped_and_reported_once() -> None:
     notes: list[str] = []
     encoder = Encoder(OddEmbedder(WorldError("no file")), notes.append)
-    assert encoder.vectors(thread()) is encoder.vectors(thread("Full")) is None
+    assert encoder.vector(thread()) is encoder.vector(thread("Full")) is None
     assert len(notes) == 1
     assert "no file" in notes[0]
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.thread import Kind
-from bot.index.protocol import VECTOR_FIELDS
 from bot.ranking.features import (
     CONFIDENCE_FEATURES,
     DEFAULT_RARITY,
@@ -65,11 +64,10 @@ def test_a_question_is_the_analysed_thread_at_its_creation() -> None:
 
 
 def test_every_feature_is_one_that_a_model_may_weigh() -> None:
-    near = {"semantic": 0.3}
-    values = features(near=near)
+    values = features(cosine=0.3)
     assert set(values) == set(ORDER_NAMES)
-    assert {field: values[field] for field in near} == near
-    assert set(features()) == set(ORDER_NAMES) - set(near)
+    assert values["semantic"] == 0.3
+    assert set(features()) == set(ORDER_NAMES) - {"semantic"}
 
 
 def test_the_text_counts_as_a_share_of_the_best() -> None:
@@ -205,7 +203,7 @@ HITS = st.lists(
             flips=st.lists(st.integers(0, 600), max_size=4, unique=True).map(lambda days: tuple(map(at, sorted(days)))),
         ),
         st.floats(0.1, 50),
-        near=st.fixed_dictionaries(dict.fromkeys(VECTOR_FIELDS, st.floats(-1, 1))),
+        cosine=st.floats(-1, 1),
         duplicates=st.integers(0, 10**6),
     ),
     min_size=1,
@@ -222,7 +220,7 @@ def test_the_array_form_of_a_feature_agrees_with_its_scalar_form(feature: Featur
     now, closed = QUERY.at, [hit.entry.closed_since(QUERY.at) for hit in hits]
     columns = DocumentColumns(
         scores=np.array([hit.score for hit in hits]),
-        near={name: np.array([hit.near[name] for hit in hits]) for name in VECTOR_FIELDS},
+        cosines=np.array([hit.cosine for hit in hits]),
         created=np.array([int(hit.entry.created_at.timestamp()) for hit in hits]),
         closed=np.array([int(moment.timestamp()) if moment else 0 for moment in closed]),
         lengths=np.array([hit.entry.length for hit in hits]),
@@ -239,9 +237,9 @@ def test_the_array_form_of_a_feature_agrees_with_its_scalar_form(feature: Featur
 @pytest.mark.parametrize("now", [-1.5e9, 1.5e9])
 def test_the_array_forms_give_finite_numbers_for_any_column(number: int, now: float) -> None:
     values = np.array([number])
-    columns = DocumentColumns(np.zeros(1), {}, values, values, values, values, now)
+    columns = DocumentColumns(np.zeros(1), None, values, values, values, values, now)
     arrays = {each.name: each.array(columns) for each in ARRAY_FEATURES if each.array}
-    assert {name for name, column in arrays.items() if column is None} == set(VECTOR_FIELDS)
+    assert {name for name, column in arrays.items() if column is None} == {"semantic"}
     assert all(np.isfinite(column).all() for column in arrays.values() if column is not None)
 
 
@@ -255,5 +253,5 @@ def test_everything_that_names_features_follows_the_table() -> None:
     models = [getattr(shipped(), name) for name in MODEL_NAMES]
     assert {name for model in models for name in model.order} == set(ORDER_NAMES)
     assert {name for model in models for name in model.confidence} == set(CONFIDENCE_NAMES)
-    assert tuple(each.name for each in ORDER_FEATURES if each.source == MODEL) == VECTOR_FIELDS
+    assert [each.name for each in ORDER_FEATURES if each.source == MODEL] == ["semantic"]
     assert set(blend(dict.fromkeys(ORDER_NAMES, 1.0))) == {each.name for each in ARRAY_FEATURES}

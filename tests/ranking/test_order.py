@@ -99,7 +99,7 @@ def test_no_hits_give_no_candidates() -> None:
 
 
 def test_a_score_is_the_weighted_sum_of_the_features() -> None:
-    (scored,) = rank(hit(1, near={"semantic": 0.5}), model=shipped().with_text_model).candidates
+    (scored,) = rank(hit(1, cosine=0.5), model=shipped().with_text_model).candidates
     order = shipped().with_text_model.order
     assert scored.features == order_features(scored.hit, QUERY, 10.0)
     weighed = {name: weight * scored.features[name] for name, weight in order.items() if name in scored.features}
@@ -174,7 +174,7 @@ def test_folding_moves_the_group_to_the_place_of_its_best() -> None:
 
 
 def test_the_evidence_holds_every_confidence_feature() -> None:
-    hits = [hit(key, 20.0 - key, share=0.3, near={"semantic": 0.4}) for key in range(1, 5)]
+    hits = [hit(key, 20.0 - key, share=0.3, cosine=0.4) for key in range(1, 5)]
     ranked = rank(*hits, model=shipped().with_text_model)
     text = SharedText(frozenset(), errors=3, same_error=True)
     evidence = {c.entry.id: ranked.judge(c, text).evidence for c in ranked.candidates}
@@ -257,8 +257,8 @@ def test_a_hit_by_vectors_alone_has_no_reason_and_is_left_out(remember: Remember
     memory = remember(closed(1, "Sessions expire", "Nobody can log in."), closed(2, *SCARCE))
     question = thread(500, *SCARCE)
     near = [
-        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), near={"semantic": 0.99}),
-        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), near={"semantic": 0.98}),
+        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), cosine=0.99),
+        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), cosine=0.98),
     ]
     ranked = rank_candidates(near, {}, QUERY, shipped(), has_vectors=True)
     assert {c.entry.id for c in ranked.candidates} == {1, 2}
@@ -269,7 +269,7 @@ def test_a_hit_mostly_by_vectors_has_a_reason_in_plain_words(remember: Remember)
     memory = remember(closed(1, "Walrus", "A marmot, a quokka and many other words."))
     question = thread(500, *SCARCE)
     shared = find_candidates(question, memory, None, ()).candidates[0].hit.terms
-    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, near={"semantic": 0.99})
+    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, cosine=0.99)
     rare = query_for(question, dict.fromkeys(shared, 5.0), 5.0)
     ranked = rank_candidates([near], {}, rare, shipped(), has_vectors=True)
     (judged,) = judge_candidates(question, ranked, memory, None)

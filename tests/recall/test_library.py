@@ -1,6 +1,6 @@
 """Threads and words as weighted queries."""
 
-from bot.index.protocol import NOTES, TEXT, VECTOR_FIELDS
+from bot.index.protocol import NOTES, TEXT
 from bot.ranking.weights import ORDER_NAMES, RankingWeights, shipped
 from bot.reading.analyzer import terms
 from bot.recall.library import blend, similar_query
@@ -34,28 +34,27 @@ def test_a_text_without_terms_gives_an_empty_query() -> None:
     assert similar_query(thread(1, "", "")).terms == {}
 
 
-def test_without_vectors_and_a_model_a_query_has_only_words() -> None:
+def test_without_a_vector_and_a_model_a_query_has_only_words() -> None:
     query = similar_query(thread(1, "Cookie lost"))
-    assert (dict(query.vectors), query.blend) == ({}, None)
+    assert (query.vector, query.blend) == (b"", None)
 
 
-def test_vectors_and_the_models_blend_go_with_the_query() -> None:
-    vectors = {"semantic": b"\x01\x02", "semantic_title": b"\x03\x04"}
+def test_the_vector_and_the_models_blend_go_with_the_query() -> None:
     model = shipped().with_text_model
-    query = similar_query(thread(1, "Cookie lost"), vectors, model)
-    assert query.vectors == vectors
+    query = similar_query(thread(1, "Cookie lost"), b"\1\2", model)
+    assert query.vector == b"\1\2"
     assert query.blend == blend(model.order)
     assert query.terms == similar_query(thread(1, "Cookie lost")).terms
 
 
 def test_a_model_of_words_alone_has_a_blend_too() -> None:
-    query = similar_query(thread(1, "Cookie lost"), {}, RankingWeights({"text": 2.0, "open": 1.0}, {}, 0.0, 0.5))
+    query = similar_query(thread(1, "Cookie lost"), b"", RankingWeights({"text": 2.0, "open": 1.0}, {}, 0.0, 0.5))
     assert query.blend == {"text": 2.0, "open": 1.0}
 
 
 def test_a_blend_has_exactly_the_weights_of_an_order_that_an_index_can_use() -> None:
     order = {name: float(number) for number, name in enumerate(ORDER_NAMES, 1)}
-    seen = ("text", *VECTOR_FIELDS, "open", "age", "closed", "length", "duplicates")
+    seen = ("text", "semantic", "open", "age", "closed", "length", "duplicates")
     assert blend(order) == {name: order[name] for name in seen}
 
 

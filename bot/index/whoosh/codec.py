@@ -43,6 +43,9 @@ MAX_DOCUMENTS = 1 << 20
 TERMS_FILE = "trm"
 """The file of terms within a segment; the others are columns."""
 
+VECTOR_COLUMN = "vector"
+"""The column of vectors, which an index without any lacks."""
+
 _COLUMN_EXT = ".col"
 _UNNAMED_ID = "0" * 16
 _LOCATION = struct.Struct(">qi")
@@ -251,6 +254,11 @@ def read_rows(column: bytes | memoryview, count: int) -> tuple[memoryview, int]:
     if not 0 < width <= MAX_DIMENSIONS or len(buffer) != _COUNT.size + count * width:
         raise ValueError("a column is damaged")
     return buffer[_COUNT.size :], width
+
+
+def read_vectors(columns: Mapping[str, bytes | memoryview], count: int) -> tuple[memoryview, int]:
+    """All rows of the column of vectors, and their width: 0 if there is no such column. Raises like `read_rows`."""
+    return read_rows(columns[VECTOR_COLUMN], count) if VECTOR_COLUMN in columns else (memoryview(b""), 0)
 
 
 def pack_pieces(rows: Sequence[bytes | memoryview]) -> bytes:

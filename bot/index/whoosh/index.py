@@ -49,7 +49,6 @@ class WhooshIndex:
         self._parts = IndexParts(folder, fetch)
         self._readers: list[SegmentReader] = []
         self._names: list[str] = []
-        self._widths: dict[str, int] = {}
         self._last_searcher: IndexSearcher | None = None
         self._open()
 
@@ -96,7 +95,7 @@ class WhooshIndex:
         with _damage_is_corruption():
             places = [(key, reader, document) for key in ids for reader, document in self._find(key)]
             wanted = {reader: [document for _, one, document in places if one is reader] for reader in self._readers}
-            self._parts.prefetch(name for reader in wanted for name in reader.needed((), (), wanted[reader]))
+            self._parts.prefetch(name for reader in wanted for name in reader.needed((), wanted[reader]))
             searcher = IndexSearcher(self._readers if places else (), None, self._parts)
             for key, reader, document in places:
                 entry = reader.entry(document)
@@ -104,9 +103,9 @@ class WhooshIndex:
                     found[key] = searcher.apply_roles(entry)
         return found
 
-    def vectors(self) -> dict[ThreadId, dict[str, bytes]]:
+    def vectors(self) -> dict[ThreadId, bytes]:
         with _damage_is_corruption():
-            found: dict[ThreadId, dict[str, bytes]] = {}
+            found: dict[ThreadId, bytes] = {}
             for reader in self.segments().values():
                 documents = reader.documents(is_embedded=True)
                 found |= zip((reader.entry(number).id for number in documents), reader.vectors(documents), strict=True)
@@ -116,14 +115,14 @@ class WhooshIndex:
         with _damage_is_corruption():
             self._prefetch()
             lacking = [(reader, reader.documents(is_embedded=False)) for reader in self._readers]
-            self._parts.prefetch(name for reader, numbers in lacking for name in reader.needed((), (), numbers))
+            self._parts.prefetch(name for reader, numbers in lacking for name in reader.needed((), numbers))
             entries = [reader.entry(number) for reader, numbers in lacking for number in numbers]
             return [entry.id for entry in sorted(entries, key=lambda entry: entry.created_at, reverse=True)]
 
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         batch = {document.entry.id: document for document in documents}
         self._open()
-        check_vectors(batch.values(), dict(self._widths))
+        check_vectors(batch.values(), max((reader.width for reader in self._readers), default=0))
         with _damage_is_corruption():
             toc = TOC.read(Storage(str(self._folder)), INDEX_NAME, schema=SCHEMA)
             with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:
@@ -143,7 +142,7 @@ class WhooshIndex:
 
     def close(self) -> None:
         # The files are closed along with their readers.
-        self._readers, self._names, self._widths, self._last_searcher = [], [], {}, None
+        self._readers, self._names, self._last_searcher = [], [], None
 
     def __len__(self) -> int:
         return sum(reader.count - len(reader.deleted) for reader in self._readers)
@@ -161,11 +160,10 @@ class WhooshIndex:
             }:
                 raise IndexCorrupt("its files do not match its table of contents")
             for segment in segments:
-                reader = open_segment(storage, segment, self._parts)
-                self._readers.append(reader)
+                self._readers.append(open_segment(storage, segment, self._parts))
                 self._names.append(segment.segid)
-                if any(self._widths.setdefault(field, width) != width for field, width in reader.widths.items()):
-                    raise IndexCorrupt("its vectors differ in length")
+            if len({reader.width for reader in self._readers} - {0}) > 1:
+                raise IndexCorrupt("its vectors differ in length")
 
     def segments(self) -> Mapping[str, SegmentReader]:
         with _damage_is_corruption():
@@ -180,7 +178,7 @@ class WhooshIndex:
         parted = [reader for reader in self._readers if reader.parts]
         terms = [*(term for _, term in heaviest(query.terms)), _ABSENT_TERM] if parted else ()
         keys = [encode_key(FIELD_LETTERS[field], term) for field in query.fields for term in terms]
-        self._parts.prefetch(name for reader in parted for name in reader.needed(keys, query.vectors, ()))
+        self._parts.prefetch(name for reader in parted for name in reader.needed(keys, (), bool(query.vector)))
 
     def _find(self, key: ThreadId) -> list[tuple[SegmentReader, int]]:
         self._prefetch()

@@ -112,7 +112,7 @@ class IndexSearcher:
             frontier = self._originals(frontier)
             wanted = [old | new for old, new in zip(wanted, frontier, strict=True)]
         both = zip(self.views, wanted, strict=True)
-        self._parts.prefetch(name for view, documents in both for name in view.reader.needed((), (), documents))
+        self._parts.prefetch(name for view, documents in both for name in view.reader.needed((), documents))
 
     def _originals(self, documents: Sequence[set[int]]) -> list[set[int]]:
         """The documents, by view, of the threads that ``documents`` duplicate."""
@@ -169,7 +169,8 @@ class Search:
         self.most = 0.0
         self._look_up(query)
         self._scored = self._scores()
-        self._near = {field: self._cosines(field, vector) for field, vector in query.vectors.items()}
+        cosines = [view.reader.cosines(query.vector, view.end) for view in searcher.views] if query.vector else None
+        self._cosines = None if cosines is None else arrays.join_arrays(cosines, np.float64)
         self._duplicates = self._count_duplicates()
         self._parts, found = np.zeros(len(self._scored)), DocumentScores(self._scored, 0.0)
         if query.floor is not None:
@@ -191,14 +192,13 @@ class Search:
         """These documents as hits, in any order."""
         ordered = sorted(numbers)
         in_views = self._searcher.by_view(ordered)
-        near = zip(*(values[ordered].tolist() for values in self._near.values()), strict=True)
-        closeness = [dict(zip(self._near, values, strict=True)) for values in near] or [{} for _ in ordered]
+        cosines = [None] * len(ordered) if self._cosines is None else self._cosines[ordered].tolist()
         most = self.most or 1.0
         facts = (values[ordered].tolist() for values in (self._scored, self._duplicates, self._parts))
-        found_by = zip(ordered, self._terms(in_views), closeness, *facts, strict=True)
+        found_by = zip(ordered, self._terms(in_views), cosines, *facts, strict=True)
         return [
-            Hit(self.entry(number), score, why, score / most, close, duplicates, part)
-            for number, why, close, score, duplicates, part in found_by
+            Hit(self.entry(number), score, why, score / most, cosine, duplicates, part)
+            for number, why, cosine, score, duplicates, part in found_by
         ]
 
     def _of_kinds(self, ranking: DocumentScores, kinds: Iterable[Kind]) -> DocumentScores:
@@ -242,9 +242,6 @@ class Search:
             total += shares[term] * held
         return np.minimum(total, 1.0)
 
-    def _cosines(self, field: str, vector: bytes) -> Scores:
-        return arrays.join_arrays([view.cosines(field, vector) for view in self._searcher.views], np.float64)
-
     def _terms(self, wanted: Sequence[Numbers]) -> list[tuple[str, ...]]:
         """The query's terms in each document, those that add most to its score first."""
         terms = sorted({match.term for match in self._matches})
@@ -265,7 +262,7 @@ class Search:
         views = self._searcher.views
         columns = DocumentColumns(
             scores=self._scored,
-            near=self._near,
+            cosines=self._cosines,
             created=arrays.join_arrays([view.numbers("created") for view in views], np.int64),
             closed=arrays.join_arrays([view.closed(moment) for view in views], np.int64),
             lengths=arrays.join_arrays([view.numbers("length") for view in views], np.int64),

@@ -6,9 +6,9 @@ The core:
     the description                                          JSON
     half of the SHA-256 of each part                         16 bytes each
 
-Parts come in this order: blocks of the columns of numbers; for each vector field its book and blocks of codes; blocks
-of entries; for each field its buckets, then its heavy lists. The description says how many documents a block has. The
-CRC-32 of a key determines its bucket. All numbers are little-endian.
+Parts come in this order: blocks of the columns of numbers; the book and blocks of codes of the vectors, if there are
+any; blocks of entries; for each field its buckets, then its heavy lists. The description says how many documents a
+block has. The CRC-32 of a key determines its bucket. All numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -29,9 +29,17 @@ import numpy as np
 from bot.index import arrays, vectors
 from bot.index.arrays import Numbers, Scores
 from bot.index.posting_lists import TermFile
-from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, VECTOR_FIELDS, Fetch, IndexCorrupt
+from bot.index.protocol import NOTES, PARTS_FOLDER, TEXT, Fetch, IndexCorrupt
 from bot.index.vectors import MAX_DIMENSIONS, Book, Codes, Matrix, Squares
-from bot.index.whoosh.codec import FIELD_LETTERS, MIN_ENTRY_BYTES, NUMBER_COLUMNS, TERMS_FILE, read_pieces, read_rows
+from bot.index.whoosh.codec import (
+    FIELD_LETTERS,
+    MIN_ENTRY_BYTES,
+    NUMBER_COLUMNS,
+    TERMS_FILE,
+    read_pieces,
+    read_rows,
+    read_vectors,
+)
 
 TARGET_PART_BYTES = 1 << 20
 """Most bytes in a part, except for a list of more than 300,000 documents: GitHub recommends files below a megabyte."""
@@ -70,11 +78,11 @@ class PostingLayout:
 class Core:
     """The description of a segment in parts, and the names of its parts.
 
-    ``vector_fields`` has the length of the vectors in each field; ``rows`` is the number of documents whose numbers and
+    ``width`` is the length of the vectors, 0 if there are none; ``rows`` is the number of documents whose numbers and
     codes are in one part, ``block`` the number whose entries are."""
 
     documents: int
-    vector_fields: Mapping[str, int]
+    width: int
     rows: int
     block: int
     lists: Mapping[str, PostingLayout]
@@ -83,9 +91,9 @@ class Core:
     def numbers(self) -> Sequence[str]:
         return self._section("numbers")
 
-    def vectors(self, field: str) -> Sequence[str]:
-        """The parts with the vectors of one field, the code book first; none for a missing field."""
-        return self._section(field) if field in self.vector_fields else ()
+    def vectors(self) -> Sequence[str]:
+        """The parts with the vectors, the code book first."""
+        return self._section("vectors")
 
     def entries(self) -> Sequence[str]:
         return self._section("entries")
@@ -109,14 +117,15 @@ class Core:
             at += size
         return borders
 
-    def rows_of(self, field: str) -> int:
-        """How many rows of codes of this field are in one part."""
-        return min(self.rows, TARGET_PART_BYTES // vectors.groups(self.vector_fields[field]))
+    @property
+    def code_rows(self) -> int:
+        """How many rows of codes are in one part."""
+        return min(self.rows, TARGET_PART_BYTES // vectors.groups(self.width))
 
     def sizes(self) -> dict[str, int]:
         """How many parts each section has."""
         counts = {"numbers": _blocks(self.documents, self.rows)}
-        counts |= {name: 1 + _blocks(self.documents, self.rows_of(name)) for name in self.vector_fields}
+        counts["vectors"] = 1 + _blocks(self.documents, self.code_rows) if self.width else 0
         counts["entries"] = _blocks(self.documents, self.block)
         return counts | {letter: self.lists[letter].size for letter in PARTED_FIELDS}
 
@@ -125,7 +134,7 @@ def encode_core(core: Core) -> bytes:
     lists = {
         name: [layout.buckets, [key.decode("latin-1") for key in layout.heavy]] for name, layout in core.lists.items()
     }
-    description = {"arms": dict(core.vector_fields), "rows": core.rows, "block": core.block, "lists": lists}
+    description = {"width": core.width, "rows": core.rows, "block": core.block, "lists": lists}
     text = json.dumps(description, separators=(",", ":")).encode()
     return _HEADER.pack(_MAGIC, core.documents, len(text)) + text + bytes.fromhex("".join(core.names))
 
@@ -140,14 +149,9 @@ def decode_core(data: bytes, documents: int) -> Core:
     digests = data[_HEADER.size + size :]
     names = [digests[at : at + DIGEST_BYTES].hex() for at in range(0, len(digests), DIGEST_BYTES)]
     lists = {letter: _lists(*description["lists"][letter]) for letter in PARTED_FIELDS}
-    vector_fields = {field: description["arms"][field] for field in VECTOR_FIELDS if field in description["arms"]}
-    core = Core(documents, vector_fields, description["rows"], description["block"], lists, names)
-    bounded = [
-        (core.rows, _MAX_ROWS),
-        (core.block, _MAX_ROWS),
-        *((length, MAX_DIMENSIONS) for length in vector_fields.values()),
-    ]
-    if not all(_is_count(value, most) for value, most in bounded):
+    core = Core(documents, description["width"], description["rows"], description["block"], lists, names)
+    are_counts = _is_count(core.rows, _MAX_ROWS) and _is_count(core.block, _MAX_ROWS)
+    if not are_counts or not _is_count(core.width, MAX_DIMENSIONS, least=0):
         raise ValueError("the core of a segment is damaged")
     if len(digests) != DIGEST_BYTES * sum(core.sizes().values()) or len(names) > MAX_PARTS:
         raise ValueError("the core of a segment has other parts than it lists")
@@ -162,8 +166,8 @@ def _lists(buckets: object, heavy: list[str]) -> PostingLayout:
     return PostingLayout(buckets, keys)
 
 
-def _is_count(value: object, most: int) -> bool:
-    return type(value) is int and 0 < value <= most
+def _is_count(value: object, most: int, least: int = 1) -> bool:
+    return type(value) is int and least <= value <= most
 
 
 def _blocks(documents: int, size: int) -> int:
@@ -236,8 +240,8 @@ def _name(data: bytes) -> str:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-class VectorField(NamedTuple):
-    """The uncompressed vectors of one field, a row for each document, and their squared lengths."""
+class PlainVectors(NamedTuple):
+    """Uncompressed vectors, a row for each document, and their squared lengths."""
 
     matrix: Matrix
     squares: Squares
@@ -247,7 +251,7 @@ class VectorField(NamedTuple):
         return vectors.cosines(self.matrix[:end], vector, self.squares[:end])
 
 
-class CodedVectorField(NamedTuple):
+class CodedVectors(NamedTuple):
     """The same as codes, with their code book."""
 
     codes: Codes
@@ -280,7 +284,7 @@ class Block(NamedTuple):
 
 class WholeSegment:
     """A segment of ``count`` documents in one file: plain columns, all entries in one block, all lists in one file
-    of terms. ``widths`` has the length of the vectors in each field. Raises ValueError and others for damaged bytes.
+    of terms. ``width`` is the length of its vectors, 0 if it has none. Raises ValueError and others for damaged bytes.
     """
 
     names: Sequence[str] = ()
@@ -288,22 +292,21 @@ class WholeSegment:
     def __init__(self, columns: Mapping[str, memoryview], count: int) -> None:
         self.count = self.block = count
         self._entries = Block.read(columns["entry"], count)
-        row_columns = (*NUMBER_COLUMNS, *(name for name in VECTOR_FIELDS if name in columns))
-        self._rows = {name: read_rows(columns[name], count) for name in row_columns}
-        if any(self._rows[name][1] != arrays.NUMBER_BYTES for name in NUMBER_COLUMNS):
+        self._rows = {name: read_rows(columns[name], count) for name in NUMBER_COLUMNS}
+        if any(width != arrays.NUMBER_BYTES for _, width in self._rows.values()):
             raise ValueError("a column is damaged")
-        self.widths = {name: self._rows[name][1] for name in row_columns[len(NUMBER_COLUMNS) :]}
+        self._vectors, self.width = read_vectors(columns, count)
         self._terms = TermFile(columns[TERMS_FILE], count)
 
-    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
+    def needed(self, keys: Iterable[bytes], documents: Iterable[int], with_vectors: bool = False) -> Iterable[str]:
         return ()
 
     def numbers(self) -> dict[str, Numbers]:
         return {name: arrays.numbers(self._rows[name][0]) for name in NUMBER_COLUMNS}
 
-    def vector_field(self, name: str) -> VectorField:
-        rows = vectors.matrix(*self._rows[name])
-        return VectorField(rows, vectors.squares(rows))
+    def vectors(self) -> PlainVectors:
+        rows = vectors.matrix(self._vectors, self.width)
+        return PlainVectors(rows, vectors.squares(rows))
 
     def entries(self, number: int) -> Block:
         return self._entries
@@ -320,7 +323,7 @@ class PartedSegment:
 
     def __init__(self, core: Core, parts: IndexParts) -> None:
         self._core, self._parts = core, parts
-        self.count, self.block, self.widths, self.names = core.documents, core.block, core.vector_fields, core.names
+        self.count, self.block, self.width, self.names = core.documents, core.block, core.width, core.names
         self._terms: dict[str, TermFile] = {}
 
     def numbers(self) -> dict[str, Numbers]:
@@ -331,14 +334,13 @@ class PartedSegment:
         columns = [arrays.join_arrays(parts, np.int64) for parts in zip(*blocks, strict=True)]
         return dict(zip(NUMBER_COLUMNS, columns, strict=True))
 
-    def vector_field(self, name: str) -> CodedVectorField:
-        length = self.widths[name]
-        first, *rest = self._core.vectors(name)
-        book = vectors.read_book(self._parts[first], length)
-        sizes = self._sizes(self._core.rows_of(name))
-        read = [vectors.read_codes(self._parts[part], length, size) for part, size in zip(rest, sizes, strict=True)]
+    def vectors(self) -> CodedVectors:
+        first, *rest = self._core.vectors()
+        book = vectors.read_book(self._parts[first], self.width)
+        sizes = self._sizes(self._core.code_rows)
+        read = [vectors.read_codes(self._parts[part], self.width, size) for part, size in zip(rest, sizes, strict=True)]
         codes = np.concatenate(read, axis=1)
-        return CodedVectorField(codes, book, vectors.coded_squares(codes, book), length)
+        return CodedVectors(codes, book, vectors.coded_squares(codes, book), self.width)
 
     def entries(self, number: int) -> Block:
         size = min(self.block, self.count - number * self.block)
@@ -353,12 +355,11 @@ class PartedSegment:
     def term_files(self) -> Iterator[TermFile]:
         return (TermFile(memoryview(self._parts[name]), self.count) for name in self._core.all_lists())
 
-    def needed(self, keys: Iterable[bytes], fields: Iterable[str], documents: Iterable[int]) -> Iterable[str]:
-        """The parts with the numbers, these lists, these vector fields and the entries of these documents."""
+    def needed(self, keys: Iterable[bytes], documents: Iterable[int], with_vectors: bool = False) -> Iterable[str]:
+        """The parts with the numbers, these lists, the vectors if wanted, and the entries of these documents."""
         yield from self._core.numbers()
         yield from map(self._core.list_of, keys)
-        for name in fields:
-            yield from self._core.vectors(name)
+        yield from self._core.vectors() if with_vectors else ()
         blocks = self._core.entries()
         yield from (blocks[number] for number in {document // self.block for document in documents})
 

@@ -20,6 +20,7 @@ from bot.index.whoosh.codec import (
     FLIP_COLUMNS,
     KIND_NUMBERS,
     NUMBER_COLUMNS,
+    VECTOR_COLUMN,
     Segment,
     Storage,
     hash_key,
@@ -29,10 +30,10 @@ from bot.index.whoosh.codec import (
 )
 from bot.index.whoosh.segment_parts import (
     Block,
-    CodedVectorField,
+    CodedVectors,
     IndexParts,
     PartedSegment,
-    VectorField,
+    PlainVectors,
     WholeSegment,
     decode_core,
 )
@@ -47,14 +48,17 @@ class SegmentReader:
 
     def __init__(self, stored: WholeSegment | PartedSegment, deleted: Iterable[int]) -> None:
         self._stored = stored
-        self.count, self.deleted, self.widths = stored.count, frozenset(deleted), stored.widths
+        self.count, self.deleted, self.width = stored.count, frozenset(deleted), stored.width
         self.parts, self.needed = stored.names, stored.needed
         self._blocks: dict[int, Block] = {}
-        self._fields: dict[str, VectorField | CodedVectorField] = {}
 
     @cached_property
     def _numbers(self) -> dict[str, Numbers]:
         return self._stored.numbers()
+
+    @cached_property
+    def _vectors(self) -> PlainVectors | CodedVectors:
+        return self._stored.vectors()
 
     def numbers(self, column: str) -> Numbers:
         return self._numbers[column]
@@ -78,30 +82,26 @@ class SegmentReader:
         places = np.flatnonzero(self.numbers("key") == hash_key(key)).tolist()
         return max((number for number in places if number not in self.deleted), default=None)
 
-    def cosines(self, field: str, vector: bytes, end: int) -> Scores | None:
-        """How close each document below ``end`` is to a vector; None if it does not fit this field."""
-        if len(vector) != self.widths.get(field):
-            return None
-        if field not in self._fields:
-            self._fields[field] = self._stored.vector_field(field)
-        return self._fields[field].cosines(vector, end)
+    def cosines(self, vector: bytes, end: int) -> Scores:
+        """How close each document below ``end`` is to a vector; 0 if they cannot be compared."""
+        return self._vectors.cosines(vector, end) if len(vector) == self.width else np.zeros(end)
 
     def rows(self) -> Iterator[tuple[str, Matrix]]:
         """The columns of numbers and of vectors, a row of bytes for each document."""
         for name in NUMBER_COLUMNS:
             yield name, vectors.matrix(arrays.rows_of(self.numbers(name)), arrays.NUMBER_BYTES)
-        for field in self.widths:
-            yield field, self._stored.vector_field(field).matrix
+        if self.width:
+            yield VECTOR_COLUMN, self._vectors.matrix
 
     def documents(self, *, is_embedded: bool) -> list[int]:
         """The documents that a text model has read, or the others."""
         return np.flatnonzero(((self.numbers("is_embedded") != 0) == is_embedded) & ~self.hidden).tolist()
 
-    def vectors(self, documents: Sequence[int]) -> Iterator[dict[str, bytes]]:
-        """The vectors of these documents, as exact as they are stored."""
-        matrices = {field: self._stored.vector_field(field).matrix for field in self.widths}
-        for document in documents:
-            yield {field: rows[document].tobytes() for field, rows in matrices.items() if rows[document].any()}
+    def vectors(self, documents: Sequence[int]) -> list[bytes]:
+        """The vectors of these documents, as exact as they are stored; b"" for those without one."""
+        if not self.width:
+            return [b""] * len(documents)
+        return [row.tobytes() if row.any() else b"" for row in self._vectors.matrix[documents]]
 
     def items(self) -> Iterator[PostingItem]:
         """All lists; those of ids, which are not stored in parts, are made from the entries."""
@@ -164,11 +164,6 @@ class SegmentSnapshot:
         """How many of these documents exist."""
         hidden = 0 if self.count == self.end else int(np.count_nonzero(self.hidden[documents]))
         return len(documents) - hidden
-
-    def cosines(self, field: str, vector: bytes) -> Scores:
-        """How close the vectors of a field are to ``vector``; 0 if they cannot be compared."""
-        found = self.reader.cosines(field, vector, self.end)
-        return np.zeros(self.end) if found is None else found
 
     def numbers(self, column: str) -> Numbers:
         return self.reader.numbers(column)[: self.end]

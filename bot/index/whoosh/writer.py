@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from io import BytesIO
-from itertools import accumulate, chain, compress, zip_longest
+from itertools import accumulate, compress, zip_longest
 from pathlib import Path
 
 from whoosh.codec.whoosh3 import STORED_COLUMN
@@ -22,7 +22,7 @@ from whoosh.util import fib
 from bot.domain.thread import ThreadId
 from bot.index import arrays, bm25f, vectors
 from bot.index.posting_lists import PostingCollector
-from bot.index.protocol import DEFAULT_SIZES, NOTES, TEXT, VECTOR_FIELDS, IndexDocument, Sizes
+from bot.index.protocol import DEFAULT_SIZES, NOTES, TEXT, IndexDocument, Sizes
 from bot.index.segment_file import encode_key
 from bot.index.vectors import MAX_DIMENSIONS
 from bot.index.whoosh.codec import (
@@ -32,6 +32,7 @@ from bot.index.whoosh.codec import (
     KIND_NUMBERS,
     NUMBER_COLUMNS,
     TERMS_FILE,
+    VECTOR_COLUMN,
     RowWriter,
     Segment,
     Storage,
@@ -43,6 +44,7 @@ from bot.index.whoosh.codec import (
     pack_stored,
     read_pieces,
     read_rows,
+    read_vectors,
 )
 from bot.index.whoosh.segment_parts import PARTED_FIELDS, Core, IndexParts, PostingLayout, encode_core
 from bot.index.whoosh.segment_reader import open_segment
@@ -71,7 +73,7 @@ class IndexWriter:
         self._columns: dict[str, RowWriter] = {}
         self._documents: dict[ThreadId, int] = {}
         self._deleted: set[int] = set()
-        self._widths: dict[str, int] = {}
+        self._width = 0
         self._lock = self._storage.lock(f"{INDEX_NAME}_WRITELOCK")
         if not self._lock.acquire():
             raise LockError
@@ -91,7 +93,7 @@ class IndexWriter:
 
     def add(self, document: IndexDocument) -> None:
         """Add a document, replacing any with its id in this batch. Raises ValueError like `check_vectors`."""
-        check_vectors([document], self._widths)
+        self._width = check_vectors([document], self._width)
         entry, number = document.entry, self.count
         self._deleted |= {self._documents[entry.id]} if entry.id in self._documents else set()
         self._documents[entry.id] = number
@@ -104,13 +106,13 @@ class IndexWriter:
             "kind": KIND_NUMBERS[entry.kind],
             "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
-            "is_embedded": int(document.vectors is not None),
+            "is_embedded": int(document.vector is not None),
             **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, last_flips(entry.flips))},
         }
-        for name, row in chain(
-            ((name, _NUMBER.pack(value)) for name, value in numbers.items()), (document.vectors or {}).items()
-        ):
-            self._column(name).extend(number, row, len(row))
+        for name, value in numbers.items():
+            self._column(name).extend(number, _NUMBER.pack(value), _NUMBER.size)
+        if document.vector:
+            self._column(VECTOR_COLUMN).extend(number, document.vector, len(document.vector))
         self._entries.append(pack_stored(entry))
         self._lists.append(id_key(entry.id), number, 1)
         for field, levels in ((NOTES, bm25f.note_impacts(document)), (TEXT, bm25f.text_impacts(document))):
@@ -198,17 +200,13 @@ def write_index(folder: Path, documents: Iterable[IndexDocument], sizes: Sizes |
             writer.add(document)
 
 
-def check_vectors(documents: Iterable[IndexDocument], widths: dict[str, int]) -> None:
-    """Raises ValueError for a vector in an unknown field, or whose length differs from ``widths``.
-
-    For fields not in ``widths`` yet, the length of the first vector is added.
-    """
-    for document in documents:
-        for field, vector in (document.vectors or {}).items():
-            if field not in VECTOR_FIELDS or not 0 < len(vector) <= MAX_DIMENSIONS:
-                raise ValueError(f"a vector of {len(vector)} numbers for {field!a:.40}")
-            if len(vector) != widths.setdefault(field, len(vector)):
-                raise ValueError(f"a vector of {len(vector)} numbers for {field}, where others have {widths[field]}")
+def check_vectors(documents: Iterable[IndexDocument], width: int) -> int:
+    """The length of all vectors: ``width`` or, if 0, that of the first. Raises ValueError if another one differs."""
+    for vector in (document.vector for document in documents if document.vector):
+        width = width or len(vector)
+        if len(vector) != width or width > MAX_DIMENSIONS:
+            raise ValueError(f"a vector of {len(vector)} numbers among vectors of {width}, at most {MAX_DIMENSIONS}")
+    return width
 
 
 def _seconds(moment: datetime | None) -> int:
@@ -260,14 +258,12 @@ def split_segment(
     columns: Mapping[str, bytes], lists: PostingCollector, documents: int, parts: IndexParts, sizes: Sizes
 ) -> bytes:
     """Save the parts of a segment and return the bytes of its core; ``columns`` are as `codec` writes them."""
-    fields = [field for field in VECTOR_FIELDS if field in columns]
-    matrices = {field: vectors.matrix(*read_rows(columns[field], documents)) for field in fields}
     layouts = {letter: _layout_of(lists, letter, sizes) for letter in PARTED_FIELDS}
-    widths = {field: rows.shape[1] for field, rows in matrices.items()}
-    core = Core(documents, widths, sizes.rows, sizes.entries, layouts, [])
+    rows, width = read_vectors(columns, documents)
+    core = Core(documents, width, sizes.rows, sizes.entries, layouts, [])
     sections = [
         _numbers(columns, core),
-        *(_codes(rows, core.rows_of(field)) for field, rows in matrices.items()),
+        _codes(vectors.matrix(rows, width), core.code_rows) if width else (),
         _entries(columns["entry"], core),
         *(_lists(lists, letter, layouts[letter]) for letter in PARTED_FIELDS),
     ]
