@@ -44,7 +44,7 @@ CUT = CUT_SIMILARITY
 """A similarity is the probability that a reader of both issues calls the hit useful, unless a repository's own cut is
 higher. Four in five of the shown hits are useful then, as most are surer than the cut."""
 
-CUT_WITH_MODEL = 0.61
+CUT_WITH_MODEL = 0.6
 """With a text model, four in five are useful from this confidence on, even in archives that it was not fitted to."""
 
 READ_BY_HAND = {"same_failure": 2.0}
