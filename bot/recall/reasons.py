@@ -94,6 +94,10 @@ _GENERATED = re.compile(
 _STANDARD_NAME = re.compile(r"(?:Option|Result)::(?:unwrap|expect)\w*|std::\w+|java\.(?:lang|util)(?:\.\w+)*", re.ASCII)
 """Names of standard libraries that are in any program's messages."""
 
+_SCRATCH_FILE = re.compile(
+    r"(?i:tmp|temp|tests?|foo|bar|baz|main|hello|example|[a-z]|\d{1,4})\d{0,4}\.\w{1,8}", re.ASCII
+)
+
 _CODE = re.compile(r"::|[a-z0-9][A-Z]|\w_\w|[a-z]\.[a-z]|[A-Za-z]\d[A-Za-z]", re.ASCII)
 _FAILURE = re.compile(
     r"(?<![a-z])err(?![a-z])|error|abort|corrupt|crash|denied|exception|fail|illegal|invalid|mismatch|panic|raise|refus"
@@ -222,7 +226,7 @@ def reasons(
     found += [f"same error `{_code_text(_telling_part(shared.quoted.get(errors[0], errors[0])))}`"] if errors else []
     if is_same:
         return tuple(found)
-    if files := telling_files(shared.files):
+    if files := telling_files(path for path in shared.files if not _is_scratch_file(path)):
         found.append(f"same file `{_code_text(_short_path(files[0]))}`")
     others = [line for line in lines if line not in errors]
     candidates = (name for name in dict.fromkeys((*others, *shared.names)) if not _is_everywhere(name))
@@ -307,7 +311,13 @@ def _is_telling(word: str) -> bool:
 
 def _is_everywhere(name: str) -> bool:
     """Whether a machine made the name, or any program's messages have it."""
-    return bool(_GENERATED.search(name) or _STANDARD_NAME.fullmatch(name)) or name in COMMON_EXCEPTIONS
+    is_made = _GENERATED.search(name) or _STANDARD_NAME.fullmatch(name)
+    return bool(is_made) or name in COMMON_EXCEPTIONS or _is_scratch_file(name)
+
+
+def _is_scratch_file(path: str) -> bool:
+    """Whether it is a file that people make to show a problem, on no path."""
+    return bool(_SCRATCH_FILE.fullmatch(_POSITION.sub("", path)))
 
 
 def _telling_part(line: str) -> str:

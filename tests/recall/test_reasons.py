@@ -248,3 +248,9 @@ def test_a_panic_that_says_nothing_is_no_shared_error() -> None:
 def test_a_file_on_a_machine_is_shown_with_its_folder_only() -> None:
     line = "It stops at /home/{}/build/src/libcore/option.rs."
     assert explain(line.format("mona"), "/home/mona/build/src/libcore/option.rs")[0] == "same file `libcore/option.rs`"
+
+
+@pytest.mark.parametrize("name", ["tmp.rs", "test.rs:9:2", "foo.py", "main2.c", "a.js:3", "Main.java"])
+def test_a_file_made_to_show_a_problem_is_no_reason(name: str) -> None:
+    assert explain(f"The parser stops in {name}", f"The linker fails in {name}") == ()
+    assert explain(f"The parser stops in src/parser/{name}", f"A failure in src/parser/{name}") != ()
