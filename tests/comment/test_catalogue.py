@@ -266,10 +266,10 @@ def test_days_and_numbers_have_the_form_of_the_language() -> None:
 def test_a_comment_is_in_the_language_of_the_issue_unless_one_is_chosen() -> None:
     chinese, english = (Thread(1, title, "", "hubot", NOW) for title in ("升级后图片无法显示", "Images are lost"))
     cases = [
-        (Renderer(), chinese, "以前的类似", "zh"), (Renderer(), english, "Seen before", "en"),
-        (Renderer(language="en"), chinese, "Seen before", "en"), (Renderer(language="zh"), english, "以前的类似", "zh"),
+        (Renderer(), chinese, "过往的类似", "zh"), (Renderer(), english, "Seen before", "en"),
+        (Renderer(language="en"), chinese, "Seen before", "en"), (Renderer(language="zh"), english, "过往的类似", "zh"),
         (Renderer(overrides={WORDS_FILE: 'why: "Grund"'}), chinese, "Seen before", "en"),
-        (Renderer(overrides={WORDS_FILE: 'why: "缘由"'}, language="zh"), english, "以前的类似", "zh"),
+        (Renderer(overrides={WORDS_FILE: 'why: "缘由"'}, language="zh"), english, "过往的类似", "zh"),
     ]  # fmt: skip
     for renderer, thread, heading, language in cases:
         own = renderer.for_thread(thread)
