@@ -89,7 +89,7 @@ class Learner:
             seconds=monotonic() - started,
             repo=watch.place.repo or "",
             evidence=ranking.provenance,
-            by_meaning=self.history.embedder is not None,
+            by_meaning=bool(self.history.vectors),
         )
 
     def _replay(

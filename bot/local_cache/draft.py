@@ -92,7 +92,8 @@ def comparing_memory(local_memory: LocalMemory, settings: Settings) -> Iterator[
     except PrecedentError as error:
         lacks = f"Similar threads are found without embeddings: {error}"
     with memory_of(local_memory, embedder) as memory:
-        if memory.state.manifest.embedder and not embedder and not local_memory.store:
+        is_wanted = bool(settings.semantic.model) and not local_memory.store
+        if is_wanted and memory.state.manifest.embedder and (not embedder or memory.index.has_foreign_vectors):
             local_memory.warn(lacks)
         yield memory
         for note in memory.notes:

@@ -44,6 +44,7 @@ class IndexSlot:
         self._encoder: Encoder | None = None
         self._stored = StoredIndex(state.base, INDEX_FOLDER, INDEX_PARTS_FOLDER, sizes)
         self._behind: dict[ThreadId, Record] = {}
+        self._has_read = False
         self.was_rebuilt = False
         """Whether this run rebuilt the index from the records."""
 
@@ -85,13 +86,23 @@ class IndexSlot:
                     break
                 documents.append(document)
                 tick(1)
-            if documents:
-                self.ask(partial(_update, documents), None)
-                self._stored.has_changed = True
-                read += [document.entry.id for document in documents]
+            if not documents or not self.ask(partial(self._add, documents), False):
+                break
+            read += [document.entry.id for document in documents]
             if len(documents) < len(records):
                 break
         return read
+
+    def _add(self, documents: Sequence[IndexDocument], index: Index) -> bool:
+        index.update(documents)
+        self._stored.has_changed = True
+        self._note_maker()
+        return True
+
+    def _note_maker(self) -> None:
+        """Note in the manifest whose vectors the index has, once it has some of this run."""
+        if self._embedder and self._has_read:
+            self.state.manifest = replace(self.state.manifest, embedder=self._embedder.fingerprint)
 
     def ask(self, question: Callable[[Index], Answer], default: Answer) -> Answer:
         """Query the index. A damaged one is rebuilt once; if that fails, returns ``default`` and adds a note."""
@@ -119,10 +130,13 @@ class IndexSlot:
         The text model reads threads until ``until`` (monotonic time). Digests that this version would make differently
         are replaced.
         """
-        self._behind, self._encoder, self.was_rebuilt = {}, None, True
+        self._behind, self._encoder, self._has_read, self.was_rebuilt = {}, None, False, True
         self.state.manifest = replace(self.state.manifest, index={}, embedder="")
         threads = self.state.living_threads(tick)
-        return self._stored.build(self._document(thread, self.state.fresh_digest(thread), until) for thread in threads)
+        documents = (self._document(thread, self.state.fresh_digest(thread), until) for thread in threads)
+        index = self._stored.build(documents)
+        self._note_maker()
+        return index
 
     def edits(self) -> tuple[Edits, Manifest]:
         """The index files to write, and the state's manifest that lists them."""
@@ -137,8 +151,7 @@ class IndexSlot:
     def _document(self, thread: Thread, digest: Digest, until: float) -> IndexDocument:
         """The document of a thread; with its vector, if the text model can read it before ``until``."""
         vector = self.encoder.vector(thread) if monotonic() < until else None
-        if vector is not None and self._embedder:
-            self.state.manifest = replace(self.state.manifest, embedder=self._embedder.fingerprint)
+        self._has_read |= vector is not None
         return document_of(thread, digest, vector)
 
     def _open_current(self) -> Index:
@@ -153,6 +166,7 @@ class IndexSlot:
             until = monotonic() + UPDATE_SECONDS
             index.update((self._document(thread, self.state.digest(thread), until) for thread in threads), gone)
             self._behind, self._stored.has_changed = {}, True
+            self._note_maker()
         return index
 
     def _fault(self) -> str:
@@ -170,7 +184,3 @@ class IndexSlot:
             count = self.state.manifest.threads
             self.state.notes.add(f"The index was {fault}: it was rebuilt from {count} records.")
         return index
-
-
-def _update(documents: Sequence[IndexDocument], index: Index) -> None:
-    index.update(documents)

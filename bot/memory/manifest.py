@@ -165,7 +165,7 @@ class Manifest:
     - ``written``: when the new comments of the last 24 hours were promised, including replies, oldest first.
     - ``index``, ``model``: SHA-256 of the files of the index by name, of the learned files by path.
     - ``learned_from``: the number of threads from which the ranking was learned; 0 for none.
-    - ``embedder``: fingerprint of the downloaded model whose vectors are in the index, empty for none.
+    - ``embedder``: fingerprint of the text model whose vectors are in the index, empty for none.
     - ``layout``: number of the layout of the index (`bot.index.protocol.LAYOUT_VERSION`).
     - ``pages``: the state of each source of pages that was read, such as a commit.
     - ``recent``: what people asked for lately on any thread.

@@ -27,7 +27,7 @@ from bot.domain.digest import Hit, IndexEntry
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
-from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError
+from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError, WorldError
 from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
 from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import NEVER, IndexSlot
@@ -331,7 +331,7 @@ class Memory:
         ``until`` (monotonic time)."""
         self.index.rebuild(tick, until=until)
         self.messages.rebuild()
-        self._was_rebuilt = True
+        self._was_rebuilt, self._newly_read = True, list(self.index.stored_vectors())
 
     def read_with_model(self, until: float, tick: Progress = lambda _: None) -> tuple[int, int]:
         """Have the text model read what it has not read yet, newest first, until ``until`` (monotonic time).
@@ -339,11 +339,17 @@ class Memory:
         Vectors of another model are dropped. Returns how many threads were read, and how many are left; `commit` writes
         the vectors.
         """
-        if self.index.has_foreign_vectors:
+        if self.embedder and self.index.has_foreign_vectors:
+            try:
+                self.embedder.encode(["Does the model work?"])  # if not, the others are worth more than none
+            except WorldError as error:
+                self.notes.add(f"The text model cannot be used: {error}")
+                return 0, 0
             self.rebuild_index()
         unread = self.index.unread()
-        self._newly_read = self.index.read_with_model(unread, until, tick)
-        return len(self._newly_read), len(unread) - len(self._newly_read)
+        read = self.index.read_with_model(unread, until, tick)
+        self._newly_read += read
+        return len(read), len(unread) - len(read)
 
     def edits(self) -> Edits:
         """The files that `commit` would write; empty when nothing changed."""

@@ -52,7 +52,6 @@ from bot.ranking.weights import RankingModels, shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
 
-Model = TypeVar("Model")
 Value = TypeVar("Value")
 
 Progress = Callable[[int], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from bot.memory.model_store import Embedder
@@ -12,10 +13,11 @@ MODEL_OF_THE_IMAGE = SemanticSettings().model
 
 
 def names_model(named: str) -> bool:
-    """Whether the setting ``semantic.model`` names a model: any folder but the image's, and that one if it has one."""
+    """Whether the setting ``semantic.model`` names a model: any folder but the image's, and that one if it has one and
+    its tokenizer is installed."""
     if named != MODEL_OF_THE_IMAGE:
         return bool(named)
-    return any(Path(named).glob("*.safetensors"))
+    return any(Path(named).glob("*.safetensors")) and find_spec("tokenizers") is not None
 
 
 def open_text_model(named: str, workspace: Path) -> Embedder | None:

@@ -186,12 +186,10 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     reread_discussions(run, progress.began if progress else run.now, limit)
     memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
     is_current = memory.has_learned and not is_due(memory, calm=True)
-    backtest = None
-    if not is_current:
-        if memory.embedder:
-            run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
-        memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
-        backtest = learn_from_memory(run, LEARNING_SECONDS)
+    if memory.embedder:
+        run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
+    memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
+    backtest = None if is_current else learn_from_memory(run, LEARNING_SECONDS)
     memory.stage(Changes(read_whole=progress.began if progress else None, relink=True))
     link_threads(memory, run.now, run.clock.seconds, LINK_SECONDS)
     memory.commit(f"Rebuild: {memory.state.manifest.threads} threads")

@@ -41,7 +41,8 @@ MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
 MAX_MANIFEST_BYTES = 64 * 1024
 
 _ENCODING_RECIPE = b"mean of 128 tokens of prose, 8192 characters, 2 a token, signed bytes, exact sums: 4"
-"""Part of the fingerprint; change it whenever the same model would give a thread different vectors."""
+"""Part of the fingerprint; change it whenever the same model would give a thread a different vector, also if
+`bot.memory.model_store.embed` chooses other parts of its text."""
 
 _OPT_OUT_HINT = 'or set semantic.model to ""'
 _HASH_LINE = re.compile(r"([0-9a-f]{64}) [ *](.{1,300})", re.ASCII)

@@ -146,9 +146,9 @@ def sort_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=_order_key)
 
 
-def similarity_key(candidate: Candidate) -> tuple[float, float, float, datetime, int, str]:
-    """A sort key that puts the most similar first; ties as in `sort_candidates`."""
-    return -candidate.confidence, *_order_key(candidate)
+def similarity_key(candidate: Candidate) -> tuple[float, float, float, float, datetime, int, str]:
+    """A sort key that puts the most similar first, then the surest; ties as in `sort_candidates`."""
+    return -candidate.similarity, -candidate.confidence, *_order_key(candidate)
 
 
 def _order_key(candidate: Candidate) -> tuple[float, float, datetime, int, str]:

@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from bot.domain.changes import Changes
+from bot.errors import WorldError
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
@@ -133,3 +134,57 @@ def test_another_writer_in_between_costs_no_second_reading(folder: Path) -> None
         read = len(model.texts)
         memory.commit("Read")
         assert (len(model.texts), memory.index.unread()) == (read, [9])
+
+
+def test_a_rebuild_keeps_its_vectors_when_another_writer_was_faster(folder: Path) -> None:
+    model = WordCounter()
+    with closing(opened(folder, model)) as memory:
+        memory.rebuild_index(until=math.inf)
+        with closing(opened(folder, None)) as other:
+            other.stage(Changes(records=[issue(9)]))
+            other.commit("Meanwhile")
+        read = len(model.texts)
+        memory.commit("Rebuild")
+        assert (len(model.texts), memory.index.unread()) == (read, [9])
+        assert memory.state.manifest.embedder == "counter"
+
+
+class BrokenModel(WordCounter):
+    """A text model that fails on every text."""
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        raise WorldError("damaged: fetch it again")
+
+
+def test_a_new_model_that_fails_costs_no_vectors(folder: Path) -> None:
+    read_for(folder, WordCounter(), 60)
+    with closing(opened(folder, BrokenModel("new"))) as memory:
+        assert memory.read_with_model(math.inf) == (0, 0)
+        memory.commit("Nothing")
+        assert any("fetch it again" in note for note in memory.notes)
+    with closing(opened(folder, WordCounter())) as memory:
+        assert len(memory.index.stored_vectors()) == 6
+
+
+class WideModel(WordCounter):
+    """A text model with longer vectors."""
+
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
+        return [vector + b"\1" for vector in super().encode(texts)]
+
+
+def test_vectors_of_another_length_than_the_manifest_says_are_repaired(folder: Path) -> None:
+    read_for(folder, WordCounter("wide"), 60)
+    with closing(opened(folder, WideModel("wide"))) as memory:
+        memory.stage(Changes(records=[issue(9)]))
+        memory.commit("One more")
+        assert (memory.issues, memory.index.stored_vectors(), len(memory.index.unread())) == (7, {}, 7)
+
+
+def test_the_manifest_names_the_model_after_a_repair_while_it_reads(folder: Path) -> None:
+    read_for(folder, WordCounter(), -1)
+    for path in (folder / "index").iterdir():
+        path.write_bytes(b"damaged") if path.is_file() else None
+    assert read_for(folder, WordCounter(), 60) == (6, 0)
+    with closing(opened(folder, WordCounter("other"))) as memory:
+        assert (memory.state.manifest.embedder, memory.index.has_foreign_vectors) == ("counter", True)

@@ -122,7 +122,9 @@ class WhooshIndex:
     def update(self, documents: Iterable[IndexDocument], remove: Iterable[ThreadId] = ()) -> None:
         batch = {document.entry.id: document for document in documents}
         self._open()
-        check_vectors(batch.values(), max((reader.width for reader in self._readers), default=0))
+        width = check_vectors(batch.values(), 0)
+        if any(reader.width not in (0, width) for reader in self._readers if width):
+            raise IndexCorrupt("its vectors have another length than those to add")
         with _damage_is_corruption():
             toc = TOC.read(Storage(str(self._folder)), INDEX_NAME, schema=SCHEMA)
             with IndexWriter(self._folder, self._parts, self._sizes, toc) as writer:

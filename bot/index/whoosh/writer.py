@@ -217,7 +217,7 @@ def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment
     """Merge small segments, and rewrite those with mostly deleted documents or ones to purge; returns the others.
 
     Segments in parts are left alone, because an event would fetch and push them whole; but when there are many, all but
-    the largest become one. A memory that has doubled learns again, which makes its index one segment again.
+    the largest become one. A rebuild makes the index one segment again.
     """
     ordered = sorted(segments, key=lambda each: each.doc_count_all())
     parted = [segment for segment in ordered if segment.in_parts]
