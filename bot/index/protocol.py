@@ -144,8 +144,8 @@ class Index(Protocol):
         """Add documents, replacing those with the same id, and delete ``remove``; effective at once, also on disk.
 
         Of two documents with the same id, the later one is kept; an id in both arguments is kept. After IndexCorrupt
-        the folder is unchanged. Raises ValueError for vectors
-        of different lengths, IndexCorrupt if those of the index have another one.
+        the folder is unchanged. Raises ValueError for vectors of different lengths, IndexCorrupt if those of the index
+        have another one.
         """
 
     def count(self, kind: Kind) -> int:
