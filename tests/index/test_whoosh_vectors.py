@@ -202,7 +202,7 @@ def test_an_index_without_vectors_has_no_column_for_them(tmp_path: Path) -> None
 def test_a_vector_that_does_not_fit_the_others_is_refused_before_any_write(tmp_path: Path, length: int) -> None:
     index = index_of(tmp_path / "index", COMPASS)
     before = {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()}
-    with pytest.raises((ValueError, IndexCorrupt), match="a vector of 1025|another length"):
+    with pytest.raises((ValueError, IndexCorrupt), match=r"a vector of 1025|another length"):
         index.update([document(9, "new"), replace(document(10, "new"), vector=bytes(length))])
     assert {path.name: path.read_bytes() for path in (tmp_path / "index").iterdir()} == before
     assert ids(index.search(near_query(1, 0), limit=1, before=LATER)) == [1]
