@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from contextlib import closing
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_the_digest_says_if_it_lacks_the_model_of_the_bot(
         create_memory(branch)
         model = open_embedder(write_folder(tmp_path / "model"))
         with closing(Memory(branch, embedder=model).open()) as memory:
-            memory.rebuild_index()
+            memory.rebuild_index(until=math.inf)
             memory.commit("Index with a text model")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     checkout = clone(str(remote), tmp_path / "checkout")
