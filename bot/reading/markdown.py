@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, table
@@ -45,9 +45,17 @@ def _table(state: StateBlock, first: int, after: int, silent: bool) -> bool:
     return bool(rows)
 
 
-_PARSER = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
-"""Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not read."""
-_PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+def _parser() -> MarkdownIt:
+    """Its time for nested brackets grows with ``maxNesting``; anything nested deeper (a list in ten lists) is not
+    read."""
+    parser = MarkdownIt("commonmark", {"html": True, "maxNesting": 20}).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+_PARSER = _parser()
+_BLOCK_PARSER = _parser().disable(["inline", "text_join"])
+"""Finds blocks without reading what is in them: much less work for whoever needs only a few of them."""
 
 _CDATA, _MAX_CDATA, _MAX_UNCLOSED_BRACKETS = "<![CDATA[", 100, 20
 _QUOTE_OR_CODE = frozenset({"blockquote", "pre", "code", "tt"})
@@ -151,19 +159,26 @@ def readable(text: str) -> str:
     return _NEWLINE.sub("\n", _UNREADABLE.sub("\ufffd", text[:MAX_CHARS]))
 
 
-def heading_lines(source: str) -> list[Heading]:
-    """The headings of a `readable` text outside quotes, lists and HTML, in order.
+def heading_lines(source: str, limit: int) -> list[Heading]:
+    """The first ``limit`` headings of a `readable` text outside quotes, lists and HTML, in order.
 
     Texts are as a browser shows them, without markup and images.
     """
     if not _MARKUP.search(source):
         return []
-    tokens = _PARSER.parse(_limit_openings(source))
-    return [
-        Heading(int(token.tag[1:]), _visible_text(inline.children or []), token.map[0], token.map[1])
+    definitions: dict[str, Any] = {}
+    tokens = _BLOCK_PARSER.parse(_limit_openings(source), definitions)
+    headings = (
+        Heading(int(token.tag[1:]), _heading_text(inline.content, definitions), token.map[0], token.map[1])
         for token, inline in pairwise(tokens)
         if token.type == "heading_open" and token.level == 0 and token.map
-    ]
+    )
+    return list(islice(headings, limit))
+
+
+def _heading_text(content: str, definitions: dict[str, Any]) -> str:
+    (inline,) = _PARSER.parseInline(content, definitions)
+    return _visible_text(inline.children or [])
 
 
 def paragraphs(source: str) -> list[Paragraph]:

@@ -75,7 +75,7 @@ def sections(markdown: str) -> tuple[MarkdownSection, ...]:
     Headings in code, quotes, lists and HTML do not count. YAML at the beginning of the page is skipped.
     """
     text = _without_front_matter(readable(markdown))
-    lines, headings = text.split("\n"), heading_lines(text)[:MAX_SECTIONS]
+    lines, headings = text.split("\n"), heading_lines(text, MAX_SECTIONS)
     ends = [*(heading.first for heading in headings), len(lines)]
     first = MarkdownSection((), "", "\n".join(lines[: ends[0]]).strip())
     result = [first] if first.text else []
@@ -89,7 +89,7 @@ def page_title(markdown: str) -> str:
     text = readable(markdown)
     front = _FRONT_MATTER.match(text)
     yaml_title = _YAML_TITLE.search(front[0]) if front else None
-    first = next(iter(heading_lines(_without_front_matter(text))), None)
+    first = next(iter(heading_lines(_without_front_matter(text), 1)), None)
     if first is not None and first.level == 1 and first.text:
         return " ".join(first.text.split())
     return yaml_title[1].strip().strip("\"'") if yaml_title else ""

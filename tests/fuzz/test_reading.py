@@ -76,7 +76,7 @@ def test_paragraphs_lie_within_readable_text(text: str) -> None:
 @fuzz(TEXTS)
 def test_headings_lie_within_readable_text(text: str) -> None:
     plain = readable(text)
-    assert all(0 <= h.first < h.after <= plain.count("\n") + 1 for h in heading_lines(plain))
+    assert all(0 <= h.first < h.after <= plain.count("\n") + 1 for h in heading_lines(plain, len(plain)))
 
 
 @pytest.mark.parametrize(
