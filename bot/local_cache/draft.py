@@ -86,15 +86,16 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
 def comparing_memory(local_memory: LocalMemory, settings: Settings) -> Iterator[Memory]:
     """Open the memory to compare issues as the bot does, with the text model of these settings if it is on this
     machine. Warns about what went wrong, and if the bot has a model that is not here."""
-    embedder, lacks = None, BY_WORDS_ONLY
+    embedder, fault = None, ""
     try:
         embedder = _embedder(local_memory, settings.semantic.model)
     except PrecedentError as error:
-        lacks = f"Similar threads are found without embeddings: {error}"
+        fault = f"Similar threads are found without embeddings: {error}"
+        local_memory.warn(fault)
     with memory_of(local_memory, embedder) as memory:
-        is_wanted = bool(settings.semantic.model) and not local_memory.store
+        is_wanted = settings.semantic.model and not local_memory.store and not fault
         if is_wanted and memory.state.manifest.embedder and (not embedder or memory.index.has_foreign_vectors):
-            local_memory.warn(lacks)
+            local_memory.warn(BY_WORDS_ONLY)
         yield memory
         for note in memory.notes:
             if note not in local_memory.note:
