@@ -37,8 +37,8 @@ from bench.elsewhere import (
     without_references,
 )
 from bot.cli.output import progress
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import FoundThread
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Thread
 from bot.evaluation.metrics import RankMetrics, auc
 from bot.ranking.fit import fit_order, fit_probability, paired_interval

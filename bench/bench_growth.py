@@ -22,7 +22,8 @@ from pathlib import Path
 from bench.bench_event import git_version
 from bench.figures import Curve, Limit, Peer, Report, Result, Spread, report_main, single
 from bench.history import history
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import Changes
+from bot.domain.post import Post
 from bot.domain.thread import Message, Thread, ThreadId
 from bot.domain.thread_json import archive_fields, without_defaults
 from bot.memory.branch_store import BranchStore, Growth
@@ -75,7 +76,7 @@ def events(older: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
             Message("octocat", "NONE", now, "It also happens with the newest version.", turn + 1) if turn % 3 else None
         )
         record = replace(opened, comments=(comment,)) if comment else opened
-        pending = () if turn % 3 else (AnswerRecord(record.id, "pending", now, text_hash="x", trying_since=now),)
+        pending = () if turn % 3 else (Post(record.id, "pending", now, trying_since=now, content="x"),)
         yield Changes(records=(record,), answers=pending, cursor=now)
 
 

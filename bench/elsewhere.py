@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import cache
 
 from bench.archives import ARCHIVE, DATA
-from bot.domain.answer import OrganisationKey
 from bot.domain.digest import FOREVER
 from bot.domain.organisation import OrganisationThread
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.index.document import unvouched_until

@@ -199,13 +199,13 @@ def _wrong_index(memory: Memory, threads: list[Thread]) -> Iterator[str]:
 
 def _wrong_lists(memory: Memory) -> Iterator[str]:
     """Each thread knows the comments that show it, and the manifest lists the outbox entries."""
-    thread_comments = list(memory.state.every_thread_comments())
+    thread_comments = list(memory.state.every_thread_posts())
     shows = {
         (key, comment.comment_key) for each in thread_comments for comment in each.comments for key in comment.shows
     }
-    listed = {(each.id, comment_key) for each in thread_comments for comment_key in each.shown_in}
+    listed = {(each.id, comment_key) for each in thread_comments for comment_key in each.shown_by}
     if shows != listed:
         yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
-    pending = {answer.id for answer in memory.state.every_answer() if answer.state == "pending"}
+    pending = {answer.id for answer in memory.state.every_comment() if answer.state == "pending"}
     if pending != set(memory.state.manifest.pending):
         yield f"(2) promised are {sorted(pending)}, the manifest has {sorted(memory.state.manifest.pending)}"

@@ -5,17 +5,9 @@ from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
-from bot.domain.answer import (
-    CondensedTurn,
-    Context,
-    EarlierClosing,
-    Match,
-    Mention,
-    OrganisationKey,
-    OrganisationMatch,
-    PageHit,
-)
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, OrganisationMatch, PageHit
+from bot.domain.changes import FixInfo
+from bot.domain.post import OpenPull, OrganisationKey
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
 REPOSITORY = "octo-org/linkbarn"

@@ -10,7 +10,7 @@ from bot.comment.defang import inline, link, prose
 from bot.domain.card import Card
 from bot.evaluation.digest_page import render_digest
 from bot.pipeline.digest import digest_of_memory
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.tools import RunContext
 from bot.questions.addresses import message_url, url_of
 from bot.questions.digest import DigestItem, DigestRequest, DigestSection
 from bot.questions.digest_views import quote_source, section_title, summary_sentence

@@ -7,7 +7,7 @@ import secrets
 
 from bot.action.environment import RunnerEnvironment, write_file
 from bot.comment.prompt import Markdown, as_markdown, render
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.questions.context import RecentConversations, history_of
 from bot.questions.requests import MIN_CHARS
 

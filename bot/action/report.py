@@ -14,7 +14,7 @@ from bot.domain.answer import Match
 from bot.errors import PrecedentError
 from bot.git.errors import Archived
 from bot.github.errors import Gone, RateLimited
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.setup import ApiUsage
 from bot.questions.context import RecentConversations
 

@@ -14,14 +14,14 @@ from bot.domain.thread import Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.memory.store import ReadOnlyStore, Store
 from bot.pipeline.discussions import read_discussions
-from bot.pipeline.forget import forget_by_hand
+from bot.pipeline.forgetting import forget_by_hand
 from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import backtest_memory
 from bot.pipeline.rebuild import continue_rebuild, rebuild
 from bot.pipeline.remember import remember_by_hand
-from bot.pipeline.run_context import RunContext
 from bot.pipeline.setup import branch_store, build_run_context, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
+from bot.pipeline.tools import RunContext
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.settings.schema import Settings, with_inputs
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 
 from bot.domain.answer import Context, Match, Mention, OrganisationMatch
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.changes import FixInfo
+from bot.domain.post import COMMENT, OpenPull, short_hash
 from bot.errors import UserError
 
 _SEAL = re.compile(r"\n<!-- precedent-seal ([0-9a-f]{16}) ([0-9a-f]{16}) -->\s*\Z", re.ASCII)
@@ -35,13 +35,13 @@ def fingerprint(context: Context) -> str:
         *([("pulls", list(map(_pull_facts, context.pulls)))] if context.pulls else []),
         *([("organisation", list(map(_other_facts, context.organisation)))] if context.organisation else []),
     )
-    return _hash(repr(facts))
+    return short_hash(repr(facts))
 
 
 def seal(text: str, content: str) -> str:
     """The comment with its seal as the last line."""
     body = _plain(text)
-    return f"{body}\n<!-- precedent-seal {content} {_hash(body)} -->\n"
+    return f"{body}\n<!-- precedent-seal {content} {short_hash(body)} -->\n"
 
 
 def read_seal(text: str) -> Fingerprint | None:
@@ -50,7 +50,7 @@ def read_seal(text: str) -> Fingerprint | None:
     match = _SEAL.search(unified)
     if not match:
         return None
-    return Fingerprint(match[1], _hash(_plain(unified[: match.start()])) == match[2])
+    return Fingerprint(match[1], short_hash(_plain(unified[: match.start()])) == match[2])
 
 
 def _mention_facts(mention: Mention) -> tuple[object, ...]:
@@ -82,26 +82,16 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 
 
-def marker(instance: str = "action", reply_to: int | None = None, notice: str = "") -> str:
-    """The hidden first line by which we find our comment again, together with its author.
+def marker(instance: str = "action", slot: str = COMMENT) -> str:
+    """The hidden first line by which we find our post again, together with its author.
 
     Two installations on one repository have different ``instance`` names of letters, digits, ``_``, ``.`` and single
-    hyphens; others raise UserError, as a double hyphen would end the HTML comment. ``reply_to`` is the id of the
-    comment that a reply answers, ``notice`` identifies what a release notice announces (`notice_mark`).
+    hyphens; others raise UserError, as a double hyphen would end the HTML comment. ``slot`` is that of its `PostKey`.
     """
     if not _INSTANCE.fullmatch(instance) or "--" in instance or instance.endswith("-"):
         raise UserError(f"instance name {instance[:70]!r}: use 1 to 64 letters, digits, '_', '.' and single '-'")
-    reply = f" reply={reply_to}" if reply_to is not None else ""
-    return f"<!-- precedent:v1 id={instance}{reply}{f' notice={notice}' if notice else ''} -->"
-
-
-def notice_mark(ref: str) -> str:
-    """Sixteen hexadecimal digits that identify, in the marker of a release notice, the fix that it announces."""
-    return _hash(ref)
+    place = f" {slot.replace(':', '=')}" if slot else ""
+    return f"<!-- precedent:v1 id={instance}{place} -->"

@@ -12,7 +12,8 @@ from bot.comment.clean_text import one_line
 from bot.comment.defang import code_span, inline, link, prose
 from bot.comment.links import CommentLinks
 from bot.domain.answer import Match, Mention
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.changes import FixInfo
+from bot.domain.post import OpenPull
 from bot.domain.thread import GHOST, Kind, OutcomeKind, ThreadId
 from bot.reading.endings.quote import says_something
 from bot.reading.lookalikes import without_quotation_marks

@@ -14,7 +14,8 @@ from bot.comment import catalogue
 from bot.comment.catalogue import count
 from bot.comment.clean_text import account, clean, one_line, without_comments
 from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.changes import FixInfo
+from bot.domain.post import OpenPull
 from bot.domain.roles import role_word
 from bot.domain.thread import Decision, Kind, Outcome, ThreadId
 from bot.reading.conversations import Conversation, ConversationHistory, HistoryFormat, ShownConversation, Turn

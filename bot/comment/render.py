@@ -21,6 +21,7 @@ from bot.comment.template_sandbox import MAX_SOURCE_CHARS, OutputTooLong, Sandbo
 from bot.comment.template_view import Item, view_of
 from bot.domain.answer import Context
 from bot.domain.hosts import GITHUB
+from bot.domain.post import reply_slot
 from bot.domain.thread import Thread, ThreadId
 from bot.errors import UserError, WorldError
 from bot.files import shipped_folder
@@ -166,13 +167,17 @@ class Renderer:
 
         ``answer`` is our own Markdown, shown above the findings or alone.
         """
-        frame = {"marker": marker(self._instance, reply_to), "asked": inline(asked, QUOTE_CHARS), "answer": answer}
+        frame = {
+            "marker": marker(self._instance, reply_slot(reply_to)),
+            "asked": inline(asked, QUOTE_CHARS),
+            "answer": answer,
+        }
         return self._render("reply.md.j2", context, now, searched, frame)
 
-    def notice(self, facts: ReleaseFacts, *, notice: str, now: datetime) -> Rendered:
-        """The release notice with these facts; ``notice`` identifies the announced fix in its marker."""
+    def notice(self, facts: ReleaseFacts, *, slot: str, now: datetime) -> Rendered:
+        """The release notice with these facts; ``slot`` is that of its post."""
         text = release_text(facts, CommentPhrases(self._links, now, {}, self.words))
-        frame = {"marker": marker(self._instance, notice=notice), "asked": "", "answer": text}
+        frame = {"marker": marker(self._instance, slot), "asked": "", "answer": text}
         return self._render("release.md.j2", Context(), now, 0, frame)
 
     def _render(self, name: str, context: Context, now: datetime, searched: int, frame: Mapping[str, str]) -> Rendered:

@@ -8,9 +8,9 @@ from datetime import datetime
 
 from bot.domain.card import Passage
 from bot.domain.change_state import number_of
-from bot.domain.changes import FixInfo, OpenPull, StandingComment
-from bot.domain.changes import OrganisationKey as OrganisationKey  # noqa: PLC0414 - a noun of answers, kept by memory
+from bot.domain.changes import FixInfo
 from bot.domain.kinds import Kind
+from bot.domain.post import OpenPull, OrganisationKey, Post
 from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId, text_mark
 
 
@@ -180,7 +180,7 @@ Answer = Speak | Silent
 Hit = Mention | Match
 
 
-def shown_in(context: Context) -> tuple[ThreadId, ...]:
+def threads_in(context: Context) -> tuple[ThreadId, ...]:
     """The threads that a comment with this context shows, in order, including the duplicates that led to one, the
     originals of duplicates, and the pull requests that fixed one or are said to have done so."""
     keys = [key for hit in _hits(context) for key in _thread_ids(hit)]
@@ -199,15 +199,15 @@ def quoted_in(context: Context, records: Mapping[ThreadId, Record]) -> tuple[str
     return tuple(sorted({mark for hit in _hits(context) for mark in _quoted_marks(hit, records.get(hit.id))}))
 
 
-def has_false_quotes(standing: StandingComment, records: Mapping[ThreadId, Record]) -> bool:
-    """Whether a comment quotes something that none of the threads it shows contains any more."""
-    threads = (record for key in standing.shows if isinstance(record := records.get(key), Thread))
+def has_false_quotes(post: Post, records: Mapping[ThreadId, Record]) -> bool:
+    """Whether a post quotes something that none of the threads it shows contains any more."""
+    threads = (record for key in post.shows if isinstance(record := records.get(key), Thread))
     marks = {
         mark
         for thread in threads
         for mark in (text_mark(thread.title), text_mark(thread.body), *(comment.mark for comment in thread.comments))
     }
-    return not marks.issuperset(standing.quotes)
+    return not marks.issuperset(post.quotes)
 
 
 def _hits(context: Context) -> Iterable[Hit]:

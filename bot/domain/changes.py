@@ -1,14 +1,14 @@
-"""What memory stores besides threads: answers, requests, standing comments and fixes; and the changes of one run."""
+"""What memory stores besides threads and posts: requests and fixes; and the changes of one run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from bot.domain.change_state import NamedChange
 from bot.domain.cluster import ClusterLinks
+from bot.domain.post import Post, Renewal
 from bot.domain.thread import Record, ThreadId, Tombstone
 
 FORGET = "forget"
@@ -23,39 +23,6 @@ def is_within(moment: datetime, window: timedelta, now: datetime) -> bool:
     return now - window < moment <= now + LATER_RUNS
 
 
-class Vote(NamedTuple):
-    """An account's opinion on one of our comments. ``may_write``: it may write to the repository."""
-
-    by: str
-    helps: bool
-    may_write: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRecord:
-    """The answer on a thread, as stored on the branch. ``text_hash`` is the comment's fingerprint, empty when silent.
-
-    ``state`` is ``pending`` (stored, the comment not yet seen), ``said``, ``silent``, ``withdrawn`` or ``removed`` (a
-    person deleted the comment: it is not posted again). ``question`` identifies what was answered: the thread's text
-    and references at the time, empty if no answer was sought. ``at`` is when the answer was first promised and
-    identifies it: new states and votes keep it. ``trying_since`` is the start of the run that is writing the comment,
-    None once the result is known. ``votes`` are the 👍 and 👎 on the comment when last checked, by account.
-    ``revised_at`` is when the promise, its outcome or the votes last changed; None: at ``at``.
-    """
-
-    id: ThreadId
-    state: str
-    at: datetime
-    reason: str = ""
-    text_hash: str = ""
-    comment_id: int | None = None
-    matches: tuple[tuple[ThreadId, float], ...] = ()
-    question: str = ""
-    trying_since: datetime | None = None
-    votes: tuple[Vote, ...] = ()
-    revised_at: datetime | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request to the bot in a comment, and its state.
@@ -65,7 +32,7 @@ class Request:
     number if the request is in the opening text, or if somebody started a run for it. ``about`` lists the threads it
     names.
     ``state`` is ``pending`` (stored, the reply not yet seen), ``done`` or ``refused``. ``trying_since`` is as in
-    `AnswerRecord`; ``reply_id`` is the reply.
+    `Post`, which has the reply itself.
     """
 
     id: ThreadId
@@ -75,125 +42,7 @@ class Request:
     at: datetime
     about: tuple[ThreadId, ...] = ()
     state: str = "pending"
-    reply_id: int | None = None
     trying_since: datetime | None = None
-
-
-CommentKey = tuple[ThreadId, int]
-"""Identifies one of our comments: its thread, and the id of the comment that it replies to, 0 for the main comment."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenPull:
-    """An open pull request, ``id``, that may end issue ``about``.
-
-    ``closes``: it says that it closes the issue; otherwise it refers to it. ``files`` are files that it changes, in a
-    comment only those that the report names. ``seen_at`` is when the forge was asked; None for one in memory, whose
-    closing is noticed at once.
-    """
-
-    about: int
-    id: int
-    title: str = ""
-    closes: bool = False
-    draft: bool = False
-    files: tuple[str, ...] = ()
-    seen_at: datetime | None = None
-
-
-class OrganisationKey(NamedTuple):
-    """A thread of an organisation: GitHub's number of its repository, and its id there."""
-
-    repository: int
-    thread: ThreadId
-
-
-@dataclass(frozen=True, slots=True)
-class StandingComment:
-    """One of our comments on thread ``id``, or one about to be posted, with everything needed to keep it true.
-
-    ``reply`` is the ``comment_id`` of the request that it replies to, 0 for the main comment. ``at`` is when it was
-    composed: of two states of one comment the later counts. ``content`` is its fingerprint. ``shows`` lists the
-    threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it quotes
-    (`bot.domain.thread.text_mark`). A comment that shows nothing is gone. ``trying_since`` is set while a reply is
-    renewed. ``pulls`` are the open pull requests in it that came from the forge: a renewal does not ask for them again.
-    ``others`` are the threads of other repositories in it.
-    """
-
-    id: ThreadId
-    at: datetime
-    reply: int = 0
-    content: str = ""
-    shows: tuple[ThreadId, ...] = ()
-    quotes: tuple[str, ...] = ()
-    trying_since: datetime | None = None
-    pulls: tuple[OpenPull, ...] = ()
-    others: tuple[OrganisationKey, ...] = ()
-
-    @property
-    def is_gone(self) -> bool:
-        return not (self.shows or self.others)
-
-    @property
-    def comment_key(self) -> CommentKey:
-        return self.id, self.reply
-
-
-NoticeKey = tuple[ThreadId, str]
-"""Identifies a release notice: its thread, and the fix that it announces."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseNotice:
-    """A comment on thread ``id`` that says which release has its fix: posted, about to be, or not to be posted.
-
-    ``ref`` is the fix as in `FixInfo`, or the release's tag if a person named only the release. ``release`` is the
-    tag; ``original`` is the fixed thread, if this one is a duplicate of it. ``state`` is ``pending`` (stored, the
-    comment not yet seen), ``said``, ``silent`` (there is a reason not to post it) or ``removed`` (a person deleted it).
-    ``at`` is when it was first promised; ``trying_since`` is when the run that is writing it last promised it.
-    """
-
-    id: ThreadId
-    ref: str
-    release: str
-    at: datetime
-    original: ThreadId | None = None
-    state: str = "pending"
-    comment_id: int | None = None
-    trying_since: datetime | None = None
-
-    @property
-    def notice_key(self) -> NoticeKey:
-        return self.id, self.ref
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadComments:
-    """Our ``comments`` and release ``notices`` on thread ``id``, and the comments on other threads that show it."""
-
-    id: ThreadId
-    comments: tuple[StandingComment, ...] = ()
-    shown_in: tuple[CommentKey, ...] = ()
-    notices: tuple[ReleaseNotice, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """A comment to compose again, because thread ``about``, which it shows, changed at time ``at``."""
-
-    id: ThreadId
-    reply: int
-    about: ThreadId
-    at: datetime
-
-    @property
-    def comment_key(self) -> CommentKey:
-        return self.id, self.reply
-
-    @property
-    def key(self) -> tuple[ThreadId, int, ThreadId]:
-        """Identifies the renewal: a later change of the same thread replaces it."""
-        return self.id, self.reply, self.about
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +138,7 @@ class Changes:
 
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
     ``reading`` is the progress of reading the whole history, ``read_whole`` the start of a finished reading;
-    ``discussions`` is how far those were read. The comments to renew follow from ``records``, ``fixes`` and
+    ``discussions`` is how far those were read. The posts to renew follow from ``records``, ``fixes`` and
     ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
     until they are read again: GitHub neither shows them nor says that they are gone.
     ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
@@ -300,13 +149,11 @@ class Changes:
     """
 
     records: tuple[Record, ...] = ()
-    answers: tuple[AnswerRecord, ...] = ()
+    posts: tuple[Post, ...] = ()
     requests: tuple[Request, ...] = ()
     fixes: tuple[FixInfo, ...] = ()
-    standing: tuple[StandingComment, ...] = ()
     owed: tuple[Renewal, ...] = ()
     renewed: tuple[Renewal, ...] = ()
-    notices: tuple[ReleaseNotice, ...] = ()
     unseen: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None

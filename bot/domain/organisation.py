@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from bot.domain.answer import OrganisationKey
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Kind, Outcome, ThreadId
 
 

@@ -7,7 +7,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.domain.changes import AnswerRecord, Request, Vote
+from bot.domain.changes import Request
+from bot.domain.post import Post, Vote
 from bot.domain.thread import MAINTAINER_ROLES, Thread, ThreadId, TimelineEvent
 from bot.evaluation.results import Relations
 from bot.reading.endings.engine import find_original
@@ -36,15 +37,13 @@ class Feedback:
 NO_FEEDBACK = Feedback()
 
 
-def feedback_of(
-    answers: Iterable[AnswerRecord], requests: Iterable[Request], threads: Iterable[Thread] = ()
-) -> Feedback:
-    """The feedback on the matches of these answers. ``threads``: those whose authors may have called a match wrong.
+def feedback_of(comments: Iterable[Post], requests: Iterable[Request], threads: Iterable[Thread] = ()) -> Feedback:
+    """The feedback on the matches of these comments. ``threads``: those whose authors may have called a match wrong.
 
     The thumbs on a comment judge its match if it shows only one; with several, they could mean any. A pair that was
     called wrong is wrong in both directions, whatever the thumbs say.
     """
-    votes = {(record.id, record.matches[0][0]): record.votes for record in answers if len(record.matches) == 1}
+    votes = {(record.id, record.matches[0][0]): record.votes for record in comments if len(record.matches) == 1}
     opinions = {pair: balance > 0 for pair, rated in votes.items() if (balance := _balance(rated))}
     unlike = _votes_against(requests, {thread.id: thread for thread in threads})
     votes = {pair: rated for pair, rated in (votes | unlike).items() if rated}

@@ -221,14 +221,6 @@ class GitHubClient:
         """React to a comment. https://docs.github.com/rest/reactions/reactions"""
         self._write("POST", f"{self._repo}/issues/comments/{comment_id}/reactions", {"content": content}, optional=True)
 
-    def fold(self, node_id: str, *, folded: bool) -> None:
-        """Minimize a comment as outdated, or show it again. https://docs.github.com/graphql/reference/mutations#minimizecomment"""
-        verb = "minimize" if folded else "unminimize"
-        fields = {"subjectId": node_id} | ({"classifier": "OUTDATED"} if folded else {})
-        kind = f"{verb[0].upper()}{verb[1:]}CommentInput!"
-        selection = f"{verb}Comment(input: $input) {{ {verb}dComment {{ isMinimized }} }}"
-        self.mutate(f"mutation Fold($input: {kind}) {{ {selection} }}", fields, "issues: write", optional=True)
-
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def pages(self, path: str, query: Mapping[str, Any], max_pages: int) -> tuple[list[Json], bool]:

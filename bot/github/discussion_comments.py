@@ -131,9 +131,6 @@ class DiscussionComments:
         fields = {"subjectId": self._node_id(comment_id), "content": content.upper()}
         self._client.mutate(ADD_REACTION, fields, PERMISSION, optional=True)
 
-    def fold(self, node_id: str, *, folded: bool) -> None:
-        self._client.fold(node_id, folded=folded)
-
     def _node_id(self, comment_id: int) -> str:
         if comment_id not in self._nodes:
             raise Gone(f"there is no comment {comment_id} in the discussions that were read", certain=False)
@@ -142,15 +139,15 @@ class DiscussionComments:
     def _remember(self, node: Json) -> Json:
         for written in (node, *_listed(node["replies"])):
             self._nodes[int(written["databaseId"])] = str(written["id"])
-        return {**comment_json(node), "node_id": node["id"], "html_url": node["url"]}
+        return {**comment_json(node), "html_url": node["url"]}
 
     def _own_comment(self, result: Json, name: str, text: str) -> OwnComment:
         comment = object_in(object_in(result.get(name)).get("comment"))
-        key, node_id = comment.get("databaseId"), str(comment.get("id") or "")
+        key = comment.get("databaseId")
         if not isinstance(key, int):
             raise ForgeError("GitHub sent an unexpected answer", CATCH_UP_REMEDY)
-        self._nodes[key] = node_id
-        return OwnComment(key, text, str(comment.get("url") or ""), node_id)
+        self._nodes[key] = str(comment.get("id") or "")
+        return OwnComment(key, text, str(comment.get("url") or ""))
 
 
 def _listed(connection: Json) -> Iterator[Json]:

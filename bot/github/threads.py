@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.domain.post import COMMENT, NOTICE, REPLY
 from bot.domain.thread import Message, Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 from bot.reading.references import closed_by_text
 
 Json = Mapping[str, Any]
 
-_NOTICE_KEY = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_SLOT = re.compile(rf"(?:{REPLY}=\d{{1,19}}|{NOTICE}=[0-9a-f]{{16}}) -->", re.ASCII)
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 STORED_REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
@@ -32,12 +33,11 @@ def objects_in(value: object) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class OwnComment:
-    """One of our comments on an issue."""
+    """One of our comments on a thread."""
 
     id: int
     text: str
     url: str = ""
-    node_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +47,15 @@ class OwnCommentRule:
     login: str
     marker: str
 
-    def is_answer(self, comment: Json) -> bool:
-        """Whether this is our comment on the issue, not a reply or release notice."""
-        return self._is_by_us(comment) and _first_line(comment) == self.marker
-
-    def reply_target(self, comment: Json) -> int | None:
-        """Return the id of the comment that our reply answers; None for anything but our reply."""
-        key = self._marker_value(comment, "reply")
-        return int(key) if key.isascii() and key.isdigit() and len(key) < 20 else None
-
-    def notice_key(self, comment: Json) -> str:
-        """Return what identifies the fix that our release notice announces; "" for anything but our release notice."""
-        key = self._marker_value(comment, "notice")
-        return key if _NOTICE_KEY.fullmatch(key) else ""
-
-    def _marker_value(self, comment: Json, name: str) -> str:
-        """The value of ``name`` in the marker of our comment, "" without one."""
-        head, end = f"{self.marker.removesuffix('-->')}{name}=", " -->"
-        first = _first_line(comment)
-        key = first.removeprefix(head).removesuffix(end)
-        return key if first == f"{head}{key}{end}" and self._is_by_us(comment) else ""
+    def slot(self, comment: Json) -> str | None:
+        """Return the slot of our post (`bot.domain.post.PostKey`), None for a comment that is not ours."""
+        first, head = _first_line(comment), self.marker.removesuffix("-->")
+        if not self._is_by_us(comment):
+            return None
+        if first == self.marker:
+            return COMMENT
+        slot = _SLOT.fullmatch(first, len(head)) if first.startswith(head) else None
+        return slot[0].removesuffix(" -->").replace("=", ":") if slot else None
 
     def _is_by_us(self, comment: Json) -> bool:
         author = (comment.get("user") or comment.get("actor") or {}).get("login")
@@ -82,20 +71,23 @@ def own_comment(comment: Json) -> OwnComment:
         id=int(comment["id"]),
         text=str(comment.get("body") or ""),
         url=str(comment.get("html_url") or ""),
-        node_id=str(comment.get("node_id") or ""),
     )
 
 
 def split_own(comments: Iterable[Json], own: OwnCommentRule) -> tuple[list[Json], list[OwnComment]]:
-    """Return the comments of others, and ours on the issue, oldest first; our replies and notices are left out."""
-    others: list[Json] = []
-    ours: list[OwnComment] = []
-    for comment in comments:
-        if own.is_answer(comment):
-            ours.append(own_comment(comment))
-        elif own.reply_target(comment) is None and not own.notice_key(comment):
-            others.append(comment)
-    return others, sorted(ours, key=lambda comment: comment.id)
+    """Return the comments of others, and our comments in the main slot, oldest first; our other posts are left out."""
+    with_slots = [(comment, own.slot(comment)) for comment in comments]
+    others = [comment for comment, slot in with_slots if slot is None]
+    return others, _oldest_first(comment for comment, slot in with_slots if slot == COMMENT)
+
+
+def find_post(comments: Iterable[Json], slot: str, own: OwnCommentRule) -> OwnComment | None:
+    """Return our oldest post in this slot."""
+    return next(iter(_oldest_first(comment for comment in comments if own.slot(comment) == slot)), None)
+
+
+def _oldest_first(comments: Iterable[Json]) -> list[OwnComment]:
+    return sorted(map(own_comment, comments), key=lambda comment: comment.id)
 
 
 def thread_of(issue: Json, comments: Sequence[Json], events: Sequence[Json] = ()) -> Thread:

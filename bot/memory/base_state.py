@@ -25,12 +25,11 @@ from bot.memory.model_store import MODEL_FOLDER
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
 from bot.memory.shards import (
-    ANSWERS,
     CLUSTERS,
-    COMMENTS,
     DIGESTS,
     EVENT_SCHEMAS,
     FIXES,
+    POSTS,
     REQUESTS,
     SCHEMAS,
     StoredShard,
@@ -48,7 +47,7 @@ _CHUNK_SIZE = 1_000
 MAX_NOTES = 100
 MORE_NOTES = "More was found than is listed here."
 
-_STORED_SHARDS: tuple[StoredShard[Any], ...] = (ANSWERS, REQUESTS, FIXES, COMMENTS, CLUSTERS)
+_STORED_SHARDS: tuple[StoredShard[Any], ...] = (POSTS, REQUESTS, FIXES, CLUSTERS)
 _INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
 _OWN_NAMES = frozenset(
     (MANIFEST_PATH, SETTINGS_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS))
@@ -136,13 +135,13 @@ class BaseState:
     def records(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Record]:
         """The records of these threads, without unknown and damaged ones.
 
-        The requests, fixes and comments of these threads are fetched along with them, as callers need them next.
+        The posts, requests and fixes of these threads are fetched along with them, as callers need them next.
         """
         keys = list(dict.fromkeys(ids))
         missing = {record_path(key): key for key in keys if key not in self.known}
         if missing:
             self.known.update(dict.fromkeys(missing.values()))
-            shards = {schema.path(key) for schema in (REQUESTS, FIXES, COMMENTS) for key in missing.values()}
+            shards = {schema.path(key) for schema in (POSTS, REQUESTS, FIXES) for key in missing.values()}
             files = self.read([*missing, *sorted(shards)])
             for path, key in missing.items():
                 if path in files:

@@ -17,13 +17,12 @@ from bot.domain.changes import (
     FORGET,
     NOTICES_OFF,
     TRACKED_NUMBER_LIMIT,
-    AnswerRecord,
     DiscussionProgress,
     HistoryProgress,
-    Renewal,
     Request,
     is_within,
 )
+from bot.domain.post import Post, Renewal, replied_to
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_time, past_or_none, stamp, time_or_none
 from bot.errors import StoreError
@@ -241,7 +240,7 @@ class Manifest:
                 del owed[renewal.key]
         ordered = sorted(
             owed.values(),
-            key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.reply, sort_key(renewal.about)),
+            key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.slot, sort_key(renewal.about)),
         )
         return replace(self, owed=tuple(ordered[:MAX_OWED]))
 
@@ -501,21 +500,14 @@ def limit_pending(
     return tuple(key for *_, key in sorted(kept, key=lambda entry: entry[2]))
 
 
-def promised_comments(answers: Iterable[AnswerRecord], before: Mapping[ThreadId, AnswerRecord]) -> list[datetime]:
-    """When the new comments among ``answers`` were promised, each once."""
-    new = (
-        answer
-        for answer in answers
-        if _is_promise(answer) and not ((old := before.get(answer.id)) and _is_promise(old))
-    )
-    return [answer.at for answer in new]
+def promised_posts(merged: Iterable[tuple[Post, Post | None]]) -> list[datetime]:
+    """When the new comments and notices among these posts were promised, each after its state before; replies count
+    with their requests."""
+    counted = ((post, before) for post, before in merged if replied_to(post.slot) is None)
+    return [post.at for post, before in counted if post.is_promised and not (before and before.is_promised)]
 
 
 def promised_replies(requests: Iterable[Request], before: Iterable[Request]) -> list[datetime]:
     """When the replies to these requests were promised, each once."""
     known = {(request.id, request.comment_id) for request in before if request.trying_since}
     return [each.trying_since for each in requests if each.trying_since and (each.id, each.comment_id) not in known]
-
-
-def _is_promise(answer: AnswerRecord) -> bool:
-    return answer.state == "pending" and bool(answer.text_hash) and answer.comment_id is None

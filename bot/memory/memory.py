@@ -12,19 +12,11 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar, Unpack
 
 from bot.domain.card import Card, CardId, card_of, cards_of, name_of
-from bot.domain.changes import (
-    AnswerRecord,
-    Changes,
-    CommentKey,
-    FixInfo,
-    NoticeKey,
-    ReleaseNotice,
-    Request,
-    StandingComment,
-)
+from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLink, ClusterLinks
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.hidden_people import HiddenPeople
+from bot.domain.post import Post, PostKey
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError, WorldError
@@ -35,7 +27,7 @@ from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Mani
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
-from bot.memory.shards import ANSWERS, COMMENTS, REQUESTS
+from bot.memory.shards import POSTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
@@ -43,7 +35,7 @@ from bot.reading.pages import RELEASES, source_of
 from bot.settings.schema import Settings
 from bot.settings.yaml_file import load_settings
 
-Promise = TypeVar("Promise", AnswerRecord, Request)
+Promise = TypeVar("Promise", Post, Request)
 
 WRITE_TIMEOUT = 120.0
 """Seconds for which a write is retried: enough for twenty writers at once, ten times each."""
@@ -87,14 +79,10 @@ class Memory:
         self.threads_behind = MAX_THREADS_BEHIND
         """Threads that the index of messages may be behind on; `open` passes it on."""
         self.notes = Notes()
-        self.taken: set[ThreadId] = set()
-        """Threads that another run answered after this memory was opened and before it was written."""
+        self.taken: set[PostKey] = set()
+        """Posts that another run promised, wrote or renewed after this memory was opened and before it was written."""
         self.taken_requests: set[int] = set()
         """Comments with requests that another run began to handle first. A request that merely waits does not count."""
-        self.taken_comments: set[CommentKey] = set()
-        """Our comments that another run prepared first."""
-        self.taken_notices: set[NoticeKey] = set()
-        """Release notices that another run promised or posted first."""
         self.is_outdated = False
         """Whether the last `commit` found that a thread was forgotten meanwhile. Plans may show it, so they are
         postponed."""
@@ -309,6 +297,11 @@ class Memory:
         self.messages.update(records)
         return records
 
+    @property
+    def has_staged(self) -> bool:
+        """Whether anything was staged since the last `open` or `commit`."""
+        return bool(self._staged)
+
     def _with_accounts(self, record: Record) -> Record:
         """The record with those of the accounts that took part in it."""
         if not isinstance(record, Thread):
@@ -456,7 +449,7 @@ class Memory:
         """
         staged, update = self._staged, self._model_update
         was_rebuilt, newly_read = self._was_rebuilt, self._newly_read
-        shown = {key for changes in staged for item in changes.standing for key in item.shows}
+        shown = {key for changes in staged for post in changes.posts for key in post.shows}
         read |= self.state.records(shown - read.keys())
         before, previous, went_back = _promises_in(staged, self.state.base), self.state.base.manifest, self._went_back
         self.open([*_changed_ids(staged), *read])
@@ -466,17 +459,15 @@ class Memory:
         self._went_back = went_back or manifest.is_behind(previous)
         if self._went_back:
             self.notes.add(BRANCH_RESET)
-        promised = {answer.id: answer for changes in staged for answer in changes.answers if answer.state == "pending"}
+        promised = {post.key: post for changes in staged for post in changes.posts if _is_promise(post)}
         self.taken |= {
-            key for key, answer in after.answers.items() if _is_taken(promised[key], before.answers.get(key), answer)
+            key for key, post in after.posts.items() if _is_taken(promised[key], before.posts.get(key), post)
         }
         self.taken_requests |= {
             key
             for key, request in after.requests.items()
             if request != before.requests.get(key) and (request.state != "pending" or request.trying_since)
         }
-        self.taken_comments |= {item.comment_key for item in after.standing - before.standing}
-        self.taken_notices |= {item.notice_key for item in after.notices - before.notices}
         for changes in staged:
             self.stage(self._drop_taken(changes, previous))
         self.state.promise_renewal(read)
@@ -495,15 +486,19 @@ class Memory:
             pages=self.state.base.manifest.valid_pages(changes.pages, previous),
             linked_to=self.state.base.manifest.valid_link_progress(changes.linked_to, previous),
             discussions=self.state.base.manifest.valid_discussions(changes.discussions, previous),
-            answers=tuple(answer for answer in changes.answers if answer.id not in self.taken),
+            posts=tuple(post for post in changes.posts if post.key not in self.taken),
             requests=tuple(request for request in changes.requests if request.comment_id not in self.taken_requests),
-            standing=tuple(each for each in changes.standing if each.comment_key not in self.taken_comments),
-            notices=tuple(each for each in changes.notices if each.notice_key not in self.taken_notices),
         )
         if not self.is_outdated:
             return remaining
-        answers, requests = postpone(remaining.answers), postpone(remaining.requests)
-        return replace(remaining, answers=answers, requests=requests, standing=(), renewed=(), notices=())
+        requests = tuple(map(postpone, remaining.requests))
+        return replace(remaining, posts=self._postponed(remaining.posts), requests=requests, renewed=())
+
+    def _postponed(self, posts: Sequence[Post]) -> tuple[Post, ...]:
+        """The comments as promises of what a later run works out; they show what stands now. Everything else is left
+        out."""
+        stored = self.state.comments(post.id for post in posts)
+        return tuple(postpone(post).showing(stored.get(post.id)) for post in posts if post.is_comment)
 
 
 def _without_text(thread: Thread) -> Thread:
@@ -523,44 +518,46 @@ def _threads_at(places: Iterable[tuple[str, int]], edits: Edits) -> set[ThreadId
     return keys
 
 
-def postpone(promises: Iterable[Promise]) -> tuple[Promise, ...]:
-    """Mark the promises as not being worked on by any run."""
-    return tuple(replace(promise, trying_since=None) if promise.state == "pending" else promise for promise in promises)
+def postpone(promise: Promise) -> Promise:
+    """Mark the promise as not being worked on by any run."""
+    return replace(promise, trying_since=None) if promise.state == "pending" else promise
 
 
 class StoredPromises(NamedTuple):
-    """What a stored state contains of some answers by thread, requests by comment, standing comments and notices."""
+    """What a stored state contains of some posts, and of some requests by comment."""
 
-    answers: dict[ThreadId, AnswerRecord]
+    posts: dict[PostKey, Post]
     requests: dict[int, Request]
-    standing: set[StandingComment]
-    notices: set[ReleaseNotice]
 
 
 def _promises_in(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
     """What ``base`` stores wherever the staged changes make a promise."""
-    answers = {answer.id for changes in staged for answer in changes.answers if answer.state == "pending"}
+    posts = {post.key for changes in staged for post in changes.posts if _is_promise(post)}
     requests = {
         request.comment_id: request.id
         for changes in staged
         for request in changes.requests
         if request.state == "pending"
     }
-    stored = [request for thread in base.values(REQUESTS, requests.values()).values() for request in thread]
-    standing = [comment.id for changes in staged for comment in changes.standing]
-    linked = base.values(COMMENTS, [*standing, *(notice.id for changes in staged for notice in changes.notices)])
+    stored_posts = [
+        post for thread in base.values(POSTS, [key.thread for key in posts]).values() for post in thread.posts
+    ]
+    stored_requests = [request for thread in base.values(REQUESTS, requests.values()).values() for request in thread]
     return StoredPromises(
-        base.values(ANSWERS, answers),
-        {request.comment_id: request for request in stored if request.comment_id in requests},
-        {comment for thread in linked.values() for comment in thread.comments},
-        {notice for thread in linked.values() for notice in thread.notices},
+        {post.key: post for post in stored_posts if post.key in posts},
+        {request.comment_id: request for request in stored_requests if request.comment_id in requests},
     )
 
 
-def _is_taken(promised: AnswerRecord, before: AnswerRecord | None, after: AnswerRecord) -> bool:
-    """Whether the run that left the answer ``after`` took over what this run ``promised``.
+def _is_promise(post: Post) -> bool:
+    """Whether the post is about to be written or renewed."""
+    return post.state == "pending" or post.trying_since is not None
 
-    A run that only counted thumbs, or only recorded the outcome of an earlier promise, did not. But a comment that a
+
+def _is_taken(promised: Post, before: Post | None, after: Post) -> bool:
+    """Whether the run that left the post ``after`` took over what this run ``promised``.
+
+    A run that only counted thumbs, or only recorded the outcome of an earlier promise, did not. But a post that a
     person deleted is not written again.
     """
     if before is None or after.at != before.at or after.question != before.question or after.state == "removed":
@@ -570,11 +567,8 @@ def _is_taken(promised: AnswerRecord, before: AnswerRecord | None, after: Answer
 
 
 def _changed_ids(staged: Iterable[Changes]) -> list[ThreadId]:
-    parts = (
-        (*changes.records, *changes.answers, *changes.requests, *changes.fixes, *changes.standing) for changes in staged
-    )
-    notices = (item.id for changes in staged for item in changes.notices)
-    return list(dict.fromkeys([*(item.id for part in parts for item in part), *notices]))
+    parts = ((*changes.records, *changes.posts, *changes.requests, *changes.fixes) for changes in staged)
+    return list(dict.fromkeys(item.id for part in parts for item in part))
 
 
 def _parent_folders(path: str) -> set[str]:

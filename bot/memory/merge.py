@@ -12,13 +12,11 @@ from datetime import UTC, datetime, timedelta
 
 from bot.domain.changes import (
     JUDGEMENT_REQUESTS,
-    AnswerRecord,
     FixInfo,
-    ReleaseNotice,
     Request,
-    StandingComment,
 )
 from bot.domain.cluster import ClusterLinks
+from bot.domain.post import Post
 from bot.domain.thread import ThreadId
 
 MAX_REQUESTS = 200
@@ -55,59 +53,48 @@ def field_order(value: object) -> tuple[object, ...]:
     return (0,) if value is None else (2, value) if isinstance(value, str) else (1, value)
 
 
-def later_answer(new: AnswerRecord, old: AnswerRecord | None) -> AnswerRecord:
-    """Merges two states: a later answer replaces an earlier one.
+def later_post(new: Post, old: Post | None) -> Post:
+    """Merges two states: a later text replaces an earlier one.
 
-    For the same answer, a settled state outranks the promise and ``removed`` outranks both, whichever is written last:
-    a run that collects 👍 and 👎 may write what it read before another run settled the answer. A later answer in the
-    same comment keeps that comment's votes until they are read again.
+    For the same text, a settled state outranks the promise and ``removed`` outranks both, whichever is written last:
+    a run that collects 👍 and 👎 may write what it read before another run settled the post. A later text in the same
+    comment keeps that comment's votes until they are read again.
     """
     if old is None:
         return new
-    earlier, later = sorted((new, old), key=lambda answer: answer.at)
+    earlier, later = sorted((new, old), key=lambda post: post.at)
     if earlier.at < later.at:
         is_same = later.comment_id is not None and later.comment_id == earlier.comment_id
         return replace(later, votes=later.votes or earlier.votes) if is_same else later
-    if (new.text_hash, new.question) != (old.text_hash, old.question):
-        return max(new, old, key=_answer_order)
-    last = max(new, old, key=lambda answer: (_STATE_RANKS[answer.state], _answer_order(answer)))
+    if (new.content, new.question) != (old.content, old.question):
+        return max(new, old, key=_post_order)
+    last = max(new, old, key=lambda post: (_STATE_RANKS[post.state], _post_order(post)))
     if new.state == old.state:
         return last
     return replace(last, votes=max(new.votes, old.votes, key=lambda votes: (len(votes), votes)))
 
 
-def _answer_order(answer: AnswerRecord) -> tuple[object, ...]:
-    """At one moment, a run first promises to work the answer out, then what it posts, and gives that back last."""
-    revised_at, is_worked_out = answer.revised_at or answer.at, bool(answer.text_hash or answer.question)
-    settled = -_STATE_RANKS[answer.state], answer.trying_since is None
-    return revised_at, is_worked_out, *settled, len(answer.votes), field_order(answer)
+def _post_order(post: Post) -> tuple[object, ...]:
+    """At one moment, a run first promises to work the text out, then what it posts, which counts as showing what stood
+    before too, and gives that back last."""
+    revised_at, is_worked_out = post.revised_at or post.at, bool(post.content or post.question)
+    settled = -_STATE_RANKS[post.state], post.trying_since is None
+    shown = len(post.shows) + len(post.others)
+    return revised_at, is_worked_out, *settled, len(post.votes), -shown, -len(post.quotes), field_order(post)
 
 
-def later_comment(new: StandingComment, old: StandingComment | None) -> StandingComment:
-    """The one composed later. At one moment, a run first promises the comment, which counts as showing more."""
-    return new if old is None else max(new, old, key=_comment_order)
+def newest_posts(posts: Iterable[Post]) -> tuple[Post, ...]:
+    """The posts on one thread in the order of their slots, without replies of which nothing needs to be known, and with
+    at most MAX_NOTICES release notices."""
+    kept = [post for post in posts if not post.is_over]
+    notices = sorted((post for post in kept if post.is_notice), key=lambda post: (post.at, post.slot))
+    dropped = {post.slot for post in notices[:-MAX_NOTICES]}
+    return tuple(sorted((post for post in kept if post.slot not in dropped), key=lambda post: slot_order(post.slot)))
 
 
-def _comment_order(comment: StandingComment) -> tuple[object, ...]:
-    shown = len(comment.shows) + len(comment.others)
-    return comment.at, comment.trying_since is None, -shown, -len(comment.quotes), field_order(comment)
-
-
-def later_notice(new: ReleaseNotice, old: ReleaseNotice | None) -> ReleaseNotice:
-    """The more advanced state: a settled one outranks the promise, and ``removed`` outranks both."""
-    return new if old is None else max(new, old, key=_notice_progress)
-
-
-def _notice_progress(notice: ReleaseNotice) -> tuple[object, ...]:
-    return _STATE_RANKS[notice.state], notice.trying_since or _NEVER, field_order(notice)
-
-
-def newest_notices(notices: Iterable[ReleaseNotice]) -> tuple[ReleaseNotice, ...]:
-    """The notices on one thread, one for each fix, oldest first, at most MAX_NOTICES."""
-    by_fix: dict[str, ReleaseNotice] = {}
-    for notice in notices:
-        by_fix[notice.ref] = later_notice(notice, by_fix.get(notice.ref))
-    return tuple(sorted(by_fix.values(), key=lambda notice: (notice.at, notice.ref))[-MAX_NOTICES:])
+def slot_order(slot: str) -> tuple[int, str]:
+    """The comment first, then notices and replies, those to older comments first."""
+    return len(slot), slot
 
 
 def later_fix(new: FixInfo, old: FixInfo | None) -> FixInfo:
@@ -181,4 +168,4 @@ def _time_order(request: Request) -> tuple[datetime, int]:
 
 def _progress(request: Request) -> tuple[object, ...]:
     state = REQUEST_STATES.index(request.state)
-    return state, request.trying_since or _NEVER, request.reply_id or 0, field_order(request)
+    return state, request.trying_since or _NEVER, field_order(request)

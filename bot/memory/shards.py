@@ -1,4 +1,4 @@
-"""Shards, with one line of JSON for each thread: digests, answers, requests, fixes, our comments, signs of clusters.
+"""Shards, with one line of JSON for each thread: digests, our posts, requests, fixes, signs of clusters.
 
 Defines how each is written and read, and how two states of one are merged, with the same result in either order.
 """
@@ -12,20 +12,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from bot.domain.changes import (
-    AnswerRecord,
-    FixInfo,
-    OpenPull,
-    OrganisationKey,
-    ReleaseNotice,
-    Renewal,
-    Request,
-    StandingComment,
-    ThreadComments,
-    Vote,
-)
+from bot.domain.changes import FixInfo, Request
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
+from bot.domain.post import OpenPull, OrganisationKey, Post, PostKey, Renewal, ThreadPosts, Vote
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import (
@@ -40,7 +30,7 @@ from bot.domain.thread_json import (
     without_defaults,
 )
 from bot.memory.bounds import MAX_SHARD_LINES, is_dense
-from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, limit_requests, newest_notices
+from bot.memory.merge import MAX_REQUESTS, REQUEST_STATES, limit_requests, newest_posts
 from bot.memory.paths import folder_of
 from bot.memory.records import sort_key
 
@@ -168,8 +158,8 @@ def edit_shards(
     return {path: data for path, data in edits.items() if data != shards.get(path)}
 
 
-ANSWER_STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
-NOTICE_STATES = ANSWER_STATES - {"withdrawn"}
+POST_STATES = frozenset({"pending", "said", "silent", "withdrawn", "removed"})
+_SLOT = re.compile(r"(reply:\d{1,19}|notice:[0-9a-f]{16})?", re.ASCII)
 MAX_FILES = 5
 MAX_OTHERS = 4
 MAX_ABOUT = MAX_PULLS = 20
@@ -179,27 +169,10 @@ _REQUEST_NAME = re.compile(r"[a-z]{1,20}", re.ASCII)  # any word: a later versio
 
 
 def stored_fields(
-    value: AnswerRecord | Request | FixInfo | Renewal | StandingComment | ReleaseNotice,
+    value: Post | Request | FixInfo | Renewal,
 ) -> dict[str, object]:
-    """An answer, a request, a fix, a renewal or a comment as JSON, without defaults."""
+    """A post, a request, a fix or a renewal as JSON, without defaults."""
     return without_defaults(_plain_fields(value))
-
-
-def parse_answer(line: Line) -> AnswerRecord:
-    """The inverse of `stored_fields`."""
-    return AnswerRecord(
-        id=parse_key(line["id"]),
-        state=_one_of(ANSWER_STATES, line["state"]),
-        at=parse_time(line["at"]),
-        reason=clean(line.get("reason")),
-        text_hash=clean(line.get("text_hash")),
-        comment_id=parse_number(line.get("comment_id")),
-        matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
-        question=clean(line.get("question")),
-        trying_since=time_or_none(line.get("trying_since")),
-        votes=tuple(map(_parse_vote, _as_list(line.get("votes", ()), MAX_VOTES))),
-        revised_at=time_or_none(line.get("revised_at")),
-    )
 
 
 def _parse_vote(fields: Sequence[Any]) -> Vote:
@@ -219,7 +192,6 @@ def parse_request(line: Line, thread: ThreadId) -> Request:
         at=parse_time(line["at"]),
         about=tuple(map(parse_key, _as_list(line.get("about", ()), MAX_ABOUT))),
         state=_one_of(REQUEST_STATES, line["state"]),
-        reply_id=parse_number(line.get("reply_id")),
         trying_since=time_or_none(line.get("trying_since")),
     )
 
@@ -228,13 +200,13 @@ def requests_fields(requests: Sequence[Request]) -> dict[str, object] | None:
     """All requests on one thread as JSON: the thread's id once, then the requests without it."""
     if not requests:
         return None
-    return {"id": requests[0].id, "wishes": [_without_id(request) for request in requests]}
+    return {"id": requests[0].id, "requests": [_without_id(request) for request in requests]}
 
 
 def parse_requests(line: Line) -> tuple[tuple[Request, ...], bool]:
     """The inverse of `requests_fields`, at most MAX_REQUESTS, and whether each request could be read."""
     thread = parse_key(line["id"])
-    requests, is_whole = parse_each(_as_list(line["wishes"]), lambda each: parse_request(each, thread))
+    requests, is_whole = parse_each(_as_list(line["requests"]), lambda each: parse_request(each, thread))
     return limit_requests({each.comment_id: each for each in requests}.values(), MAX_REQUESTS), is_whole
 
 
@@ -256,39 +228,49 @@ def parse_fix(line: Line) -> FixInfo:
     )
 
 
-def thread_comments_fields(linked: ThreadComments) -> dict[str, object] | None:
-    """Our comments and notices on a thread and those that show it as JSON, with its id once; None for no comment."""
-    if not (linked.comments or linked.shown_in or linked.notices):
+def thread_posts_fields(thread: ThreadPosts) -> dict[str, object] | None:
+    """Our posts on a thread and those that show it as JSON, with its id once; None if there are none."""
+    if not (thread.posts or thread.shown_by):
         return None
-    comments = [{"shows": [], **_without_id(comment)} for comment in linked.comments]  # the reader needs it
-    notices = list(map(_without_id, linked.notices))
-    shown_in = [list(key) for key in linked.shown_in]
-    return without_defaults({"id": linked.id, "comments": comments, "shown_in": shown_in, "notices": notices})
+    shown_by = [list(key) for key in thread.shown_by]
+    return without_defaults({"id": thread.id, "posts": list(map(_without_id, thread.posts)), "shown_by": shown_by})
 
 
-def parse_thread_comments(line: Line) -> tuple[ThreadComments, bool]:
-    """The inverse of `thread_comments_fields`, and whether each comment could be read."""
+def parse_thread_posts(line: Line) -> tuple[ThreadPosts, bool]:
+    """The inverse of `thread_posts_fields`, and whether each post could be read."""
     thread = parse_key(line["id"])
-    standing, is_whole = parse_each(_as_list(line.get("comments", ())), lambda item: _parse_standing(item, thread))
-    comments = {item.reply: item for item in standing}
-    shown_in = [(parse_key(key), parse_number(reply) or 0) for key, reply in _as_list(line.get("shown_in", ()))]
-    notices, is_all = parse_each(_as_list(line.get("notices", ())), lambda item: _parse_notice(item, thread))
-    linked = ThreadComments(thread, tuple(comments.values()), tuple(dict.fromkeys(shown_in)), newest_notices(notices))
-    return linked, is_whole and is_all
+    posts, is_whole = parse_each(_as_list(line.get("posts", ())), lambda item: _parse_post(item, thread))
+    shown_by = [PostKey(parse_key(key), _parse_slot(slot)) for key, slot in _as_list(line.get("shown_by", ()))]
+    by_slot = {post.slot: post for post in posts}
+    return ThreadPosts(thread, newest_posts(by_slot.values()), tuple(dict.fromkeys(shown_by))), is_whole
 
 
-def _parse_standing(line: Line, thread: ThreadId) -> StandingComment:
-    return StandingComment(
+def _parse_post(line: Line, thread: ThreadId) -> Post:
+    return Post(
         id=thread,
+        state=_one_of(POST_STATES, line["state"]),
         at=parse_time(line["at"]),
-        reply=parse_number(line.get("reply")) or 0,
+        slot=_parse_slot(line.get("slot", "")),
+        reason=clean(line.get("reason")),
         content=clean(line.get("content"))[:MAX_NAME],
-        shows=tuple(map(parse_key, _as_list(line["shows"]))),
-        quotes=tuple(clean(mark)[:MAX_NAME] for mark in _as_list(line.get("quotes", ()))),
+        comment_id=parse_number(line.get("comment_id")),
         trying_since=time_or_none(line.get("trying_since")),
-        pulls=tuple(map(_parse_pull, _as_list(line.get("pulls", ()), MAX_PULLS))),
+        revised_at=time_or_none(line.get("revised_at")),
+        shows=tuple(map(parse_key, _as_list(line.get("shows", ())))),
+        quotes=tuple(clean(mark)[:MAX_NAME] for mark in _as_list(line.get("quotes", ()))),
         others=tuple(map(_parse_other, _as_list(line.get("others", ()), MAX_OTHERS))),
+        pulls=tuple(map(_parse_pull, _as_list(line.get("pulls", ()), MAX_PULLS))),
+        question=clean(line.get("question")),
+        matches=tuple((parse_key(key), float(similarity)) for key, similarity in line.get("matches", ())),
+        votes=tuple(map(_parse_vote, _as_list(line.get("votes", ()), MAX_VOTES))),
+        release=one_word(line.get("release")),
     )
+
+
+def _parse_slot(slot: object) -> str:
+    if not isinstance(slot, str) or not _SLOT.fullmatch(slot):
+        raise ValueError("no such slot")
+    return slot
 
 
 def _parse_other(pair: Sequence[Any]) -> OrganisationKey:
@@ -305,20 +287,6 @@ def _parse_pull(line: Line) -> OpenPull:
         draft=line.get("draft") is True,
         files=tuple(clean(path)[:MAX_PATH] for path in _as_list(line.get("files", ()), MAX_FILES)),
         seen_at=time_or_none(line.get("seen_at")),
-    )
-
-
-def _parse_notice(line: Line, thread: ThreadId) -> ReleaseNotice:
-    original = line.get("original")
-    return ReleaseNotice(
-        id=thread,
-        ref=_require_word(line["ref"]),
-        release=_require_word(line["release"]),
-        at=parse_time(line["at"]),
-        original=None if original is None else parse_key(original),
-        state=_one_of(NOTICE_STATES, line.get("state", "pending")),
-        comment_id=parse_number(line.get("comment_id")),
-        trying_since=time_or_none(line.get("trying_since")),
     )
 
 
@@ -343,7 +311,7 @@ def _parse_cluster_link(line: Line) -> ClusterLink:
 def parse_renewal(line: Line) -> Renewal:
     """The inverse of `stored_fields`."""
     about = parse_key(line["about"])
-    return Renewal(parse_key(line["id"]), parse_number(line.get("reply")) or 0, about, parse_time(line["at"]))
+    return Renewal(parse_key(line["id"]), _parse_slot(line.get("slot", "")), about, parse_time(line["at"]))
 
 
 def _require_number(value: Any) -> int:
@@ -351,12 +319,6 @@ def _require_number(value: Any) -> int:
     if number is None:
         raise ValueError("not a number")
     return number
-
-
-def _require_word(value: Any) -> str:
-    if not (word := one_word(value)):
-        raise ValueError("not a word")
-    return word
 
 
 def _one_of(states: Collection[str], state: Any) -> str:
@@ -371,7 +333,7 @@ def _as_list(value: Any, most: int | None = None) -> Sequence[Any]:
     return value[:most]
 
 
-def _without_id(value: Request | StandingComment | ReleaseNotice) -> dict[str, object]:
+def _without_id(value: Request | Post) -> dict[str, object]:
     return {name: item for name, item in stored_fields(value).items() if name != "id"}
 
 
@@ -389,23 +351,15 @@ def _plain(value: Any) -> Any:
 
 
 DIGESTS = ShardSchema[Digest]("digests", _plain_fields)
-ANSWERS = StoredShard(
-    "answers", stored_fields, lambda line: (parse_answer(line), True), "what was said on some threads is not known"
-)
-REQUESTS = StoredShard("wishes", requests_fields, parse_requests, "some of what people asked for is not known")
+POSTS = StoredShard("posts", thread_posts_fields, parse_thread_posts, "what was said on some threads is not known")
+REQUESTS = StoredShard("requests", requests_fields, parse_requests, "some of what people asked for is not known")
 FIXES = StoredShard(
     "fixes", stored_fields, lambda line: (parse_fix(line), True), "the places of some fixes are looked up again"
-)
-COMMENTS = StoredShard(
-    "comments",
-    thread_comments_fields,
-    parse_thread_comments,
-    "the comments that show some threads are not known until the next rebuild",
 )
 CLUSTERS = StoredShard(
     "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"
 )
-EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, ANSWERS, REQUESTS, FIXES, COMMENTS)
+EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, POSTS, REQUESTS, FIXES)
 """What an event reads about its thread."""
 
 SCHEMAS = (*EVENT_SCHEMAS, CLUSTERS)

@@ -10,9 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from bot.domain.card import Card, card_of
-from bot.domain.changes import FORGET, AnswerRecord, Changes, FixInfo, Renewal, Request, StandingComment, ThreadComments
+from bot.domain.changes import FORGET, Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
+from bot.domain.post import Post, Renewal, ThreadPosts
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
 from bot.memory.base_state import BaseState, files_of
@@ -22,10 +23,10 @@ from bot.memory.manifest import (
     LinkProgress,
     limit_pending,
     next_pending,
-    promised_comments,
+    promised_posts,
     promised_replies,
 )
-from bot.memory.merge import later_answer, later_fix, later_links, merge_requests, recent, without_links
+from bot.memory.merge import later_fix, later_links, merge_requests, recent, without_links
 from bot.memory.model_store import (
     BACKTEST_PATH,
     RANKING_PATH,
@@ -33,13 +34,13 @@ from bot.memory.model_store import (
     read_ranking,
 )
 from bot.memory.paths import RECORD_FOLDER, record_path
+from bot.memory.posts import StagedPosts, is_renewed, outdated_posts
 from bot.memory.records import encode_record, key_of_path, same_content, sort_key, sorted_record_paths, wins
 from bot.memory.shards import (
-    ANSWERS,
     CLUSTERS,
-    COMMENTS,
     DIGESTS,
     FIXES,
+    POSTS,
     REQUESTS,
     ShardSchema,
     StoredShard,
@@ -47,7 +48,6 @@ from bot.memory.shards import (
     read_lines,
     read_texts,
 )
-from bot.memory.thread_comments import ThreadCommentChanges, outdated_comments
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
@@ -71,11 +71,10 @@ class MemoryState:
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
         self._renewed: dict[ThreadId, str | None] = {}  # digest lines that differ from the stored ones
-        self._answers: dict[ThreadId, AnswerRecord] = {}
         self._requests: dict[ThreadId, tuple[Request, ...]] = {}
         self._fixes: dict[ThreadId, FixInfo] = {}
         self._links: dict[ThreadId, ClusterLinks] = {}
-        self._comments = ThreadCommentChanges(partial(base.values, COMMENTS))
+        self._posts = StagedPosts(partial(base.values, POSTS))
         self._passed: dict[ThreadId, datetime] = {}  # later revisions with the same content, which were not stored
         self._model_files: dict[str, bytes] = {}
         self._ranking: RankingModels | None = None
@@ -92,8 +91,13 @@ class MemoryState:
         stored = self.base.records(key for key in keys if key not in self._written)
         return {key: record for key in keys if (record := self._written.get(key) or stored.get(key))}
 
-    def answers(self, ids: Iterable[ThreadId]) -> dict[ThreadId, AnswerRecord]:
-        return self._values(ANSWERS, self._answers, ids)
+    def posts(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadPosts]:
+        """Our posts on these threads, and the keys of the posts that show these threads."""
+        return self._posts.lookup(ids)
+
+    def comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, Post]:
+        """The comment on each of these threads: what was said, promised, or why there is none."""
+        return {key: post for key, thread in self.posts(ids).items() if (post := thread.post())}
 
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
@@ -104,22 +108,22 @@ class MemoryState:
         """The fixes of these threads; none for threads that are gone."""
         return {key: fix for key, fix in self._values(FIXES, self._fixes, ids).items() if not self._is_gone(key)}
 
-    def thread_comments(self, ids: Iterable[ThreadId]) -> dict[ThreadId, ThreadComments]:
-        """Our comments on these threads, and the keys of the comments that show these threads."""
-        return self._comments.lookup(ids)
-
     def is_damaged(self, key: ThreadId) -> bool:
         """Whether the stored record of this thread has been read and is damaged."""
         return self.base.known.get(key) is None and self.base.files.get(record_path(key)) is not None
 
     def is_shown(self, key: ThreadId) -> bool:
-        """Whether one of our comments shows this thread."""
-        linked = self.thread_comments([key]).get(key)
-        return linked is not None and bool(linked.shown_in)
+        """Whether one of our posts shows this thread."""
+        thread = self.posts([key]).get(key)
+        return thread is not None and bool(thread.shown_by)
 
-    def every_answer(self) -> list[AnswerRecord]:
-        """The answers on all threads, in no order. Reads all shards of answers."""
-        return list((self.base.all_values(ANSWERS) | self._answers).values())
+    def every_thread_posts(self) -> list[ThreadPosts]:
+        """Our posts on all threads, and where each thread is shown, in no order. Reads all shards of posts."""
+        return list(self.posts([*self.base.all_values(POSTS), *self._posts.changes()]).values())
+
+    def every_comment(self) -> list[Post]:
+        """The comment on each thread, as in `comments`, in no order. Reads all shards of posts."""
+        return [post for thread in self.every_thread_posts() if (post := thread.post())]
 
     def every_request(self) -> list[Request]:
         """What people asked for on all threads, in no order. Reads all shards of requests."""
@@ -144,10 +148,6 @@ class MemoryState:
         for key in map(key_of_path, reversed(self._record_paths())):
             if key is not None and not progress.has_passed(key):
                 yield key, True
-
-    def every_thread_comments(self) -> list[ThreadComments]:
-        """Our comments on all threads, and where each thread is shown, in no order."""
-        return list(self.thread_comments([*self.base.all_values(COMMENTS), *self._comments.changes()]).values())
 
     def digest_lines(self, ids: Iterable[ThreadId]) -> dict[ThreadId, str]:
         """The digests of these threads as JSON, as far as they can be read; none for threads that are gone."""
@@ -248,17 +248,16 @@ class MemoryState:
         self._queue_renewals_for(records)
         self._update_unseen(changes)
         self._put_records(records, tick)
-        self._forget({record.id for record in records if is_forgotten(record)})
-        self._note_answers(changes.answers)
+        forgotten = {record.id for record in records if is_forgotten(record)}
+        self._forget(forgotten)
+        self._posts.drop((record.id for record in records if isinstance(record, Tombstone)), forgotten)
+        self._note_posts(changes.posts)
         self._note_requests(changes.requests)
         self._note_fixes(changes.fixes)
         self._note_links(changes)
-        self._comments.drop(record.id for record in records if isinstance(record, Tombstone))
-        self._comments.put(changes.standing)
         if changes.read_whole:
-            self._rebuild_shown_in()
+            self._posts.relist(self.every_thread_posts())
         manifest = self.manifest.with_renewals(changes.owed, changes.renewed).with_pages(changes.pages)
-        manifest = manifest.with_written(self._comments.add_notices(changes.notices))
         manifest = manifest.with_notified(changes.told_until, changes.told_from)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
         manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)
@@ -275,9 +274,9 @@ class MemoryState:
                 self._queue_renewals(key, stored[key].revised_at)
 
     def queue_outdated(self) -> None:
-        """Have comments renewed that show a thread changed since, as a damaged manifest does not list them."""
-        stored = self.base.all_values(COMMENTS)
-        self.manifest = self.manifest.with_renewals(outdated_comments(stored.values(), self.records(stored)))
+        """Have posts renewed that show a thread changed since, as a damaged manifest does not list them."""
+        stored = self.base.all_values(POSTS)
+        self.manifest = self.manifest.with_renewals(outdated_posts(stored.values(), self.records(stored)))
 
     def install_model(self, update: ModelUpdate) -> None:
         """Store a learned model."""
@@ -380,21 +379,21 @@ class MemoryState:
         The learned model goes too, as it was learned from all threads; a later run learns it again.
         """
         if gone:
-            self._answers = {key: answer for key, answer in self._answers.items() if key not in gone}
             self._model_files, self._ranking = dict.fromkeys((RANKING_PATH, BACKTEST_PATH), b""), None
             self._links |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 
     def _queue_renewals(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
-        """Have the comments renewed that show this thread: all of them, or those ``on`` some threads."""
-        linked = self.thread_comments([about]).get(about)
-        keys = [key for key in (linked.shown_in if linked else ()) if on is None or key[0] in on]
+        """Have the posts renewed that show this thread: all of them, or those ``on`` some threads."""
+        thread = self.posts([about]).get(about)
+        shown_by = filter(is_renewed, thread.shown_by if thread else ())
+        keys = [key for key in shown_by if on is None or key.thread in on]
         if keys:
             self.manifest = self.manifest.with_renewals(Renewal(*key, about, at) for key in keys)
 
     def _queue_renewals_for(self, records: Iterable[Record]) -> None:
         new = {record.id: record for record in records}
-        shown = [key for key, linked in self.thread_comments(new).items() if linked.shown_in]
+        shown = [key for key, thread in self.posts(new).items() if thread.shown_by]
         for key in shown:
             if is_visible(self._cached_record(key), new[key], self.repo):
                 self._queue_renewals(key, new[key].revised_at)
@@ -409,28 +408,31 @@ class MemoryState:
         kept = [key for key in unseen if key not in {record.id for record in changes.records}]
         self.manifest = replace(self.manifest, unseen=tuple(kept[-MAX_UNSEEN:]))
 
-    def _note_answers(self, new_answers: Iterable[AnswerRecord]) -> None:
-        new = [answer for answer in new_answers if not is_forgotten(self._cached_record(answer.id))]
-        stored = self.answers(answer.id for answer in new)
-        answers: dict[ThreadId, AnswerRecord] = {}
-        for answer in new:
-            answers[answer.id] = later_answer(answer, answers.get(answer.id, stored.get(answer.id)))
-        self._answers |= answers
-        promised = [answer.id for answer in answers.values() if answer.state == "pending"]
-        pending = next_pending(self.manifest.pending, promised, answers.keys() - set(promised))
-        manifest = self.manifest.with_written(promised_comments(answers.values(), stored))
+    def _note_posts(self, posts: Iterable[Post]) -> None:
+        merged = self._posts.put(filter(None, map(self._storable, posts)))
+        comments = {post.id: post for post, _ in merged if post.is_comment}
+        promised = [key for key, post in comments.items() if post.state == "pending"]
+        pending = next_pending(self.manifest.pending, promised, comments.keys() - set(promised))
+        manifest = self.manifest.with_written(promised_posts(merged))
         self.manifest = replace(manifest, pending=self._limit_pending(pending))
+
+    def _storable(self, post: Post) -> Post | None:
+        """The post as it may be stored on its thread, which may be gone."""
+        record = self._cached_record(post.id)
+        if not isinstance(record, Tombstone):
+            return post
+        return None if is_forgotten(record) or not post.is_comment else post.showing(None)
 
     def _limit_pending(self, pending: tuple[ThreadId, ...]) -> tuple[ThreadId, ...]:
         """Keep the promises within the limit; settle the others, with a note."""
         if len(pending) <= MAX_PENDING:
             return pending
-        waiting = self.answers(pending)
+        waiting = self.comments(pending)
         authors = {key: record.author for key, record in self.records(pending).items() if isinstance(record, Thread)}
-        kept = limit_pending(pending, {key for key, answer in waiting.items() if answer.trying_since}, authors)
-        for key in waiting.keys() - set(kept):
-            state = "said" if waiting[key].comment_id else "silent"
-            self._answers[key] = replace(waiting[key], state=state, reason="too many wait for an answer")
+        kept = limit_pending(pending, {key for key, post in waiting.items() if post.trying_since}, authors)
+        for post in (waiting[key] for key in waiting.keys() - set(kept)):
+            state = "said" if post.comment_id else "silent"
+            self._posts.put([replace(post, state=state, reason="too many wait for an answer")])
         self.notes.add(f"More than {MAX_PENDING} issues are waiting for an answer: each account's newest get none.")
         return kept
 
@@ -472,27 +474,14 @@ class MemoryState:
     def _stored_links(self, links: Iterable[ClusterLinks]) -> dict[ThreadId, ClusterLinks]:
         return self._values(CLUSTERS, self._links, [each.id for each in links])
 
-    def _rebuild_shown_in(self) -> None:
-        """Rebuild the lists of which comments show each thread. A comment of which only the answer is left shows its
-        matches."""
-        linked = self.every_thread_comments()
-        by_key = {comment.comment_key: comment for thread in linked for comment in thread.comments}
-        for answer in self.every_answer():
-            shows = tuple(key for key, _ in answer.matches)
-            if shows and answer.state == "said" and not self._is_gone(answer.id):
-                by_key.setdefault((answer.id, 0), StandingComment(answer.id, answer.at, 0, answer.text_hash, shows))
-        self._comments.relist(by_key.values(), linked)
-
     def _shard_edits(self) -> FileEdits:
         touched = self.records([*self._written, *self._requests, *self._fixes])
         gone = {key: None for key, record in touched.items() if isinstance(record, Tombstone)}
-        forgotten = {key: None for key, record in touched.items() if is_forgotten(record)}
         values: list[tuple[ShardSchema[Any], Mapping[ThreadId, Any]]] = [
-            (ANSWERS, self._answers | forgotten),
+            (POSTS, self._posts.changes()),
             (REQUESTS, self._requests | gone | self.requests(gone)),
             (FIXES, self._fixes | gone),
             (CLUSTERS, self._links | gone),
-            (COMMENTS, self._comments.changes()),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
         shards = self.base.read(sorted(digests | {schema.path(key) for schema, staged in values for key in staged}))

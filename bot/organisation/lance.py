@@ -26,8 +26,8 @@ from lancedb.index import FTS, BTree
 from lancedb.query import MatchQuery
 from lancedb.table import AsyncTable
 
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import FoundThread, OrganisationThread
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import ThreadId
 from bot.errors import UserError
 from bot.index.scoring import MAX_QUERY_TERMS, idf

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bot.domain.changes import AnswerRecord, Changes, HistoryProgress, Request
+from bot.domain.changes import Changes, HistoryProgress, Request
+from bot.domain.post import Post
 from bot.domain.thread import Record, Thread, ThreadId
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import HistorySource
@@ -139,9 +140,9 @@ def backfill(
     try:
         for updates in _batches(history, deadline, since, save):
             read.seen |= {record.id for record in updates.records}
-            answers, stored_requests = _promised_answers(updates, memory, deadline), find_requests(updates.records)
+            posts, stored_requests = _promised_comments(updates, memory, deadline), find_requests(updates.records)
             changes = Changes(
-                updates.records, answers, stored_requests, cursor=updates.cursor, reading=_advance(reading, updates)
+                updates.records, posts, stored_requests, cursor=updates.cursor, reading=_advance(reading, updates)
             )
             read.changed += len(memory.stage(changes))
             read.complete = updates.complete
@@ -158,17 +159,17 @@ def backfill(
     return read
 
 
-def _promised_answers(updates: Updates, memory: Memory, deadline: Deadline) -> tuple[AnswerRecord, ...]:
-    """Promises to answer the fresh issues among these, stored with them, as the run may end before it answers.
+def _promised_comments(updates: Updates, memory: Memory, deadline: Deadline) -> tuple[Post, ...]:
+    """Promises of comments on the fresh issues among these, stored with them, as the run may end before it answers.
 
     Issues that could not be read get one too, so that they are fetched again.
     """
     threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_answered)
     ages = {thread.id: thread.created_at for thread in threads} | dict(updates.unread)
     fresh = [key for key, created_at in ages.items() if created_at > deadline.now - deadline.within]
-    answered = memory.state.answers(fresh) if fresh else {}
+    known = memory.state.comments(fresh) if fresh else {}
     return tuple(
-        AnswerRecord(key, "pending", deadline.now, "it was read as history") for key in fresh if key not in answered
+        Post(key, "pending", deadline.now, reason="it was read as history") for key in fresh if key not in known
     )
 
 

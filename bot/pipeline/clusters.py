@@ -10,6 +10,7 @@ from bot.domain.changes import Changes
 from bot.domain.cluster import ClusterLinks
 from bot.domain.thread import Thread, ThreadId
 from bot.memory.memory import Memory
+from bot.pipeline.room import Room
 from bot.recall.cluster_links import find_links
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -20,6 +21,15 @@ LINK_SECONDS = 20.0
 
 BATCH_SIZE = 100
 """Threads whose records are read together."""
+
+
+class Clusters(Room):
+    """Which issues report the same thing."""
+
+    def look(self) -> None:
+        run = self.run
+        if self.facts.event.is_maintenance:
+            link_threads(run.memory, run.now, run.clock.seconds, LINK_SECONDS)
 
 
 def link_threads(

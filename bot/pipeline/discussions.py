@@ -17,7 +17,7 @@ from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import BACKGROUND_EVENTS, Event
 from bot.github.updates import OVERLAP
 from bot.pipeline.backfill import Deadline
-from bot.pipeline.run_context import RunContext, RunState
+from bot.pipeline.tools import Facts, RunContext
 
 MAX_PAGES = 10
 """Pages of the list, twenty discussions each, that a run checks for changes. If more changed, all are read again."""
@@ -29,17 +29,16 @@ EVENT_SECONDS = 60.0
 """How long an event's run continues the first reading of discussions once it has answered."""
 
 
-def with_discussions(state: RunState, run: RunContext) -> RunState:
-    """The state with the discussions that changed since the last run, if this event is about them or nobody waits."""
-    event, progress = state.event, run.memory.state.manifest.discussions
+def look_at_discussions(facts: Facts, run: RunContext) -> None:
+    """Add the discussions that changed since the last run, if this event is about them or nobody waits."""
+    event, progress = facts.event, run.memory.state.manifest.discussions
     is_due = event.is_of_discussion or (event.name in BACKGROUND_EVENTS and progress is not None and progress.is_done)
-    if run.discussions is None or state.limit or run.forge.troubles or event.forgets or not is_due:
-        return state
+    if run.discussions is None or facts.limit or run.forge.troubles or event.forgets or not is_due:
+        return
     fetched: dict[int, Record] = {}
-    read: DiscussionProgress | None = None
     try:
         if progress and progress.is_done:
-            changed, read = _fetch_changed(run.discussions, progress, run)
+            changed, facts.discussions = _fetch_changed(run.discussions, progress, run)
             fetched |= {thread.id: thread for thread in changed if isinstance(thread.id, int)}
         if event.is_of_discussion and event.number and event.number not in fetched:
             fetched[event.number] = run.discussions.read_one(event.number)
@@ -48,9 +47,8 @@ def with_discussions(state: RunState, run: RunContext) -> RunState:
     except ForgeError as error:
         run.forge.apply_limit(error)
         _report(error, run)
-    records = (*state.updates.records, *fetched.values())
-    answers = {**run.memory.state.answers(fetched), **state.answers}
-    return replace(state, updates=replace(state.updates, records=records), answers=answers, discussions=read)
+    facts.updates = replace(facts.updates, records=(*facts.updates.records, *fetched.values()))
+    facts.comments = {**run.memory.state.comments(fetched), **facts.comments}
 
 
 def _fetch_changed(

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from bot.domain.changes import threads_to_redo
 from bot.domain.thread import Kind, RepositoryAddress, Thread
-from bot.pipeline.run_context import RunState, is_being_posted
+from bot.pipeline.tools import Facts, is_being_posted
 from bot.recall.mentions import referenced_numbers
 from bot.settings.schema import Settings
 
 
-def due_threads(threads: Iterable[Thread], state: RunState) -> list[Thread]:
-    """The threads to answer now, oldest first. The same state always gives the same threads."""
-    return sorted((thread for thread in threads if _is_due(thread, state)), key=lambda thread: thread.created_at)
+def due_threads(threads: Iterable[Thread], facts: Facts) -> list[Thread]:
+    """The threads to answer now, oldest first. The same facts always give the same threads."""
+    return sorted((thread for thread in threads if _is_due(thread, facts)), key=lambda thread: thread.created_at)
 
 
 def question_hash(thread: Thread, place: RepositoryAddress) -> str:
@@ -24,28 +24,28 @@ def question_hash(thread: Thread, place: RepositoryAddress) -> str:
     return hashlib.sha256(question.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _is_due(thread: Thread, state: RunState) -> bool:
+def _is_due(thread: Thread, facts: Facts) -> bool:
     """Depends on earlier answers, not on the stored thread: another run may have read this event's changes before."""
-    event, answer = state.event, state.answers.get(thread.id)
+    event, answer = facts.event, facts.comments.get(thread.id)
     is_its_own = event.number == thread.id
-    is_fresh = thread.created_at > state.now - state.within
-    if state.is_by_hand(thread) or thread.id in threads_to_redo(state.requested):
+    is_fresh = thread.created_at > facts.now - facts.within
+    if facts.is_by_hand(thread) or thread.id in threads_to_redo(facts.requested):
         return True
     if answer is None:
         is_asked = is_its_own and event.may_be_answered
-        return is_fresh or (is_asked and (event.name != "issue_comment" or _adds_reference(thread, state)))
+        return is_fresh or (is_asked and (event.name != "issue_comment" or _adds_reference(thread, facts)))
     if answer.state == "pending":
-        return answer.at > state.now - state.within and not is_being_posted(answer, state.now)
+        return answer.at > facts.now - facts.within and not is_being_posted(answer, facts.now)
     if is_its_own and not event.may_be_answered:
         return False
-    return (is_its_own or is_fresh) and answer.question != question_hash(thread, state.address)
+    return (is_its_own or is_fresh) and answer.question != question_hash(thread, facts.address)
 
 
-def _adds_reference(thread: Thread, state: RunState) -> bool:
+def _adds_reference(thread: Thread, facts: Facts) -> bool:
     """Whether the event's comments refer to an issue that nothing else in the thread refers to."""
-    new = {state.event.comment_id, *state.event.earlier}
+    new = {facts.event.comment_id, *facts.event.earlier}
     rest = replace(thread, comments=tuple(comment for comment in thread.comments if comment.id not in new))
-    return bool(set(referenced_numbers(thread, state.address)) - set(referenced_numbers(rest, state.address)))
+    return bool(set(referenced_numbers(thread, facts.address)) - set(referenced_numbers(rest, facts.address)))
 
 
 def answers_kind(kind: Kind, settings: Settings) -> bool:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Vote
+from bot.domain.changes import Changes
+from bot.domain.post import Post, Vote
 from bot.domain.thread import Kind
 from bot.domain.thread_json import clean, parse_number
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, NotPermitted
 from bot.memory.memory import Memory
-from bot.pipeline.outbox import DELETED
+from bot.pipeline.draft import DELETED
+from bot.pipeline.room import Room
 
 MAX_AGE = timedelta(days=14)
 """How long after an answer its comment is checked."""
@@ -30,16 +32,25 @@ MAX_VOTERS = 20
 _THUMBS = {"+1": True, "-1": False}
 
 
-def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[AnswerRecord, ...]:
+class Votes(Room):
+    """Readers' opinions on our comments."""
+
+    def look(self) -> None:
+        run = self.run
+        if self.facts.event.is_maintenance:
+            run.memory.stage(Changes(posts=collect_feedback(run.memory, run.forge, run.now)))
+
+
+def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tuple[Post, ...]:
     """Changed thumbs on the comments of the last two weeks, newest first, to be staged.
 
     A comment that is gone was deleted by a person. If GitHub cannot be reached, the result so far is kept and a later
     run continues.
     """
-    changed: list[AnswerRecord] = []
+    changed: list[Post] = []
     collector = _Collector(forge)
     try:
-        for answer in _on_issues(_newest_answers(memory.state.every_answer(), now), memory):
+        for answer in _on_issues(_newest_answers(memory.state.every_comment(), now), memory):
             current = collector.current(answer)
             if current != answer:
                 changed.append(replace(current, revised_at=now))
@@ -48,7 +59,7 @@ def collect_feedback(memory: Memory, forge: GitHubClient, now: datetime) -> tupl
     return tuple(changed)
 
 
-def _newest_answers(answers: Iterable[AnswerRecord], now: datetime) -> list[AnswerRecord]:
+def _newest_answers(answers: Iterable[Post], now: datetime) -> list[Post]:
     recent = [
         answer
         for answer in answers
@@ -57,7 +68,7 @@ def _newest_answers(answers: Iterable[AnswerRecord], now: datetime) -> list[Answ
     return sorted(recent, key=lambda answer: (answer.at, answer.comment_id), reverse=True)[:MAX_READS]
 
 
-def _on_issues(answers: list[AnswerRecord], memory: Memory) -> list[AnswerRecord]:
+def _on_issues(answers: list[Post], memory: Memory) -> list[Post]:
     """Without answers in discussions: for REST, the id of a comment there belongs to another comment, or to none."""
     entries = memory.entries([answer.id for answer in answers])
     return [answer for answer in answers if answer.id not in entries or entries[answer.id].kind is not Kind.DISCUSSION]
@@ -70,7 +81,7 @@ class _Collector:
     forge: GitHubClient
     writers: dict[str, bool] = field(default_factory=dict)
 
-    def current(self, answer: AnswerRecord) -> AnswerRecord:
+    def current(self, answer: Post) -> Post:
         """The answer as it stands now. It keeps its ``at``, as it is not a new answer. Raises ForgeError."""
         assert answer.comment_id is not None
         try:
@@ -81,7 +92,7 @@ class _Collector:
         except Gone:
             return replace(answer, state="removed", reason=DELETED, trying_since=None)
 
-    def _votes(self, answer: AnswerRecord) -> tuple[Vote, ...]:
+    def _votes(self, answer: Post) -> tuple[Vote, ...]:
         """The vote of each person with a thumb on the comment. After MAX_VOTERS accounts, those that are left are taken
         for strangers in this comment, and the votes on others are left to a later run."""
         if len(self.writers) >= MAX_VOTERS:
@@ -98,7 +109,7 @@ class _Collector:
         return self.writers.get(login, False)
 
 
-def _stored_counts(answer: AnswerRecord) -> dict[bool, int]:
+def _stored_counts(answer: Post) -> dict[bool, int]:
     return {helps: sum(vote.helps is helps for vote in answer.votes) for helps in _THUMBS.values()}
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import Changes
+from bot.domain.post import Post
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone
 from bot.domain.thread_json import parse_time
 from bot.errors import UserError
@@ -18,9 +19,9 @@ from bot.github.updates import MAX_PAGES, OVERLAP, KnownIssues, Updates, catch_u
 from bot.pipeline.backfill import Deadline, backfill
 from bot.pipeline.discussions import fetch_discussion
 from bot.pipeline.eligibility import answers_kind
-from bot.pipeline.outbox import settle_answers
+from bot.pipeline.promises import seen_comments
 from bot.pipeline.requests import unread_requests
-from bot.pipeline.run_context import RunContext, RunState
+from bot.pipeline.tools import Facts, RunContext
 from bot.settings.schema import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,7 +31,7 @@ REMOVAL_PAUSE = 2.0
 servers may know of the removal yet."""
 
 
-def fetch_changes(event: Event, run: RunContext) -> RunState:
+def fetch_changes(event: Event, run: RunContext) -> Facts:
     """Read everything that changed since the last run, not just the event's thread, and what memory knew about it."""
     own_ids = [event.number] if event.number else []
     memory = run.memory.open(own_ids)
@@ -45,9 +46,11 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
             late = _read_history(run, since)
     ids = list(dict.fromkeys([*(issue["number"] for issue in listed), *own_ids, *memory.state.manifest.pending, *late]))
     memory.state.prefetch(ids)
-    stored, answers = dict(memory.whole_records(ids)), dict(memory.state.answers(ids))
-    notified = (key for key, linked in memory.state.thread_comments(ids).items() if linked.notices)
-    known = replace(_known_issues(stored, answers, [*memory.requests(ids), *notified]), touched=_touched_threads(event))
+    stored, comments = dict(memory.whole_records(ids)), memory.state.comments(ids)
+    notified = (key for key, thread in memory.state.posts(ids).items() if any(thread.notices()))
+    known = replace(
+        _known_issues(stored, comments, [*memory.requests(ids), *notified]), touched=_touched_threads(event)
+    )
     to_read = [issue for issue in listed if _is_wanted(issue, stored, run)]
     updates = catch_up(run.forge, run.own, known, to_read, since)
     if updates.complete:  # pull requests move the cursor too: they are in the same list
@@ -60,13 +63,13 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
         run.note("Not all changes could be read.")
     elif updates.fault:
         run.report_fault(updates.fault)
-    settled = settle_answers(answers, updates.own, run.now - run.within)
-    return RunState(
+    settled = seen_comments(comments, updates.own, run.now - run.within)
+    return Facts(
         event,
         updates,
         run.now,
         run.address,
-        answers | settled,
+        comments | settled,
         settled,
         late,
         is_first=is_first,
@@ -76,12 +79,12 @@ def fetch_changes(event: Event, run: RunContext) -> RunState:
 
 
 def _known_issues(
-    stored: Mapping[ThreadId, Record], answers: Mapping[ThreadId, AnswerRecord], with_requests: Iterable[ThreadId]
+    stored: Mapping[ThreadId, Record], comments: Mapping[ThreadId, Post], with_requests: Iterable[ThreadId]
 ) -> KnownIssues:
     """What memory knows about threads and our comments on them. On threads ``with_requests`` or release notices we may
     have other comments, even replies to comments that are gone by now."""
-    stands = {key: 1 for key, answer in answers.items() if answer.state in ("said", "withdrawn")}
-    promised = frozenset(key for key, answer in answers.items() if answer.state == "pending" and answer.text_hash)
+    stands = {key: 1 for key, post in comments.items() if post.state in ("said", "withdrawn")}
+    promised = frozenset(key for key, post in comments.items() if post.state == "pending" and post.content)
     return KnownIssues(stored, stands, frozenset(with_requests), promised)
 
 
@@ -252,9 +255,9 @@ def _handle_missing(updates: Updates, event: Event, gone: Gone, run: RunContext)
 def _promise_answer(event: Event, why: ForgeError, run: RunContext) -> None:
     """Promise an answer on a thread that cannot be read now. The event comes only once, and perhaps no list ever shows
     the thread, for example while GitHub takes its author for a spammer."""
-    if event.number and event.may_be_answered and not run.memory.state.answers([event.number]):
-        promise = AnswerRecord(event.number, "pending", run.now, f"it could not be read: {why}")
-        run.memory.stage(Changes(answers=(promise,)))
+    if event.number and event.may_be_answered and not run.memory.state.comments([event.number]):
+        promise = Post(event.number, "pending", run.now, reason=f"it could not be read: {why}")
+        run.memory.stage(Changes(posts=(promise,)))
 
 
 def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunContext) -> Updates:

@@ -13,7 +13,8 @@ from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Replayed
 from bot.memory.memory import Memory
 from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.room import Room
+from bot.pipeline.tools import RunContext
 from bot.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +35,17 @@ LEARN_SECONDS = 20.0
 
 CALM_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
 """How much a memory grows until it learns again: in a run that nobody waits for, and in any run."""
+
+
+class Learning(Room):
+    """Has the text model read what it has not read, and learns from the history once it has grown."""
+
+    def look(self) -> None:
+        is_calm = self.facts.event.is_maintenance
+        if is_calm:
+            read_with_model(self.run)
+        if is_due(self.run.memory, calm=is_calm):
+            learn_from_memory(self.run, LEARN_SECONDS)
 
 
 def is_due(memory: Memory, *, calm: bool) -> bool:
@@ -90,7 +102,7 @@ def learner(
 
     read_again = (record for record in memory.state.every_record() if isinstance(record, Thread))
     threads = deque((thread for thread in read_again if thread.kind.traits.is_conversation), maxlen=MAX_LEARN_THREADS)
-    feedback = feedback_of(memory.state.every_answer(), memory.state.every_request(), threads)
+    feedback = feedback_of(memory.state.every_comment(), memory.state.every_request(), threads)
     ignore = replace(settings.ignore, people=memory.hidden_people.logins)
     settings = replace(settings, ignore=ignore, pages=replace(settings.pages, max_results=0))  # it has no pages
     watch = ReplayOptions(memory.ranking, settings, place, render)

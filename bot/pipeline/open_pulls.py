@@ -7,18 +7,19 @@ from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
 from bot.domain.answer import Speak, open_issues
-from bot.domain.changes import OpenPull, wrong_matches_for
+from bot.domain.changes import wrong_matches_for
+from bot.domain.post import OpenPull
 from bot.domain.thread import Thread
 from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import LimitedHistory
 from bot.github.open_pulls import MAX_ISSUES, find_open_pulls
-from bot.pipeline.outbox import CommentPlan
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.draft import Draft
+from bot.pipeline.tools import RunContext
 from bot.questions.comment import comment_on
 from bot.recall.open_pulls import still_open, with_pulls
 
 
-def add_open_pulls(plans: Sequence[CommentPlan], run: RunContext) -> list[CommentPlan]:
+def add_open_pulls(plans: Sequence[Draft], run: RunContext) -> list[Draft]:
     """The plans with open pull requests for the open issues that they show. Without any such issue, asks nothing.
 
     Issues for which memory has an open pull request are not looked up. Without an answer the line is left out.
@@ -45,16 +46,16 @@ def visible_pulls(pulls: Iterable[OpenPull], thread: Thread, run: RunContext) ->
     return still_open((pull for pull in pulls if pull.id not in hidden), run.memory)
 
 
-def _will_be_posted(plan: CommentPlan) -> bool:
+def _will_be_posted(plan: Draft) -> bool:
     return bool(plan.text) and not (plan.is_skipped or plan.waits or plan.removed)
 
 
-def _issues_to_look_up(plan: CommentPlan) -> list[int]:
+def _issues_to_look_up(plan: Draft) -> list[int]:
     covered = {pull.about for pull in plan.context.pulls if pull.seen_at is None}
     return [number for number in open_issues(plan.context) if number not in covered]
 
 
-def _update_plan(plan: CommentPlan, pulls: Iterable[OpenPull], asked: Iterable[int], run: RunContext) -> CommentPlan:
+def _update_plan(plan: Draft, pulls: Iterable[OpenPull], asked: Iterable[int], run: RunContext) -> Draft:
     """The plan with the current answer instead of what its comment said before."""
     before, looked_up = plan.context, set(asked)
     kept_pulls = tuple(pull for pull in before.pulls if pull.seen_at is None or pull.about not in looked_up)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, OrganisationMatch
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Thread
 
 

@@ -19,7 +19,7 @@ from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import reread_discussions
 from bot.pipeline.learn import REBUILD_MODEL_SECONDS, is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.tools import RunContext
 from bot.sources.pages import refresh_pages
 
 MAX_LOOKUPS = 300

@@ -17,7 +17,7 @@ from bot.domain.change_state import change_state
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
 from bot.github.fixes import Release, main_releases
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.tools import RunContext
 from bot.reading.endings.outcome import FIX_WITNESSES, outcome
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of

@@ -10,7 +10,7 @@ from bot.errors import UserError
 from bot.github.errors import Gone, NotPermitted
 from bot.github.history import NoGraphQL
 from bot.github.updates import TOMBSTONE_OFFSET, read_thread
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.tools import RunContext
 
 
 def remember_by_hand(number: int, run: RunContext) -> None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from bot.domain.changes import CHANGE_REQUESTS, Changes, Request
+from bot.domain.post import Post, reply_slot
 from bot.domain.thread import Message, Record, Thread
 from bot.domain.thread_json import thread_from_archive
 from bot.github.errors import ForgeError
 from bot.github.events import Event
-from bot.github.threads import message_fields
+from bot.github.threads import find_post, message_fields
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import answers_kind
-from bot.pipeline.outbox import was_deleted
-from bot.pipeline.run_context import RunContext, RunState, is_in_progress
+from bot.pipeline.reconcile import was_deleted
+from bot.pipeline.tools import Facts, ParsedRequest, RunContext, is_in_progress
 from bot.reading.questions import RecallQuestion, recall_question
-from bot.reading.requests import Command, commands
+from bot.reading.requests import commands
 from bot.reading.signals import strip_boilerplate
 from bot.recall.mentions import referenced_numbers
 
@@ -25,45 +26,7 @@ WAITING = "waiting"
 """The name of a request in memory until a run handles it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedRequest:
-    """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
-
-    ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
-    ``has_reply``: a reply exists that memory does not know about. ``comment`` is the whole comment with a question.
-    """
-
-    thread: Thread
-    key: int
-    by: str
-    at: datetime
-    command: Command | None = None
-    question: RecallQuestion | None = None
-    others: bool = False
-    before: Request | None = None
-    has_reply: bool = False
-    comment: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.command.name if self.command else "recall"
-
-    @property
-    def was_promised(self) -> bool:
-        """Whether an earlier run promised the reply, and counted it."""
-        return self.before is not None and self.before.trying_since is not None
-
-    @property
-    def waiting(self) -> Request:
-        """The request as memory keeps it for a later run."""
-        return Request(self.thread.id, self.key, WAITING, self.by, self.at)
-
-    @property
-    def text(self) -> str:
-        return self.command.line if self.command else self.question.asked if self.question else ""
-
-
-def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
+def find_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
     """The requests on changed threads, on the event's thread, and where a reply was promised, oldest first.
 
     Only recent, unedited comments by people count, each once. Stages the outcome of earlier promises.
@@ -75,20 +38,13 @@ def find_requests(state: RunState, run: RunContext) -> list[ParsedRequest]:
         for stored in run.memory.state.manifest.requests_since(run.now - run.within)
         if stored.state == "pending"
     )
-    hinted = [state.event.number] if state.event.number else []
-    keys = list(dict.fromkeys([*(record.id for record in state.updates.records), *hinted, *waiting]))
-    stored_by_thread, parsed, settled = run.memory.requests(keys), list[ParsedRequest](), list[Request]()
+    hinted = [facts.event.number] if facts.event.number else []
+    keys = list(dict.fromkeys([*(record.id for record in facts.updates.records), *hinted, *waiting]))
+    stored_by_thread, parsed = run.memory.requests(keys), list[ParsedRequest]()
     for thread in run.memory.whole_records(keys).values():
         if isinstance(thread, Thread) and _is_answered(thread, run):
-            current, stored_requests = (
-                _with_event_comment(thread, state.event, run),
-                stored_by_thread.get(thread.id, ()),
-            )
-            open_requests, done = _open_requests(current, stored_requests, run, is_first=state.is_first)
-            parsed += open_requests
-            settled += done
-    if settled:
-        run.memory.stage(Changes(requests=tuple(settled)))
+            current = _with_event_comment(thread, facts.event, run)
+            parsed += _open_requests(current, stored_by_thread.get(thread.id, ()), run, is_first=facts.is_first)
     return sorted(parsed, key=lambda request: (request.at, request.key))
 
 
@@ -105,7 +61,7 @@ def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request
     if run.settings.mode == "off":
         return ()
     threads = (record for record in records if isinstance(record, Thread) and _is_answered(record, run))
-    found = [request.waiting for thread in threads for request in _requests(thread, run)]
+    found = [_waiting(request) for thread in threads for request in _requests(thread, run)]
     stored_by_thread = run.memory.requests(dict.fromkeys(stored.id for stored in found)) if found else {}
     stored_ids = {stored.comment_id for stored_requests in stored_by_thread.values() for stored in stored_requests}
     return tuple(stored for stored in found if stored.comment_id not in stored_ids)
@@ -137,8 +93,8 @@ def _read_comment(thread: Thread, number: int, run: RunContext) -> tuple[Message
 
 def _open_requests(
     thread: Thread, stored_requests: Sequence[Request], run: RunContext, *, is_first: bool
-) -> tuple[list[ParsedRequest], list[Request]]:
-    """The requests on a thread that wait for a reply, and the outcome of earlier ones.
+) -> list[ParsedRequest]:
+    """The requests on a thread that wait for a reply. Stages the outcome of earlier ones.
 
     ``is_first``: memory was empty, so it does not know earlier replies. Nor does it for requests that are only waiting,
     as they may have been read as history.
@@ -151,26 +107,36 @@ def _open_requests(
         for pending in stored_requests
         if pending.state == "pending" and not is_in_progress(pending.trying_since, run.now)
     ]
-    gone = [close_request(stored) for stored in due if stored.comment_id not in current]
+    gone = tuple(close_request(stored) for stored in due if stored.comment_id not in current)
     waiting = [stored for stored in due if stored.comment_id in current]
     is_unsure = is_first or any(stored.trying_since is None for stored in waiting)
     try:
-        settled = _find_settled(thread, [stored for stored in waiting if stored.trying_since], run)
+        settled, posts = _find_settled(thread, [stored for stored in waiting if stored.trying_since], run)
         replied = {stored.comment_id for stored in settled}
         repeated = [
             replace(current[stored.comment_id], before=stored) for stored in waiting if stored.comment_id not in replied
         ]
-        return _mark_replied(thread, new + repeated, run) if is_unsure else new + repeated, settled + gone
+        found = _mark_replied(thread, new + repeated, run) if is_unsure else new + repeated
+        outcome = Changes(posts=posts, requests=(*settled, *gone))
     except ForgeError as error:
         run.note(f"The replies on issue {thread.id} could not be checked: {error}")
-        return ([], [*gone, *(request.waiting for request in new)]) if is_first else (new, gone)
+        found, left = ([], new) if is_first else (new, [])
+        outcome = Changes(requests=(*gone, *map(_waiting, left)))
+    if outcome.requests:
+        run.memory.stage(outcome)
+    return found
+
+
+def _waiting(request: ParsedRequest) -> Request:
+    """The request as memory keeps it for a later run."""
+    return Request(request.thread.id, request.key, WAITING, request.by, request.at)
 
 
 def _mark_replied(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
     if not requests or not isinstance(thread.id, int):
         return requests
-    replied = {run.own.reply_target(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
-    return [replace(request, has_reply=request.key in replied) for request in requests]
+    slots = {run.own.slot(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
+    return [replace(request, has_reply=reply_slot(request.key) in slots) for request in requests]
 
 
 def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
@@ -242,17 +208,25 @@ def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:
     return at > run.now - run.within and not is_bot and author.casefold() not in ignored
 
 
-def _find_settled(thread: Thread, stored_requests: Sequence[Request], run: RunContext) -> list[Request]:
-    """The requests whose promised reply exists, or was deleted by a person."""
+def _find_settled(
+    thread: Thread, stored_requests: Sequence[Request], run: RunContext
+) -> tuple[list[Request], tuple[Post, ...]]:
+    """The requests whose promised reply exists, or was deleted by a person, and these replies."""
+    settled, replies = list[Request](), list[Post]()
     if not stored_requests or not isinstance(thread.id, int):
-        return []
+        return settled, ()
     items = run.comments_on(thread.id).timeline(thread.id)
-    standing = {run.own.reply_target(comment): int(comment["id"]) for comment in comments_of(items)}
-    return [
-        replace(close_request(stored), state="done", reply_id=standing.get(stored.comment_id))
-        for stored in stored_requests
-        if stored.comment_id in standing or was_deleted(items, stored.trying_since or stored.at)
-    ]
+    comments, posts = comments_of(items), run.memory.state.posts([thread.id]).get(thread.id)
+    for stored in stored_requests:
+        slot = reply_slot(stored.comment_id)
+        own, post = find_post(comments, slot, run.own), posts.post(slot) if posts else None
+        if own or was_deleted(items, stored.trying_since or stored.at):
+            settled.append(replace(close_request(stored), state="done"))
+            if post and own:
+                replies.append(replace(post, state="said", comment_id=own.id, trying_since=None))
+            elif post:
+                replies.append(replace(post, state="removed", trying_since=None).showing(None))
+    return settled, tuple(replies)
 
 
 def close_request(stored: Request) -> Request:

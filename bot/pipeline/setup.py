@@ -32,8 +32,8 @@ from bot.memory.model_store import Embedder
 from bot.memory.store import Store
 from bot.memory.text_model import open_text_model
 from bot.pipeline.backfill import Clock
-from bot.pipeline.run_context import RunContext
 from bot.pipeline.site import RepositorySite, SettingsFiles
+from bot.pipeline.tools import RunContext
 from bot.questions.comment import usual_language
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import InvalidSettings, PageSettings, Settings

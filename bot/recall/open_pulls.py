@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bot.domain.answer import Context, open_issues
-from bot.domain.changes import OpenPull
 from bot.domain.digest import IndexEntry
+from bot.domain.post import OpenPull
 from bot.domain.thread import Kind, Record, RepositoryAddress, Thread, ThreadId, Tombstone
 from bot.index.protocol import Query
 from bot.reading.analyzer import terms

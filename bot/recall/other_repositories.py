@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import fsum, log, log1p
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, Match, OrganisationMatch
 from bot.domain.digest import Hit, IndexEntry
 from bot.domain.organisation import OrganisationThread
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, Thread, ThreadId
 from bot.ranking.features import RankingQuery, SharedText, query_for
 from bot.ranking.order import MIN_SHARED_TERMS, Candidate, RankedCandidates, rank_candidates, similarity_key

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Literal
 
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import ThreadId
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.organisation.scope import OrganisationRepository, Share

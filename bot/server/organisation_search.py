@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, Match, OrganisationMatch
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.kinds import Kind
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Thread
 from bot.github.errors import ForgeError, Gone, NotInstalled, NotPermitted, Suspended, Unauthorised
 from bot.github.foreign_thread import ForeignRepository

@@ -38,14 +38,13 @@ from bot.github.history import LimitedHistory
 from bot.github.threads import OwnCommentRule
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HistoryRead
+from bot.pipeline.comments import OTHER_RUN_POSTING, RUN_LIMIT_REACHED
 from bot.pipeline.digest import digest_of_memory
 from bot.pipeline.discussions import read_discussions
+from bot.pipeline.draft import NOT_VISIBLE
 from bot.pipeline.handle import handle_event
-from bot.pipeline.outbox import NOT_VISIBLE
-from bot.pipeline.plan import OTHER_RUN_POSTING, RUN_LIMIT_REACHED
-from bot.pipeline.publish import CommentResult
 from bot.pipeline.rebuild import continue_rebuild
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.setup import (
     INVALID_SETTINGS,
     RepositorySettings,
@@ -56,6 +55,7 @@ from bot.pipeline.setup import (
     read_settings,
 )
 from bot.pipeline.site import RepositorySite, fetch_settings
+from bot.pipeline.tools import RunContext
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import delivery_fields, trace_run
 from bot.server.delivery_groups import COMMENT_EVENT, DeliveryGroup, coalesce
@@ -424,7 +424,7 @@ class RepositoryRun:
 
     def _judge_undone(self, group: DeliveryGroup, renewed: Iterable[CommentResult]) -> DeliveryGroup:
         """Judge the deliveries whose comments still show what must be withdrawn. Returns the group without them."""
-        undone = {each.id: each for each in renewed if each.is_undone and not each.reply}
+        undone = {each.id: each for each in renewed if each.is_undone and not each.slot}
         for number in undone.keys() & group.event.numbers:
             error = undone[number].error or WorldError(undone[number].reason)
             self._apply_error(error)
@@ -519,7 +519,7 @@ class RepositoryRun:
         """When each outbox entry that this run left open may be checked, at the earliest."""
         oldest = bot.now - bot.within
         settled = {key for key, result in self.comment_results.items() if not result.is_owed and not result.error}
-        answers = memory.state.answers([key for key in memory.state.manifest.pending if key not in settled]).values()
+        answers = memory.state.comments([key for key in memory.state.manifest.pending if key not in settled]).values()
         starts = [answer.trying_since for answer in answers if answer.at > oldest]
         requests = memory.state.manifest.requests_since(oldest)
         starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]

@@ -12,8 +12,8 @@ from bot.domain.thread import Kind
 from bot.errors import PrecedentError
 from bot.github.threads import OwnComment
 from bot.memory.memory import Memory
-from bot.pipeline.plan import OTHER_RUN_POSTING
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.comments import OTHER_RUN_POSTING
+from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.setup import ApiUsage
 from bot.pipeline.site import RepositorySite
 from bot.server.spans import span
@@ -81,7 +81,7 @@ def result_for(results: Iterable[CommentResult], number: int) -> CommentResult |
 
 def earlier_result(memory: Memory, number: int, site: RepositorySite) -> CommentResult | None:
     """Return an earlier answer from memory, whose run may have died before it could report it."""
-    answer = memory.state.answers([number]).get(number)
+    answer = memory.state.comments([number]).get(number)
     if answer and answer.state == "pending" and answer.trying_since:
         return CommentResult(number, "", "silent", OTHER_RUN_POSTING, is_owed=True)
     if answer is None or answer.state not in ("said", "silent", "removed", "withdrawn"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.thread import Record, Thread, Tombstone
-from bot.pipeline.run_context import DAILY_LIMIT_REACHED
+from bot.pipeline.tools import DAILY_LIMIT_REACHED
 from bot.reading.digest import digest
 from tests.acceptance.bare_repository import Bare
 from tests.acceptance.stage import BOT, DECISION, REPOSITORY, Stage, rebuild, summary, with_mentions, with_past
@@ -64,7 +64,7 @@ def read_record(stage: Stage, number: int) -> Record | None:
 
 def answer_state(stage: Stage, number: int) -> str:
     """The state of the answer on an issue in memory."""
-    answer = stage.memory().state.answers([number]).get(number)
+    answer = stage.memory().state.comments([number]).get(number)
     return answer.state if answer else ""
 
 

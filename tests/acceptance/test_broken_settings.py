@@ -97,7 +97,7 @@ def test_while_no_setting_can_be_read_the_last_ones_count(
     assert [".github/precedent.yml" in line for line in errors(capfd.readouterr().out)] == [True, True]
     assert (branches(stage), [stage.comments(number) for number in numbers]) == (before, [[], []])
     with BranchStore(f"{stage.git.url}/{REPOSITORY}.git", "memory", stage.git.token) as store:
-        answers = Memory(store, repo=REPOSITORY).open().state.answers(numbers)
+        answers = Memory(store, repo=REPOSITORY).open().state.comments(numbers)
         assert [answers[number].state for number in numbers] == ["pending", "silent"]
     stage.configure(VALID)
     stage.deliver("schedule", after=600)

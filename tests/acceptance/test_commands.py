@@ -159,8 +159,8 @@ def test_a_command_writes_no_comment_while_another_run_is_about_to_write_it(stag
     memory = stage.memory(writable=True)
     stage.github.clock.advance(1)
     now = datetime.fromisoformat(stage.github.clock.now)
-    given_back = memory.state.answers([number])[number]
-    memory.stage(Changes(answers=(replace(given_back, trying_since=now, revised_at=now),)))
+    given_back = memory.state.comments([number])[number]
+    memory.stage(Changes(posts=(replace(given_back, trying_since=now, revised_at=now),)))
     memory.commit("Another run takes it up")
     memory.close()
     stage.github.comment(number, "monalisa", "/precedent refresh")

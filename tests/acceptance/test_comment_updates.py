@@ -119,7 +119,7 @@ def test_a_deleted_issue_is_no_longer_shown(stage: Stage) -> None:
     text = our_comment(stage, 3)
     assert WITHDRAWN in text
     assert "sessions" not in text
-    assert stage.memory().state.thread_comments([1, 3]) == {}
+    assert stage.memory().state.posts([1, 3]) == {}
 
 
 def test_a_transferred_issue_is_no_longer_shown(stage: Stage) -> None:

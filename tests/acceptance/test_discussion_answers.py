@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.changes import AnswerRecord
+from bot.domain.post import Post
 from bot.domain.thread import Tombstone
-from bot.pipeline.renewal import MAX_RENEWALS
+from bot.pipeline.renewals import MAX_RENEWALS
 from tests.acceptance.stage import BOT, Stage, graph_requests, summary, with_memory, with_past
 
 ANSWER_DISCUSSIONS = "discussions:\n  answer: true\nreferences:\n  speak: always\n"
@@ -69,8 +69,8 @@ def our_comments(stage: Stage, number: int) -> list[str]:
     return [comment.body for comment in comments if comment.author and comment.author.login == BOT]
 
 
-def answer_record(stage: Stage, number: int) -> AnswerRecord:
-    return stage.memory().state.answers([number])[number]
+def answer_record(stage: Stage, number: int) -> Post:
+    return stage.memory().state.comments([number])[number]
 
 
 @pytest.mark.slow

@@ -195,7 +195,7 @@ def test_an_issue_whose_only_match_was_forgotten_gets_no_new_comment(stage: Stag
     assert forget(stage) == 0
     assert act(stage, "issues", "edited", SIMILAR) == 0
     assert stage.comments(SIMILAR) == []
-    record = stage.memory().state.answers([SIMILAR])[SIMILAR]
+    record = stage.memory().state.comments([SIMILAR])[SIMILAR]
     assert (record.state, record.comment_id, record.matches) == ("silent", None, ())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.domain.changes import AnswerRecord
+from bot.domain.post import Post
 from tests.acceptance.stage import Stage, with_mentions
 from tests.marker import find_marker
 
@@ -27,7 +27,7 @@ def test_a_first_run_that_ends_after_reading_history_leaves_its_answers_to_the_n
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
     assert stage.act("issues", "opened", 2) == 1
     assert stage.comments(2) == []
-    states = {key: record.state for key, record in stage.memory().state.answers([1, 2, 3]).items()}
+    states = {key: record.state for key, record in stage.memory().state.comments([1, 2, 3]).items()}
     assert states == {2: "pending", 3: "pending"}
     stage.git.faults.clear()
     stage.github.clock.advance(180)
@@ -41,11 +41,11 @@ def test_after_a_rebuild_new_issues_without_an_answer_get_one(stage: Stage) -> N
     stage.github.clock.advance(180)
     assert stage.act("schedule") == 0
     assert len(stage.comments(2)) == 1
-    before = stage.memory().state.answers([2])[2]
+    before = stage.memory().state.comments([2])[2]
     assert stage.act("workflow_dispatch", inputs={"run": "rebuild"}) == 0
-    assert stage.memory().state.answers([2])[2] == before
+    assert stage.memory().state.comments([2])[2] == before
     assert stage.act("schedule") == 0
-    assert isinstance(before, AnswerRecord)
+    assert isinstance(before, Post)
     assert len(stage.comments(2)) == 1
 
 

@@ -521,7 +521,7 @@ def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: boo
     stage.git.faults.add("POST *git-receive-pack", "secondary403", times=None, after=1)
     release_amid_fault(stage)
     assert len(notices(stage)) == 1
-    assert stage.memory().state.thread_comments([1])[1].notices[0].state == "pending"
+    assert stage.memory().state.posts([1])[1].notices[0].state == "pending"
     stage.git.faults.clear()
     if deleted:
         stage.github.clock.advance(60)
@@ -529,7 +529,7 @@ def test_a_crash_after_the_post_does_not_notify_twice(stage: Stage, deleted: boo
     run(stage, "schedule")
     run(stage, "schedule")
     assert len(notices(stage)) == (0 if deleted else 1)
-    state = stage.memory().state.thread_comments([1])[1].notices[0].state
+    state = stage.memory().state.posts([1])[1].notices[0].state
     assert state == ("removed" if deleted else "said")
 
 
@@ -575,7 +575,7 @@ def test_forget_removes_the_notice_and_its_record(stage: Stage) -> None:
     publish_release(stage)
     assert len(notices(stage)) == 1
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
-    assert (stage.comments(1), stage.memory().state.thread_comments([1])) == ([], {})
+    assert (stage.comments(1), stage.memory().state.posts([1])) == ([], {})
 
 
 def test_forget_removes_the_notices_on_duplicates_that_name_the_issue(stage: Stage) -> None:
@@ -586,7 +586,7 @@ def test_forget_removes_the_notices_on_duplicates_that_name_the_issue(stage: Sta
     assert [len(notices(stage, key)) for key in (1, number, further)] == [1, 1, 1]
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
     assert [notices(stage, key) for key in (1, number, further)] == [[], [], []]
-    records = stage.memory().state.thread_comments([number, further])
+    records = stage.memory().state.posts([number, further])
     assert [(notice.state, notice.original) for record in records.values() for notice in record.notices] == [
         ("removed", None)
     ] * 2
@@ -603,7 +603,7 @@ def test_forget_lists_only_notices_that_were_posted(stage: Stage) -> None:
     stage.github.clock.advance(3600)
     assert stage.act("workflow_dispatch", inputs={"run": "forget", "issue": "1"}) == 0
     assert "were deleted on" not in summary(stage)
-    (notice,) = stage.memory().state.thread_comments([number])[number].notices
+    (notice,) = stage.memory().state.posts([number])[number].notices
     assert (notice.state, notice.original) == ("removed", None)
 
 

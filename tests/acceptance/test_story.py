@@ -123,7 +123,7 @@ def test_an_issue_that_nothing_is_known_about_gets_no_comment(stage: Stage) -> N
     number = open_issue(stage, "Everybody is logged out", "zyx wvu tsr")
     assert stage.comments(number) == []
     assert (stage.github.writes, stage.outputs()["spoke"]) == (0, "false")
-    assert stage.memory().state.answers([number])[number].state == "silent"
+    assert stage.memory().state.comments([number])[number].state == "silent"
 
 
 def test_an_edit_updates_the_comment_in_place(answered: Stage) -> None:

@@ -11,7 +11,7 @@ from bot.action.report import MAX_SUMMARY_BYTES, summarise
 from bot.comment.clean_text import log_line
 from bot.domain.answer import Match
 from bot.github.threads import OwnComment
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 
 NOON = datetime(2025, 3, 11, 12, tzinfo=UTC)
 

@@ -28,7 +28,7 @@ from bot.domain.thread import Kind, Message, Thread
 from bot.errors import UserError
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.questions import requests as tiers
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.questions.views import short_row

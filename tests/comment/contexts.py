@@ -4,18 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bot.comment.links import CommentLinks
-from bot.domain.answer import (
-    CondensedTurn,
-    Context,
-    EarlierClosing,
-    Match,
-    Mention,
-    OrganisationKey,
-    OrganisationMatch,
-    PageHit,
-)
+from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.card import Passage
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.changes import FixInfo
+from bot.domain.post import OpenPull, OrganisationKey
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 
 GITHUB = CommentLinks("https://github.com", "octo-org/hello-world", redirect=True)

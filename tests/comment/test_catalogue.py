@@ -21,7 +21,7 @@ from bot.domain.card import Passage
 from bot.domain.changes import FixInfo
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.errors import UserError
-from bot.pipeline.replies import sentence
+from bot.pipeline.commands import sentence
 from bot.reading.requests import Command
 from bot.settings.schema import Language
 from bot.settings.yaml_file import load_texts

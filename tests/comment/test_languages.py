@@ -8,7 +8,7 @@ import pytest
 
 from bot.comment.render import Renderer
 from bot.domain.answer import Context
-from bot.pipeline.replies import sentence
+from bot.pipeline.commands import sentence
 from bot.settings.schema import Language
 from tests.comment.contexts import GITHUB, NOW
 from tools.gallery import GALLERY

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.comment.marker import fingerprint, read_seal, seal
-from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationKey, OrganisationMatch, PageHit
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, OrganisationMatch, PageHit
 from bot.domain.changes import FixInfo
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, OutcomeKind
 from tests.reading.linear_time import assert_linear_time
 

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from bot.comment.prompt import DATA_NOTICE, as_markdown, as_xml, visible
 from bot.domain.answer import CondensedTurn, Context, Mention
-from bot.domain.changes import OpenPull
+from bot.domain.post import OpenPull
 from tests.comment.contexts import CASES, HOSTILE, MENTION, OPEN, day
 from tests.examples import examples
 from tests.reading.linear_time import assert_linear_time

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 
 from bot.comment.links import CommentLinks
-from bot.comment.marker import notice_mark
 from bot.comment.outcome_text import ReleaseFacts
 from bot.comment.render import Renderer
+from bot.domain.post import notice_slot
 from tests.comment.contexts import GITHUB, NOW
 from tests.comment.detector import report
 from tests.comment.payloads import PAYLOADS
 
+SLOT = notice_slot("#57")
+
 
 def notice(facts: ReleaseFacts, links: CommentLinks = GITHUB, **texts: str) -> str:
     overrides = {"words.yml": "".join(f'{name}: "{text}"\n' for name, text in texts.items())} if texts else None
-    rendered = Renderer(overrides=overrides, links=links).notice(facts, notice=notice_mark("#57"), now=NOW)
+    rendered = Renderer(overrides=overrides, links=links).notice(facts, slot=SLOT, now=NOW)
     assert rendered.problem is None
     return rendered.text
 
@@ -24,7 +26,7 @@ def test_a_notice_names_the_release_the_original_and_the_upgrade_note() -> None:
     text = notice(ReleaseFacts("v2.3.0-rc.1", is_early=True, original=12, upgrade_note='Run "migrate" first.'))
     home = "https://redirect.github.com/octo-org/hello-world"
     assert text == (
-        f"<!-- precedent:v1 id=action notice={notice_mark('#57')} -->\n\n"
+        f"<!-- precedent:v1 id=action {SLOT.replace(':', '=')} -->\n\n"
         f"This was closed as a duplicate of [issue 12]({home}/issues/12), which is fixed."
         f" Released in the pre-release [v2.3.0-rc.1]({home}/releases/tag/v2.3.0-rc.1).\n\n"
         "Upgrade note: “Run 'migrate' first.”\n\n"
@@ -33,7 +35,7 @@ def test_a_notice_names_the_release_the_original_and_the_upgrade_note() -> None:
 
 
 def test_a_notice_names_no_commands_where_they_are_off() -> None:
-    rendered = Renderer(links=GITHUB, commands=False).notice(ReleaseFacts("v2.3.0"), notice="x", now=NOW)
+    rendered = Renderer(links=GITHUB, commands=False).notice(ReleaseFacts("v2.3.0"), slot=SLOT, now=NOW)
     assert rendered.text.endswith("<sub>Precedent, a bot, wrote this.</sub>\n")
 
 

@@ -17,6 +17,7 @@ from bot.comment.marker import marker
 from bot.comment.render import MAX_BYTES, MAX_CHARS, Renderer, smaller_contexts, withdrawal_text
 from bot.comment.template_view import MAX_FOLDED_CHARS
 from bot.domain.answer import CondensedTurn, Context, Match, Mention
+from bot.domain.post import COMMENT, reply_slot
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError, WorldError
 from tests.comment.contexts import (
@@ -218,7 +219,7 @@ def test_a_reply_with_findings_does_not_say_that_there_are_none() -> None:
 
 def test_a_withdrawn_comment_is_one_line_under_the_marker() -> None:
     for reply_to in (None, 77):
-        text = withdrawal_text(marker("one", reply_to))
+        text = withdrawal_text(marker("one", COMMENT if reply_to is None else reply_slot(reply_to)))
         assert find_marker(text, "one", reply_to)
         assert len(text.splitlines()) == 2
 

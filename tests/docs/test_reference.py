@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bot.action.outputs import outputs
 from bot.comment.render import Renderer
 from bot.comment.template_sandbox import _BLOCK_CHARGE, _LOOP_CHARGE, _LOOP_FIELDS, _Environment
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.server import metrics
 from bot.server.metrics import ReceiveHistogram
 from bot.server.model import State

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, quoted_in, shown_in
+from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, quoted_in, threads_in
 from bot.domain.change_state import number_of
-from bot.domain.changes import StandingComment
+from bot.domain.post import Post
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone, text_mark
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -37,7 +37,7 @@ CONTEXT = Context(
 
 
 def test_a_comment_shows_threads_and_what_led_to_them_or_ended_them() -> None:
-    assert shown_in(CONTEXT) == (5, 3, 4, 57, 8, 9, 10, 11, 12)
+    assert threads_in(CONTEXT) == (5, 3, 4, 57, 8, 9, 10, 11, 12)
 
 
 @pytest.mark.parametrize(("ref", "number"), [("#57", 57), ("57", None), ("#", None), ("", None), ("#5a", None)])
@@ -80,5 +80,7 @@ def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: se
 def test_a_comment_has_false_quotes_if_a_message_that_it_quotes_is_gone(
     records: dict[ThreadId, Record], is_false: bool
 ) -> None:
-    standing = StandingComment(7, NOW, 0, "f", (5,), quoted_in(Context(mentioned=(MENTION,)), {5: THREAD}))
+    standing = Post(
+        7, "said", NOW, content="f", shows=(5,), quotes=quoted_in(Context(mentioned=(MENTION,)), {5: THREAD})
+    )
     assert has_false_quotes(standing, records) is is_false

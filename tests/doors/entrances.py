@@ -27,9 +27,9 @@ from bot.mcp.tools import ToolContext
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock
-from bot.pipeline.replies import plan_search
+from bot.pipeline.commands import plan_search
 from bot.pipeline.requests import request_of
-from bot.pipeline.run_context import RunContext
+from bot.pipeline.tools import RunContext
 from bot.recall.mentions import canonical_chain
 from bot.settings.schema import Settings
 from tests.fakes.github import FakeGitHub

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import Vote
 from bot.domain.digest import Hit, IndexEntry
+from bot.domain.post import Vote
 from bot.domain.thread import Kind
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
 from bot.evaluation.calibrate import (

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, Request, Vote
+from bot.domain.changes import Request
+from bot.domain.post import Post, Vote
 from bot.domain.thread import Message, Thread, ThreadId, TimelineEvent
 from bot.evaluation.labels import Feedback, LinkLabels, Mark, feedback_of, first_original, marks
 from bot.evaluation.results import Relations
@@ -240,9 +241,9 @@ def test_labels_of_a_history_do_not_depend_on_later_events() -> None:
 # What people think of our matches.
 
 
-def shown(key: int, *matches: int, ups: int = 0, downs: int = 0, may_write: bool = True) -> AnswerRecord:
+def shown(key: int, *matches: int, ups: int = 0, downs: int = 0, may_write: bool = True) -> Post:
     votes = tuple(Vote(f"reader{turn}", turn < ups, may_write) for turn in range(ups + downs))
-    return AnswerRecord(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), votes=votes)
+    return Post(key, "said", at(key), matches=tuple((match, 0.7) for match in matches), votes=votes)
 
 
 def wrong(key: int, *about: int, name: str = "wrong", by: str = "octocat") -> Request:

@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 
 from bot.domain.answer import Context
-from bot.domain.changes import Vote
+from bot.domain.post import Vote
 from bot.domain.thread import RepositoryAddress, Thread
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions
 from bot.evaluation.calibrate import MAX_HIT_SHARE, MIN_THREADS, Calibration, refit_confidence, rescore

@@ -35,7 +35,7 @@ def is_obeyed(t: LoggedStage, number: int) -> bool:
 
 
 def is_counted(t: LoggedStage, number: int) -> bool:
-    return t.memory().state.answers([number])[number].votes != ()
+    return t.memory().state.comments([number])[number].votes != ()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from bot.comment.prompt import as_markdown, as_xml, visible
 from bot.comment.render import MAX_BYTES, MAX_CHARS, SHIPPED_FOLDER, WORDS_FILE, Rendered, Renderer, shipped_words
 from bot.comment.template_sandbox import Sandbox, TemplateFault
 from bot.domain.answer import CondensedTurn, Context
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.settings.schema import SettingsError
 from tests.comment.contexts import CASES, GITHUB, NOW
 from tests.comment.detector import report

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import OpenPull
+from bot.domain.post import OpenPull
 from bot.github.client import GitHubClient
 from bot.github.errors import RateLimited
 from bot.github.open_pulls import MAX_ISSUES, find_open_pulls, read_pulls

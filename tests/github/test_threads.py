@@ -4,11 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bot.comment.marker import marker
+from bot.domain.post import PostKey, notice_slot, reply_slot
 from bot.domain.thread import GHOST, Kind, Message
 from bot.github.threads import (
     OwnComment,
     OwnCommentRule,
     archive_message,
+    find_post,
     message_fields,
     own_comment,
     split_own,
@@ -56,21 +59,46 @@ def test_labels_may_be_names_or_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    ("login", "body", "is_ours"),
+    ("login", "body", "slot"),
     [
-        ("github-actions[bot]", f"{MARKER}\ntext", True),
-        ("GitHub-Actions[bot]", f"\n  {MARKER}\r\ntext", True),
-        ("octocat", f"{MARKER}\ntext", False),
-        ("github-actions[bot]", f"text\n{MARKER}", False),
-        ("github-actions[bot]", f"{MARKER} text", False),
-        ("github-actions[bot]", "<!-- precedent:v1 id=other -->\ntext", False),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=5 -->\ntext", False),
-        ("github-actions[bot]", None, False),
-        (None, MARKER, False),
+        ("github-actions[bot]", f"{MARKER}\ntext", ""),
+        ("GitHub-Actions[bot]", f"\n  {MARKER}\r\ntext", ""),
+        ("octocat", f"{MARKER}\ntext", None),
+        (None, MARKER, None),
+        ("github-actions[bot]", f"text\n{MARKER}", None),
+        ("github-actions[bot]", f"{MARKER} text", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other -->\ntext", None),
+        ("github-actions[bot]", None, None),
+        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", "reply:77"),
+        ("github-actions[bot]", "\ufeff\n<!-- precedent:v1 id=action reply=77 -->\t", "reply:77"),
+        ("hubot", "<!-- precedent:v1 id=action reply=77 -->", None),
+        (None, "<!-- precedent:v1 id=action reply=77 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other reply=77 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply= -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=-7 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=\u0667 -->", None),
+        ("github-actions[bot]", f"<!-- precedent:v1 id=action reply={'7' * 30} -->", None),
+        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action reply=77 -->", None),
+        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", "notice:0123456789abcdef"),
+        ("hubot", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=other notice=0123456789abcdef -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123 -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef0 -->", None),
+        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action notice=0123456789abcdef -->", None),
+        ("github-actions[bot]", "<!-- precedent:v1 id=action week=0123456789abcdef -->", None),
     ],
 )
-def test_a_comment_is_ours_by_its_author_and_its_first_line(login: str, body: str, *, is_ours: bool) -> None:
-    assert OWN.is_answer(comment(login, body)) is is_ours
+def test_a_post_is_ours_by_its_author_and_its_first_line(login: str | None, body: str | None, slot: str | None) -> None:
+    post = comment(login, body)
+    assert OWN.slot(post) == slot
+    others, ours = split_own([post], OWN)
+    assert (len(others), len(ours)) == (int(slot is None), int(slot == ""))
+    assert (find_post([post], slot, OWN) if slot is not None else None) == (None if slot is None else own_comment(post))
+
+
+@pytest.mark.parametrize("key", [PostKey(1), PostKey(1, reply_slot(77)), PostKey(1, notice_slot("#57"))])
+def test_the_marker_of_each_slot_is_found_again(key: PostKey) -> None:
+    assert OWN.slot(comment("github-actions[bot]", f"{marker('action', key.slot)}\ntext")) == key.slot
 
 
 def test_the_oldest_of_several_own_comments_comes_first() -> None:
@@ -78,56 +106,12 @@ def test_the_oldest_of_several_own_comments_comes_first() -> None:
     others, ours = split_own([*mine, comment("octocat", "Hi", 5)], OWN)
     assert [item["id"] for item in others] == [5]
     assert [item.id for item in ours] == [3, 9]
-
-
-@pytest.mark.parametrize(
-    ("login", "first", "target"),
-    [
-        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", 77),
-        ("github-actions[bot]", "\ufeff\n<!-- precedent:v1 id=action reply=77 -->\t", 77),
-        ("hubot", "<!-- precedent:v1 id=action reply=77 -->", None),
-        (None, "<!-- precedent:v1 id=action reply=77 -->", None),
-        ("github-actions[bot]", MARKER, None),
-        ("github-actions[bot]", "<!-- precedent:v1 id=other reply=77 -->", None),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action reply= -->", None),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=-7 -->", None),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=\u0667 -->", None),
-        ("github-actions[bot]", f"<!-- precedent:v1 id=action reply={'7' * 30} -->", None),
-        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action reply=77 -->", None),
-    ],
-)
-def test_a_reply_is_ours_by_its_author_and_its_first_line(login: str | None, first: str, target: int | None) -> None:
-    reply = comment(login, f"{first}\n> what?")
-    assert OWN.reply_target(reply) == target
-    assert not OWN.is_answer(reply) or first == MARKER
-    others, ours = split_own([reply], OWN)
-    assert (len(others), len(ours)) == (int(target is None and first != MARKER), int(first == MARKER))
-
-
-@pytest.mark.parametrize(
-    ("login", "first", "key"),
-    [
-        ("GitHub-Actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", "0123456789abcdef"),
-        ("hubot", "<!-- precedent:v1 id=action notice=0123456789abcdef -->", ""),
-        ("github-actions[bot]", "<!-- precedent:v1 id=other notice=0123456789abcdef -->", ""),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123 -->", ""),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action notice=0123456789abcdef0 -->", ""),
-        ("github-actions[bot]", "Hello\n<!-- precedent:v1 id=action notice=0123456789abcdef -->", ""),
-        ("github-actions[bot]", "<!-- precedent:v1 id=action reply=77 -->", ""),
-        ("github-actions[bot]", MARKER, ""),
-    ],
-)
-def test_a_release_notice_is_ours_by_its_author_and_its_first_line(login: str, first: str, key: str) -> None:
-    notice = comment(login, f"{first}\nReleased.")
-    assert OWN.notice_key(notice) == key
-    others, ours = split_own([notice], OWN)
-    if key:
-        assert (others, ours, OWN.is_answer(notice), OWN.reply_target(notice)) == ([], [], False, None)
+    assert find_post(mine, "", OWN) == ours[0]
 
 
 def test_an_own_comment_keeps_what_is_needed_to_change_it() -> None:
-    api_comment = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1", "node_id": "IC_1"}
-    assert own_comment(api_comment) == OwnComment(1, MARKER, "https://x.example/1", "IC_1")
+    api_comment = comment("github-actions[bot]", MARKER) | {"html_url": "https://x.example/1"}
+    assert own_comment(api_comment) == OwnComment(1, MARKER, "https://x.example/1")
 
 
 def test_a_stored_comment_round_trips_through_the_shape_of_the_api() -> None:

@@ -59,17 +59,33 @@ def test_no_request_is_sent_after_a_rate_limit_or_with_a_dead_token(
     assert len(client.troubles) == 1
 
 
+MINIMIZE = """
+mutation Minimize($input: MinimizeCommentInput!) {
+  minimizeComment(input: $input) { minimizedComment { isMinimized } }
+}
+"""
+"""A mutation that `GitHubClient` itself has no use for."""
+
+
+def node_id_of_comment(client: GitHubClient, number: int) -> str:
+    return str(client.comment(client.create_comment(number, "One").id)["node_id"])
+
+
+def minimize(client: GitHubClient, node_id: str) -> None:
+    client.mutate(MINIMIZE, {"subjectId": node_id, "classifier": "OUTDATED"}, "issues: write", optional=True)
+
+
 @pytest.mark.parametrize(("kind", "request_count"), [("primary403", 2), ("secondary403", 1)])
 def test_an_hourly_limit_stops_one_resource_and_a_secondary_limit_stops_all(
     github: FakeGitHub, client: GitHubClient, number: int, kind: str, request_count: int
 ) -> None:
-    created = client.create_comment(number, "One")
+    node_id = node_id_of_comment(client, number)
     github.mark()
     github.faults.add("GET *", kind)
     with pytest.raises(RateLimited):
         client.issue(number)
     try:
-        client.fold(created.node_id, folded=True)
+        minimize(client, node_id)
     except RateLimited:
         assert kind == "secondary403"
     assert len(github.recent) == request_count
@@ -79,11 +95,11 @@ def test_an_hourly_limit_stops_one_resource_and_a_secondary_limit_stops_all(
 def test_a_graphql_limit_with_status_200_is_recognised(
     github: FakeGitHub, client: GitHubClient, number: int, kind: str
 ) -> None:
-    created = client.create_comment(number, "One")
+    node_id = node_id_of_comment(client, number)
     github.faults.add("POST /graphql", kind, None, seconds=90)
     for _ in range(2):
         with pytest.raises(RateLimited, match="until") as caught:
-            client.fold(created.node_id, folded=True)
+            minimize(client, node_id)
     assert caught.value.is_secondary is (kind == "secondary200")
     assert caught.value.resource == ("secondary" if kind == "secondary200" else "graphql")
     assert len(github.faults.injected) == 1
@@ -125,6 +141,7 @@ def test_failing_optional_requests_do_not_stop_the_others(
     github: FakeGitHub, client: GitHubClient, number: int
 ) -> None:
     created = client.create_comment(number, "One")
+    node_id = node_id_of_comment(client, number)
     github.mark()
     for path in ("GET */compare/*", "GET */issues/comments/*", "POST */reactions", "POST /graphql"):
         github.faults.add(path, "5xx", None)
@@ -132,7 +149,7 @@ def test_failing_optional_requests_do_not_stop_the_others(
         lambda: client.get(f"/repos/{REPOSITORY}/compare/a...b", {}),
         lambda: client.comment(created.id),
         lambda: client.react(number, created.id, "eyes"),
-        lambda: client.fold(created.node_id, folded=True),
+        lambda: minimize(client, node_id),
     ]
     for call in calls * MAX_FAILURES:
         with pytest.raises(Unreachable):

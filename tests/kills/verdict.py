@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bot.comment.marker import read_seal
 from bot.errors import StoreError
-from bot.pipeline.run_context import POSTING_WINDOW
+from bot.pipeline.tools import POSTING_WINDOW
 from tests.acceptance.bare_repository import Bare
 from tests.acceptance.stage import BOT
 from tests.invariants import (
@@ -50,7 +50,7 @@ def postponement_rule(stage: KillStage, reply_to: int | None) -> str:
     except StoreError as error:
         return f"unreadable: {error}"
     now = datetime.fromisoformat(stage.github.clock.now)
-    entries = [*memory.state.answers([NUMBER]).values()]
+    entries = [*memory.state.comments([NUMBER]).values()]
     entries += [entry for entry in memory.requests([NUMBER]).get(NUMBER, ()) if entry.comment_id == reply_to]
     is_young = [
         entry.state == "pending" and entry.trying_since > now - POSTING_WINDOW

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from bot.domain.changes import AnswerRecord, Changes, Request
+from bot.domain.changes import Changes, Request
+from bot.domain.post import Post
 from bot.domain.thread import Thread, ThreadId
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
@@ -58,7 +59,7 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> None:
         thread = thread_of(writer, turn)
         with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
             memory = Memory(store).open([thread.id])
-            pending_answer = AnswerRecord(thread.id, "pending", at(turn), text_hash="x")
+            pending_answer = Post(thread.id, "pending", at(turn), content="x")
             memory.stage(Changes((thread,), (pending_answer,), (request_on(thread.id),), cursor=at(turn)))
             memory.commit(f"Remember {thread.id}")
 
@@ -90,7 +91,7 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
-    records, entries, answers = memory.records(expected), memory.entries(expected), memory.state.answers(expected)
+    records, entries, answers = memory.records(expected), memory.entries(expected), memory.state.comments(expected)
     requests, recent = memory.requests(expected), memory.state.manifest.requests_since(at(0))
     lost = [f"record {key}" for key, thread in expected.items() if records.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes, HistoryProgress, Request
+from bot.domain.changes import Changes, HistoryProgress, Request
+from bot.domain.post import Post
 from bot.domain.thread import Kind, Thread
 from bot.memory.memory import BRANCH_RESET, Memory
 from bot.memory.model_store import ModelUpdate
@@ -47,13 +48,13 @@ def write(stored: StoredMemory, changes: Changes) -> None:
 FIRST = Changes(records=(issue(1), page("docs:a.md"), page("docs:b.md")), pages=pages(FIRST_PAGES), cursor=at(1))
 SECOND = Changes(
     records=(issue(2, 2), page("docs:b.md", 2)),
-    answers=(AnswerRecord(2, "pending", at(2), "it was read as history"),),
+    answers=(Post(2, "pending", at(2), reason="it was read as history"),),
     pages=pages(SECOND_PAGES),
     cursor=at(2),
 )
 THIRD = Changes(
     records=(issue(3, 3), page("docs:c.md", 3)),
-    answers=(AnswerRecord(3, "pending", at(3), text_hash="x"),),
+    answers=(Post(3, "pending", at(3), content="x"),),
     requests=(Request(3, 30, "search", "octocat", at(3)),),
     pages=pages(THIRD_PAGES),
     cursor=at(3),

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import Changes
+from bot.domain.post import Post
 from bot.domain.thread import Tombstone
 from bot.index.protocol import LAYOUT_VERSION
 from bot.memory.manifest import FORMAT, INDEX_PARTS_FOLDER, ForeignFormat
@@ -34,7 +35,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     remember(stored.memory(), *(issue(number) for number in range(1, 10)))
     remember(stored.memory(), *(issue(number, 1) for number in range(8, 13)), Tombstone(99, at(1)))
     memory = stored.memory()
-    memory.stage(Changes(answers=(AnswerRecord(3, "said", at(1)), AnswerRecord(4, "silent", at(1))), cursor=at(5)))
+    memory.stage(Changes(posts=(Post(3, "said", at(1)), Post(4, "silent", at(1))), cursor=at(5)))
     memory.commit("said")
     stored.close()
     return stored.folder
@@ -365,7 +366,7 @@ def test_a_flipped_byte_in_every_file_fails_no_run(full: StoredMemory, seed: int
     full.put({path: bytes(data) for path, data in flipped.items()})
     memory = full.memory()
     find_threads(memory, "fails")
-    memory.state.answers(THREAD_IDS)
+    memory.state.comments(THREAD_IDS)
     threads = [issue(number, 50) for number in THREAD_IDS]
     assert remember(memory, *threads)
     reopened = full.memory()

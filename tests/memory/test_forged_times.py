@@ -10,18 +10,9 @@ from typing import Any
 
 import pytest
 
-from bot.domain.changes import (
-    AnswerRecord,
-    Changes,
-    DiscussionProgress,
-    FixInfo,
-    HistoryProgress,
-    OpenPull,
-    ReleaseNotice,
-    Renewal,
-    StandingComment,
-)
+from bot.domain.changes import Changes, DiscussionProgress, FixInfo, HistoryProgress
 from bot.domain.cluster import ClusterLink, ClusterLinks
+from bot.domain.post import OpenPull, Post, Renewal, notice_slot
 from bot.domain.thread import FORGOTTEN, Message, Record, Tombstone
 from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit, stamp
 from bot.memory.memory import Memory
@@ -37,14 +28,12 @@ COMMENT = Message("hubot", "MEMBER", at(1), "Try again.", 5, at(2))
 CLOSED = issue(1, 3, state="closed", closed_at=at(3), comments=(COMMENT,))
 EVERYTHING = Changes(
     records=(CLOSED, issue(7, 4), Tombstone(2, at(4)), replace(issue(8, 4), updated_at=None)),
-    answers=(AnswerRecord(1, "pending", at(5), text_hash="x", trying_since=at(5), revised_at=at(5)),),
+    answers=(Post(1, "pending", at(5), trying_since=at(5), revised_at=at(5), content="x"),),
     requests=(ask(7, 9, at=at(6), trying_since=at(6)),),
     fixes=(FixInfo(1, "#9", at(7), True, "a" * 40, at(3), ("a.py",), "v1", at(5)),),
-    standing=(
-        StandingComment(1, at(8), shows=(7,), trying_since=at(8), pulls=(OpenPull(7, 3, "Fix", seen_at=at(8)),)),
-    ),
-    notices=(ReleaseNotice(7, "#9", "v1", at(8), trying_since=at(8)),),
-    owed=(Renewal(1, 0, 7, at(9)),),
+    standing=(Post(1, "said", at(8), shows=(7,), trying_since=at(8), pulls=(OpenPull(7, 3, "Fix", seen_at=at(8)),)),),
+    notices=(Post(7, "pending", at(8), notice_slot("#9"), release="v1", trying_since=at(8)),),
+    owed=(Renewal(1, "", 7, at(9)),),
     cursor=at(10),
     reading=HistoryProgress(at(9), at(4), frozenset({1})),
     told_until=at(10),

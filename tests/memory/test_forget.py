@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import FORGET, AnswerRecord, Changes, FixInfo, Request
+from bot.domain.changes import FORGET, Changes, FixInfo, Request
+from bot.domain.post import Post
 from bot.domain.thread import FORGOTTEN, Message, Thread, Tombstone
 from bot.git.errors import RemoteRefused
 from bot.memory.branch_store import CLONE_FOLDER, BranchStore
@@ -48,7 +49,7 @@ def fill_memory(stored: StoredMemory) -> Memory:
     remember(memory, leaky(), issue(8, 1, body="see #7"))
     memory.stage(
         Changes(
-            answers=(AnswerRecord(7, "said", at(1), comment_id=11, text_hash="0" * 16, question="1" * 16),),
+            answers=(Post(7, "said", at(1), comment_id=11, question="1" * 16, content="0" * 16),),
             requests=(Request(7, 12, "search", "octocat", at(1)),),
             fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
@@ -73,7 +74,7 @@ def test_nothing_of_a_forgotten_thread_is_left_in_the_store_or_its_history(store
         assert files_with(location, SECRET) == []
     assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
     assert memory.records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (memory.state.answers([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (FORGET_REQUEST,)})
+    assert (memory.state.comments([7]), memory.fixes([7]), memory.requests([7])) == ({}, {}, {7: (FORGET_REQUEST,)})
     assert (memory.state.manifest.model, memory.state.manifest.learned_from) == ({}, 0)
     assert memory.state.manifest.requests_since(at(0)) == (FORGET_REQUEST,)
 
@@ -82,13 +83,13 @@ def test_a_forgotten_thread_never_comes_back(stored: StoredMemory) -> None:
     memory = fill_memory(stored)
     forget(memory)
     for later in (leaky(9), replace(leaky(9), state="closed"), Tombstone(7, at(9), "deleted")):
-        memory.stage(Changes(records=(later,), answers=(AnswerRecord(7, "pending", at(9), "it was read as history"),)))
+        memory.stage(Changes(records=(later,), answers=(Post(7, "pending", at(9), reason="it was read as history"),)))
         memory.commit("again")
     memory = stored.memory()
     memory.rebuild_index()
     memory.commit("Rebuild")
     assert stored.memory().records([7]) == {7: Tombstone(7, at(5), FORGOTTEN)}
-    assert (stored.memory().state.answers([7]), stored.memory().state.manifest.pending) == ({}, ())
+    assert (stored.memory().state.comments([7]), stored.memory().state.manifest.pending) == ({}, ())
 
 
 def test_a_deleted_thread_can_be_forgotten(stored: StoredMemory) -> None:
@@ -137,9 +138,9 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     fill_memory(stored)
     other = stored.memory()
     other.stage(Changes(records=(leaky(9), issue(9, 9, body="as in #7"))))
-    promise = AnswerRecord(9, "pending", at(9), text_hash="2" * 16, trying_since=at(9))
+    promise = Post(9, "pending", at(9), trying_since=at(9), content="2" * 16)
     reply = Request(9, 90, "context", "octocat", at(9), trying_since=at(9))
-    other.stage(Changes(answers=(promise, replace(promise, id=7)), requests=(reply,)))
+    other.stage(Changes(posts=(promise, replace(promise, id=7)), requests=(reply,)))
     other.install_model(ModelUpdate(shipped(), 9, {"title": SECRET}))
     other.rebuild_index()
     forget(stored.memory())
@@ -148,7 +149,7 @@ def test_a_concurrent_run_restores_no_forgotten_text_and_postpones_its_plans(sto
     assert [path for path, data in stored.files().items() if SECRET.encode() in data] == []
     memory = stored.memory()
     assert memory.records([7, 9]) == {7: Tombstone(7, at(5), FORGOTTEN), 9: issue(9, 9, body="as in #7")}
-    assert memory.state.answers([7, 9]) == {9: replace(promise, trying_since=None)}
+    assert memory.state.comments([7, 9]) == {9: replace(promise, trying_since=None)}
     assert memory.requests([9]) == {9: (replace(reply, trying_since=None),)}
     assert memory.state.manifest.pending == (9,)
     assert memory.state.manifest.model == {}

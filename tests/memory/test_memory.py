@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import Changes
+from bot.domain.post import Post
 from bot.domain.thread import Record, Thread, ThreadId, Tombstone
 from bot.errors import StoreError, TextRefused
 from bot.memory.folder_store import FolderSnapshot, FolderStore
@@ -93,7 +94,7 @@ def test_staged_changes_are_found_before_they_are_written(stored: StoredMemory) 
 
 
 def test_a_repeated_run_writes_nothing(stored: StoredMemory) -> None:
-    answer, fixes, pages = AnswerRecord(1, "said", at(1), text_hash="x"), (fix(1), fix(3)), (("docs", "abc"),)
+    answer, fixes, pages = Post(1, "said", at(1), content="x"), (fix(1), fix(3)), (("docs", "abc"),)
     changes = Changes(
         (issue(1), Tombstone(2, at(1))), (answer,), (ask(1, 5), ask(3, 6)), fixes, pages=pages, cursor=at(5)
     )
@@ -160,20 +161,16 @@ def test_numbers_and_names_live_side_by_side(stored: StoredMemory) -> None:
 
 def test_answers_are_kept_and_an_older_one_does_not_replace_a_newer_one(stored: StoredMemory) -> None:
     memory = stored.memory()
-    memory.stage(
-        Changes(
-            answers=(AnswerRecord(1, "pending", at(1), text_hash="x"), AnswerRecord(2, "pending", at(1), text_hash="y"))
-        )
-    )
+    memory.stage(Changes(answers=(Post(1, "pending", at(1), content="x"), Post(2, "pending", at(1), content="y"))))
     assert memory.state.manifest.pending == (1, 2)
     memory.commit("promised")
     memory = stored.memory()
-    memory.stage(Changes(answers=(AnswerRecord(1, "said", at(2), comment_id=5),)))
+    memory.stage(Changes(posts=(Post(1, "said", at(2), comment_id=5),)))
     memory.commit("said")
     memory = stored.memory()
-    memory.stage(Changes(answers=(AnswerRecord(1, "pending", at(1), text_hash="x"),)))
+    memory.stage(Changes(posts=(Post(1, "pending", at(1), content="x"),)))
     assert not memory.commit("late")
-    assert memory.state.answers([1, 2, 3])[1] == AnswerRecord(1, "said", at(2), comment_id=5)
+    assert memory.state.comments([1, 2, 3])[1] == Post(1, "said", at(2), comment_id=5)
     assert memory.state.manifest.pending == (2,)
 
 
@@ -270,7 +267,7 @@ def test_memory_is_the_fold_of_the_newest_revisions(
 def test_two_first_writers_of_an_empty_store_keep_both_changes(stored: StoredMemory) -> None:
     first, second = stored.memory(), stored.memory()
     for memory, key, hours in ((first, 1, 2), (second, 2, 1)):
-        answer = AnswerRecord(key, "pending", at(1), text_hash="x")
+        answer = Post(key, "pending", at(1), content="x")
         memory.stage(Changes(records=(issue(key),), answers=(answer,), cursor=at(hours)))
     assert first.commit("one")
     assert second.commit("two")

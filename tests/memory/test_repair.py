@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request
+from bot.domain.changes import Changes, FixInfo, Request
+from bot.domain.post import Post
 from bot.files import MAX_FILE_BYTES
 from bot.memory.branch_store import BranchStore
 from bot.memory.folder_store import FolderStore
@@ -26,7 +27,7 @@ from tests.memory.samples import at, find_threads, issue, word_of
 THREADS = tuple(issue(number) for number in (1, 2, 150))
 ALL_CHANGES = Changes(
     records=THREADS,
-    answers=(AnswerRecord(1, "silent", at(1), reason="nothing relevant"),),
+    answers=(Post(1, "silent", at(1), reason="nothing relevant"),),
     requests=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
     fixes=(FixInfo(1, "#9", at(1)),),
     cursor=at(2),
@@ -67,7 +68,7 @@ def run_event(remote: Path) -> list[str]:
     """Store a changed thread, as a run of the Action does, and return the notes."""
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         find_threads(memory, word_of(150))
-        memory.state.answers([1, 2])
+        memory.state.comments([1, 2])
         memory.stage(replace(ALL_CHANGES, records=(issue(1, 3),), cursor=at(4)))
         memory.commit("event")
         return list(memory.notes)
@@ -98,7 +99,7 @@ def is_intact(remote: Path) -> bool:
     with closing(Memory(BranchStore(str(remote), "precedent")).open()) as memory:
         assert find_threads(memory, word_of(150)) == [150]
         assert set(memory.records([1, 2, 150])) == {1, 2, 150}
-        assert (set(memory.state.answers([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
+        assert (set(memory.state.comments([1])), set(memory.requests([1])), set(memory.fixes([1]))) == ({1}, {1}, {1})
         return memory.state.manifest.threads == 3 and not memory.notes
 
 

@@ -12,27 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.changes import (
-    AnswerRecord,
-    FixInfo,
-    OpenPull,
-    OrganisationKey,
-    ReleaseNotice,
-    Request,
-    StandingComment,
-    Vote,
-)
+from bot.domain.changes import FixInfo, Request
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
+from bot.domain.post import OpenPull, OrganisationKey, Post, Vote
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
 from bot.memory.merge import (
     MAX_REQUESTS,
     RECENT_WINDOW,
     REQUEST_STATES,
-    later_answer,
-    later_comment,
     later_fix,
     later_links,
-    later_notice,
+    later_post,
     limit_requests,
     merge_requests,
     recent,
@@ -59,7 +49,7 @@ from tests.memory.samples import ANY_REQUEST, ask, at, fix, issue
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\u2028\u2029\x85\x0b\x1c\n"), max_size=20)
 STATES = st.sampled_from(["pending", "said", "silent", "withdrawn", "removed"])
 ANY_ANSWER = st.builds(
-    AnswerRecord,
+    Post,
     st.integers(1, 300) | st.just("ABC-1"),
     STATES,
     st.integers(0, 99).map(at),
@@ -79,7 +69,7 @@ def test_digests_and_answers_of_neighbours_share_a_file() -> None:
 
 @pytest.mark.slow
 @given(ANY_ANSWER)
-def test_an_answer_round_trips_through_its_line(answer: AnswerRecord) -> None:
+def test_an_answer_round_trips_through_its_line(answer: Post) -> None:
     line = ANSWERS.line(answer)
     assert "\n" not in line
     assert parse_answer(json.loads(line)) == answer
@@ -87,7 +77,7 @@ def test_an_answer_round_trips_through_its_line(answer: AnswerRecord) -> None:
 
 @pytest.mark.slow
 @given(st.lists(ANY_ANSWER, max_size=8))
-def test_a_shard_holds_the_last_line_of_each_thread_in_id_order(answers: list[AnswerRecord]) -> None:
+def test_a_shard_holds_the_last_line_of_each_thread_in_id_order(answers: list[Post]) -> None:
     edits = edit_shards({}, [(answer.id, ANSWERS.line(answer)) for answer in answers], lambda _: "answers/all.jsonl")
     data = edits.get("answers/all.jsonl") or b""
     assert read_lines(data)[1]
@@ -124,7 +114,7 @@ def test_empty_fields_are_left_out_and_times_are_in_utc() -> None:
 
 
 def test_a_damaged_line_costs_no_other_one() -> None:
-    lines = {key: ANSWERS.line(AnswerRecord(key, "said", at(key))) for key in range(1, 10)}
+    lines = {key: ANSWERS.line(Post(key, "said", at(key))) for key in range(1, 10)}
     data = write_shard(lines)
     rows = data.split(b"\n")
     junk = (b"{", b"\xff\x00", b"null", b"[]", b'{"id": []}', b'"id"', b"[" * 50_000, b"<<<<<<< HEAD")
@@ -139,7 +129,7 @@ def test_a_damaged_line_costs_no_other_one() -> None:
 
 
 def test_a_line_can_be_removed_and_an_empty_shard_is_deleted() -> None:
-    data = write_shard({7: ANSWERS.line(AnswerRecord(7, "said", at(0)))})
+    data = write_shard({7: ANSWERS.line(Post(7, "said", at(0)))})
     assert edit_shards({"answers/0000.jsonl": data}, [(7, None)], ANSWERS.path) == {"answers/0000.jsonl": None}
     assert edit_shards({"answers/0000.jsonl": data}, [(8, None)], ANSWERS.path) == {}
     assert edit_shards({}, [(8, None)], ANSWERS.path) == {}
@@ -153,7 +143,7 @@ def test_a_line_can_be_removed_and_an_empty_shard_is_deleted() -> None:
     ],
 )  # fmt: skip
 def test_a_malformed_answer_line_is_refused(wrong: dict[str, object]) -> None:
-    line = json.loads(ANSWERS.line(AnswerRecord(7, "said", at(0))))
+    line = json.loads(ANSWERS.line(Post(7, "said", at(0))))
     with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
         parse_answer(line | wrong)
 
@@ -203,7 +193,7 @@ def test_a_fix_round_trips_through_its_line(fix_info: FixInfo) -> None:
 
 
 def test_votes_round_trip_and_none_are_left_out() -> None:
-    answer = AnswerRecord(7, "said", at(1), votes=(Vote("hubot", True, True), Vote("octocat", False)))
+    answer = Post(7, "said", at(1), votes=(Vote("hubot", True, True), Vote("octocat", False)))
     assert parse_answer(line_of(ANSWERS, answer)) == answer
     assert line_of(ANSWERS, replace(answer, votes=())).keys() == {"id", "state", "at"}
 
@@ -335,9 +325,9 @@ FEW_TEXTS = st.sampled_from(["", "a", "b"])
 FEW_VOTES = st.builds(Vote, FEW_TEXTS, st.booleans(), st.booleans())
 MERGES: dict[str, tuple[Callable[[Any, Any], Any], st.SearchStrategy[Any]]] = {
     "answer": (
-        later_answer,
+        later_post,
         st.builds(
-            AnswerRecord, st.just(1), STATES, FEW_TIMES, st.just(""), st.sampled_from(["", "a"]), MAYBE_NUMBER,
+            Post, st.just(1), STATES, FEW_TIMES, st.just(""), st.sampled_from(["", "a"]), MAYBE_NUMBER,
             st.lists(st.tuples(FEW_KEYS, st.just(0.5)), max_size=2).map(tuple),
             st.just(""), MAYBE_TIME, st.lists(FEW_VOTES, max_size=2).map(tuple), MAYBE_TIME,
         ),
@@ -357,16 +347,16 @@ MERGES: dict[str, tuple[Callable[[Any, Any], Any], st.SearchStrategy[Any]]] = {
         ),
     ),
     "notice": (
-        later_notice,
+        later_post,
         st.builds(
-            ReleaseNotice, st.just(1), st.just("#9"), FEW_TEXTS, FEW_TIMES, st.none() | FEW_KEYS,
+            Post, st.just(1), st.just("#9"), FEW_TEXTS, FEW_TIMES, st.none() | FEW_KEYS,
             STATES, MAYBE_NUMBER, MAYBE_TIME,
         ),
     ),
     "comment": (
-        later_comment,
+        later_post,
         st.builds(
-            StandingComment, st.just(1), FEW_TIMES, st.just(0), FEW_TEXTS, st.lists(FEW_KEYS, max_size=2).map(tuple),
+            Post, st.just(1), FEW_TIMES, st.just(0), FEW_TEXTS, st.lists(FEW_KEYS, max_size=2).map(tuple),
             st.lists(FEW_TEXTS, max_size=2).map(tuple), MAYBE_TIME,
             st.lists(st.builds(OpenPull, st.just(1), st.integers(1, 2), seen_at=MAYBE_TIME), max_size=1).map(tuple),
             st.lists(st.builds(OrganisationKey, st.integers(1, 2), FEW_KEYS), max_size=1).map(tuple),
@@ -441,17 +431,17 @@ def test_nobody_can_displace_the_requests_of_others(name: str) -> None:
 
 # Answers.
 
-ANSWER = AnswerRecord(1, "said", at(1), text_hash="x", comment_id=5, question="q")
+ANSWER = Post(1, "said", at(1), comment_id=5, question="q", content="x")
 
 
 VOTES = (Vote("hubot", True, True), Vote("octocat", False))
 COUNTED = replace(ANSWER, votes=VOTES)
 REMOVED = replace(ANSWER, state="removed")
 PROMISE = replace(ANSWER, state="pending", comment_id=None, trying_since=at(1))
-LATER = replace(ANSWER, at=at(2), text_hash="y")
+LATER = replace(ANSWER, at=at(2), content="y")
 PENDING = replace(LATER, state="pending", comment_id=None)
-OLDER = replace(ANSWER, at=at(0.5), text_hash="w")
-OTHER = replace(PROMISE, text_hash="y")
+OLDER = replace(ANSWER, at=at(0.5), content="w")
+OTHER = replace(PROMISE, content="y")
 RECOUNTED = replace(ANSWER, revised_at=at(4))
 HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, comment_id=None)
 
@@ -478,8 +468,8 @@ HERE_LATER, HERE_COUNTED = replace(LATER, comment_id=None), replace(COUNTED, com
         pytest.param(replace(ANSWER, state="silent"), PROMISE, replace(ANSWER, state="silent"), id="settled"),
     ],
 )
-def test_which_of_two_answers_wins(new: AnswerRecord, old: AnswerRecord, expected: AnswerRecord) -> None:
-    assert later_answer(new, old) == later_answer(old, new) == expected
+def test_which_of_two_answers_wins(new: Post, old: Post, expected: Post) -> None:
+    assert later_post(new, old) == later_post(old, new) == expected
 
 
 LINKS = ClusterLinks(7, at(1), (ClusterLink(3, "error", "E42: no such door"), ClusterLink("ABC-1", "said")), at(2))

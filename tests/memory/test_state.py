@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, Request, Vote
+from bot.domain.changes import Changes, FixInfo, Request
+from bot.domain.post import Post, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
@@ -166,9 +167,9 @@ def test_the_same_comment_id_may_occur_on_two_threads(stored: StoredMemory) -> N
     assert stored.memory().state.manifest.requests_since(at(0)) == (ask(7, 7), ask(8, 7))
 
 
-EARLIER = AnswerRecord(7, "pending", at(0), text_hash="a", question="first", trying_since=at(0))
+EARLIER = Post(7, "pending", at(0), question="first", trying_since=at(0), content="a")
 SAID = replace(EARLIER, state="said", comment_id=70, trying_since=None)
-NEWER = AnswerRecord(7, "pending", at(3), text_hash="b", question="second", trying_since=at(3))
+NEWER = Post(7, "pending", at(3), question="second", trying_since=at(3), content="b")
 AGAIN = replace(EARLIER, trying_since=at(3))
 
 
@@ -186,17 +187,17 @@ AGAIN = replace(EARLIER, trying_since=at(3))
     ],
 )
 def test_only_one_of_two_runs_that_promise_an_answer_gives_it(
-    stored: StoredMemory, before: AnswerRecord | None, between: AnswerRecord, promised: AnswerRecord, is_taken: bool
+    stored: StoredMemory, before: Post | None, between: Post, promised: Post, is_taken: bool
 ) -> None:
     if before:
         save(stored, answers=(before,))
     first, second = stored.memory(), stored.memory()
-    first.stage(Changes(answers=(between,)))
+    first.stage(Changes(posts=(between,)))
     second.stage(Changes(records=(issue(7),), answers=(promised,)))
     assert first.commit("one")
     assert second.commit("two")
     assert second.taken == ({7} if is_taken else set())
-    assert stored.memory().state.answers([7]) == {7: between if is_taken else promised}
+    assert stored.memory().state.comments([7]) == {7: between if is_taken else promised}
 
 
 # -- deleted threads -------------------------------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def test_requests_and_fixes_for_a_deleted_thread_are_not_stored(stored: StoredMe
 
 @pytest.mark.parametrize("junk", [b"{", b"\0" * 65_536, b"[" * 65_536, b'{"id": 8}', b'{"id": 8, "wishes": 5}', b"[]"])
 def test_a_hostile_line_costs_only_itself_and_is_reported(stored: StoredMemory, junk: bytes) -> None:
-    answers = [AnswerRecord(key, "said", at(1)) for key in (7, 9)]
+    answers = [Post(key, "said", at(1)) for key in (7, 9)]
     save(stored, requests=(ask(7, 5), ask(9, 6)), fixes=(fix(7), fix(9)), answers=answers)
     files = stored.files()
     for folder in ("wishes", "fixes", "answers"):
@@ -315,16 +316,15 @@ def test_a_pending_request_is_listed_until_done_and_a_slow_run_does_not_restore_
 
 def test_all_answers_and_requests_can_be_listed(stored: StoredMemory) -> None:
     answers = [
-        AnswerRecord(key, "said", at(1), comment_id=index + 1)
-        for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
+        Post(key, "said", at(1), comment_id=index + 1) for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
     all_requests = [ask(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
     save(stored, answers=answers, requests=all_requests)
     memory = stored.memory()
-    assert (set(memory.state.every_answer()), set(memory.state.every_request())) == (set(answers), set(all_requests))
+    assert (set(memory.state.every_comment()), set(memory.state.every_request())) == (set(answers), set(all_requests))
     newer = replace(answers[1], at=at(2), votes=(Vote("hubot", True),))
-    memory.stage(Changes(answers=(newer, AnswerRecord(5, "silent", at(1)))))
-    assert set(memory.state.every_answer()) == {*answers, newer, AnswerRecord(5, "silent", at(1))} - {answers[1]}
+    memory.stage(Changes(posts=(newer, Post(5, "silent", at(1)))))
+    assert set(memory.state.every_comment()) == {*answers, newer, Post(5, "silent", at(1))} - {answers[1]}
 
 
 def test_the_ids_of_living_pages_are_listed(stored: StoredMemory) -> None:
@@ -349,15 +349,15 @@ def test_pages_are_listed_from_their_records_if_digests_are_damaged(stored: Stor
 # -- promises --------------------------------------------------------------------------------------------------------
 
 
-def promises(*keys: int) -> list[AnswerRecord]:
+def promises(*keys: int) -> list[Post]:
     return [
-        AnswerRecord(key, "pending", at(key), "the limit of answers for one run is reached; the next run continues")
+        Post(key, "pending", at(key), reason="the limit of answers for one run is reached; the next run continues")
         for key in keys
     ]
 
 
-def being_posted(key: int) -> AnswerRecord:
-    return AnswerRecord(key, "pending", at(key), text_hash="abc", trying_since=at(key))
+def being_posted(key: int) -> Post:
+    return Post(key, "pending", at(key), trying_since=at(key), content="abc")
 
 
 @pytest.mark.slow
@@ -370,10 +370,10 @@ def test_a_flood_of_issues_displaces_no_promise_and_dropped_ones_are_settled(sto
     assert [f"More than {MAX_PENDING} issues are waiting" in note for note in memory.notes] == [True]
     reopened = stored.memory()
     assert reopened.state.manifest.pending == memory.state.manifest.pending
-    answers = reopened.state.answers(range(1, last + 1))
+    answers = reopened.state.comments(range(1, last + 1))
     assert {key for key, answer in answers.items() if answer.state == "pending"} == set(reopened.state.manifest.pending)
     assert answers[MAX_PENDING + 5].reason == "too many wait for an answer"
-    memory.stage(Changes(answers=promises(1)))
+    memory.stage(Changes(posts=promises(1)))
     assert memory.state.manifest.pending == reopened.state.manifest.pending
 
 
@@ -382,13 +382,13 @@ def test_a_single_issue_is_answered_even_if_somebody_opened_many_before(stored: 
     save(stored, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
     memory = save(stored, answers=promises(900))
     assert memory.state.manifest.pending == (*range(2, MAX_PENDING + 1), 900)
-    assert memory.state.answers([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
+    assert memory.state.comments([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_posted_comment_is_still_known_if_its_update_is_dropped(stored: StoredMemory) -> None:
-    standing = AnswerRecord(900, "pending", at(900), "waits", comment_id=77)
+    standing = Post(900, "pending", at(900), reason="waits", comment_id=77)
     memory = save(stored, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
-    assert (memory.state.answers([900])[900].state, memory.state.answers([900])[900].comment_id) == ("said", 77)
+    assert (memory.state.comments([900])[900].state, memory.state.comments([900])[900].comment_id) == ("said", 77)
 
 
 def test_page_sources_are_bounded_and_can_be_removed() -> None:
@@ -444,10 +444,8 @@ def test_everything_about_threads_can_be_prefetched_in_one_exchange(filled: Host
         memory.state.prefetch([7, 250])
         prefetch_requests = filled.request_lines
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
-        assert (memory.state.answers([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
-        memory.stage(
-            Changes(records=(issue(250, 1),), requests=(ask(250, 6),), answers=(AnswerRecord(7, "silent", at(2)),))
-        )
+        assert (memory.state.comments([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
+        memory.stage(Changes(records=(issue(250, 1),), requests=(ask(250, 6),), answers=(Post(7, "silent", at(2)),)))
         memory.commit("changed")
         assert prefetch_requests == ["GET refs", "POST git-upload-pack"]
         assert filled.request_lines == [*prefetch_requests, "GET refs", "POST git-receive-pack"]

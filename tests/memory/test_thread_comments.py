@@ -7,23 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.changes import (
-    NOTICES_OFF,
-    AnswerRecord,
-    Changes,
-    FixInfo,
-    OpenPull,
-    OrganisationKey,
-    ReleaseNotice,
-    Renewal,
-    Request,
-    StandingComment,
-    ThreadComments,
-)
+from bot.domain.changes import NOTICES_OFF, Changes, FixInfo, Request
+from bot.domain.post import OpenPull, OrganisationKey, Post, Renewal, ThreadPosts, notice_slot, reply_slot
 from bot.domain.thread import Message, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
-from bot.memory.merge import MAX_NOTICES, newest_notices
+from bot.memory.merge import MAX_NOTICES, newest_posts
 from bot.memory.shards import COMMENTS
 from tests.memory.samples import ON_BRANCH_TOO, StoredMemory, at, issue, remember
 
@@ -31,9 +20,9 @@ OPEN_PULLS = (
     OpenPull(3, 205, "Mend it", closes=True, draft=True, files=("a/b.py",), seen_at=at(1)),
     OpenPull(4, 206, seen_at=at(1)),
 )
-ON_9 = StandingComment(9, at(1), 0, "f", (3, 205), ("0a1b2c3d",), pulls=OPEN_PULLS)
+ON_9 = Post(9, "said", at(1), content="f", shows=(3, 205), quotes=("0a1b2c3d",), pulls=OPEN_PULLS)
 BODY = "It fails at the first start."
-REPLY = StandingComment(9, at(1), 77, "g", (3, 9))
+REPLY = Post(9, "said", at(1), reply_slot(77), content="g", shows=(3, 9))
 
 
 @pytest.fixture
@@ -44,13 +33,13 @@ def stored(stored: StoredMemory) -> StoredMemory:
     return stored
 
 
-def store_comments(memory: Memory, *comments: StandingComment) -> None:
-    memory.stage(Changes(standing=comments))
+def store_comments(memory: Memory, *comments: Post) -> None:
+    memory.stage(Changes(posts=comments))
     memory.commit("stand")
 
 
 def shown_in(memory: Memory, key: ThreadId) -> tuple[tuple[ThreadId, int], ...]:
-    return memory.state.thread_comments([key]).get(key, ThreadComments(key)).shown_in
+    return memory.state.posts([key]).get(key, ThreadPosts(key)).shown_by
 
 
 def owed_renewals(memory: Memory) -> list[tuple[ThreadId, int, ThreadId]]:
@@ -62,19 +51,19 @@ def test_memory_knows_which_comments_show_a_thread_and_which_stand_on_it(stored:
     memory = stored.memory()
     assert shown_in(memory, 3) == ((9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.state.thread_comments([9])[9].comments == (ON_9, REPLY)
-    assert memory.state.thread_comments([4, 12]) == {}
+    assert memory.state.posts([9])[9].comments == (ON_9, REPLY)
+    assert memory.state.posts([4, 12]) == {}
 
 
 def test_a_later_state_of_a_comment_replaces_the_earlier_one_in_both_lists(stored: StoredMemory) -> None:
     memory = stored.memory()
-    store_comments(memory, StandingComment(9, at(2), 0, "h", (4,)))
-    memory.stage(Changes(standing=(ON_9,)))  # older
-    memory.stage(Changes(standing=(StandingComment(9, at(2), 77),)))  # it shows nothing, so it is gone
+    store_comments(memory, Post(9, "said", at(2), content="h", shows=(4,)))
+    memory.stage(Changes(posts=(ON_9,)))  # older
+    memory.stage(Changes(posts=(Post(9, "said", at(2), reply_slot(77)),)))  # it shows nothing, so it is gone
     memory.commit("later")
     reopened = stored.memory()
     assert {key: shown_in(reopened, key) for key in (3, 4, 9, 205)} == {3: (), 4: ((9, 0),), 9: (), 205: ()}
-    assert [comment.content for comment in reopened.state.thread_comments([9])[9].comments] == ["h"]
+    assert [comment.content for comment in reopened.state.posts([9])[9].comments] == ["h"]
     assert sorted(stored.files("comments")) == ["comments/0000.jsonl"]
 
 
@@ -86,7 +75,7 @@ def test_comments_on_a_deleted_thread_are_removed(stored: StoredMemory) -> None:
 
 
 def test_after_damage_to_the_manifest_comments_that_show_what_changed_since_are_renewed(stored: StoredMemory) -> None:
-    store_comments(stored.memory(), StandingComment(4, at(2), 0, "h", (3, 9)))
+    store_comments(stored.memory(), Post(4, "said", at(2), content="h", shows=(3, 9)))
     remember(stored.memory(), talk(3, title="Another title", revision=1.5), issue(205, 0.5))
     stored.put({"manifest.json": b"{"})
     memory = stored.memory()
@@ -97,15 +86,15 @@ def test_after_damage_to_the_manifest_comments_that_show_what_changed_since_are_
 
 
 def test_a_comment_on_other_repositories_is_kept_until_it_shows_none(stored: StoredMemory) -> None:
-    comment = StandingComment(4, at(2), 0, "h", others=(OrganisationKey(7, 31), OrganisationKey(8, "docs/a.md")))
+    comment = Post(4, "said", at(2), content="h", others=(OrganisationKey(7, 31), OrganisationKey(8, "docs/a.md")))
     store_comments(stored.memory(), comment)
     memory = stored.memory()
-    assert memory.state.thread_comments([4])[4].comments == (comment,)
+    assert memory.state.posts([4])[4].comments == (comment,)
     assert b'"shows":[]' in stored.files("comments")["comments/0000.jsonl"]  # the reader requires it
     store_comments(memory, replace(comment, at=at(3), others=()), replace(comment, id=205))
-    assert stored.memory().state.thread_comments([4]) == {}
+    assert stored.memory().state.posts([4]) == {}
     remember(stored.memory(), Tombstone(205, at(5)))
-    assert stored.memory().state.thread_comments([205])[205].comments == ()
+    assert stored.memory().state.posts([205])[205].comments == ()
 
 
 def test_links_to_other_repositories_are_bounded_and_damage_costs_the_comment() -> None:
@@ -120,7 +109,7 @@ def test_links_to_other_repositories_are_bounded_and_damage_costs_the_comment() 
 
 
 def test_an_owed_renewal_is_kept_until_it_is_done(stored: StoredMemory) -> None:
-    memory, renewal = stored.memory(), Renewal(9, 0, 9, at(4))
+    memory, renewal = stored.memory(), Renewal(9, "", 9, at(4))
     memory.stage(Changes(owed=(renewal,)))
     memory.commit("owe")
     memory = stored.memory()
@@ -203,7 +192,7 @@ def test_a_new_fix_and_a_match_called_wrong_are_visible_changes(stored: StoredMe
 def test_a_comment_that_shows_what_another_run_changed_meanwhile_is_renewed(stored: StoredMemory) -> None:
     slow, quick = stored.memory(), stored.memory()
     slow.records([4])
-    slow.stage(Changes(standing=(StandingComment(9, at(2), 0, "h", (4,)),)))
+    slow.stage(Changes(posts=(Post(9, "said", at(2), content="h", shows=(4,)),)))
     remember(quick, talk(4, title="It is otherwise now", revision=1))
     slow.commit("slow")
     assert owed_renewals(stored.memory()) == [(9, 0, 4)]
@@ -212,22 +201,22 @@ def test_a_comment_that_shows_what_another_run_changed_meanwhile_is_renewed(stor
 def test_the_first_of_two_runs_that_prepare_one_comment_wins(stored: StoredMemory) -> None:
     slow, quick = stored.memory(), stored.memory()
     store_comments(quick, replace(ON_9, at=at(2), content="quick"))
-    slow.stage(Changes(standing=(replace(ON_9, at=at(3), content="slow"), replace(REPLY, at=at(3)))))
+    slow.stage(Changes(posts=(replace(ON_9, at=at(3), content="slow"), replace(REPLY, at=at(3)))))
     slow.commit("slow")
     assert slow.taken_comments == {(9, 0)}
-    assert [comment.content for comment in stored.memory().state.thread_comments([9])[9].comments] == ["quick", "g"]
+    assert [comment.content for comment in stored.memory().state.posts([9])[9].comments] == ["quick", "g"]
 
 
 def test_a_rebuild_restores_the_lists_even_for_a_comment_of_which_only_the_answer_is_left(stored: StoredMemory) -> None:
     answers = (
-        AnswerRecord(4, "said", at(1), text_hash="e", comment_id=8, matches=((3, 0.9),)),
-        AnswerRecord(205, "silent", at(1)),
+        Post(4, "said", at(1), comment_id=8, matches=((3, 0.9),), content="e"),
+        Post(205, "silent", at(1)),
     )
     memory = stored.memory()
-    memory.stage(Changes(answers=answers))
+    memory.stage(Changes(posts=answers))
     memory.commit("said")
     memory = stored.memory()
-    damaged_lists = COMMENTS.edits(stored.files("comments"), {3: ThreadComments(3, (), ((8, 0),)), 205: None})
+    damaged_lists = COMMENTS.edits(stored.files("comments"), {3: ThreadPosts(3, (), ((8, 0),)), 205: None})
     stored.put(dict(damaged_lists))
     memory = stored.memory()
     memory.stage(Changes(read_whole=at(9)))
@@ -235,43 +224,43 @@ def test_a_rebuild_restores_the_lists_even_for_a_comment_of_which_only_the_answe
     memory = stored.memory()
     assert shown_in(memory, 3) == ((4, 0), (9, 0), (9, 77))
     assert shown_in(memory, 205) == ((9, 0),)
-    assert memory.state.thread_comments([4])[4].comments == (StandingComment(4, at(1), 0, "e", (3,)),)
+    assert memory.state.posts([4])[4].comments == (Post(4, "said", at(1), content="e", shows=(3,)),)
 
 
 def test_a_damaged_line_costs_only_that_line(stored: StoredMemory) -> None:
     stored.put({"comments/0002.jsonl": b'{"id": 205, "shown_in": 5}\n', "comments/0000.jsonl": b"\0"})
     memory = stored.memory()
-    assert memory.state.thread_comments([3, 205]) == {}
+    assert memory.state.posts([3, 205]) == {}
     assert len(memory.notes) == 2
     store_comments(memory, replace(ON_9, at=at(2)))
     assert shown_in(stored.memory(), 205) == ((9, 0),)
 
 
 def test_owed_renewals_are_bounded_and_round_trip(stored: StoredMemory) -> None:
-    many = Manifest().with_renewals(Renewal(number, 0, 3, at(number)) for number in range(1, MAX_OWED + 9))
+    many = Manifest().with_renewals(Renewal(number, "", 3, at(number)) for number in range(1, MAX_OWED + 9))
     assert len(many.owed) == MAX_OWED
     assert many.owed[0].id == 1
     assert decode_manifest(encode_manifest(many)).owed == many.owed
 
 
-NOTICE = ReleaseNotice(3, "#57", "v2.3.0", at(2), trying_since=at(2))
-DUPLICATE_NOTICE = ReleaseNotice(9, "#57", "v2.3.0", at(1), original=3, state="said", comment_id=70)
+NOTICE = Post(3, "pending", at(2), notice_slot("#57"), release="v2.3.0", trying_since=at(2))
+DUPLICATE_NOTICE = Post(9, "said", at(1), notice_slot("#57"), release="v2.3.0", comment_id=70, shows=(3,))
 
 
-def store_notices(memory: Memory, *notices: ReleaseNotice) -> None:
-    memory.stage(Changes(notices=notices))
+def store_notices(memory: Memory, *notices: Post) -> None:
+    memory.stage(Changes(posts=notices))
     memory.commit("notify")
 
 
-def notices_of(memory: Memory, key: ThreadId) -> tuple[ReleaseNotice, ...]:
-    return memory.state.thread_comments([key]).get(key, ThreadComments(key)).notices
+def notices_of(memory: Memory, key: ThreadId) -> tuple[Post, ...]:
+    return memory.state.posts([key]).get(key, ThreadPosts(key)).notices
 
 
 def test_release_notices_are_kept_beside_the_comments_and_counted_once(stored: StoredMemory) -> None:
     store_notices(stored.memory(), NOTICE, DUPLICATE_NOTICE)
     memory = stored.memory()
     assert (notices_of(memory, 3), notices_of(memory, 9)) == ((NOTICE,), (DUPLICATE_NOTICE,))
-    assert memory.state.thread_comments([9])[9].comments == (ON_9, REPLY)
+    assert memory.state.posts([9])[9].comments == (ON_9, REPLY)
     assert memory.state.manifest.written == (at(2),), "the other one was promised by nobody"
     store_notices(memory, replace(NOTICE, trying_since=at(4)), replace(DUPLICATE_NOTICE, state="removed"))
     reopened = stored.memory()
@@ -321,8 +310,11 @@ def test_a_damaged_notice_costs_only_that_notice(stored: StoredMemory) -> None:
 
 
 def test_the_notices_of_a_thread_are_bounded_and_in_order() -> None:
-    many = [ReleaseNotice(3, f"#{number}", "v1.0", at(number)) for number in range(1, MAX_NOTICES + 5)]
-    assert newest_notices(reversed(many)) == tuple(many[4:])
+    many = [
+        Post(3, "pending", at(number), notice_slot(f"#{number}"), release="v1.0")
+        for number in range(1, MAX_NOTICES + 5)
+    ]
+    assert newest_posts(reversed(many)) == tuple(many[4:])
 
 
 def test_the_time_of_the_last_notice_only_advances_until_notices_are_switched_off() -> None:

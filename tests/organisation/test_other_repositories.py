@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, Match, OrganisationMatch
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Thread
 from bot.index.bm25f import text_impacts
 from bot.index.document import bare_document

@@ -22,8 +22,8 @@ from bot.memory.paths import record_path
 from bot.pipeline.clusters import BATCH_SIZE, link_threads
 from bot.recall.clusters import clusters_of
 from tests.examples import examples
+from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
 from tests.pipeline.test_handle import run_event
-from tests.pipeline.test_replies import SampleRepository, memory_folder, sample
 from tests.recall.samples import at, duplicate, message, thread
 
 __all__ = ["memory_folder", "sample"]

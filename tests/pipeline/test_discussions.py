@@ -13,7 +13,7 @@ from bot.github.errors import Unauthorised
 from bot.github.events import Event
 from bot.github.history import GraphQLHistory
 from bot.pipeline.discussions import read_discussions
-from tests.pipeline.test_replies import SampleRepository, memory_folder, sample
+from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
 
 __all__ = ["memory_folder", "sample"]
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.domain.changes import AnswerRecord
+from bot.domain.post import Post
 from bot.domain.thread import Kind, Message, RepositoryAddress, Thread
 from bot.github.events import Event
 from bot.github.updates import Updates
 from bot.pipeline.eligibility import due_threads, question_hash, reason_to_pass
-from bot.pipeline.run_context import RunState
+from bot.pipeline.tools import Facts
 from bot.settings.schema import IgnoreSettings, Settings
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -27,13 +27,13 @@ IGNORED = "its author is a bot or ignored"
 REFERENCE_COMMENT = replace(PLAIN_COMMENT, text="Like #3.")
 
 
-def answer_record(thread: Thread, state: str = "said", hours: int = 0) -> AnswerRecord:
-    return AnswerRecord(7, state, NOW - timedelta(hours=hours), question=question_hash(thread, ADDRESS))
+def answer_record(thread: Thread, state: str = "said", hours: int = 0) -> Post:
+    return Post(7, state, NOW - timedelta(hours=hours), question=question_hash(thread, ADDRESS))
 
 
-def is_due(thread: Thread, event: Event, before: AnswerRecord | None = None, within: int = 24) -> bool:
+def is_due(thread: Thread, event: Event, before: Post | None = None, within: int = 24) -> bool:
     answers = {before.id: before} if before else {}
-    run_state = RunState(event, Updates(), NOW, ADDRESS, answers, within=timedelta(hours=within))
+    run_state = Facts(event, Updates(), NOW, ADDRESS, answers, within=timedelta(hours=within))
     return due_threads([thread], run_state) == [thread]
 
 
@@ -112,7 +112,7 @@ def test_a_promise_stays_due_for_a_day() -> None:
 
 
 def test_an_answer_in_progress_is_left_to_the_other_run() -> None:
-    promised = replace(answer_record(FRESH, "pending"), text_hash="x")
+    promised = replace(answer_record(FRESH, "pending"), content="x")
     assert not is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=1)))
     assert not is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=2, microseconds=-1)))
     assert is_due(FRESH, OPENED, replace(promised, trying_since=NOW - timedelta(minutes=2)))
@@ -127,7 +127,7 @@ def test_the_maximum_age_of_an_issue_can_be_set() -> None:
 
 def test_the_oldest_comes_first() -> None:
     threads = [replace(FRESH, id=number, created_at=NOW - timedelta(minutes=number)) for number in (3, 9, 5)]
-    assert [thread.id for thread in due_threads(threads, RunState(SCHEDULE, Updates(), NOW, ADDRESS))] == [9, 5, 3]
+    assert [thread.id for thread in due_threads(threads, Facts(SCHEDULE, Updates(), NOW, ADDRESS))] == [9, 5, 3]
 
 
 def test_a_question_consists_of_its_text_and_its_references() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes, Vote
+from bot.domain.changes import Changes
+from bot.domain.post import Post, Vote
 from bot.github.client import GitHubClient
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
+from bot.pipeline.draft import DELETED
 from bot.pipeline.feedback import MAX_READS, MAX_VOTERS, collect_feedback, count_thumbs, read_opinions
-from bot.pipeline.outbox import DELETED
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 from tests.github.conftest import client
@@ -31,21 +32,21 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(FolderStore(tmp_path / "store")).open()
 
 
-def post_answers(github: FakeGitHub, memory: Memory, count: int = 1, **fields: Any) -> list[AnswerRecord]:
+def post_answers(github: FakeGitHub, memory: Memory, count: int = 1, **fields: Any) -> list[Post]:
     """Open issues with one comment of ours each, an hour apart, the last one an hour ago, and store the answers."""
     records = []
     for turn in range(count):
         number = github.open_issue("octocat", f"Crash {turn}")
         comment = github.comment(number, BOT, "Seen before: #1")
         moment = NOW - timedelta(hours=count - turn)
-        record = AnswerRecord(number, "said", moment, "", "x", comment, ((1, 0.7),), "q")
+        record = Post(number, "said", moment, comment_id=comment, matches=((1, 0.7),), question="q", content="x")
         records.append(replace(record, **fields))
-    memory.stage(Changes(answers=tuple(records)))
+    memory.stage(Changes(posts=tuple(records)))
     memory.commit("said")
     return records
 
 
-def react(github: FakeGitHub, answer: AnswerRecord, *contents: str) -> None:
+def react(github: FakeGitHub, answer: Post, *contents: str) -> None:
     assert isinstance(answer.id, int)
     for turn, content in enumerate(contents):
         github.react(answer.id, f"reader{turn}", content, answer.comment_id)
@@ -63,7 +64,7 @@ def test_thumbs_are_counted_and_nothing_else_of_an_answer_changes(
         replace(liked, votes=likes, revised_at=NOW),
         replace(disliked, votes=(Vote("reader0", False),), revised_at=NOW),
     }
-    memory.stage(Changes(answers=updated))
+    memory.stage(Changes(posts=updated))
     assert memory.commit("feedback")
     assert collect_feedback(memory, client, NOW) == ()
 
@@ -72,9 +73,9 @@ def test_thumbs_that_were_taken_back_no_longer_count(github: FakeGitHub, client:
     (answer,) = post_answers(github, memory, votes=(Vote("reader0", True), Vote("reader1", False)))
     updated = collect_feedback(memory, client, NOW)
     assert updated == (replace(answer, votes=(), revised_at=NOW),)
-    memory.stage(Changes(answers=updated))
+    memory.stage(Changes(posts=updated))
     memory.commit("feedback")
-    assert memory.state.answers([answer.id])[answer.id].votes == ()
+    assert memory.state.comments([answer.id])[answer.id].votes == ()
 
 
 def test_a_comment_deleted_by_a_person_is_recorded_as_removed(
@@ -198,7 +199,7 @@ def test_a_crowd_of_voters_costs_few_requests(github: FakeGitHub, client: GitHub
     (updated,) = collect_feedback(memory, client, NOW)
     assert (updated.id, len(updated.votes)) == (answers[2].id, MAX_VOTERS + 5)
     assert client.reads == len(answers) + 1 + MAX_VOTERS
-    memory.stage(Changes(answers=(updated,)))
+    memory.stage(Changes(posts=(updated,)))
     memory.commit("feedback")
     (updated,) = collect_feedback(memory, client, NOW)
     assert updated.id == answers[1].id, "the next run goes on"
@@ -212,12 +213,12 @@ def test_slow_feedback_does_not_undo_what_happened_meanwhile(
         react(github, answer, "+1")
     removed, reanswered, unchanged = answers
     slow, fast = (Memory(FolderStore(tmp_path / "store")).open() for _ in range(2))
-    slow.stage(Changes(answers=collect_feedback(slow, client, NOW)))
-    later = replace(reanswered, state="pending", at=NOW, text_hash="y", comment_id=None)
-    fast.stage(Changes(answers=(replace(removed, state="removed"), later)))
+    slow.stage(Changes(posts=collect_feedback(slow, client, NOW)))
+    later = replace(reanswered, state="pending", at=NOW, content="y", comment_id=None)
+    fast.stage(Changes(posts=(replace(removed, state="removed"), later)))
     assert fast.commit("meanwhile")
     assert slow.commit("feedback")
-    stored = Memory(FolderStore(tmp_path / "store")).open().state.answers([answer.id for answer in answers])
+    stored = Memory(FolderStore(tmp_path / "store")).open().state.comments([answer.id for answer in answers])
     assert stored == {
         removed.id: replace(removed, state="removed", votes=LIKED),
         reanswered.id: later,

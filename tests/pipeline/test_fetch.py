@@ -7,17 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes
+from bot.domain.changes import Changes
+from bot.domain.post import Post
 from bot.github.events import Event
 from bot.memory.paths import record_path
-from bot.memory.shards import ANSWERS
+from bot.memory.shards import POSTS
 from bot.pipeline.fetch import fetch_changes
-from tests.pipeline.test_replies import SampleRepository, memory_folder, sample
+from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
 
 __all__ = ["memory_folder", "sample"]
 
 
-def answer_after_failed_reads(sample: SampleRepository) -> AnswerRecord:
+def answer_after_failed_reads(sample: SampleRepository) -> Post:
     """The answer record of issue 3 after a run that does not list it and can read neither its record nor itself."""
     sample.github.clock.advance(3_600)
     sample.github.open_issue("octocat", "Something else")
@@ -27,7 +28,7 @@ def answer_after_failed_reads(sample: SampleRepository) -> AnswerRecord:
     sample.github.faults.add("GET */issues/3*", "5xx", None)
     fetch(sample, Event("issues", "opened", 3))
     memory = sample.memory().open()
-    answer = memory.state.answers([3])[3]
+    answer = memory.state.comments([3])[3]
     memory.close()
     return answer
 
@@ -45,14 +46,14 @@ def fetch(sample: SampleRepository, event: Event) -> None:
 def test_an_unreadable_issue_keeps_its_answer(sample: SampleRepository, state: str) -> None:
     memory = sample.memory().open()
     at = sample.run_context(memory).now + timedelta(seconds=1)
-    expected = AnswerRecord(3, state, at, text_hash="abc", comment_id=77, question="what")
-    memory.stage(Changes(answers=(expected,)))
+    expected = Post(3, state, at, comment_id=77, question="what", content="abc")
+    memory.stage(Changes(posts=(expected,)))
     memory.commit("said")
     memory.close()
     assert replace(answer_after_failed_reads(sample), reason="") == expected
 
 
 def test_an_unreadable_issue_without_an_answer_is_tried_again(sample: SampleRepository) -> None:
-    (sample.folder / "store" / ANSWERS.path(3)).unlink()
+    (sample.folder / "store" / POSTS.path(3)).unlink()
     answer = answer_after_failed_reads(sample)
     assert (answer.state, answer.reason.partition(":")[0]) == ("pending", "it could not be read")

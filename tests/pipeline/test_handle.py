@@ -10,12 +10,12 @@ import pytest
 from bot.github.events import Event
 from bot.pipeline.handle import handle_event
 from bot.settings.schema import ReferenceSettings, Settings
+from tests.pipeline.test_commands import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 from tests.pipeline.test_organisation import SLOW_STEPS
-from tests.pipeline.test_replies import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 
 __all__ = ["memory_folder", "sample"]
 
-STEPS = ["look", "remember", "ask", "plan", "push", "say", "reply"]
+STEPS = ["look", "remember", "plan", "push", "say"]
 
 
 def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
@@ -25,14 +25,13 @@ def test_each_stage_is_reported_as_it_begins(sample: SampleRepository) -> None:
 
     def record_stage(step: str) -> None:
         stored = sample.memory().open()
-        state = stored.state.answers([number])[number].state if stored.state.answers([number]) else ""
+        state = stored.state.comments([number])[number].state if stored.state.comments([number]) else ""
         stored.close()
         stages.append((step, state, len(sample.github.comments_by(run_context.own.login, number))))
 
     handle_event(Event("issues", "opened", number), replace(run_context, on_stage=record_stage))
     memory.close()
-    before = [(step, "", 0) for step in STEPS[:5]]
-    assert stages == [*before, ("say", "pending", 0), ("reply", "pending", 1)]
+    assert stages == [*((step, "", 0) for step in STEPS[:4]), ("say", "pending", 0)]
 
 
 @pytest.mark.parametrize("step", ["push", *SLOW_STEPS])

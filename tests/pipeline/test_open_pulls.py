@@ -5,10 +5,10 @@ from __future__ import annotations
 from bot.domain.answer import Context, Match, Speak
 from bot.domain.thread import Thread
 from bot.github.open_pulls import MAX_ISSUES
+from bot.pipeline.draft import Draft
 from bot.pipeline.open_pulls import add_open_pulls
-from bot.pipeline.outbox import CommentPlan
 from tests.comment.contexts import day
-from tests.pipeline.test_replies import SampleRepository, memory_folder, sample
+from tests.pipeline.test_commands import SampleRepository, memory_folder, sample
 
 __all__ = ["memory_folder", "sample"]
 
@@ -18,7 +18,7 @@ def test_a_run_looks_up_a_limited_number_of_issues_in_one_request(sample: Sample
     for number in numbers[-2:]:
         sample.github.add_pull("octocat", "Fix it", f"Fixes #{number}.", closes=[number])
     shown = tuple(Match(number, "It crashes", 0.9, "open", day(1, 5)) for number in numbers)
-    plan = CommentPlan(Thread(3, "Zyx", "Wvu.", "monalisa", day(1, 5)), Speak(Context(open_now=shown)), "Shown.")
+    plan = Draft(Thread(3, "Zyx", "Wvu.", "monalisa", day(1, 5)), Speak(Context(open_now=shown)), text="Shown.")
     memory = sample.memory().open()
     run = sample.run_context(memory)
     assert run.now

@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
-from bot.domain.changes import Changes, Renewal
+from bot.domain.answer import Context, Match, OrganisationMatch
+from bot.domain.changes import Changes
+from bot.domain.post import OrganisationKey, Renewal
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import Event
 from bot.memory.manifest import MAX_OWED
 from bot.pipeline.handle import handle_event
-from bot.pipeline.publish import CommentResult
-from bot.pipeline.renewal import MAX_RENEWALS
+from bot.pipeline.reconcile import CommentResult
+from bot.pipeline.renewals import MAX_RENEWALS
 from bot.settings.schema import CommentSettings, OrganisationSettings, Settings
 from tests.comment.contexts import day
 from tests.comment.detector import report
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_replies import BOT, DECISION, LATER, REPO, SampleRepository, memory_folder
+from tests.pipeline.test_commands import BOT, DECISION, LATER, REPO, SampleRepository, memory_folder
 
 __all__ = ["memory_folder"]
 
@@ -31,7 +32,7 @@ HEADING = "**Elsewhere in this organisation**"
 BOTH = Settings(organisation=OrganisationSettings(results=2))
 
 
-SLOW_STEPS = [pytest.param(step, marks=pytest.mark.slow) for step in ("look", "remember", "plan", "say", "reply")]
+SLOW_STEPS = [pytest.param(step, marks=pytest.mark.slow) for step in ("look", "remember", "plan", "say")]
 """Quick runs let two runs overlap only before the push, where the most depends on it."""
 
 
@@ -117,8 +118,8 @@ class RepositoryWithSearch:
         """The threads of other repositories that our comment shows, according to memory."""
         memory = self.sample.memory().open()
         try:
-            comments = memory.state.thread_comments([number]).get(number)
-            return comments.comments[0].others if comments and comments.comments else ()
+            comments = memory.state.posts([number]).get(number)
+            return comments.posts[0].others if comments and comments.posts else ()
         finally:
             memory.close()
 
@@ -368,7 +369,7 @@ def test_a_match_named_by_an_event_is_removed_even_if_too_many_renewals_are_owed
     number = repo.open_issue()
     memory = repo.sample.memory().open()
     ago = datetime.fromisoformat("2025-01-01T00:00:00Z")
-    memory.stage(Changes(owed=tuple(Renewal(each, 0, 1, ago) for each in range(1_000, 1_000 + MAX_OWED))))
+    memory.stage(Changes(owed=tuple(Renewal(each, "", 1, ago) for each in range(1_000, 1_000 + MAX_OWED))))
     memory.commit("Owe")
     memory.close()
     repo.sample.settings, repo.others.visible = replace(BOTH, mode="off"), ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bot.domain.answer import Context, Match, Mention, shown_in
-from bot.domain.changes import Changes, OpenPull
+from bot.domain.answer import Context, Match, Mention, threads_in
+from bot.domain.changes import Changes
+from bot.domain.post import OpenPull
 from bot.domain.thread import Kind, RepositoryAddress, Thread, Tombstone
 from bot.memory.memory import Memory
 from bot.recall.open_pulls import remembered_pulls, still_open, with_pulls
@@ -46,7 +47,7 @@ def test_the_most_telling_of_several_pull_requests_is_shown() -> None:
     for candidates, expected in cases:
         context = with_pulls(CONTEXT, candidates, QUESTION)
         assert [pull.id for pull in context.pulls] == expected, candidates
-        assert set(expected) <= set(shown_in(context)), candidates
+        assert set(expected) <= set(threads_in(context)), candidates
         assert with_pulls(context, candidates, QUESTION) == context, candidates
         assert [pull.id for pull in with_pulls(CONTEXT, reversed(candidates), QUESTION).pulls] == expected, candidates
 

@@ -19,7 +19,7 @@ NOW = 1_795_350_000_000
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 NOTHING = "nothing in memory is close enough"
 OPTIONS = ServerOptions(data=Path("/"))
-STAGES = (("look", 0.412), ("remember", 0.093), ("ask", 0.058), ("plan", 0.004), ("push", 1.31), ("say", 0.702))
+STAGES = (("look", 0.412), ("remember", 0.093), ("plan", 0.062), ("push", 1.31), ("say", 0.702))
 REPOSITORIES = ("octo-org/compass", "octo-org/harbour", "octo-org/lighthouse", "octo-org/tide-tables")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.answer import OrganisationKey
+from bot.domain.post import OrganisationKey
 from bot.server.counters import add_counts
 from bot.server.database import Database
 from bot.server.inbox_rows import run_counters

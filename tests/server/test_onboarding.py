@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.github.errors import CORE, GRAPHQL
 from bot.github.events import ORGANISATION_EVENT, Event
 from bot.server.inbox import Inbox

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.errors import PrecedentError
 from bot.github.errors import NotInstalled, Suspended, Unreachable
 from bot.github.events import ORGANISATION_EVENT, Event

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli.commands.org_server import rebuild_on_server
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import OrganisationThread
+from bot.domain.post import OrganisationKey
 from bot.errors import UserError
 from bot.organisation.lance import COMPACT_SECONDS
 from bot.recall.candidates import Candidates, OrganisationUnavailable

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bot.domain.answer import OrganisationKey
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.errors import WorldError
 from bot.github.events import ORGANISATION_EVENT
 from bot.server.inbox import Inbox

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from bot.domain.answer import Context, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, OrganisationMatch
 from bot.domain.changes import FixInfo
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Message, Outcome, OutcomeKind, Thread
 from bot.github.errors import ForgeError, Gone, Unauthorised
 from bot.github.foreign_thread import ForeignRepository

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, Match, OrganisationMatch
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, OutcomeKind, Thread
 from bot.domain.thread_json import parse_time
 from bot.github.events import Event

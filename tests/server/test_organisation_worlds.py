@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from bot.domain.answer import Context, Match, OrganisationKey, OrganisationMatch
+from bot.domain.answer import Context, Match, OrganisationMatch
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
+from bot.domain.post import OrganisationKey
 from bot.domain.thread import Thread
 from bot.errors import WorldError
 from bot.github.app import InstallationInfo, InstallationToken, ListedRepository

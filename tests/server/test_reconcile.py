@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.domain.changes import AnswerRecord, Changes, HistoryProgress
+from bot.domain.changes import Changes, HistoryProgress
+from bot.domain.post import Post
 from bot.errors import WorldError
 from bot.github.errors import CORE
 from bot.github.events import Event
 from bot.memory.branch_store import BranchStore
 from bot.memory.memory import Memory
-from bot.pipeline.plan import OTHER_RUN_POSTING
+from bot.pipeline.comments import OTHER_RUN_POSTING
 from bot.server.delivery_groups import coalesce
 from bot.server.model import Delivery, Instant, Lease, PendingWork, Priority, RepositoryKey, Result, RunReport
 from bot.server.queue import LEASE_DURATION
@@ -204,7 +205,7 @@ def store_promise(harness: ServerHarness, project: EventfulProject, number: int,
     at = datetime.fromtimestamp(harness.env.clock.now / 1000, UTC) - timedelta(seconds=ago)
     with BranchStore(str(harness.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
         memory = Memory(store, repo=project.repo.full_name).open()
-        memory.stage(Changes(answers=(AnswerRecord(number, "pending", at, trying_since=at),)))
+        memory.stage(Changes(posts=(Post(number, "pending", at, trying_since=at),)))
         memory.commit("Promise a comment")
 
 

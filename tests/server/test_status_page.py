@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bot.domain.answer import Match
 from bot.github.events import Event
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from bot.server.delivery_filter import DeliveryFilter
 from bot.server.health import Check, readiness_checks
 from bot.server.model import Arrival, Delivery, RepositoryKey, Result, RunReport, RunRow, State

@@ -102,7 +102,7 @@ def test_one_trace_follows_a_delivery_from_its_receipt_to_the_comment_and_is_in_
     assert receive.resource["service.name"] == run.resource["service.name"] == "precedent"
     assert receive.resource["service.instance.id"] != run.resource["service.instance.id"], "two processes"
 
-    steps = ["claim", "token", "settings", "clone", "look", "remember", "ask", "plan", "push", "say", "reply"]
+    steps = ["claim", "token", "settings", "clone", "look", "remember", "plan", "push", "say"]
     assert names(collector.children_of(run)) == [*steps, "read on", "finish"]
     within = [span for span in collector.spans if span.trace == run.trace and span is not wait]
     assert all(span.began <= span.ended and not span.failed for span in within)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.comment.marker import read_seal
-from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
+from bot.pipeline.draft import WITHDRAWN_FINGERPRINT
 from tests.fakes.state import Comment
 from tests.invariants import key_of_comment
 from tests.simulator.scene import Scene

@@ -92,7 +92,7 @@ def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
 
 def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
     """Every recorded comment exists, and no answer was forgotten."""
-    answers = {answer.id: answer for answer in memory.state.every_answer()}
+    answers = {answer.id: answer for answer in memory.state.every_comment()}
     now = parse_time(scene.fake.clock.now)
     for number, issue in scene.fake.repo.issues.items():
         answer = answers.get(number)
@@ -100,7 +100,7 @@ def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
         if answer and answer.state == "said" and not ours and (number, 0) not in scene.fake.created:
             yield f"(2) on #{number} something is said to stand that never did: {answer}"
         seal = read_seal(ours[0].body) if ours else None
-        if answer and answer.state == "said" and seal and seal.untouched and seal.content != answer.text_hash:
+        if answer and answer.state == "said" and seal and seal.untouched and seal.content != answer.content:
             yield f"(2) the comment on #{number} does not say what memory says it does"
         is_owed = issue.pull is None and now - parse_time(issue.created_at) < FRESH
         if is_owed and answer is None and memory.state.manifest.cursor is not None:

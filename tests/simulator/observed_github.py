@@ -10,7 +10,7 @@ from typing import Any
 
 from bot.comment.marker import read_seal
 from bot.memory.shards import ANSWERS, REQUESTS
-from bot.pipeline.outbox import WITHDRAWN_FINGERPRINT
+from bot.pipeline.draft import WITHDRAWN_FINGERPRINT
 from tests.acceptance.bare_repository import Bare
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import SentReply
@@ -104,7 +104,7 @@ class ObservedGitHub(FakeGitHub):
     def _check_promise(self, number: int, text: str) -> None:
         record, seal = self._stored(ANSWERS, number), read_seal(text)
         content = seal.content if seal else ""
-        if record is None or record.state != "pending" or record.text_hash != content:
+        if record is None or record.state != "pending" or record.content != content:
             self.broken.append(f"(M) the comment on issue {number} before memory holds its promise: {record}")
 
     def _check_patch(self, comment_id: int, text: str) -> None:

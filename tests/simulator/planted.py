@@ -58,8 +58,8 @@ BUGS = (
     Bug(
         "the cursor moves first",
         "bot/pipeline/fetch.py",
-        "    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n",
-        "    stored, answers = dict(memory.records(ids)), dict(memory.state.answers(ids))\n"
+        "    stored, answers = dict(memory.records(ids)), dict(memory.state.comments(ids))\n",
+        "    stored, answers = dict(memory.records(ids)), dict(memory.state.comments(ids))\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
     ),

@@ -11,12 +11,13 @@ from itertools import product
 
 from bot.action.report import summarise
 from bot.comment.render import Renderer, shipped_words
-from bot.domain.answer import CondensedTurn, Context, Mention, OrganisationKey, OrganisationMatch
-from bot.domain.changes import FixInfo, OpenPull
+from bot.domain.answer import CondensedTurn, Context, Mention, OrganisationMatch
+from bot.domain.changes import FixInfo
+from bot.domain.post import OpenPull, OrganisationKey
 from bot.domain.thread import Decision, Kind, Outcome, OutcomeKind
 from bot.errors import UserError
-from bot.pipeline.publish import CommentResult
-from bot.pipeline.replies import sentence
+from bot.pipeline.commands import sentence
+from bot.pipeline.reconcile import CommentResult
 from bot.reading.pages import page_key, page_url
 from bot.reading.requests import Command
 from bot.settings.yaml_file import load_settings, load_texts

@@ -21,7 +21,7 @@ from bot.errors import WorldError
 from bot.git.errors import parse_error
 from bot.github.errors import error_for_graphql, error_for_status
 from bot.github.threads import OwnComment
-from bot.pipeline.publish import CommentResult
+from bot.pipeline.reconcile import CommentResult
 from tests.threats.runner import LINE_ENDS, commands, hostile_texts, read_outputs_file
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.domain.changes import AnswerRecord, Changes, FixInfo, OpenPull, ReleaseNotice, StandingComment
+from bot.domain.changes import Changes, FixInfo
 from bot.domain.cluster import ClusterLink, ClusterLinks
+from bot.domain.post import OpenPull, Post, notice_slot
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -105,13 +106,18 @@ def _plain_memory(folder: Path) -> Memory:
     )
     memory.stage(Changes(records=(*threads, pull, page)))
     fixes = tuple(FixInfo(n, "#5", THEN, True, commit, THEN, (FILE,), "v1.2", THEN, closed_by="#5") for n in NUMBERS)
-    answers = tuple(AnswerRecord(n, "said", THEN, "because", "hash", 7, ((10, 0.9),), "question") for n in NUMBERS)
+    answers = tuple(
+        Post(n, "said", THEN, reason="because", comment_id=7, matches=((10, 0.9),), question="question", content="hash")
+        for n in NUMBERS
+    )
     links = (ClusterLink(10, "text"), ClusterLink(10, "error", "E42: no such door"))
     signs = tuple(ClusterLinks(n, LATER, links, LATER) for n in NUMBERS if n > 10)
     open_pull = OpenPull(10, 5, "Login loop", closes=True, files=(FILE,), seen_at=THEN)
-    standing = tuple(StandingComment(n, THEN, 0, "mark", (10,), ("mark",), pulls=(open_pull,)) for n in NUMBERS)
-    notices = tuple(ReleaseNotice(n, "#5", "v1.2", THEN) for n in NUMBERS)
-    memory.stage(Changes(fixes=fixes, answers=answers, links=signs, standing=standing, notices=notices))
+    standing = tuple(
+        Post(n, "said", THEN, content="mark", shows=(10,), quotes=("mark",), pulls=(open_pull,)) for n in NUMBERS
+    )
+    notices = tuple(Post(n, "pending", THEN, notice_slot("#5"), release="v1.2") for n in NUMBERS)
+    memory.stage(Changes(fixes=fixes, answers=answers, links=signs, standing=standing, posts=notices))
     memory.commit("Remember")
     return memory
 

@@ -1,31 +1,26 @@
-"""Plans the comments on the threads that are due: recall, decide, render, find our comment."""
+"""The comment on a thread: which threads get one, what memory has for it, and what stands there already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from bot.comment.marker import fingerprint, seal
-from bot.domain.answer import Context, OrganisationMatch, Silent, has_false_quotes, quoted_in, shown_in
-from bot.domain.changes import AnswerRecord, Changes, StandingComment, is_off, threads_to_redo, threads_to_refresh
+from bot.domain.answer import Context, OrganisationMatch, Silent, has_false_quotes, quoted_in, threads_in
+from bot.domain.changes import Changes, is_off, threads_to_redo, threads_to_refresh
+from bot.domain.post import Post
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError, Gone
 from bot.github.fixes import due_fixes
 from bot.github.threads import OwnComment
 from bot.github.updates import tombstone
-from bot.pipeline.eligibility import question_hash, reason_to_pass
+from bot.pipeline.draft import NOT_VISIBLE, QUOTE_CHANGED, SWITCHED_OFF, Draft, is_unedited
+from bot.pipeline.eligibility import answers_kind, due_threads, question_hash, reason_to_pass
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.open_pulls import add_open_pulls, visible_pulls
-from bot.pipeline.outbox import (
-    NOT_VISIBLE,
-    QUOTE_CHANGED,
-    SWITCHED_OFF,
-    CommentPlan,
-    find_own,
-    find_promised,
-    is_unedited,
-)
-from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext, RunState, is_being_posted
+from bot.pipeline.reconcile import find_own, find_promised
+from bot.pipeline.room import Room, Settlement
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, Facts, RunContext, is_being_posted
 from bot.questions.comment import comment_on
 from bot.recall.answer import named_changes, recall, with_endings
 from bot.recall.mentions import referenced_numbers
@@ -38,35 +33,60 @@ MAX_ANSWERS = 5
 """Maximum number of issues that one run answers. The next run takes the others."""
 
 
-def plan_comments(threads: list[Thread], state: RunState, run: RunContext) -> list[CommentPlan]:
-    """Plan the comment on each thread, within the limits of one run and of 24 hours. Replies come first."""
-    new = sum(stored.name == "refresh" and stored.trying_since is not None for stored in state.requested)
-    plans: list[CommentPlan] = []
+class Comments(Room):
+    """The comments on the threads that are due one."""
+
+    def plan(self) -> list[Draft]:
+        return plan_comments(threads_to_answer(self.facts, self.run), self.facts, self.run)
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Remember that a thread is gone which refused its comment."""
+        gone = [(draft.thread.id, result.gone) for draft, _, result in settlements if result.gone]
+        records = tuple(tombstone(key, why, self.run.now) for key, why in gone if isinstance(key, int))
+        if records:
+            self.run.memory.stage(Changes(records=records))
+
+
+def threads_to_answer(facts: Facts, run: RunContext) -> list[Thread]:
+    """The threads to answer now: the event's own first, then changed threads and those waiting for an answer."""
+    changed = (record for record in facts.updates.records if isinstance(record, Thread))
+    keys = [record.id for record in changed if answers_kind(record.kind, run.settings)]
+    keys += [*facts.from_history, *run.memory.state.manifest.pending, *threads_to_redo(facts.requested)]
+    keys += [facts.event.number] if facts.event.number and not facts.event.is_of_discussion else []
+    current = run.memory.whole_records(dict.fromkeys(keys)).values()
+    waiting = due_threads((record for record in current if isinstance(record, Thread)), facts)
+    return sorted(waiting, key=lambda thread: (thread.id != facts.event.number, thread.created_at))
+
+
+def plan_comments(threads: list[Thread], facts: Facts, run: RunContext) -> list[Draft]:
+    """Plan the comment on each thread, within the limits of one run and of 24 hours."""
+    new, drafts = 0, list[Draft]()
     for thread in threads:
-        is_full = sum(not other.is_skipped for other in plans) >= MAX_ANSWERS
-        planned = plan(thread, state, run, waits=state.limit or run.muted or (RUN_LIMIT_REACHED if is_full else ""))
+        is_full = sum(not other.is_skipped for other in drafts) >= MAX_ANSWERS
+        waits = facts.limit or run.muted or (RUN_LIMIT_REACHED if is_full else "")
+        planned = draft_comment(thread, facts, run, waits)
         if planned.is_new and not planned.is_counted:
             if run.may_write(new):
                 new += 1
             else:
                 planned = replace(planned, waits=DAILY_LIMIT_REACHED)
-        plans.append(planned)
-    return add_open_pulls(plans, run)
+        drafts.append(planned)
+    return add_open_pulls(drafts, run)
 
 
-def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> CommentPlan:
+def draft_comment(thread: Thread, facts: Facts, run: RunContext, waits: str = "") -> Draft:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
-    answer = before = state.answers.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
-    reason = _reason_to_pass(thread, answer, state, run)
-    if answer and not reason and thread.id in threads_to_refresh(state.requested):
+    answer = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    reason = _reason_to_pass(thread, answer, facts, run)
+    if answer and not reason and thread.id in threads_to_refresh(facts.requested):
         # a deletion by a person no longer counts, and the promise is a new answer
         before = replace(answer, state="removed", comment_id=None)
-    base = replace(_base_plan(thread, run), answer=Silent(reason), before=before)
+    base = Draft(thread, Silent(reason), question=question_hash(thread, run.address), before=before)
     if reason or waits:
         return replace(base, is_skipped=bool(reason), waits="" if reason else waits)
     try:
-        planned = _add_own_comment(_add_answer(base, run), state, run)
-        if planned.is_new and answer and is_being_posted(answer, state.now) and not _was_deleted(answer, run):
+        planned = _add_own_comment(_add_answer(base, run), facts, run)
+        if planned.is_new and answer and is_being_posted(answer, facts.now) and not _was_deleted(answer, run):
             return replace(base, before=answer, waits=OTHER_RUN_POSTING)
     except Gone as error:  # this thread is gone; gone ones in the comment are just left out
         return _without_thread(base, error, run)
@@ -75,7 +95,7 @@ def plan(thread: Thread, state: RunState, run: RunContext, waits: str = "") -> C
     return planned
 
 
-def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPlan:
+def _without_thread(base: Draft, gone: Gone, run: RunContext) -> Draft:
     if not gone.certain:
         return replace(base, waits=NOT_VISIBLE)
     if isinstance(base.thread.id, int):
@@ -83,15 +103,15 @@ def _without_thread(base: CommentPlan, gone: Gone, run: RunContext) -> CommentPl
     return replace(base, answer=Silent("it is not there any more"), is_skipped=True)
 
 
-def _reason_to_pass(thread: Thread, before: AnswerRecord | None, state: RunState, run: RunContext) -> str:
+def _reason_to_pass(thread: Thread, before: Post | None, facts: Facts, run: RunContext) -> str:
     """Why this thread is left alone, "" if it is not. A run by hand answers a closed thread too. Commands work on
     closed and locked threads: they may change the existing comment, and ``refresh`` and ``on`` may create one. No other
     setting or state yields to any of them."""
-    is_requested = thread.id in threads_to_refresh(state.requested)
+    is_requested = thread.id in threads_to_refresh(facts.requested)
     if before and before.comment_id and not is_requested:
         unfinished = run.memory.requests([thread.id]).get(thread.id, ()) if before.state == "pending" else ()
-        is_requested = thread.id in threads_to_redo((*state.requested, *unfinished))
-    if is_requested or state.is_by_hand(thread):
+        is_requested = thread.id in threads_to_redo((*facts.requested, *unfinished))
+    if is_requested or facts.is_by_hand(thread):
         thread = replace(thread, state="open", locked=thread.locked and not is_requested)
     return reason_to_pass(thread, run.settings)
 
@@ -103,24 +123,22 @@ def _referenced_issues(thread: Thread, run: RunContext) -> list[int]:
     ]
 
 
-def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, run: RunContext) -> CommentPlan | None:
+def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run: RunContext) -> Draft | None:
     """Work out a comment again because threads in it ``changed``. Its other threads stay, even if less similar now.
 
     None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
     """
-    before = state.answers.get(thread.id) or run.memory.state.answers([thread.id]).get(thread.id)
-    base = replace(_base_plan(thread, run), before=before, renews=True)
-    if before:
-        base = replace(base, question=before.question)
-    if before and is_being_posted(before, state.now):
+    before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
+    if before is None:
+        return None
+    base = Draft(thread, Silent(""), question=before.question, before=before, renews=True)
+    if is_being_posted(before, facts.now):
         return replace(base, waits=OTHER_RUN_POSTING)
-    stood = base.standing or StandingComment(thread.id, run.now)
     try:
-        planned = _add_answer(base, run, frozenset(stood.shows) - changed)
-        is_idle = stood.content == planned.content and before is not None and before.state == "said"
-        if is_idle and not planned.must_match:
+        planned = _add_answer(base, run, frozenset(before.shows) - changed)
+        if before.content == planned.content and before.state == "said" and not planned.must_match:
             return None
-        planned = _add_own_comment(planned, state, run)
+        planned = _add_own_comment(planned, facts, run)
         return planned if planned.own or planned.removed else None
     except Gone as error:
         return _without_thread(base, error, run)
@@ -128,23 +146,17 @@ def plan_again(thread: Thread, changed: frozenset[ThreadId], state: RunState, ru
         return replace(base, waits=str(error), fault=error)
 
 
-def _base_plan(thread: Thread, run: RunContext) -> CommentPlan:
-    linked = run.memory.state.thread_comments([thread.id]).get(thread.id)
-    stood = next((comment for comment in linked.comments if not comment.reply), None) if linked else None
-    return CommentPlan(thread, Silent(""), question=question_hash(thread, run.address), standing=stood)
-
-
-def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> CommentPlan:
+def _add_answer(base: Draft, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> Draft:
     """The plan with its answer and the sealed comment. Threads in ``kept`` always count as similar."""
-    thread, memory = base.thread, run.memory
-    is_false = base.standing is not None and has_false_quotes(base.standing, memory.records(base.standing.shows))
+    thread, before, memory = base.thread, base.before, run.memory
+    is_false = before is not None and has_false_quotes(before, memory.records(before.shows))
     if is_off(memory.requests([thread.id]).get(thread.id, ())):
         return replace(base, answer=Silent(SWITCHED_OFF), is_false=is_false or _shows_disallowed(base))
     if not base.renews:
         fetch_missing(_referenced_issues(thread, run), run, f"mentioned in issue {thread.id}")
     context = _recall_context(thread, run, kept, looks_again=not base.renews)
-    if base.standing:
-        context = with_pulls(context, visible_pulls(base.standing.pulls, thread, run), thread)
+    if before:
+        context = with_pulls(context, visible_pulls(before.pulls, thread, run), thread)
     others = _organisation_matches(base, context, run)
     context = replace(context, organisation=others[: run.settings.organisation.results])
     base = replace(base, is_false=is_false or _shows_disallowed(base, others))
@@ -154,13 +166,13 @@ def _add_answer(base: CommentPlan, run: RunContext, kept: frozenset[ThreadId] = 
     if rendered.problem:
         run.note(rendered.problem)
     context = rendered.answer.context
-    quotes = quoted_in(context, memory.records(shown_in(context)))
+    quotes = quoted_in(context, memory.records(threads_in(context)))
     return replace(base, answer=rendered.answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
-def _organisation_matches(base: CommentPlan, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
+def _organisation_matches(base: Draft, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
     """The threads of other repositories to show with the context; in a renewal only if some are shown already."""
-    kept = base.standing.others if base.standing else ()
+    kept = base.before.others if base.before else ()
     if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
         return ()
     try:
@@ -169,9 +181,9 @@ def _organisation_matches(base: CommentPlan, context: Context, run: RunContext) 
         raise ForgeError(error.cause, error.remedy) from error
 
 
-def _shows_disallowed(base: CommentPlan, allowed: Iterable[OrganisationMatch] = ()) -> bool:
+def _shows_disallowed(base: Draft, allowed: Iterable[OrganisationMatch] = ()) -> bool:
     """Whether the existing comment shows a thread of another repository that is not among the allowed ones."""
-    return base.standing is not None and not {other.key for other in allowed}.issuperset(base.standing.others)
+    return base.before is not None and not {other.key for other in allowed}.issuperset(base.before.others)
 
 
 def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
@@ -190,36 +202,36 @@ def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], 
     return with_endings(context, thread, run.memory, run.address)
 
 
-def _add_own_comment(planned: CommentPlan, state: RunState, run: RunContext) -> CommentPlan:
+def _add_own_comment(planned: Draft, facts: Facts, run: RunContext) -> Draft:
     """The plan with our existing comment. One that a person edited is not changed, but a false one is withdrawn."""
-    own, removed = _find_own(planned, planned.text, state, run)
+    own, removed = _find_own(planned, planned.text, facts, run)
     result = replace(planned, own=own, removed=removed)
     if planned.is_false and own and not is_unedited(own):
         return replace(result, answer=Silent(QUOTE_CHANGED), text="")
     return result
 
 
-def _find_own(planned: CommentPlan, text: str, state: RunState, run: RunContext) -> tuple[OwnComment | None, bool]:
+def _find_own(planned: Draft, text: str, facts: Facts, run: RunContext) -> tuple[OwnComment | None, bool]:
     """Our comment on the thread, and whether a person deleted it. Looks for it only if there is something to write."""
     key, before = planned.thread.id, planned.before
-    own = state.updates.own.get(key)
+    own = facts.updates.own.get(key)
     if own or not isinstance(key, int):
         return own, False
-    if key in threads_to_refresh(state.requested):
-        return find_own(key, run.comments_on(key), run.own), False
+    if key in threads_to_refresh(facts.requested):
+        return find_own(key, run), False
     if before and before.state == "removed":
         return None, True
     if (run.settings.mode != "comment" and not planned.takes_out) or not (text or (before and before.comment_id)):
         return None, False
-    if before and before.text_hash and (before.state == "pending" or not before.comment_id):
+    if before and before.content and (before.state == "pending" or not before.comment_id):
         own, was_deleted = find_promised(key, before.at, run.comments_on(key), run.own)
         return own, was_deleted or (own is None and before.comment_id is not None)
-    if key in state.updates.own:
+    if key in facts.updates.own:
         return None, False
-    own = find_own(key, run.comments_on(key), run.own)
+    own = find_own(key, run)
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(answer: AnswerRecord, run: RunContext) -> bool:
+def _was_deleted(answer: Post, run: RunContext) -> bool:
     """Whether the promised comment was posted and then deleted, so that no other run is about to post it."""
     return isinstance(answer.id, int) and find_promised(answer.id, answer.at, run.comments_on(answer.id), run.own)[1]

@@ -1,38 +1,38 @@
-"""Publishing: one comment, posted once, updated, withdrawn or left alone; and the answer record that is stored."""
+"""What a draft does to what stands: a post is written once, updated, withdrawn or left alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from bot.comment.marker import fingerprint, marker, seal
+from bot.comment.render import Renderer
 from bot.domain.answer import Context, Match, Silent, Speak
-from bot.domain.changes import AnswerRecord
-from bot.domain.thread import Thread
+from bot.domain.post import notice_slot, reply_slot
+from bot.domain.thread import RepositoryAddress, Thread
 from bot.github.client import GitHubClient
 from bot.github.errors import Unreachable
+from bot.github.fixes import FixFinder
+from bot.github.history import GraphQLHistory
 from bot.github.threads import OwnComment, OwnCommentRule, own_comment
-from bot.pipeline.outbox import (
-    DELETED,
-    EDITED,
-    SWITCHED_OFF,
-    WITHDRAWN_FINGERPRINT,
-    CommentPlan,
-    find_own,
-    find_promised,
-    promise,
-    settle_answers,
-)
-from bot.pipeline.publish import publish_comment
+from bot.memory.folder_store import FolderStore
+from bot.memory.memory import Memory
+from bot.pipeline.backfill import Clock
+from bot.pipeline.draft import DELETED, EDITED, SAME, SWITCHED_OFF, WITHDRAWN_FINGERPRINT, Action, Draft, next_step
+from bot.pipeline.handle import still_ours
+from bot.pipeline.reconcile import CommentResult, find_own, find_promised, reconcile
+from bot.pipeline.tools import RunContext
+from bot.settings.schema import Settings
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
 
 __all__ = ["github"]
 
 BOT = "github-actions[bot]"
+REPO = "octocat/hello-world"
 OWN = OwnCommentRule(BOT, marker())
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CONTEXT = Context(seen_before=(Match(1, "Login loop", 0.8, "closed", NOW),))
@@ -44,31 +44,50 @@ def text_of(context: Context) -> str:
 
 
 TEXT = text_of(CONTEXT)
+THREAD = Thread(7, "Crash", "It crashes.", "octocat", NOW)
 POST = "POST /repos/*/issues/*/comments"
 PATCH = "PATCH /repos/*/issues/comments/*"
 
 
 class PlannedIssue:
-    """Issue 1 on the fake GitHub, and plans for comments on it."""
+    """Issue 1 on the fake GitHub, and drafts of comments on it."""
 
-    def __init__(self, github: FakeGitHub) -> None:
+    def __init__(self, github: FakeGitHub, folder: Path) -> None:
         self.github = github
         self.number = github.open_issue("octocat", "Crash", "It crashes.")
-        self.client = GitHubClient(github.url, github.token, "octocat/hello-world", write_gap=0)
+        self.client = GitHubClient(github.url, github.token, REPO, write_gap=0)
         self.thread = Thread(self.number, "Crash", "It crashes.", "octocat", NOW)
+        self.context = RunContext(
+            memory=Memory(FolderStore(folder)),
+            forge=self.client,
+            history=GraphQLHistory(github.url, github.token, REPO, OWN, self.client),
+            own=OWN,
+            settings=Settings(),
+            renderer=Renderer(),
+            address=RepositoryAddress(REPO),
+            fixes=FixFinder(self.client, REPO),
+            pages=(),
+            started=NOW,
+            clock=Clock(lambda: 0.0, lambda _: None, lambda _: None),
+            began=0.0,
+            note=lambda _: None,
+        )
 
-    def plan(self, context: Context | None = CONTEXT, standing: str | None = None) -> CommentPlan:
-        """A plan with this context. With ``standing``, our comment with this text exists already."""
+    def plan(self, context: Context | None = CONTEXT, standing: str | None = None) -> Draft:
+        """A draft with this context. With ``standing``, our comment with this text exists already."""
         answer, text = (Speak(context), text_of(context)) if context else (Silent("nothing is close"), "")
-        plan = CommentPlan(self.thread, answer, text, "q")
+        plan = Draft(self.thread, answer, text=text, question="q")
         if standing is None:
             return plan
         comment_id = self.github.comment(self.number, BOT, standing)
         return replace(plan, own=own_comment(self.github.shapes.comment(self.github.comment_by_id(comment_id))))
 
-    def post(self, plan: CommentPlan, mode: str = "comment") -> tuple[str, str]:
-        result = publish_comment(plan, self.client, OWN, mode)
+    def post(self, plan: Draft, mode: str = "comment") -> tuple[str, str]:
+        result = self.result(plan, mode)
         return result.action, result.reason
+
+    def result(self, plan: Draft, mode: str = "comment") -> CommentResult:
+        return reconcile(plan, replace(self.context, settings=replace(Settings(), mode=mode)))
 
     @property
     def texts(self) -> list[str]:
@@ -76,8 +95,8 @@ class PlannedIssue:
 
 
 @pytest.fixture
-def issue(github: FakeGitHub) -> Iterator[PlannedIssue]:
-    return PlannedIssue(github)
+def issue(github: FakeGitHub, tmp_path: Path) -> PlannedIssue:
+    return PlannedIssue(github, tmp_path)
 
 
 # -- posting -------------------------------------------------------------------------------------------------------
@@ -103,12 +122,11 @@ def test_new_content_replaces_the_comment(issue: PlannedIssue) -> None:
     assert issue.texts == [text_of(OTHER)]
 
 
-def test_an_outdated_comment_is_withdrawn_and_folded(issue: PlannedIssue) -> None:
+def test_an_outdated_comment_is_withdrawn(issue: PlannedIssue) -> None:
     assert issue.post(issue.plan(None, TEXT)) == ("withdrawn", "nothing is close")
     (comment,) = issue.github.comments_by(BOT, issue.number)
     assert comment.body.startswith(f"{marker()}\n<sub>")
-    assert comment.minimized == "OUTDATED"
-    assert issue.client.writes == 2
+    assert issue.client.writes == 1
 
 
 def test_switching_off_withdraws_the_comment_once_and_says_so(issue: PlannedIssue) -> None:
@@ -130,13 +148,6 @@ def test_a_withdrawn_comment_is_not_withdrawn_again(issue: PlannedIssue) -> None
     assert issue.post(repeated)[0] == "silent"
     assert issue.github.writes == 0
     assert issue.post(replace(issue.plan(), own=OwnComment(comment.id, comment.body)))[0] == "updated"
-    assert issue.github.comment_by_id(comment.id).minimized is None
-
-
-def test_a_comment_that_cannot_be_folded_is_still_withdrawn(issue: PlannedIssue) -> None:
-    issue.github.faults.add("POST /graphql", "drop")
-    action, reason = issue.post(issue.plan(None, TEXT))
-    assert (action, reason) == ("withdrawn", "nothing is close (it could not be folded)")
 
 
 @pytest.mark.parametrize("edited", [TEXT.replace("loop", "trouble"), f"{marker()}\nMine now", TEXT + "PS: see the FAQ"])
@@ -161,16 +172,16 @@ def test_postponed_and_skipped_plans_write_nothing(issue: PlannedIssue) -> None:
     assert issue.post(replace(issue.plan(OTHER, TEXT), waits="later")) == ("silent", "later")
     assert issue.post(replace(issue.plan(None, TEXT), is_skipped=True)) == ("silent", "nothing is close")
     fault = Unreachable("no answer")
-    result = publish_comment(replace(issue.plan(), waits="no answer", fault=fault), issue.client, OWN, "comment")
+    result = issue.result(replace(issue.plan(), waits="no answer", fault=fault))
     assert (result.action, result.error) == ("failed", fault)
     assert issue.github.requests == []
 
 
 def test_only_postponed_plans_are_owed(issue: PlannedIssue) -> None:
     plans = (issue.plan(), replace(issue.plan(), waits="later"), replace(issue.plan(None), is_skipped=True))
-    assert [publish_comment(plan, issue.client, OWN, "comment").is_owed for plan in plans] == [False, True, False]
+    assert [issue.result(plan).is_owed for plan in plans] == [False, True, False]
     fault = replace(issue.plan(), waits="no answer", fault=Unreachable("no answer"))
-    assert publish_comment(fault, issue.client, OWN, "comment").is_owed
+    assert issue.result(fault).is_owed
 
 
 def test_summary_mode_posts_nothing(issue: PlannedIssue) -> None:
@@ -185,7 +196,7 @@ def test_summary_mode_reports_only_what_would_be_posted(issue: PlannedIssue) -> 
     assert issue.post(replace(issue.plan(), removed=True), "summary") == ("silent", DELETED)
     assert issue.post(issue.plan(OTHER, f"{marker()}\nMine now"), "summary") == ("silent", EDITED)
     posted = replace(plan, own=replace(plan.own, text=plan.text)) if plan.own else plan
-    assert issue.post(posted, "summary") == ("silent", "the comment already says that")
+    assert issue.post(posted, "summary") == ("silent", SAME)
 
 
 def test_threads_from_other_sources_get_no_comments(issue: PlannedIssue) -> None:
@@ -200,7 +211,7 @@ def test_a_post_whose_response_was_lost_is_looked_up_and_not_repeated(issue: Pla
 
 def test_a_post_that_never_arrived_fails_once(issue: PlannedIssue) -> None:
     issue.github.faults.add(POST, "drop")
-    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    result = issue.result(issue.plan())
     assert (result.action, type(result.error), issue.texts) == ("failed", Unreachable, [])
     assert [request.method for request in issue.github.requests] == ["POST", "GET"]
 
@@ -213,10 +224,10 @@ def test_an_update_that_never_arrived_fails_once(issue: PlannedIssue) -> None:
 
 def test_a_permanent_refusal_by_github_is_not_a_failure(issue: PlannedIssue) -> None:
     issue.github.lock(issue.number)
-    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    result = issue.result(issue.plan())
     assert (result.action, result.is_refused, result.error) == ("silent", True, None)
     issue.github.delete_issue(issue.number)
-    result = publish_comment(issue.plan(), issue.client, OWN, "comment")
+    result = issue.result(issue.plan())
     assert (result.action, result.is_refused, result.error) == ("silent", True, None)
 
 
@@ -227,9 +238,9 @@ def test_a_permanent_refusal_by_github_is_not_a_failure(issue: PlannedIssue) -> 
 def test_our_oldest_comment_is_found_on_any_page(issue: PlannedIssue) -> None:
     for count in range(220):
         issue.github.comment(issue.number, "hubot", f"{count}")
-    assert find_own(issue.number, issue.client, OWN) is None
+    assert find_own(issue.number, issue.context) is None
     comment_ids = [issue.github.comment(issue.number, BOT, TEXT) for _ in range(2)]
-    own = find_own(issue.number, issue.client, OWN)
+    own = find_own(issue.number, issue.context)
     assert own is not None
     assert own.id == comment_ids[0]
     promised, was_deleted = find_promised(issue.number, NOW, issue.client, OWN)
@@ -246,94 +257,70 @@ def test_a_deleted_promised_comment_is_distinguished_from_one_never_posted(issue
     assert find_promised(issue.number, promised, issue.client, OWN) == (None, True)
 
 
-# -- storing the answer --------------------------------------------------------------------------------------------
+# -- the table: what should stand, what stands, and the step ----------------------------------------------------------
 
-THREAD = Thread(7, "Crash", "It crashes.", "octocat", NOW)
-SPEAKING_PLAN = CommentPlan(THREAD, Speak(CONTEXT), TEXT, "q")
-SILENT_PLAN = CommentPlan(THREAD, Silent("nothing is close"), question="q")
-POSTED = OwnComment(5, TEXT)
-WITHDRAWN = OwnComment(5, seal(f"{marker()}\ngone", WITHDRAWN_FINGERPRINT))
-EDITED_COMMENT = OwnComment(5, TEXT.replace("loop", "trouble"))
-SAID = AnswerRecord(7, "said", NOW - timedelta(hours=2), "", fingerprint(CONTEXT), 5, ((1, 0.8),), "q")
-PENDING = replace(SAID, state="pending", comment_id=None)
-
-
-def promised_fields(plan: CommentPlan, mode: str = "comment") -> tuple[str, str, int | None, str]:
-    record = promise(plan, NOW, mode)
-    return record.state, record.text_hash, record.comment_id, record.question
-
-
-def test_a_comment_to_be_written_is_promised_first() -> None:
-    content = fingerprint(CONTEXT)
-    assert promised_fields(SPEAKING_PLAN) == ("pending", content, None, "q")
-    assert promised_fields(replace(SPEAKING_PLAN, own=WITHDRAWN)) == ("pending", content, 5, "q")
-    assert promised_fields(replace(SILENT_PLAN, own=POSTED)) == ("pending", WITHDRAWN_FINGERPRINT, 5, "q")
-
-
-def test_a_plan_that_needs_no_writing_is_settled_at_once() -> None:
-    assert promised_fields(replace(SPEAKING_PLAN, own=POSTED))[0] == "said"
-    assert promised_fields(replace(SPEAKING_PLAN, own=EDITED_COMMENT))[0] == "said"
-    assert promised_fields(replace(SILENT_PLAN, own=WITHDRAWN))[0] == "withdrawn"
-    assert promised_fields(SILENT_PLAN) == ("silent", "", None, "q")
-    assert promised_fields(replace(SPEAKING_PLAN, removed=True)) == ("removed", "", None, "q")
-
-
-def test_summary_mode_makes_no_promise() -> None:
-    assert promised_fields(SPEAKING_PLAN, "summary") == ("silent", "", None, "q")
-    assert promised_fields(replace(SPEAKING_PLAN, own=POSTED), "summary") == ("silent", "", 5, "q")
-
-
-def test_a_postponed_plan_stays_promised_even_if_a_comment_is_there() -> None:
-    waiting = replace(SPEAKING_PLAN, text="", waits="later", before=SAID)
-    assert promised_fields(waiting) == ("pending", "", 5, "")
-    assert settle_answers({7: promise(waiting, NOW, "comment")}, {7: POSTED}, NOW - timedelta(days=1)) == {}
-
-
-def test_a_skipped_thread_keeps_its_answer() -> None:
-    skipped = replace(SILENT_PLAN, is_skipped=True)
-    assert promise(replace(skipped, before=SAID), NOW, "comment") == SAID
-    assert promised_fields(skipped) == ("silent", "", None, "")
-    assert promised_fields(replace(skipped, before=PENDING)) == ("silent", "", None, "")
-
-
-def test_the_same_answer_again_changes_nothing_not_even_its_time() -> None:
-    assert promise(replace(SPEAKING_PLAN, own=POSTED, before=SAID), NOW, "comment") == SAID
-    silent = promise(SILENT_PLAN, NOW, "comment")
-    assert promise(replace(SILENT_PLAN, before=silent), NOW + timedelta(hours=1), "comment") == silent
-
-
-def test_a_renewed_promise_keeps_its_date_and_is_tried_again() -> None:
-    renewed = promise(
-        replace(SPEAKING_PLAN, before=replace(PENDING, text_hash="x", reason="no answer")), NOW, "comment"
-    )
-    assert (renewed.at, renewed.trying_since, renewed.reason) == (PENDING.at, NOW, "")
+FALSE = {"renews": True, "is_false": True}
+DRAFTS = {
+    "text": Draft(THREAD, Speak(CONTEXT), text=TEXT),
+    "none": Draft(THREAD, Silent("nothing is close")),
+    "text, renew only": Draft(THREAD, Speak(CONTEXT), text=TEXT, renews=True),
+    "none, renew only": Draft(THREAD, Silent("nothing is close"), renews=True),
+    "text, take out": Draft(THREAD, Speak(CONTEXT), text=TEXT, **FALSE),
+    "none, take out": Draft(THREAD, Silent("nothing is close"), **FALSE),
+}
+OTHER_WORDS = seal(f"{marker()}\nThe same facts in other words", fingerprint(CONTEXT))
+STANDING = {
+    "nothing": None,
+    "deleted": None,
+    "the same": TEXT,
+    "other words": OTHER_WORDS,
+    "other facts": text_of(OTHER),
+    "withdrawn": seal(f"{marker()}\ngone", WITHDRAWN_FINGERPRINT),
+    "edited": TEXT.replace("loop", "trouble"),
+}
+C, U, W = (Action.CREATE, ""), (Action.UPDATE, ""), (Action.WITHDRAW, "")
+SAYS, OURS, GONE, IDLE = ((Action.LEAVE, why) for why in (SAME, EDITED, DELETED, ""))
+TABLE = {  # nothing, deleted, the same, other words, other facts, withdrawn, edited by a person
+    "text": (C, GONE, SAYS, SAYS, U, U, OURS),
+    "none": (IDLE, GONE, W, W, W, IDLE, IDLE),
+    "text, renew only": (GONE, GONE, SAYS, SAYS, U, U, OURS),
+    "none, renew only": (GONE, GONE, W, W, W, IDLE, OURS),
+    "text, take out": (GONE, GONE, SAYS, U, U, U, W),
+    "none, take out": (GONE, GONE, W, W, W, IDLE, W),
+}
 
 
 @pytest.mark.parametrize(
-    ("before", "standing", "state"),
-    [
-        (PENDING, POSTED, "said"),
-        (PENDING, EDITED_COMMENT, "said"),
-        (PENDING, WITHDRAWN, ""),
-        (replace(PENDING, text_hash=WITHDRAWN_FINGERPRINT, comment_id=5), WITHDRAWN, "withdrawn"),
-        (replace(PENDING, text_hash=WITHDRAWN_FINGERPRINT, comment_id=5), POSTED, ""),
-        (PENDING, None, ""),
-        (replace(PENDING, comment_id=5), None, "removed"),
-        (SAID, None, "removed"),
-        (replace(SAID, state="withdrawn"), None, "removed"),
-        (SAID, POSTED, ""),
-        (SAID, EDITED_COMMENT, ""),
-        (replace(SAID, state="silent"), None, ""),
-        (replace(SAID, state="removed"), None, ""),
-        (replace(PENDING, at=NOW - timedelta(days=2)), None, "silent"),
-        (replace(PENDING, at=NOW - timedelta(days=2)), POSTED, "said"),
-    ],
+    ("draft", "standing", "step"),
+    [(draft, standing, step) for draft, row in TABLE.items() for standing, step in zip(STANDING, row, strict=True)],
 )
-def test_how_an_answer_is_settled(before: AnswerRecord, standing: OwnComment | None, state: str) -> None:
-    settled = settle_answers({7: before}, {7: standing}, NOW - timedelta(days=1))
-    assert {key: answer.state for key, answer in settled.items()} == ({7: state} if state else {})
+def test_the_step_that_makes_a_draft_stand(draft: str, standing: str, step: tuple[Action, str]) -> None:
+    text, is_deleted = STANDING[standing], standing == "deleted"
+    own = None if text is None else OwnComment(5, text)
+    assert next_step(replace(DRAFTS[draft], removed=is_deleted), own) == step
 
 
-def test_without_known_comments_only_age_settles_an_answer() -> None:
-    old = replace(PENDING, id=8, at=NOW - timedelta(days=2))
-    assert list(settle_answers({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]
+@pytest.mark.parametrize("standing", STANDING)
+@pytest.mark.parametrize("slot", ["", reply_slot(77), notice_slot("#57")])
+def test_a_step_leads_to_a_state_that_needs_no_other(standing: str, slot: str) -> None:
+    for draft in DRAFTS.values():
+        own = None if (text := STANDING[standing]) is None else OwnComment(5, text)
+        step = next_step(replace(draft, slot=slot), own)
+        if step.action is Action.LEAVE or (step.action is Action.WITHDRAW and draft.text):  # what it said was false
+            continue
+        written = STANDING["withdrawn"] if step.action is Action.WITHDRAW else draft.text
+        assert next_step(replace(draft, slot=slot), OwnComment(5, written or "")).action is Action.LEAVE
+
+
+def test_what_another_run_promised_meanwhile_is_left_to_it(issue: PlannedIssue) -> None:
+    """A comment waits until that run has posted it; a reply or a notice is no longer this run's."""
+    memory = issue.context.memory
+    drafts = [replace(issue.plan(), slot=slot) for slot in ("", reply_slot(77), notice_slot("#57"))]
+    assert still_ours(drafts, issue.context) == drafts
+    memory.taken = {draft.key for draft in drafts}
+    (left,) = still_ours(drafts, issue.context)
+    assert (left.slot, left.is_left, issue.result(left).is_owed) == ("", True, True)
+    memory.taken, memory.taken_requests = set(), {77}
+    assert [draft.slot for draft in still_ours(drafts, issue.context)] == ["", notice_slot("#57")]
+    memory.is_outdated = True
+    assert [draft.is_left for draft in still_ours(drafts, issue.context)] == [True]

@@ -17,6 +17,7 @@ from bot.comment.marker import marker
 from bot.comment.render import WORDS_FILE, Renderer
 from bot.domain.changes import Changes, Request, is_off, wrong_matches_for
 from bot.domain.kinds import Kind
+from bot.domain.post import reply_slot
 from bot.domain.thread import RepositoryAddress
 from bot.github.client import GitHubClient
 from bot.github.events import Event
@@ -26,12 +27,12 @@ from bot.github.threads import OwnCommentRule
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock, Deadline, backfill
+from bot.pipeline.commands import ABOUT_ISSUES, DONE_REASONS
 from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.handle import handle_event
-from bot.pipeline.publish import CommentResult
-from bot.pipeline.replies import ABOUT_ISSUES, DONE_REASONS
+from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.requests import find_requests, unread_requests
-from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, RunContext
 from bot.reading.requests import COMMAND_NAMES
 from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
@@ -113,8 +114,8 @@ class SampleRepository:
         return Memory(FolderStore(self.folder / "store"))
 
     def run(self, event: Event, dies: str = "", meanwhile: Callable[[], object] = lambda: None) -> list[CommentResult]:
-        """Handle an event. The run may die before its ``push`` to memory or before its ``reply``; another may begin
-        ``meanwhile``, before the push."""
+        """Handle an event. The run may die before its ``push`` to memory or before it writes (``say``); another may
+        begin ``meanwhile``, before the push."""
 
         def on_stage(stage: str) -> None:
             if stage == dies:
@@ -349,7 +350,9 @@ def test_a_comment_is_answered_once_however_often_it_is_read(sample: SampleRepos
         sample.run(Event("issue_comment", "created", 3, comment_id=comment))
     assert len(sample.replies()) == 1
     assert [(request.state, request.trying_since) for request in sample.requests()] == [("done", None)]
-    assert sample.requests()[0].reply_id == sample.github.comments_by(BOT)[0].id
+    (post,) = sample.memory().open().state.posts([3])[3].posts[1:]
+    assert (post.slot, post.state) == (reply_slot(comment), "said")
+    assert post.comment_id == sample.github.comments_by(BOT)[0].id
 
 
 def test_the_same_text_in_two_comments_makes_two_requests(sample: SampleRepository) -> None:
@@ -457,7 +460,7 @@ def test_a_run_that_dies_before_writing_memory_leaves_the_reply_to_the_next(samp
 
 
 def test_a_run_that_dies_before_replying_is_made_up_for_after_two_minutes(sample: SampleRepository) -> None:
-    comment = sample.say(SEARCH, "hubot", dies="reply")
+    comment = sample.say(SEARCH, "hubot", dies="say")
     sample.later(60)
     assert sample.replies() == []
     sample.later(LATER)
@@ -467,14 +470,14 @@ def test_a_run_that_dies_before_replying_is_made_up_for_after_two_minutes(sample
 
 
 def test_a_change_holds_although_the_run_died_before_its_reaction(sample: SampleRepository) -> None:
-    sample.say("/precedent off", "hubot", dies="reply")
+    sample.say("/precedent off", "hubot", dies="say")
     sample.later()
     assert is_off(sample.requests())
     assert (sample.replies(), sample.requests()[0].state) == ([], "done")
 
 
 def test_a_promised_refusal_changes_nothing(sample: SampleRepository) -> None:
-    sample.say("/precedent off", "stranger", dies="reply")
+    sample.say("/precedent off", "stranger", dies="say")
     assert [(request.name, request.state) for request in sample.requests()] == [("refused", "pending")]
     assert not is_off(sample.requests())
     sample.later()
@@ -522,7 +525,7 @@ def test_a_deleted_reply_is_not_written_again_even_if_the_runners_clock_is_ahead
 
 
 def test_a_deleted_command_is_not_answered(sample: SampleRepository) -> None:
-    comment = sample.say(SEARCH, dies="reply")
+    comment = sample.say(SEARCH, dies="say")
     sample.github.delete_comment(comment)
     sample.later()
     assert sample.replies() == []
@@ -787,7 +790,7 @@ def test_a_question_postponed_by_the_daily_limit_still_counts_for_its_hour(sampl
 
 def test_a_retry_of_a_promised_reply_counts_once(sample: SampleRepository) -> None:
     set_daily_limit(sample, 1)
-    comment = sample.say(SEARCH, "stranger", dies="reply")
+    comment = sample.say(SEARCH, "stranger", dies="say")
     sample.later()
     assert len(sample.replies(comment)) == 1
 
@@ -931,7 +934,7 @@ def test_replies_to_hostile_text_are_harmless(sample: SampleRepository, text: st
 
 def test_a_comment_with_our_marker_by_somebody_else_is_not_ours(sample: SampleRepository) -> None:
     comment = sample.github.comment(3, "monalisa", SEARCH)
-    sample.github.comment(3, "stranger", f"{marker(reply_to=comment)}\nNothing is known.")
+    sample.github.comment(3, "stranger", f"{marker(slot=reply_slot(comment))}\nNothing is known.")
     sample.later(20)
     sample.later()
     assert len(sample.replies(comment)) == 1
@@ -939,7 +942,7 @@ def test_a_comment_with_our_marker_by_somebody_else_is_not_ours(sample: SampleRe
 
 def test_commands_in_our_own_comments_are_never_obeyed(sample: SampleRepository) -> None:
     sample.settings = replace(sample.settings, comment=replace(sample.settings.comment, author=BOT))
-    sample.github.comment(3, BOT, f"{marker(reply_to=1)}\n{SEARCH}")
+    sample.github.comment(3, BOT, f"{marker(slot=reply_slot(1))}\n{SEARCH}")
     sample.github.comment(3, BOT, SEARCH)
     sample.later(20)
     assert sample.requests() == ()

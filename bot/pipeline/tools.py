@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.comment.render import Renderer
-from bot.domain.changes import AnswerRecord, DiscussionProgress, Request, is_within
+from bot.domain.changes import DiscussionProgress, Request, is_within
+from bot.domain.post import Post
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
 from bot.github.client import GitHubClient
@@ -20,7 +21,10 @@ from bot.github.threads import OwnCommentRule
 from bot.github.updates import Updates
 from bot.memory.memory import Memory
 from bot.pipeline.backfill import HISTORY_SECONDS, Clock, HistoryRead
+from bot.pipeline.draft import Draft
 from bot.pipeline.organisation import OrganisationSearch
+from bot.reading.questions import RecallQuestion
+from bot.reading.requests import Command
 from bot.settings.schema import Settings
 from bot.sources.pages import PageSource
 
@@ -34,7 +38,7 @@ class RunContext:
 
     ``muted``: why this run may not post; its comments are promised for a later run. ``report_fault`` takes faults that
     the run survives. ``is_dry``: nothing is written, whatever memory appears to hold. ``on_stage`` is called as each
-    stage begins: look, remember, ask, plan, push, say, reply. ``reading_seconds``: how long a run reads history if it
+    stage begins: look, remember, plan, push, say. ``reading_seconds``: how long a run reads history if it
     was not started to do so; the next run continues. ``on_history`` is called after each reading of history. Without
     ``discussions`` none are read, without ``discussion_comments`` none get a comment, and without ``organisation`` no
     other repository is searched. ``checks_others``: all comments that show other repositories are worked out again.
@@ -108,23 +112,27 @@ POSTING_WINDOW = timedelta(minutes=2)
 """The time a run has to post a comment after promising it. Until then other runs leave it alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """Everything known when deciding which threads to answer.
+@dataclass(slots=True)
+class Facts:
+    """Everything that one run knows when it decides what to write; the rooms add to it.
 
-    ``answers`` holds earlier answers, ``updated_answers`` those whose new state is not in memory yet. ``from_history``
-    are fresh threads read as history, which are not in ``updates``. ``requested``: what people asked for in this run.
-    ``is_first``: memory was empty, so it does not know earlier answers. ``limit``: why this run can send GitHub no more
-    requests, "" if it can. ``discussions``: how far this run read the discussions.
+    ``comments`` are our comments on changed threads as memory had them, with what was seen on GitHub since;
+    ``settled`` are those of them whose new state is not in memory yet. ``from_history`` are fresh threads read as
+    history, which are not in ``updates``. ``requests``: what was asked in comments; ``requested``: the same as stored
+    by this run. ``drafts``: what should stand where. ``is_first``: memory was empty, so it does not know earlier
+    comments. ``limit``: why this run can send GitHub no more requests, "" if it can. ``discussions``: how far this run
+    read the discussions.
     """
 
     event: Event
     updates: Updates
     now: datetime
     address: RepositoryAddress
-    answers: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
-    updated_answers: Mapping[ThreadId, AnswerRecord] = field(default_factory=dict)
+    comments: dict[ThreadId, Post] = field(default_factory=dict)
+    settled: Mapping[ThreadId, Post] = field(default_factory=dict)
     from_history: tuple[ThreadId, ...] = ()
+    drafts: list[Draft] = field(default_factory=list)
+    requests: list[ParsedRequest] = field(default_factory=list)
     requested: tuple[Request, ...] = ()
     is_first: bool = False
     within: timedelta = MAX_ISSUE_AGE
@@ -136,9 +144,42 @@ class RunState:
         return self.event.name == "workflow_dispatch" and self.event.number == thread.id
 
 
-def is_being_posted(answer: AnswerRecord, now: datetime) -> bool:
-    """Whether another run may be writing the comment now."""
-    return answer.state == "pending" and is_in_progress(answer.trying_since, now)
+@dataclass(frozen=True, slots=True)
+class ParsedRequest:
+    """A request found in text. ``key`` is the id of the comment, or the number of the issue whose opening text asks.
+
+    ``others``: the comment has further commands, which are ignored. ``before`` is the request as memory has it.
+    ``has_reply``: a reply exists that memory does not know about. ``comment`` is the whole comment with a question.
+    """
+
+    thread: Thread
+    key: int
+    by: str
+    at: datetime
+    command: Command | None = None
+    question: RecallQuestion | None = None
+    others: bool = False
+    before: Request | None = None
+    has_reply: bool = False
+    comment: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.command.name if self.command else "recall"
+
+    @property
+    def was_promised(self) -> bool:
+        """Whether an earlier run promised the reply, and counted it."""
+        return self.before is not None and self.before.trying_since is not None
+
+    @property
+    def text(self) -> str:
+        return self.command.line if self.command else self.question.asked if self.question else ""
+
+
+def is_being_posted(post: Post, now: datetime) -> bool:
+    """Whether another run may be writing the post now."""
+    return post.state == "pending" and is_in_progress(post.trying_since, now)
 
 
 def is_in_progress(since: datetime | None, now: datetime) -> bool:

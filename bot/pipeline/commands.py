@@ -1,4 +1,4 @@
-"""Works out the reply to each request: whether it is allowed, what memory knows, and the text."""
+"""Carries out what people ask of the bot, and replies: whether it is allowed, what memory knows, and the text."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ from bot.comment.catalogue import COMMAND_SYNTAX, Words
 from bot.comment.defang import inline
 from bot.comment.marker import fingerprint, seal
 from bot.comment.outcome_text import TITLE_CHARS
-from bot.domain.answer import Context
-from bot.domain.changes import (
-    CHANGE_REQUESTS,
-    FORGET,
-    JUDGEMENT_REQUESTS,
-    Request,
-    is_off,
-)
-from bot.domain.thread import GHOST, Thread, ThreadId
+from bot.domain.answer import Context, Speak, quoted_in, threads_in
+from bot.domain.changes import CHANGE_REQUESTS, FORGET, JUDGEMENT_REQUESTS, Changes, Request, is_off
+from bot.domain.post import PostKey, reply_slot
+from bot.domain.thread import GHOST, Thread, ThreadId, text_mark
 from bot.github.errors import ForgeError
+from bot.pipeline.draft import SWITCHED_OFF, Draft
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.memory_cards import MemoryCards
-from bot.pipeline.outbox import SWITCHED_OFF
-from bot.pipeline.requests import WAITING, ParsedRequest
-from bot.pipeline.run_context import DAILY_LIMIT_REACHED, RunContext
+from bot.pipeline.requests import WAITING, close_request, find_requests
+from bot.pipeline.room import Room, Settlement
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, ParsedRequest, RunContext
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
@@ -68,6 +64,37 @@ FAULTS = frozenset({"refused", "limited", "unclear", WHICH})
 
 MAX_CHOICES = 5
 """Issues that are offered to somebody who named none."""
+
+
+class Commands(Room):
+    """What was asked for in comments and opening texts. Each request gets a reply or a reaction."""
+
+    plans: Sequence[ReplyPlan] = ()
+
+    def look(self) -> None:
+        self.facts.requests = find_requests(self.facts, self.run)
+
+    def plan(self) -> list[Draft]:
+        """Plan the replies, and stage the requests, so that no crash repeats or loses one."""
+        self.plans = prepare_replies(self.facts.requests, self.run)
+        replies = [reply_draft(plan, self.run) for plan in self.plans]
+        self.facts.requested = tuple(promised_request(plan, self.run) for plan in self.plans)
+        self.run.memory.stage(Changes(requests=self.facts.requested))
+        return replies
+
+    def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Close the requests whose reply GitHub refused, and react to the others. After other failures a later run
+        checks whether the reply exists, and tries again if it does not."""
+        results = {draft.key: result for draft, _, result in settlements}
+        refused = []
+        for plan in self.plans:
+            result = results.get(PostKey(plan.request.thread.id, reply_slot(plan.request.key)))
+            if result and result.is_refused:
+                refused.append(close_request(promised_request(plan, self.run)))
+            elif result and not (result.is_undone or plan.waits):
+                react(plan.request, "rocket" if plan.good else "confused", self.run)
+        if refused:
+            self.run.memory.stage(Changes(requests=tuple(refused)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +143,7 @@ class LastHour:
         ]
         return cls(
             Counter(stored.by.casefold() for stored in recent if stored.name not in CHANGE_REQUESTS),
-            {
-                stored.by.casefold()
-                for stored in recent
-                if stored.name in FAULTS and (stored.reply_id is not None or stored.state == "pending")
-            },
+            {stored.by.casefold() for stored in recent if stored.name in FAULTS and _is_replied(stored, run)},
         )
 
     def note(self, plan: ReplyPlan) -> None:
@@ -129,6 +152,40 @@ class LastHour:
         self.used[account] += name not in CHANGE_REQUESTS
         if plan.name in FAULTS and plan.text:
             self.warned.add(account)
+
+
+def _is_replied(stored: Request, run: RunContext) -> bool:
+    """Whether the request has a reply, or is to get one."""
+    if stored.state == "pending":
+        return True
+    posts = run.memory.state.posts([stored.id]).get(stored.id)
+    return posts is not None and posts.post(reply_slot(stored.comment_id)) is not None
+
+
+def promised_request(plan: ReplyPlan, run: RunContext) -> Request:
+    """The request to store before the reply is posted."""
+    if plan.text and run.settings.mode == "comment":
+        return replace(plan.stored, trying_since=run.now)
+    return plan.stored if plan.waits else replace(plan.stored, state="done")
+
+
+def reply_draft(plan: ReplyPlan, run: RunContext) -> Draft:
+    """The draft of a reply. It shows its own thread too, as it quotes the request."""
+    request, thread = plan.request, plan.request.thread
+    asked = [comment.mark for comment in thread.comments if comment.id == request.key]
+    asked = asked or [text_mark(thread.title), text_mark(thread.body)]
+    quotes = {*asked, *quoted_in(plan.context, run.memory.records(threads_in(plan.context)))}
+    return Draft(
+        thread,
+        Speak(plan.context),
+        reply_slot(request.key),
+        plan.text,
+        waits=plan.waits,
+        fault=plan.fault,
+        quotes=tuple(sorted(quotes)),
+        shows_too=(thread.id,),
+        why=plan.reason,
+    )
 
 
 def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[ReplyPlan]:
@@ -347,8 +404,8 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0
 
 def _choices(request: ParsedRequest, run: RunContext) -> list[str]:
     """The command with the number of each issue that our comments on the thread show, and its title."""
-    linked = run.memory.state.thread_comments([request.thread.id]).get(request.thread.id)
-    shown = dict.fromkeys(key for comment in (linked.comments if linked else ()) for key in comment.shows)
+    posts = run.memory.state.posts([request.thread.id]).get(request.thread.id)
+    shown = dict.fromkeys(key for post in (posts.posts if posts else ()) for key in post.shows)
     records = run.memory.records(key for key in shown if key != request.thread.id)
     issues = [
         record

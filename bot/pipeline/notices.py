@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from bot.comment.marker import notice_mark
 from bot.comment.outcome_text import ReleaseFacts
+from bot.domain.answer import Silent
 from bot.domain.change_state import number_of
-from bot.domain.changes import NOTICES_OFF, Changes, ReleaseNotice, is_off
+from bot.domain.changes import NOTICES_OFF, Changes, is_off
+from bot.domain.post import Post, notice_slot
 from bot.domain.thread import GHOST, MAINTAINER_ROLES, Kind, Thread, ThreadId
 from bot.github.client import Json
 from bot.github.errors import ForgeError, Gone, NotPermitted, RateLimited, Unauthorised
-from bot.github.events import Event
 from bot.github.fixes import Release, was_reverted
-from bot.github.threads import OwnComment, own_comment
+from bot.github.threads import OwnComment, find_post
 from bot.github.updates import comments_of
 from bot.index.document import vouchings
+from bot.pipeline.draft import Draft
 from bot.pipeline.eligibility import reason_to_pass
-from bot.pipeline.outbox import create_once, was_deleted
-from bot.pipeline.publish import CommentResult, with_write_error
+from bot.pipeline.reconcile import was_deleted
 from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
-from bot.pipeline.run_context import RunContext, RunState, is_in_progress
+from bot.pipeline.room import Room
+from bot.pipeline.tools import Facts, RunContext, is_in_progress
 from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE_LABEL
@@ -50,21 +50,19 @@ NOTICES_POSTPONED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NoticePlan:
-    """A release notice as memory keeps it, for a thread. ``text`` is empty if none is posted."""
+class Notices(Room):
+    """The notices to the people who reported a problem."""
 
-    thread: Thread
-    notice: ReleaseNotice
-    text: str = ""
+    def plan(self) -> list[Draft]:
+        return plan_notices(self.facts, self.run)
 
 
-def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticePlan]:
-    """Plan the notices of this run, and stage them: they are stored before they are posted.
+def plan_notices(facts: Facts, run: RunContext) -> list[Draft]:
+    """Plan the notices of this run, and stage those that are settled without one.
 
     The run that first sees the setting only records the time: nobody is notified of earlier releases.
     """
-    manifest, settings = run.memory.state.manifest, run.settings
+    manifest, settings, event = run.memory.state.manifest, run.settings, facts.event
     until = manifest.told_until
     is_on = settings.mode == "comment" and settings.releases.notify == "comment"
     if run.muted or (until is None and not is_on):
@@ -72,7 +70,7 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     if until is None or not is_on:
         run.memory.stage(Changes(told_until=run.now if is_on else NOTICES_OFF))
         return []
-    if state.limit or not (event.is_maintenance or event.name == "release"):
+    if facts.limit or not (event.is_maintenance or event.name == "release"):
         return []
     releases, since = project_releases(run), manifest.releases_told_from(MAX_RELEASE_AGE, run.now)
     new = {release.tag: release for release in releases if release.at and release.at > since}
@@ -81,22 +79,22 @@ def plan_notices(event: Event, state: RunState, run: RunContext) -> list[NoticeP
     newest = max(release.at for release in new.values() if release.at)
     full = (release.at for release in releases if release.at and release.tag not in new and not release.is_early)
     planning = _Planning(run, new, max([*full, newest - LOOKBACK]))
-    plans = _mark_started(planning.plans(), run)
-    run.memory.stage(Changes(notices=tuple(plan.notice for plan in plans)))
+    plans = planning.plans()
+    run.memory.stage(Changes(posts=tuple(plan for plan in plans if isinstance(plan, Post))))
     if planning.is_all and not plans:
         run.memory.stage(Changes(told_until=newest))
     elif plans or planning.is_limited:
         run.memory.stage(Changes(told_from=since))
-    return plans
+    return _started([plan for plan in plans if isinstance(plan, Draft)], run)
 
 
-def _mark_started(plans: Iterable[NoticePlan], run: RunContext) -> list[NoticePlan]:
-    """The plans with the time from which other runs leave them to this one, taken just before they are stored."""
+def _started(drafts: Sequence[Draft], run: RunContext) -> list[Draft]:
+    """The drafts with the time from which other runs leave them to this one, taken just before they are stored."""
     since = run.current_time()
-    return [replace(plan, notice=replace(plan.notice, trying_since=since)) if plan.text else plan for plan in plans]
+    return [replace(draft, before=draft.before and replace(draft.before, trying_since=since)) for draft in drafts]
 
 
-_Outstanding = tuple[Thread, ReleaseNotice, ReleasedFix]
+_Outstanding = tuple[Thread, Post, ReleasedFix]
 
 
 def _account(item: _Outstanding) -> tuple[str, str]:
@@ -125,8 +123,9 @@ class _Planning:
     _told: Counter[tuple[str, str]] = field(default_factory=Counter)
     _reverted: dict[ThreadId, bool] = field(default_factory=dict)
 
-    def plans(self) -> list[NoticePlan]:
-        plans: list[NoticePlan] = []
+    def plans(self) -> list[Draft | Post]:
+        """The notices to post, and those that are settled without that."""
+        plans: list[Draft | Post] = []
         more = failed = 0
         outstanding = sorted(self._outstanding(), key=_posting_order)  # which counts what everybody was told
         for thread, notice, fix in in_turns(outstanding, _account, self._told, MAX_FOR_ACCOUNT):
@@ -149,7 +148,7 @@ class _Planning:
                     break
                 continue
             plans.append(plan)
-            more += bool(plan.text) and is_new
+            more += isinstance(plan, Draft) and is_new
         return plans
 
     def _may_notify(self, more: int) -> bool:
@@ -161,11 +160,11 @@ class _Planning:
         run, candidates = self.run, self._candidates()
         keys = dict.fromkeys(notice.id for notice, _ in candidates)
         run.memory.state.prefetch(keys)
-        records, linked = run.memory.whole_records(keys), run.memory.state.thread_comments(keys)
+        records, posts = run.memory.whole_records(keys), run.memory.state.posts(keys)
         for possible, fix in candidates:
             thread = records.get(possible.id)
-            notices = linked[possible.id].notices if possible.id in linked else ()
-            same = next((one for one in notices if one.ref == possible.ref), None)
+            notices = list(posts[possible.id].notices()) if possible.id in posts else []
+            same = next((notice for notice in notices if notice.slot == possible.slot), None)
             if not isinstance(thread, Thread):
                 continue
             if same and is_in_progress(same.trying_since, run.now):
@@ -176,7 +175,7 @@ class _Planning:
                 continue
             self._told[thread.author.casefold(), fix.release] += same.state != "silent"
 
-    def _candidates(self) -> list[tuple[ReleaseNotice, ReleasedFix]]:
+    def _candidates(self) -> list[tuple[Post, ReleasedFix]]:
         """A notice for each thread that a new release fixes, posted already or not."""
         released = find_released(self.new, self.since, self.run)
         self.is_all = released.is_all
@@ -187,39 +186,46 @@ class _Planning:
             for notice in self._possible_notices(fix, released.duplicates.get(fix.id, []))
         ]
 
-    def _may_get(self, notice: ReleaseNotice, thread: Thread) -> bool:
+    def _may_get(self, notice: Post, thread: Thread) -> bool:
         """Whether the thread may get this notice: nobody gets one for their own claim that a thread is a duplicate."""
-        return may_be_notified(thread, self.run) and (notice.original is None or any(vouchings(thread)))
+        return may_be_notified(thread, self.run) and (not notice.shows or any(vouchings(thread)))
 
-    def _possible_notices(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[ReleaseNotice]:
+    def _possible_notices(self, fix: ReleasedFix, duplicates: list[ThreadId]) -> Iterator[Post]:
         """The notices on a fixed thread and its duplicates. If a person named the release after it was published, the
         thread itself needs none."""
         published = self.new[fix.release].at
         if fix.stated_at is None or published is None or fix.stated_at < published:
-            yield ReleaseNotice(fix.id, fix.ref, fix.release, self.run.now)
+            yield possible_notice(fix.id, fix, self.run.now)
         for key in duplicates:
-            yield ReleaseNotice(key, fix.ref, fix.release, self.run.now, original=fix.id)
+            yield replace(possible_notice(key, fix, self.run.now), shows=(fix.id,))
 
-    def _plan(self, thread: Thread, notice: ReleaseNotice, fix: ReleasedFix) -> NoticePlan:
-        """The notice, unless it exists already, a person deleted it, or the fix was reverted. Raises ForgeError."""
+    def _plan(self, thread: Thread, notice: Post, fix: ReleasedFix) -> Draft | Post:
+        """The notice; or, if it exists, was deleted or its fix reverted, how it is settled. Raises ForgeError."""
         try:
             timeline = self.run.forge.timeline(int(thread.id))
         except Gone as error:
             if error.certain:
-                return NoticePlan(thread, settle_notice(notice, "silent"))
+                return settle_notice(notice, "silent")
             raise
-        if own := _find_notice(comments_of(timeline), notice, self.run):
-            return NoticePlan(thread, settle_notice(notice, "said", own))
+        if own := find_post(comments_of(timeline), notice.slot, self.run.own):
+            return settle_notice(notice, "said", own)
         if notice.trying_since and was_deleted(timeline, notice.at):
-            return NoticePlan(thread, settle_notice(notice, "removed"))
+            return settle_notice(notice, "removed")
         if self._is_reverted(fix, timeline if fix.id == thread.id else None):
-            return NoticePlan(thread, settle_notice(notice, "silent"))
+            return settle_notice(notice, "silent")
         rendered = self.run.renderer.for_thread(thread).notice(
-            _release_facts(notice, self.run), notice=notice_mark(notice.ref), now=self.run.now
+            _release_facts(notice, self.run), slot=notice.slot, now=self.run.now
         )
         if rendered.problem:
             self.run.note(rendered.problem)
-        return NoticePlan(thread, notice, rendered.text)
+        return Draft(
+            thread,
+            Silent(FIX_RELEASED),
+            notice.slot,
+            rendered.text,
+            before=notice,
+            shows_too=notice.shows,
+        )
 
     def _is_reverted(self, fix: ReleasedFix, timeline: list[Json] | None) -> bool:
         since = fix.known.merged_at if fix.known else fix.stated_at
@@ -249,61 +255,25 @@ def may_be_notified(thread: Thread, run: RunContext) -> bool:
     return not is_off(run.memory.requests([thread.id]).get(thread.id, ()))
 
 
-def _is_informed(thread: Thread, notices: tuple[ReleaseNotice, ...]) -> bool:
+def possible_notice(key: ThreadId, fix: ReleasedFix, now: datetime) -> Post:
+    """The notice on a thread that a release has this fix, before it is promised."""
+    return Post(key, "pending", now, notice_slot(fix.ref), release=fix.release)
+
+
+def _is_informed(thread: Thread, notices: Iterable[Post]) -> bool:
     """Whether the reporter was notified of a fix since the thread was last reopened."""
     reopened = thread.flips[1::2]
     return any(notice.state != "silent" and (not reopened or notice.at > reopened[-1]) for notice in notices)
 
 
-def _release_facts(notice: ReleaseNotice, run: RunContext) -> ReleaseFacts:
+def _release_facts(notice: Post, run: RunContext) -> ReleaseFacts:
     page, version = release_page(notice.release, run), read_version(notice.release)
     is_early = version is not None and version.is_early
     if page is None:
-        return ReleaseFacts(notice.release, is_early, notice.original)
+        return ReleaseFacts(notice.release, is_early, next(iter(notice.shows), None))
     is_early = is_early or PRE_RELEASE_LABEL in page.labels
-    return ReleaseFacts(notice.release, is_early, notice.original, upgrade_note(page.body))
+    return ReleaseFacts(notice.release, is_early, next(iter(notice.shows), None), upgrade_note(page.body))
 
 
-def _find_notice(comments: Iterable[Mapping[str, Any]], notice: ReleaseNotice, run: RunContext) -> OwnComment | None:
-    mark = notice_mark(notice.ref)
-    return next((own_comment(comment) for comment in comments if run.own.notice_key(comment) == mark), None)
-
-
-def settle_notice(notice: ReleaseNotice, state: str, own: OwnComment | None = None) -> ReleaseNotice:
+def settle_notice(notice: Post, state: str, own: OwnComment | None = None) -> Post:
     return replace(notice, state=state, comment_id=own.id if own else None, trying_since=None)
-
-
-def publish_notices(plans: list[NoticePlan], run: RunContext) -> list[CommentResult]:
-    """Post the notices, once memory is pushed, and store the outcome. A failed one is left to a later run."""
-    to_post = [plan for plan in plans if plan.text and plan.notice.notice_key not in run.memory.taken_notices]
-    results = [_publish(plan, run) for plan in to_post]
-    settled = []
-    for plan, result in zip(to_post, results, strict=True):
-        if result.is_refused or result.comment:
-            settled.append(settle_notice(plan.notice, "said" if result.comment else "silent", result.comment))
-    if settled:
-        run.memory.stage(Changes(notices=tuple(settled)))
-        run.memory.commit("Keep which reporters were notified of a release")
-    return results
-
-
-def _publish(plan: NoticePlan, run: RunContext) -> CommentResult:
-    number = plan.thread.id
-    assert isinstance(number, int)  # see `may_be_notified`
-    result = CommentResult(number, plan.thread.title, "silent", FIX_RELEASED, text=plan.text)
-    try:
-        return replace(result, action="created", comment=_write(number, plan, run))
-    except Gone as error:
-        return replace(result, reason=str(error), is_refused=error.certain)
-    except ForgeError as error:
-        return with_write_error(result, error)
-
-
-def _write(number: int, plan: NoticePlan, run: RunContext) -> OwnComment:
-    """Post the notice once; look for it first if another run may have taken this one for dead."""
-
-    def find() -> OwnComment | None:
-        return _find_notice(run.forge.comments(number), plan.notice, run)
-
-    is_late = not is_in_progress(plan.notice.trying_since, run.current_time())
-    return (find() if is_late else None) or create_once(number, plan.text, run.forge, find)

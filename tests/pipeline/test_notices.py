@@ -11,19 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.comment.marker import marker, notice_mark
+from bot.comment.marker import marker
+from bot.domain.answer import Silent
 from bot.domain.card import Card
-from bot.domain.changes import ReleaseNotice
+from bot.domain.post import Post, notice_slot
 from bot.domain.thread import Kind, Thread
 from bot.pipeline.backfill import Clock
+from bot.pipeline.draft import Draft
+from bot.pipeline.notices import FIX_RELEASED
+from bot.pipeline.reconcile import reconcile
 from bot.pipeline.release_fixes import latest_in_turns
-from bot.pipeline.release_notices import NoticePlan, publish_notices
-from bot.pipeline.run_context import POSTING_WINDOW
+from bot.pipeline.tools import POSTING_WINDOW
 from tests.fakes.github import FakeGitHub
-from tests.pipeline.test_replies import BOT, REPO, SampleRepository
+from tests.pipeline.test_commands import BOT, REPO, SampleRepository
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-TEXT = f"{marker(notice=notice_mark('#57'))}\nReleased in v2.3.0."
+TEXT = f"{marker(slot=notice_slot('#57'))}\nReleased in v2.3.0."
 
 
 @pytest.fixture
@@ -61,13 +64,13 @@ def test_a_run_past_its_posting_window_looks_for_the_notice_before_posting(
         assert run.current_time() == run.now + timedelta(seconds=seconds)
         thread = memory.records([1])[1]
         assert isinstance(thread, Thread)
-        plan = NoticePlan(thread, ReleaseNotice(1, "#57", "v2.3.0", run.now, trying_since=run.now), TEXT)
+        promised = Post(1, "pending", run.now, notice_slot("#57"), release="v2.3.0", trying_since=run.now)
+        draft = Draft(thread, Silent(FIX_RELEASED), promised.slot, TEXT, before=promised)
         sample.github.mark()
-        assert [result.action for result in publish_notices([plan], run)] == ["created"]
+        assert reconcile(draft, run).action == "created"
         assert sample.github.reads == int(is_slow)
         if is_slow:
-            (result,) = publish_notices([plan], run)
-            assert result.comment
+            assert reconcile(draft, run).comment
         assert len(sample.github.comments_by(BOT, 1)) == 1
     finally:
         memory.close()

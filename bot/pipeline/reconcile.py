@@ -1,0 +1,189 @@
+"""Makes what stands on GitHub agree with a draft: one step for each, found by comparing the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from bot.comment.marker import seal
+from bot.comment.render import withdrawal_text
+from bot.domain.answer import Context, Match
+from bot.domain.post import COMMENT, replied_to
+from bot.domain.thread import ThreadId
+from bot.domain.thread_json import parse_time
+from bot.github.budget import MAX_CLOCK_SKEW
+from bot.github.discussion_comments import CommentClient
+from bot.github.errors import CannotComment, ForgeError, Gone, Invalid, RateLimited, Unreachable
+from bot.github.threads import OwnComment, OwnCommentRule, find_post
+from bot.github.updates import comments_of
+from bot.pipeline.draft import (
+    DELETED,
+    NOT_VISIBLE,
+    SWITCHED_OFF,
+    WITHDRAWN_FINGERPRINT,
+    Action,
+    Draft,
+    next_step,
+)
+from bot.pipeline.tools import RunContext, is_in_progress
+
+
+@dataclass(frozen=True, slots=True)
+class CommentResult:
+    """The result of a draft. ``action`` is created, updated, unchanged, withdrawn, replied, silent, would say, waits
+    (for GitHub's limit to end), or failed.
+
+    ``is_refused``: GitHub will never accept the comment; ``gone``: because the issue no longer exists.
+    ``is_owed``: left to a later run, for ``reason``. ``slot``, ``nearest`` and ``renews`` are as in `Draft`.
+    """
+
+    id: ThreadId
+    title: str
+    action: str
+    reason: str = ""
+    context: Context = field(default_factory=Context)
+    text: str = ""
+    comment: OwnComment | None = None
+    error: ForgeError | None = None
+    is_refused: bool = False
+    gone: Gone | None = None
+    is_owed: bool = False
+    nearest: tuple[Match, ...] = ()
+    renews: bool = False
+    slot: str = COMMENT
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether a later run has to finish this."""
+        return (self.is_owed or self.error is not None) and not self.is_refused
+
+    @property
+    def spoke(self) -> bool:
+        return self.action in ("created", "updated", "unchanged", "replied")
+
+
+def reconcile(draft: Draft, run: RunContext) -> CommentResult:
+    """Carry out a draft. If GitHub refuses, the result says why; there is no second attempt."""
+    result = CommentResult(draft.thread.id, draft.thread.title, "silent", draft.reason, draft.context, draft.text)
+    result = replace(result, is_owed=bool(draft.waits), nearest=draft.nearest, renews=draft.renews, slot=draft.slot)
+    if draft.fault:
+        return with_error(result, draft.fault)
+    if draft.is_left:
+        return result
+    if run.settings.mode != "comment" and not draft.takes_out:
+        return _preview(draft, result)
+    try:
+        return _take_step(draft, result, run)
+    except ForgeError as error:
+        return with_write_error(result, error)
+
+
+def _preview(draft: Draft, result: CommentResult) -> CommentResult:
+    step = next_step(draft, draft.own)
+    if step.action is Action.LEAVE:
+        return replace(result, reason=step.why or result.reason)
+    return replace(result, action="would say") if draft.text else result
+
+
+def _take_step(draft: Draft, result: CommentResult, run: RunContext) -> CommentResult:
+    number = draft.thread.id
+    if not isinstance(number, int):
+        return replace(result, reason="threads from elsewhere have no comments")
+    own = draft.own or _standing_now(draft, run)
+    step, forge = next_step(draft, own), run.comments_on(number)
+    match step.action:
+        case Action.CREATE:
+            return _create(draft, number, result, run)
+        case Action.UPDATE if own:
+            return _update(result, own, forge)
+        case Action.WITHDRAW if own:
+            words = run.renderer.for_thread(draft.thread).words
+            first_line = own.text.lstrip("\ufeff \t\r\n").partition("\n")[0].rstrip()
+            text = withdrawal_text(first_line, words, off=result.reason == SWITCHED_OFF)
+            changed = _update(result, own, forge, seal(text, WITHDRAWN_FINGERPRINT))
+            return replace(changed, action="withdrawn") if changed.comment else changed
+    action = "unchanged" if own and draft.text else "silent"
+    return replace(result, action=action, reason=step.why or result.reason, comment=own if draft.text else None)
+
+
+def _standing_now(draft: Draft, run: RunContext) -> OwnComment | None:
+    """What stands, for a draft that did not look: a reply to renew, or a notice that another run may have posted."""
+    number, before = draft.thread.id, draft.before
+    if before is None or draft.slot == COMMENT or draft.removed or not isinstance(number, int):
+        return None
+    if draft.renews:
+        return find_own(number, run, draft.slot, before.comment_id)
+    is_late = not is_in_progress(before.trying_since, run.current_time())
+    return find_own(number, run, draft.slot) if is_late else None
+
+
+def _create(draft: Draft, number: int, result: CommentResult, run: RunContext) -> CommentResult:
+    """Write it. If GitHub's answer is lost, look for it instead of writing it again. Raises ForgeError."""
+    action = "created" if replied_to(draft.slot) is None else "replied"
+    try:
+        return replace(result, action=action, comment=run.comments_on(number).create_comment(number, draft.text))
+    except Unreachable:
+        if own := find_own(number, run, draft.slot):
+            return replace(result, action=action, comment=own)
+        raise
+    except Gone as error:
+        if error.certain:
+            return replace(result, reason=f"the issue is not there any more ({error})", is_refused=True, gone=error)
+        return replace(result, reason=f"{NOT_VISIBLE}: a later run tries again ({error})", is_owed=True)
+
+
+def _update(result: CommentResult, own: OwnComment, forge: CommentClient, text: str = "") -> CommentResult:
+    try:
+        return replace(result, action="updated", comment=forge.update_comment(own.id, text or result.text))
+    except Gone:
+        return replace(result, reason=DELETED)
+
+
+def with_error(result: CommentResult, error: ForgeError) -> CommentResult:
+    """The result after an error: waiting for the end of a limit, or failed."""
+    action = "waits" if isinstance(error, RateLimited) else "failed"
+    return replace(result, action=action, reason=str(error), error=error)
+
+
+def with_write_error(result: CommentResult, error: ForgeError) -> CommentResult:
+    """The result after an error while writing, which may be a refusal."""
+    if isinstance(error, CannotComment):
+        return replace(result, reason=str(error), is_refused=True)
+    return replace(with_error(result, error), is_refused=isinstance(error, Invalid))
+
+
+# -- what stands -------------------------------------------------------------------------------------------------------
+
+
+def find_own(number: int, run: RunContext, slot: str = COMMENT, comment_id: int | None = None) -> OwnComment | None:
+    """Our oldest post in this slot of a thread. Takes one read for a known ``comment_id`` of an issue, else one for a
+    hundred comments. Raises ForgeError."""
+    forge = run.comments_on(number)
+    if comment_id and forge is run.forge:
+        try:
+            comments = [run.forge.comment(comment_id)]
+        except Gone:
+            return None
+    else:
+        comments = forge.comments(number)
+    return find_post(comments, slot, run.own)
+
+
+def find_promised(
+    number: int, promised_at: datetime, forge: CommentClient, own: OwnCommentRule, slot: str = COMMENT
+) -> tuple[OwnComment | None, bool]:
+    """The post that was promised then, and whether it has been deleted. Raises ForgeError."""
+    items = forge.timeline(number)
+    standing = find_post(comments_of(items), slot, own)
+    return standing, standing is None and was_deleted(items, promised_at)
+
+
+def was_deleted(timeline: Iterable[Mapping[str, Any]], promised_at: datetime) -> bool:
+    """Whether a comment that was promised then may have been deleted.
+
+    The timeline does not say whose comment was deleted, so any counts as ours: silence is the smaller mistake.
+    """
+    gone = [item for item in timeline if item.get("event") == "comment_deleted" and item.get("created_at")]
+    return any(parse_time(item["created_at"]) >= promised_at.replace(microsecond=0) - MAX_CLOCK_SKEW for item in gone)

@@ -1,0 +1,116 @@
+"""What is stored of a comment: before it is posted, when it is seen, and how a result changes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.comment.marker import fingerprint, marker, seal
+from bot.domain.answer import Context, Match, Silent, Speak
+from bot.domain.post import Post
+from bot.domain.thread import Thread
+from bot.github.threads import OwnComment
+from bot.pipeline.draft import WITHDRAWN_FINGERPRINT, Draft
+from bot.pipeline.promises import promised_post, seen_comments
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+CONTEXT = Context(seen_before=(Match(1, "Login loop", 0.8, "closed", NOW),))
+TEXT = seal(f"{marker()}\nSeen before: Login loop", fingerprint(CONTEXT))
+
+THREAD = Thread(7, "Crash", "It crashes.", "octocat", NOW)
+SPEAKING = Draft(THREAD, Speak(CONTEXT), text=TEXT, question="q")
+SILENT = Draft(THREAD, Silent("nothing is close"), question="q")
+POSTED = OwnComment(5, TEXT)
+WITHDRAWN = OwnComment(5, seal(f"{marker()}\ngone", WITHDRAWN_FINGERPRINT))
+EDITED_COMMENT = OwnComment(5, TEXT.replace("loop", "trouble"))
+SAID = Post(
+    7, "said", NOW - timedelta(hours=2), comment_id=5, matches=((1, 0.8),), question="q", content=fingerprint(CONTEXT)
+)
+PENDING = replace(SAID, state="pending", comment_id=None)
+
+
+def promised(draft: Draft, now: datetime = NOW, mode: str = "comment") -> Post:
+    post = promised_post(draft, now, mode)
+    assert post is not None
+    return post
+
+
+def promised_fields(draft: Draft, mode: str = "comment") -> tuple[str, str, int | None, str]:
+    record = promised(draft, mode=mode)
+    return record.state, record.content, record.comment_id, record.question
+
+
+def test_a_comment_to_be_written_is_promised_first() -> None:
+    content = fingerprint(CONTEXT)
+    assert promised_fields(SPEAKING) == ("pending", content, None, "q")
+    assert promised_fields(replace(SPEAKING, own=WITHDRAWN)) == ("pending", content, 5, "q")
+    assert promised_fields(replace(SILENT, own=POSTED)) == ("pending", WITHDRAWN_FINGERPRINT, 5, "q")
+
+
+def test_a_plan_that_needs_no_writing_is_settled_at_once() -> None:
+    assert promised_fields(replace(SPEAKING, own=POSTED))[0] == "said"
+    assert promised_fields(replace(SPEAKING, own=EDITED_COMMENT))[0] == "said"
+    assert promised_fields(replace(SILENT, own=WITHDRAWN))[0] == "withdrawn"
+    assert promised_fields(SILENT) == ("silent", "", None, "q")
+    assert promised_fields(replace(SPEAKING, removed=True)) == ("removed", "", None, "q")
+
+
+def test_summary_mode_makes_no_promise() -> None:
+    assert promised_fields(SPEAKING, "summary") == ("silent", "", None, "q")
+    assert promised_fields(replace(SPEAKING, own=POSTED), "summary") == ("silent", "", 5, "q")
+
+
+def test_a_postponed_plan_stays_promised_even_if_a_comment_is_there() -> None:
+    waiting = replace(SPEAKING, text="", waits="later", before=SAID)
+    assert promised_fields(waiting) == ("pending", "", 5, "")
+    assert seen_comments({7: promised(waiting)}, {7: POSTED}, NOW - timedelta(days=1)) == {}
+
+
+def test_a_skipped_thread_keeps_its_answer() -> None:
+    skipped = replace(SILENT, is_skipped=True)
+    assert promised(replace(skipped, before=SAID)) == SAID
+    assert promised_fields(skipped) == ("silent", "", None, "")
+    assert promised_fields(replace(skipped, before=PENDING)) == ("silent", "", None, "")
+
+
+def test_the_same_answer_again_changes_nothing_not_even_its_time() -> None:
+    assert promised(replace(SPEAKING, own=POSTED, before=SAID)) == SAID
+    silent = promised(SILENT)
+    assert promised(replace(SILENT, before=silent), NOW + timedelta(hours=1)) == silent
+
+
+def test_a_renewed_promise_keeps_its_date_and_is_tried_again() -> None:
+    renewed = promised(replace(SPEAKING, before=replace(PENDING, content="x", reason="no answer")))
+    assert (renewed.at, renewed.trying_since, renewed.reason) == (PENDING.at, NOW, "")
+
+
+@pytest.mark.parametrize(
+    ("before", "standing", "state"),
+    [
+        (PENDING, POSTED, "said"),
+        (PENDING, EDITED_COMMENT, "said"),
+        (PENDING, WITHDRAWN, ""),
+        (replace(PENDING, content=WITHDRAWN_FINGERPRINT, comment_id=5), WITHDRAWN, "withdrawn"),
+        (replace(PENDING, content=WITHDRAWN_FINGERPRINT, comment_id=5), POSTED, ""),
+        (PENDING, None, ""),
+        (replace(PENDING, comment_id=5), None, "removed"),
+        (SAID, None, "removed"),
+        (replace(SAID, state="withdrawn"), None, "removed"),
+        (SAID, POSTED, ""),
+        (SAID, EDITED_COMMENT, ""),
+        (replace(SAID, state="silent"), None, ""),
+        (replace(SAID, state="removed"), None, ""),
+        (replace(PENDING, at=NOW - timedelta(days=2)), None, "silent"),
+        (replace(PENDING, at=NOW - timedelta(days=2)), POSTED, "said"),
+    ],
+)
+def test_how_an_answer_is_settled(before: Post, standing: OwnComment | None, state: str) -> None:
+    settled = seen_comments({7: before}, {7: standing}, NOW - timedelta(days=1))
+    assert {key: answer.state for key, answer in settled.items()} == ({7: state} if state else {})
+
+
+def test_without_known_comments_only_age_settles_an_answer() -> None:
+    old = replace(PENDING, id=8, at=NOW - timedelta(days=2))
+    assert list(seen_comments({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]
