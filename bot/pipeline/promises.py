@@ -100,10 +100,10 @@ def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datet
 
 def written_post(draft: Draft, promised: Post, result: CommentResult) -> Post | None:
     """The post as it was written; None if that adds nothing to the promise."""
-    if result.error or result.is_undone or draft.is_left_alone or promised.state in ("silent", "removed"):
+    if result.error or result.is_undone or promised.state in ("silent", "removed"):
         return None
     if result.reason == EDITED:
-        return replace(promised, trying_since=None)
+        return replace(promised, state="said", trying_since=None)
     if result.reason == DELETED:
         return replace(promised, state="removed", reason=DELETED, trying_since=None).showing(None)
     written = replace(

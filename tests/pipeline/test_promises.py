@@ -9,11 +9,14 @@ import pytest
 
 from bot.comment.marker import fingerprint, marker, seal
 from bot.domain.answer import Context, Match, Silent, Speak
-from bot.domain.post import Post
-from bot.domain.thread import Thread
+from bot.domain.post import Post, notice_slot, reply_slot
+from bot.domain.thread import Kind, Thread
+from bot.github.errors import Unreachable
 from bot.github.threads import OwnComment
-from bot.pipeline.draft import WITHDRAWN_FINGERPRINT, Draft
-from bot.pipeline.promises import promised_post, seen_comments
+from bot.memory.merge import later_post
+from bot.pipeline.draft import DELETED, EDITED, WITHDRAWN_FINGERPRINT, Draft
+from bot.pipeline.promises import promised_post, seen_comments, settled_post
+from bot.pipeline.reconcile import CommentResult
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 CONTEXT = Context(seen_before=(Match(1, "Login loop", 0.8, "closed", NOW),))
@@ -114,3 +117,78 @@ def test_how_an_answer_is_settled(before: Post, standing: OwnComment | None, sta
 def test_without_known_comments_only_age_settles_an_answer() -> None:
     old = replace(PENDING, id=8, at=NOW - timedelta(days=2))
     assert list(seen_comments({7: SAID, 8: old}, {}, NOW - timedelta(days=1))) == [8]
+
+
+# -- what a result changes -------------------------------------------------------------------------------------------
+
+REPLY = Post(7, "said", NOW - timedelta(hours=2), reply_slot(77), content="old", comment_id=5, shows=(1, 2, 7))
+RENEWED = Draft(THREAD, Speak(CONTEXT), REPLY.slot, TEXT, before=REPLY, renews=True, shows_too=(7,))
+
+
+def result_of(draft: Draft, action: str, reason: str = "", **more: object) -> CommentResult:
+    return replace(CommentResult(7, "Crash", action, reason, slot=draft.slot), **more)
+
+
+def settled(draft: Draft, result: CommentResult) -> Post | None:
+    return settled_post(draft, promised(draft), result, NOW + timedelta(seconds=9))
+
+
+def test_a_renewed_reply_counts_as_what_stood_until_it_is_written() -> None:
+    promise = promised(RENEWED)
+    assert (promise.content, promise.shows, promise.trying_since) == ("old", (1, 2, 7), NOW)
+    written = settled(RENEWED, result_of(RENEWED, "updated", comment=POSTED))
+    assert written is not None
+    assert (written.state, written.content, written.shows) == ("said", fingerprint(CONTEXT), (1, 7))
+    assert (written.trying_since, later_post(written, promise)) == (None, written)
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "shows"), [(EDITED, "said", (1, 2, 7)), (DELETED, "removed", ())], ids=["edited", "deleted"]
+)
+def test_a_reply_that_a_person_changed_is_left_to_them(reason: str, state: str, shows: tuple[int, ...]) -> None:
+    post = settled(RENEWED, result_of(RENEWED, "silent", reason))
+    assert post is not None
+    assert (post.state, post.shows, post.trying_since) == (state, shows, None)
+    assert later_post(post, promised(RENEWED)) == post
+
+
+def test_a_new_comment_on_an_issue_is_not_stored_again_but_one_in_a_discussion_is() -> None:
+    created = result_of(SPEAKING, "created", comment=POSTED)
+    assert settled(SPEAKING, created) is None
+    discussion = replace(SPEAKING, thread=replace(THREAD, kind=Kind.DISCUSSION))
+    post = settled(discussion, created)
+    assert post is not None
+    assert (post.state, post.comment_id, post.shows) == ("said", 5, (1,))
+
+
+def test_a_refusal_ends_the_promise_and_an_error_gives_it_back() -> None:
+    refused = settled(SPEAKING, result_of(SPEAKING, "silent", "locked", is_refused=True))
+    assert refused is not None
+    assert (refused.state, refused.reason, refused.shows) == ("silent", "locked", ())
+    failed = settled(SPEAKING, result_of(SPEAKING, "failed", "no answer", error=Unreachable("no answer")))
+    assert failed is not None
+    assert (failed.state, failed.reason, failed.trying_since) == ("pending", "no answer", None)
+    for post in (refused, failed):
+        assert later_post(post, promised(SPEAKING)) == later_post(promised(SPEAKING), post) == post
+
+
+def test_a_notice_keeps_when_it_was_first_promised_and_is_settled_once() -> None:
+    notice = Post(7, "pending", NOW - timedelta(days=1), notice_slot("#57"), release="v2", shows=(1,), trying_since=NOW)
+    draft = Draft(THREAD, Silent("released"), notice.slot, TEXT, before=notice, shows_too=(1,))
+    promise = promised(draft)
+    assert (promise.at, promise.trying_since, promise.is_promised, promise.release) == (notice.at, NOW, True, "v2")
+    post = settled(draft, result_of(draft, "created", comment=POSTED))
+    assert post is not None
+    assert (post.state, post.comment_id, post.at, post.shows) == ("said", 5, notice.at, (1,))
+    assert later_post(post, promise) == later_post(promise, post) == post
+
+
+def test_nothing_is_promised_for_a_reply_that_waits_has_no_text_or_may_not_be_posted() -> None:
+    reply = Draft(THREAD, Speak(CONTEXT), reply_slot(77), TEXT, shows_too=(7,))
+    assert promised(reply).shows == (1, 7)
+    for draft, mode in (
+        (replace(reply, waits="later"), "comment"),
+        (replace(reply, text=""), "comment"),
+        (reply, "off"),
+    ):
+        assert promised_post(draft, NOW, mode) is None
