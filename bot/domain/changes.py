@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
+from bot.domain.bounds import Most, Name, OneOf, Path, Pattern, Word
 from bot.domain.change_state import NamedChange
 from bot.domain.cluster import ClusterLinks
 from bot.domain.post import Post, Renewal
@@ -23,6 +26,10 @@ def is_within(moment: datetime, window: timedelta, now: datetime) -> bool:
     return now - window < moment <= now + LATER_RUNS
 
 
+REQUEST_STATES = ("pending", "refused", "done")
+"""In the order in which a request goes through them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request to the bot in a comment, and its state.
@@ -37,11 +44,11 @@ class Request:
 
     id: ThreadId
     comment_id: int
-    name: str
-    by: str
+    name: Annotated[str, Pattern(re.compile(r"[a-z]{1,20}", re.ASCII))]
+    by: Name
     at: datetime
-    about: tuple[ThreadId, ...] = ()
-    state: str = "pending"
+    about: Annotated[tuple[ThreadId, ...], Most(20)] = ()
+    state: Annotated[str, OneOf(REQUEST_STATES)] = "pending"
     trying_since: datetime | None = None
 
 
@@ -58,17 +65,17 @@ class FixInfo:
     """
 
     id: ThreadId
-    ref: str
+    ref: Word
     looked_at: datetime
     is_pull: bool = False
-    commit: str | None = None
+    commit: Word | None = None
     merged_at: datetime | None = None
-    files: tuple[str, ...] = ()
-    release: str | None = None
+    files: Annotated[tuple[Path, ...], Most(5)] = ()
+    release: Word | None = None
     released_at: datetime | None = None
     unreleased: bool = False
     refuted: bool = False
-    closed_by: str = ""
+    closed_by: Word = ""
 
     @property
     def change(self) -> str:
@@ -120,7 +127,7 @@ class DiscussionProgress:
 
     began: datetime
     upto: datetime | None = None
-    after: str = ""
+    after: Annotated[str, Pattern(re.compile(r".{0,200}", re.DOTALL))] = ""
     is_done: bool = False
 
     def merge(self, other: DiscussionProgress | None) -> DiscussionProgress:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from bot.domain.bounds import Cut, Pattern
 from bot.domain.thread import ThreadId
 
 MAX_LINKS = 20
@@ -22,8 +25,8 @@ class ClusterLink:
     """
 
     to: ThreadId
-    sign: str
-    words: str = ""
+    sign: Annotated[str, Pattern(re.compile(r"[a-z]{1,20}", re.ASCII))]
+    words: Annotated[str, Cut(MAX_LINK_CHARS)] = ""
 
 
 @dataclass(frozen=True, slots=True)

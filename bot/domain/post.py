@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from bot.domain.bounds import Most, Name, OneOf, Path, Pattern, Title, Word
 from bot.domain.thread import ThreadId
 
 COMMENT = ""
@@ -16,11 +18,15 @@ COMMENT = ""
 REPLY, NOTICE = "reply", "notice"
 """The kinds of all other slots, which a colon separates from what they are about."""
 
+Slot = Annotated[str, Pattern(re.compile(rf"({REPLY}:\d{{1,19}}|{NOTICE}:[0-9a-f]{{16}})?", re.ASCII))]
+
+STATES = ("pending", "said", "silent", "withdrawn", "removed")
+
 
 class Vote(NamedTuple):
     """An account's opinion on one of our comments. ``may_write``: it may write to the repository."""
 
-    by: str
+    by: Name
     helps: bool
     may_write: bool = False
 
@@ -36,10 +42,10 @@ class OpenPull:
 
     about: int
     id: int
-    title: str = ""
+    title: Title = ""
     closes: bool = False
     draft: bool = False
-    files: tuple[str, ...] = ()
+    files: Annotated[tuple[Path, ...], Most(5)] = ()
     seen_at: datetime | None = None
 
 
@@ -58,7 +64,7 @@ class PostKey(NamedTuple):
     """
 
     thread: ThreadId
-    slot: str = COMMENT
+    slot: Slot = COMMENT
 
 
 def reply_slot(comment_id: int) -> str:
@@ -102,22 +108,22 @@ class Post:
     """
 
     id: ThreadId
-    state: str
+    state: Annotated[str, OneOf(STATES)]
     at: datetime
-    slot: str = COMMENT
+    slot: Slot = COMMENT
     reason: str = ""
-    content: str = ""
+    content: Name = ""
     comment_id: int | None = None
     trying_since: datetime | None = None
     revised_at: datetime | None = None
     shows: tuple[ThreadId, ...] = ()
-    quotes: tuple[str, ...] = ()
-    others: tuple[OrganisationKey, ...] = ()
-    pulls: tuple[OpenPull, ...] = ()
+    quotes: tuple[Name, ...] = ()
+    others: Annotated[tuple[OrganisationKey, ...], Most(4)] = ()
+    pulls: Annotated[tuple[OpenPull, ...], Most(20)] = ()
     question: str = ""
     matches: tuple[tuple[ThreadId, float], ...] = ()
-    votes: tuple[Vote, ...] = ()
-    release: str = ""
+    votes: Annotated[tuple[Vote, ...], Most(100)] = ()
+    release: Word = ""
 
     @property
     def key(self) -> PostKey:
@@ -168,7 +174,7 @@ class Renewal:
     """A post to compose again, because thread ``about``, which it shows, changed at time ``at``."""
 
     id: ThreadId
-    slot: str
+    slot: Slot
     about: ThreadId
     at: datetime
 

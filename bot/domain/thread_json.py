@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
+from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.kinds import Kind
 from bot.domain.roles import known_role
 from bot.domain.secrets import mask_secrets
@@ -43,10 +44,6 @@ MAX_MIDDLE_TEXT = 1_000
 
 MAX_MESSAGES = 10_000
 """Comments stored of one thread, and as many events; GitHub allows 2,500 comments. Those in the middle are left out."""
-
-MAX_TITLE = 1_024
-MAX_NAME = 200
-"""Characters stored of a login, label, role or key; GitHub's own limits are lower."""
 
 MAX_LABELS = 100
 """GitHub's own limit for one issue."""

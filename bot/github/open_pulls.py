@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from bot.domain.bounds import MAX_TITLE
 from bot.domain.post import OpenPull
-from bot.domain.thread_json import MAX_TITLE, storable_text
+from bot.domain.thread_json import storable_text
 from bot.github.client import GitHubClient
 from bot.github.threads import object_in, objects_in
 

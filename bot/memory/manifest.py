@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from bot.domain.changes import (
@@ -28,11 +29,12 @@ from bot.domain.thread_json import clean, parse_key, parse_time, past_or_none, s
 from bot.errors import StoreError
 from bot.files import MAX_FILES
 from bot.memory.bounds import load_json
+from bot.memory.codec import DAMAGE, decode, encode, read_each
 from bot.memory.merge import MAX_REQUESTS, recent
 from bot.memory.records import canonical, sort_key
-from bot.memory.shards import parse_each, parse_renewal, parse_request, stored_fields
 
 Item = TypeVar("Item")
+Default = TypeVar("Default")
 
 FORMAT = 1
 """What this version writes, and all that it reads."""
@@ -327,14 +329,12 @@ def _plain(value: Any) -> Any:
             return [_plain(each) for each in value]
         case datetime():
             return stamp(value)
-        case Request() | Renewal():
-            return stored_fields(value)
+        case Request() | Renewal() | DiscussionProgress():
+            return encode(value)
         case HistoryProgress():
             return _reading_fields(value)
         case LinkProgress():
             return {} if value == LinkProgress() else {"down_to": value.down_to, "behind": list(value.behind)}
-        case DiscussionProgress():
-            return _discussions_fields(value)
         case MessageFiles():
             stored = {"files": value.files, "layout": value.layout, "analyser": value.analyser}
             return stored | {"behind": [[key, value.behind[key]] for key in sorted(value.behind, key=sort_key)]}
@@ -354,25 +354,25 @@ def decode_manifest(data: bytes) -> Manifest:
             threads=_parse_count(stored.get("threads", 0)),
             tombstones=_parse_count(stored.get("tombstones", 0)),
             pending=tuple(parse_key(key) for key in stored.get("pending", ()))[:MAX_PENDING],
-            written=tuple(sorted(_parse_readable(_get_list(stored, "written")[-MAX_WRITTEN:], parse_time))),
+            written=tuple(sorted(_parse_list(_get_list(stored, "written")[-MAX_WRITTEN:], parse_time))),
             index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
             model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
             learned_from=_parse_count(stored.get("learned_from", 0)),
             embedder=clean(stored.get("embedder")),
             pages=_parse_pages(stored.get("pages")),
-            recent=recent(_parse_readable(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], _parse_request)),
-            reading=_parse_reading(stored.get("reading")),
+            recent=recent(_parse_list(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], partial(decode, Request))),
+            reading=_parse_readable(stored.get("reading"), _parse_reading, None),
             read_whole=past_or_none(stored.get("read_whole")),
             repo=_parse_repo(stored.get("repo")),
             forgotten=_parse_count(stored.get("forgotten", 0)),
-            discussions=_parse_discussions(stored.get("discussions")),
-            owed=tuple(_parse_readable(_get_list(stored, "owed")[:MAX_OWED], parse_renewal)),
+            discussions=_parse_readable(stored.get("discussions"), partial(decode, DiscussionProgress), None),
+            owed=tuple(_parse_list(_get_list(stored, "owed")[:MAX_OWED], partial(decode, Renewal))),
             unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
-            messages=_parse_messages(stored.get("messages")),
+            messages=_parse_readable(stored.get("messages"), _parse_messages, None),
             told_until=past_or_none(stored.get("told_until")),
             told_from=past_or_none(stored.get("told_from")),
-            links=_parse_link_progress(stored.get("links")),
-            remembered=tuple(_parse_readable(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
+            links=_parse_readable(stored.get("links"), _parse_link_progress, LinkProgress()),
+            remembered=tuple(_parse_list(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}"[:120]) from error
@@ -395,12 +395,16 @@ def _get_list(stored: Mapping[str, Any], name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _parse_readable(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
-    return parse_each(listed, read)[0]
+def _parse_list(listed: Iterable[Any], read: Callable[[Any], Item]) -> list[Item]:
+    return read_each(listed, read)[0]
 
 
-def _parse_request(line: Any) -> Request:
-    return parse_request(line, parse_key(line["id"]))
+def _parse_readable(value: Any, read: Callable[[Any], Item], default: Default) -> Item | Default:
+    """The value; the default, so that what it is about is done again, if it cannot be read."""
+    try:
+        return read(value)
+    except DAMAGE:
+        return default
 
 
 def _parse_remembered(pair: Any) -> tuple[ThreadId, datetime]:
@@ -419,55 +423,26 @@ def _reading_fields(reading: HistoryProgress) -> dict[str, object]:
 
 
 def _parse_reading(value: Any) -> HistoryProgress | None:
-    """The unfinished reading; None, so that it starts again, if this cannot be read."""
-    try:
-        bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
-        if int.from_bytes(bits, "little").bit_count() > MAX_FILES:  # more than a store can have
-            return None
-        seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
-        return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
-    except (KeyError, TypeError, ValueError, OverflowError):
+    bits = base64.b64decode(value["seen"], validate=True)[: TRACKED_NUMBER_LIMIT // 8]
+    if int.from_bytes(bits, "little").bit_count() > MAX_FILES:  # more than a store can have
         return None
-
-
-def _discussions_fields(read: DiscussionProgress) -> dict[str, object]:
-    return {"began": stamp(read.began), "upto": stamp(read.upto), "after": read.after, "done": read.is_done}
-
-
-def _parse_discussions(value: Any) -> DiscussionProgress | None:
-    """How far discussions were read; None, so that they are read again, if this cannot be read."""
-    try:
-        after = clean(value["after"])
-        if len(after) > MAX_STATE_CHARS:
-            return None
-        return DiscussionProgress(
-            parse_time(value["began"]), time_or_none(value.get("upto")), after, value["done"] is True
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
+    seen = frozenset(8 * place + bit for place, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
+    return HistoryProgress(parse_time(value["began"]), time_or_none(value.get("upto")), seen)
 
 
 def _parse_messages(value: Any) -> MessageFiles | None:
-    """The index of messages; None, so that it is rebuilt, if this cannot be read."""
-    try:
-        behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
-        files = {str(name): str(digest) for name, digest in value["files"].items()}
-        if sum(behind.values()) > MAX_MESSAGES_BEHIND:
-            return None
-        return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    behind = {parse_key(key): _parse_count(count) for key, count in value["behind"]}
+    files = {str(name): str(digest) for name, digest in value["files"].items()}
+    if sum(behind.values()) > MAX_MESSAGES_BEHIND:
         return None
+    return MessageFiles(files, _parse_count(value["layout"]), str(value["analyser"]), behind)
 
 
 def _parse_link_progress(value: Any) -> LinkProgress:
-    """Which threads were compared; none, so that all are compared again, if this cannot be read."""
-    try:
-        down_to = value["down_to"]
-        behind = tuple(map(parse_key, _get_list(value, "behind")))
-        progress = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
-        return progress if len(behind) <= MAX_UNLINKED else LinkProgress()
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return LinkProgress()
+    down_to = value["down_to"]
+    behind = tuple(map(parse_key, _get_list(value, "behind")))
+    progress = LinkProgress(None if down_to is None else 0 if down_to == 0 else parse_key(down_to), behind)
+    return progress if len(behind) <= MAX_UNLINKED else LinkProgress()
 
 
 def _parse_count(value: object) -> int:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.domain.changes import (
     JUDGEMENT_REQUESTS,
+    REQUEST_STATES,
     FixInfo,
     Request,
 )
@@ -30,9 +31,6 @@ PENDING_WINDOW = timedelta(days=7)
 
 STANDING_REQUESTS = frozenset({"wrong", "off", "on"}) | JUDGEMENT_REQUESTS
 """Requests that hold until they are revoked. They are kept in preference to all others."""
-
-REQUEST_STATES = ("pending", "refused", "done")
-"""In the order in which a request goes through them."""
 
 _STATE_RANKS = {"pending": 0, "said": 1, "silent": 1, "withdrawn": 1, "removed": 2}
 

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 from urllib.parse import quote
 
+from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.card import name_of
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import OrganisationThread
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome
-from bot.domain.thread_json import MAX_NAME, MAX_TITLE, clean, parse_key, stamp, time_or_none
+from bot.domain.thread_json import clean, parse_key, stamp, time_or_none
 
 MAX_THREAD_TERMS = 4_000
 """Most terms kept of one thread."""

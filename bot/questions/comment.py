@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Silent
+from bot.domain.bounds import MAX_TITLE
 from bot.domain.thread import Thread, ThreadId
-from bot.domain.thread_json import MAX_TEXT, MAX_TITLE, clean
+from bot.domain.thread_json import MAX_TEXT, clean
 from bot.questions.requests import DraftRequest
 from bot.reading.language import language_of, most_frequent
 from bot.recall.answer import decide

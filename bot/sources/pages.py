@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
+from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.changes import Changes
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, Tombstone
-from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE, clean, parse_time, storable_text
+from bot.domain.thread_json import MAX_TEXT, clean, parse_time, storable_text
 from bot.errors import WorldError
 from bot.files import Globs
 from bot.git.remote_files import Head

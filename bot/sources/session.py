@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
-from bot.domain.thread_json import MAX_NAME, MAX_TEXT, MAX_TITLE
+from bot.domain.thread_json import MAX_TEXT
 from bot.reading.markdown import tail
 
 USER, ASSISTANT = "user", "assistant"

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.domain.bounds import MAX_NAME
 from bot.domain.thread import GHOST, Kind, Message, Thread
 from bot.domain.thread_json import (
     MAX_LABELS,
     MAX_MIDDLE_TEXT,
-    MAX_NAME,
     MAX_TEXT,
     MAX_THREAD_CHARS,
     archive_fields,

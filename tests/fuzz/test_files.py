@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from bot.domain.thread_json import MAX_TITLE
+from bot.domain.bounds import MAX_TITLE
 from bot.errors import StoreError, UserError
 from bot.files import Globs, check_path, is_safe_path
 from bot.git.remote import checked_branch

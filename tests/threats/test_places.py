@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from bot.comment.render import MAX_BYTES, MAX_CHARS
 from bot.domain.answer import Context
+from bot.domain.bounds import MAX_NAME
 from bot.domain.thread import OutcomeKind
-from bot.domain.thread_json import MAX_NAME, MAX_TEXT
+from bot.domain.thread_json import MAX_TEXT
 from tests.comment.contexts import closed_match, quoted_outcome
 from tests.comment.detector import report
 from tests.examples import examples, share

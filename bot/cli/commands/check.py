@@ -9,7 +9,8 @@ from pathlib import Path
 from bot.cli.arguments import memory_options, reference_time
 from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes, warn
 from bot.comment.clean_text import clean
-from bot.domain.thread_json import MAX_TEXT, MAX_TITLE
+from bot.domain.bounds import MAX_TITLE
+from bot.domain.thread_json import MAX_TEXT
 from bot.errors import UserError
 from bot.local_cache.draft import DraftAnswer, check_draft
 from bot.local_cache.location import open_memory

@@ -1,0 +1,48 @@
+"""Bounds of stored values, written beside the fields that they limit: ``Annotated[str, Cut(200)]``.
+
+`bot.memory.codec` applies them to what it reads, as anybody who may push to a memory branch may have written it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Annotated, NamedTuple
+
+
+class Cut(NamedTuple):
+    """A text is cut after so many characters."""
+
+    chars: int
+
+
+class Most(NamedTuple):
+    """Of a list, only the first so many items count."""
+
+    items: int
+
+
+class OneOf(NamedTuple):
+    """Any other value is damaged."""
+
+    values: Collection[str]
+
+
+class Pattern(NamedTuple):
+    """A text that does not match as a whole is damaged."""
+
+    regex: re.Pattern[str]
+
+
+class OneWord(NamedTuple):
+    """A text that is not one word counts as empty (`bot.domain.shape.one_word`)."""
+
+
+MAX_NAME, MAX_TITLE = 200, 1_024
+
+Name = Annotated[str, Cut(MAX_NAME)]
+"""The name of an account, or a fingerprint."""
+
+Title = Annotated[str, Cut(MAX_TITLE)]
+Word = Annotated[str, OneWord()]
+Path = Annotated[str, Cut(1_024)]

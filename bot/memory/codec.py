@@ -1,0 +1,152 @@
+"""Turns values of the domain into JSON and back, by their annotations and the bounds in them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from functools import cache, partial
+from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from bot.domain.bounds import Cut, Most, OneOf, OneWord, Pattern
+from bot.domain.shape import one_word
+from bot.domain.thread import ThreadId
+from bot.domain.thread_json import clean, parse_key, parse_number, parse_time, stamp
+
+Value = TypeVar("Value")
+Read = Callable[[Any], Any]
+
+DAMAGE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+"""What reading raises for a damaged value."""
+
+
+def encode(value: Any) -> dict[str, object]:
+    """The fields of a dataclass as JSON; of those that have a default, not the ones that are None, False or empty."""
+    plain = ((field, _plain(getattr(value, field.name))) for field in fields(value))
+    return {field.name: item for field, item in plain if _is_needed(field) or not _is_empty(item)}
+
+
+def _is_empty(item: object) -> bool:
+    return item is None or item is False or item in ("", [], {})
+
+
+def _is_needed(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return encode(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return stamp(value) if isinstance(value, datetime) else value
+
+
+def decode(kind: type[Value], stored: Mapping[str, Any], **given: object) -> Value:
+    """The inverse of `encode`; ``given`` are fields that are not stored. Raises one of DAMAGE."""
+    values = dict(given)
+    for name, (read, is_needed) in _field_readers(cast("Any", kind)).items():
+        if name not in given and (is_needed or name in stored):
+            values[name] = read(stored[name])
+    return kind(**values)
+
+
+def decode_each(kind: type[Value], stored: Iterable[Any], **given: object) -> tuple[list[Value], bool]:
+    """The readable values of a list, and whether those are all of it."""
+    return read_each(stored, lambda item: decode(kind, item, **given))
+
+
+def read_each(stored: Iterable[Any], read: Callable[[Any], Value]) -> tuple[list[Value], bool]:
+    """The readable items, and whether those are all."""
+    items, is_whole = [], True
+    for item in stored:
+        try:
+            items.append(read(item))
+        except DAMAGE:
+            is_whole = False
+    return items, is_whole
+
+
+def as_list(value: Any) -> list[Any]:
+    """Raises ValueError for anything but a list."""
+    if not isinstance(value, list | tuple):
+        raise ValueError("not a list")
+    return list(value)
+
+
+@cache
+def _field_readers(kind: Any) -> dict[str, tuple[Read, bool]]:
+    """For each field how it is read, and whether it must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    names = {field.name: _is_needed(field) for field in fields(kind)}
+    return {name: (_reader(hints[name]), needed) for name, needed in names.items()}
+
+
+@cache
+def _reader(hint: Any) -> Read:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        read = _reader(arguments[0])
+        for bound in arguments[1:]:
+            read = _bounded(read, bound)
+        return read
+    if hint == ThreadId:
+        return parse_key
+    if origin in (Union, types.UnionType):
+        (kind,) = (argument for argument in arguments if argument is not type(None))
+        return parse_number if kind is int else _or_none(_reader(kind))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return _list_reader(_reader(arguments[0]))
+    if origin is tuple:
+        return _row_reader(arguments, lambda *items: items)
+    if is_dataclass(hint):
+        return partial(decode, cast("Any", hint))
+    if issubclass(hint, tuple):
+        return _row_reader(get_type_hints(hint, include_extras=True).values(), hint)
+    return _PLAIN_READERS[hint]
+
+
+def _bounded(read: Read, bound: object) -> Read:
+    match bound:
+        case Cut(chars):
+            return lambda value: read(value)[:chars]
+        case OneWord():
+            return one_word
+        case OneOf(values):
+            return lambda value: read(value) if value in values else _refuse()
+        case Pattern(regex):
+            return lambda value: value if isinstance(value, str) and regex.fullmatch(value) else _refuse()
+        case Most(count):
+            return lambda value: read(as_list(value)[:count])
+    return read
+
+
+def _or_none(read: Read) -> Read:
+    return lambda value: (read(value) or None) if value else None
+
+
+def _list_reader(read: Read) -> Read:
+    return lambda value: tuple(map(read, as_list(value)))
+
+
+def _row_reader(hints: Iterable[Any], build: Callable[..., Any]) -> Read:
+    readers = tuple(map(_reader, hints))
+    return lambda value: build(*(read(item) for read, item in zip(readers, as_list(value), strict=True)))
+
+
+def _number(value: object) -> int:
+    return parse_number(value) or _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise ValueError("no such value")
+
+
+_PLAIN_READERS: dict[Any, Read] = {
+    str: clean,
+    bool: lambda value: value is True,
+    int: _number,
+    float: float,
+    datetime: parse_time,
+}
