@@ -18,7 +18,8 @@ COMMENT = ""
 REPLY, NOTICE = "reply", "notice"
 """The kinds of all other slots, which a colon separates from what they are about."""
 
-Slot = Annotated[str, Pattern(re.compile(rf"({REPLY}:\d{{1,19}}|{NOTICE}:[0-9a-f]{{16}})?", re.ASCII))]
+SLOTS = re.compile(rf"({REPLY}:\d{{1,19}}|{NOTICE}:[0-9a-f]{{16}})?", re.ASCII)
+Slot = Annotated[str, Pattern(SLOTS)]
 
 STATES = ("pending", "said", "silent", "withdrawn", "removed")
 

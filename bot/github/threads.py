@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.domain.post import COMMENT, NOTICE, REPLY
+from bot.domain.post import COMMENT, SLOTS
 from bot.domain.thread import Message, Thread
 from bot.domain.thread_json import KEPT_EVENTS, thread_from_archive
 from bot.reading.references import closed_by_text
 
 Json = Mapping[str, Any]
-
-_SLOT = re.compile(rf"(?:{REPLY}=\d{{1,19}}|{NOTICE}=[0-9a-f]{{16}}) -->", re.ASCII)
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 STORED_REACTIONS = ("+1", "-1", "laugh", "hooray", "heart")
@@ -54,8 +51,8 @@ class OwnCommentRule:
             return None
         if first == self.marker:
             return COMMENT
-        slot = _SLOT.fullmatch(first, len(head)) if first.startswith(head) else None
-        return slot[0].removesuffix(" -->").replace("=", ":") if slot else None
+        slot = first.removeprefix(head).removesuffix(" -->").replace("=", ":")
+        return slot if first == f"{head}{slot.replace(':', '=')} -->" and SLOTS.fullmatch(slot) else None
 
     def _is_by_us(self, comment: Json) -> bool:
         author = (comment.get("user") or comment.get("actor") or {}).get("login")

@@ -7,9 +7,9 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import NamedTuple
 
-from bot.comment.marker import fingerprint, read_seal
+from bot.comment.marker import read_seal
 from bot.domain.answer import Answer, Context, Match, Silent, Speak, threads_in
-from bot.domain.post import COMMENT, Post, PostKey
+from bot.domain.post import COMMENT, Post, PostKey, short_hash
 from bot.domain.thread import Thread, ThreadId
 from bot.github.errors import ForgeError
 from bot.github.threads import OwnComment
@@ -71,7 +71,7 @@ class Draft:
     @property
     def content(self) -> str:
         """The fingerprint of the planned text."""
-        return fingerprint(self.context) if self.text else WITHDRAWN_FINGERPRINT
+        return (facts_in(self.text) or short_hash(self.text)) if self.text else WITHDRAWN_FINGERPRINT
 
     @property
     def reason(self) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bot.domain.changes import Changes
-from bot.domain.post import COMMENT, Post, replied_to
+from bot.domain.post import COMMENT, Post, PostKey, replied_to
 from bot.errors import StoreError
 from bot.github.events import Event
 from bot.pipeline.clusters import Clusters
@@ -66,7 +66,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     house.each(lambda room: room.look())
     run.on_stage("plan")
     house.each(lambda room: facts.drafts.extend(room.plan()))
-    promised = {draft.key: post for draft in facts.drafts if (post := promised_post(draft, run.now, run.settings.mode))}
+    promised = promise(facts.drafts, run)
     run.memory.stage(Changes(posts=tuple(promised.values())))
     run.on_stage("push")
     run.memory.commit(_commit_message(event))
@@ -74,7 +74,7 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
         _note_first_run(run)
     run.on_stage("say")
     drafts = still_ours(facts.drafts, run)
-    settlements = [Settlement(draft, promised.get(draft.key), reconcile(draft, run)) for draft in drafts]
+    settlements = [carry_out(draft, promised.get(draft.key), run) for draft in drafts]
     house.each(lambda room: room.settle(settlements))
     if posts := _settled_posts(settlements, run.now):
         run.memory.stage(Changes(posts=posts))
@@ -104,6 +104,17 @@ class House:
     def raise_error(self) -> None:
         if self._error:
             raise self._error
+
+
+def promise(drafts: Iterable[Draft], run: RunContext) -> dict[PostKey, Post]:
+    """The posts to store before anything is written."""
+    mode, since = run.settings.mode, run.current_time()
+    posts = ((draft.key, promised_post(draft, run.now, mode, since)) for draft in drafts)
+    return {key: post for key, post in posts if post}
+
+
+def carry_out(draft: Draft, promised: Post | None, run: RunContext) -> Settlement:
+    return Settlement(draft, promised, reconcile(draft, run, promised))
 
 
 def still_ours(drafts: Iterable[Draft], run: RunContext) -> list[Draft]:

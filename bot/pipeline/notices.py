@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -85,13 +85,7 @@ def plan_notices(facts: Facts, run: RunContext) -> list[Draft]:
         run.memory.stage(Changes(told_until=newest))
     elif plans or planning.is_limited:
         run.memory.stage(Changes(told_from=since))
-    return _started([plan for plan in plans if isinstance(plan, Draft)], run)
-
-
-def _started(drafts: Sequence[Draft], run: RunContext) -> list[Draft]:
-    """The drafts with the time from which other runs leave them to this one, taken just before they are stored."""
-    since = run.current_time()
-    return [replace(draft, before=draft.before and replace(draft.before, trying_since=since)) for draft in drafts]
+    return [plan for plan in plans if isinstance(plan, Draft)]
 
 
 _Outstanding = tuple[Thread, Post, ReleasedFix]

@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from bot.domain.post import Post
+from bot.domain.post import Post, replied_to
 from bot.domain.thread import Kind, ThreadId
 from bot.github.threads import OwnComment
 from bot.pipeline.draft import DELETED, EDITED, WITHDRAWN_FINGERPRINT, Draft, facts_in, is_unedited
 from bot.pipeline.reconcile import CommentResult
 
 
-def promised_post(draft: Draft, now: datetime, mode: str) -> Post | None:
-    """The post to store before a draft is carried out; None if there is nothing to store."""
-    if draft.key.slot:
-        return _promised_other(draft, now, mode)
+def promised_post(draft: Draft, now: datetime, mode: str, since: datetime | None = None) -> Post | None:
+    """The post to store before a draft is carried out; None if there is nothing to store.
+
+    ``now`` is when the run began. Other runs leave a reply or a notice to this one for a while from ``since`` on, the
+    present moment (None: ``now``).
+    """
+    if draft.slot:
+        return _promised_other(draft, now, mode, since or now)
     before, post = draft.before, _promised_comment(draft, now, mode)
     if before is None:
         return post
@@ -64,8 +68,7 @@ def _showing_both(post: Post, draft: Draft) -> Post:
     )
 
 
-def _promised_other(draft: Draft, now: datetime, mode: str) -> Post | None:
-    """The promise of a reply or a notice, whose ``before`` has the time from which other runs leave it to this one."""
+def _promised_other(draft: Draft, now: datetime, mode: str, since: datetime) -> Post | None:
     before = draft.before
     if draft.is_left or mode != "comment":
         return None
@@ -73,17 +76,16 @@ def _promised_other(draft: Draft, now: datetime, mode: str) -> Post | None:
         return before and replace(before, state="said", at=now, revised_at=now, trying_since=now)
     if not draft.text:
         return None
-    post = replace(draft.post("pending", now), trying_since=now)
-    if before is None:
-        return post
-    return replace(post, at=before.at, trying_since=before.trying_since, revised_at=before.trying_since)
+    at = before.at if before else now
+    return replace(draft.post("pending", at), trying_since=since, revised_at=since if before else None)
 
 
 def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datetime) -> Post | None:
     """The post to store once the result is known; None if it adds nothing to the promise, or a later run finds out.
 
-    Comments on issues are not stored again, as that would cost a push for each event: the next run sees them. GitHub
-    does not say which comments of a discussion were deleted, so a missing one is noticed only if its id is known.
+    Comments on issues and replies are not stored again, as that would cost a push for each event: the next run sees
+    them. GitHub does not say which comments of a discussion were deleted, so a missing one is noticed only if its id is
+    known.
     """
     is_comment = not draft.slot
     if result.is_refused and draft.renews and not is_comment:
@@ -94,8 +96,8 @@ def settled_post(draft: Draft, promised: Post, result: CommentResult, now: datet
     if result.error:
         tried = replace(promised, reason=result.reason, trying_since=None)
         return replace(tried, revised_at=now) if is_comment and tried != promised else None
-    is_noted = draft.renews or promised.is_notice or (is_comment and draft.thread.kind is Kind.DISCUSSION)
-    return written_post(draft, promised, result) if is_noted else None
+    is_seen_later = replied_to(draft.slot) is not None or (is_comment and draft.thread.kind is not Kind.DISCUSSION)
+    return written_post(draft, promised, result) if draft.renews or not is_seen_later else None
 
 
 def written_post(draft: Draft, promised: Post, result: CommentResult) -> Post | None:

@@ -10,7 +10,7 @@ from typing import Any
 from bot.comment.marker import seal
 from bot.comment.render import withdrawal_text
 from bot.domain.answer import Context, Match
-from bot.domain.post import COMMENT, replied_to
+from bot.domain.post import COMMENT, Post, replied_to
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_time
 from bot.github.budget import MAX_CLOCK_SKEW
@@ -64,8 +64,8 @@ class CommentResult:
         return self.action in ("created", "updated", "unchanged", "replied")
 
 
-def reconcile(draft: Draft, run: RunContext) -> CommentResult:
-    """Carry out a draft. If GitHub refuses, the result says why; there is no second attempt."""
+def reconcile(draft: Draft, run: RunContext, promised: Post | None = None) -> CommentResult:
+    """Carry out a draft, as it was ``promised``. If GitHub refuses, the result says why; there is no second attempt."""
     result = CommentResult(draft.thread.id, draft.thread.title, "silent", draft.reason, draft.context, draft.text)
     result = replace(result, is_owed=bool(draft.waits), nearest=draft.nearest, renews=draft.renews, slot=draft.slot)
     if draft.fault:
@@ -75,7 +75,7 @@ def reconcile(draft: Draft, run: RunContext) -> CommentResult:
     if run.settings.mode != "comment" and not draft.takes_out:
         return _preview(draft, result)
     try:
-        return _take_step(draft, result, run)
+        return _take_step(draft, promised, result, run)
     except ForgeError as error:
         return with_write_error(result, error)
 
@@ -87,12 +87,13 @@ def _preview(draft: Draft, result: CommentResult) -> CommentResult:
     return replace(result, action="would say") if draft.text else result
 
 
-def _take_step(draft: Draft, result: CommentResult, run: RunContext) -> CommentResult:
+def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: RunContext) -> CommentResult:
     number = draft.thread.id
     if not isinstance(number, int):
         return replace(result, reason="threads from elsewhere have no comments")
-    own = draft.own or _standing_now(draft, run)
-    step, forge = next_step(draft, own), run.comments_on(number)
+    own = draft.own or _standing_now(draft, promised, run)
+    is_removed = draft.removed or (own is None and bool(draft.slot and draft.before and draft.before.comment_id))
+    step, forge = next_step(replace(draft, removed=is_removed), own), run.comments_on(number)
     match step.action:
         case Action.CREATE:
             return _create(draft, number, result, run)
@@ -108,15 +109,15 @@ def _take_step(draft: Draft, result: CommentResult, run: RunContext) -> CommentR
     return replace(result, action=action, reason=step.why or result.reason, comment=own if draft.text else None)
 
 
-def _standing_now(draft: Draft, run: RunContext) -> OwnComment | None:
-    """What stands, for a draft that did not look: a reply to renew, or a notice that another run may have posted."""
-    number, before = draft.thread.id, draft.before
-    if before is None or draft.slot == COMMENT or draft.removed or not isinstance(number, int):
+def _standing_now(draft: Draft, promised: Post | None, run: RunContext) -> OwnComment | None:
+    """What stands in a slot other than the comment's, which was looked for when it was planned. A new post is looked
+    for only if this run took so long that another one may have written it."""
+    number = draft.thread.id
+    if draft.slot == COMMENT or draft.removed or not isinstance(number, int):
         return None
-    if draft.renews:
-        return find_own(number, run, draft.slot, before.comment_id)
-    is_late = not is_in_progress(before.trying_since, run.current_time())
-    return find_own(number, run, draft.slot) if is_late else None
+    comment_id = draft.before.comment_id if draft.before else None
+    is_late = promised is not None and not is_in_progress(promised.trying_since, run.current_time())
+    return find_own(number, run, draft.slot, comment_id) if draft.renews or comment_id or is_late else None
 
 
 def _create(draft: Draft, number: int, result: CommentResult, run: RunContext) -> CommentResult:

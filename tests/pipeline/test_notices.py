@@ -67,10 +67,10 @@ def test_a_run_past_its_posting_window_looks_for_the_notice_before_posting(
         promised = Post(1, "pending", run.now, notice_slot("#57"), release="v2.3.0", trying_since=run.now)
         draft = Draft(thread, Silent(FIX_RELEASED), promised.slot, TEXT, before=promised)
         sample.github.mark()
-        assert reconcile(draft, run).action == "created"
+        assert reconcile(draft, run, promised).action == "created"
         assert sample.github.reads == int(is_slow)
         if is_slow:
-            assert reconcile(draft, run).comment
+            assert reconcile(draft, run, promised).comment
         assert len(sample.github.comments_by(BOT, 1)) == 1
     finally:
         memory.close()
