@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from bot.domain.thread import Record, ThreadId
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, no_time_after
@@ -25,13 +25,13 @@ from bot.memory.model_store import MODEL_FOLDER
 from bot.memory.paths import RECORD_FOLDER, record_path
 from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
 from bot.memory.shards import (
-    CLUSTERS,
     DIGESTS,
     EVENT_SCHEMAS,
     FIXES,
     POSTS,
     REQUESTS,
     SCHEMAS,
+    STORED,
     StoredShard,
 )
 from bot.memory.store import Snapshot
@@ -47,7 +47,6 @@ _CHUNK_SIZE = 1_000
 MAX_NOTES = 100
 MORE_NOTES = "More was found than is listed here."
 
-_STORED_SHARDS: tuple[StoredShard[Any], ...] = (POSTS, REQUESTS, FIXES, CLUSTERS)
 _INDEXES = (INDEX_FOLDER, INDEX_PARTS_FOLDER, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER)
 _OWN_NAMES = frozenset(
     (MANIFEST_PATH, SETTINGS_PATH, RECORD_FOLDER, *_INDEXES, MODEL_FOLDER, *(schema.folder for schema in SCHEMAS))
@@ -177,7 +176,7 @@ class BaseState:
         for path, data in self.read(damaged_paths).items():
             if sorted_record_paths([path]):
                 self.decode(path, data)
-            for schema in _STORED_SHARDS:
+            for schema in STORED:
                 if schema.select_paths([path]):
                     self._parse(schema, path, data)
 

@@ -27,7 +27,7 @@ from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Mani
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
-from bot.memory.shards import POSTS, REQUESTS
+from bot.memory.shards import FIXES, POSTS, REQUESTS
 from bot.memory.state import MemoryState, Progress
 from bot.memory.store import Edits, Snapshot, Store
 from bot.ranking.weights import RankingModels
@@ -248,7 +248,7 @@ class Memory:
         return frozenset(key.partition(":")[2] for key in keys)
 
     def fixes(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, FixInfo]:
-        return self.state.fixes(ids)
+        return self.state.values(FIXES, ids)
 
     def requests(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return self.state.requests(ids)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bot.domain.changes import FixInfo, Request
+from bot.domain.changes import FORGET, FixInfo, Request
 from bot.domain.cluster import MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.post import Post, ThreadPosts
@@ -19,7 +19,14 @@ from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_key
 from bot.memory.bounds import MAX_SHARD_LINES, is_dense
 from bot.memory.codec import DAMAGE, as_list, decode, decode_each, encode
-from bot.memory.merge import MAX_REQUESTS, limit_requests, newest_posts
+from bot.memory.merge import (
+    MAX_REQUESTS,
+    later_fix,
+    later_links,
+    limit_requests,
+    merge_requests,
+    newest_posts,
+)
 from bot.memory.paths import folder_of
 from bot.memory.records import sort_key
 
@@ -81,6 +88,18 @@ class StoredShard(ShardSchema[Value]):
                     is_all = False
                 is_whole = is_whole and is_all
         return values, is_whole
+
+
+@dataclass(frozen=True)
+class MergedShard(StoredShard[Value]):
+    """Shards of values that stand for themselves: a new state of a thread's value meets only the stored one.
+
+    ``merge`` decides between the two, with the same result in either order. ``when_gone`` says what is kept if the
+    thread is gone; None for nothing.
+    """
+
+    merge: Callable[[Value, Value | None], Value]
+    when_gone: Callable[[Value], Value | None] = lambda _: None
 
 
 def read_lines(data: bytes) -> tuple[dict[ThreadId, dict[str, Any]], bool]:
@@ -176,15 +195,37 @@ def _without_id(value: Request | Post) -> dict[str, object]:
 
 
 DIGESTS = ShardSchema[Digest]("digests", encode)
-POSTS = StoredShard("posts", thread_posts_fields, parse_thread_posts, "what was said on some threads is not known")
-REQUESTS = StoredShard("requests", requests_fields, parse_requests, "some of what people asked for is not known")
-FIXES = StoredShard(
-    "fixes", encode, lambda line: (decode(FixInfo, line), True), "the places of some fixes are looked up again"
+POSTS = StoredShard(
+    "posts",
+    thread_posts_fields,
+    parse_thread_posts,
+    "what was said on some threads is not known",
 )
-CLUSTERS = StoredShard(
-    "clusters", cluster_links_fields, parse_cluster_links, "some signs of clusters are not known until the next rebuild"
+REQUESTS = MergedShard(
+    "requests",
+    requests_fields,
+    parse_requests,
+    "some of what people asked for is not known",
+    lambda new, old: merge_requests(old or (), new),
+    when_gone=lambda requests: tuple(request for request in requests if request.name == FORGET) or None,
 )
+FIXES = MergedShard(
+    "fixes",
+    encode,
+    lambda line: (decode(FixInfo, line), True),
+    "the places of some fixes are looked up again",
+    later_fix,
+)
+CLUSTERS = MergedShard(
+    "clusters",
+    cluster_links_fields,
+    parse_cluster_links,
+    "some signs of clusters are not known until the next rebuild",
+    later_links,
+)
+
+MERGED: tuple[MergedShard[Any], ...] = (REQUESTS, FIXES, CLUSTERS)
+STORED: tuple[StoredShard[Any], ...] = (POSTS, *MERGED)
+SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, *STORED)
 EVENT_SCHEMAS: tuple[ShardSchema[Any], ...] = (DIGESTS, POSTS, REQUESTS, FIXES)
 """What an event reads about its thread."""
-
-SCHEMAS = (*EVENT_SCHEMAS, CLUSTERS)

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from bot.domain.card import Card, card_of
-from bot.domain.changes import FORGET, Changes, FixInfo, Request
+from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLinks
 from bot.domain.digest import Digest
 from bot.domain.post import Post, Renewal, ThreadPosts
@@ -26,7 +26,7 @@ from bot.memory.manifest import (
     promised_posts,
     promised_replies,
 )
-from bot.memory.merge import later_fix, later_links, merge_requests, recent, without_links
+from bot.memory.merge import recent, without_links
 from bot.memory.model_store import (
     BACKTEST_PATH,
     RANKING_PATH,
@@ -40,10 +40,11 @@ from bot.memory.shards import (
     CLUSTERS,
     DIGESTS,
     FIXES,
+    MERGED,
     POSTS,
     REQUESTS,
+    MergedShard,
     ShardSchema,
-    StoredShard,
     edit_shards,
     read_lines,
     read_texts,
@@ -71,9 +72,7 @@ class MemoryState:
         self._written: dict[ThreadId, Record] = {}
         self._digests: dict[ThreadId, Digest] = {}
         self._renewed: dict[ThreadId, str | None] = {}  # digest lines that differ from the stored ones
-        self._requests: dict[ThreadId, tuple[Request, ...]] = {}
-        self._fixes: dict[ThreadId, FixInfo] = {}
-        self._links: dict[ThreadId, ClusterLinks] = {}
+        self._staged: dict[str, dict[ThreadId, Any]] = {schema.folder: {} for schema in MERGED}
         self._posts = StagedPosts(partial(base.values, POSTS))
         self._passed: dict[ThreadId, datetime] = {}  # later revisions with the same content, which were not stored
         self._model_files: dict[str, bytes] = {}
@@ -99,14 +98,20 @@ class MemoryState:
         """The comment on each of these threads: what was said, promised, or why there is none."""
         return {key: post for key, thread in self.posts(ids).items() if (post := thread.post())}
 
+    def values(self, schema: MergedShard[Value], ids: Iterable[ThreadId]) -> dict[ThreadId, Value]:
+        """The values of these threads; of threads that are gone, only what is kept of them."""
+        keys, staged = list(dict.fromkeys(ids)), self._staged[schema.folder]
+        return self._remaining(
+            schema, self.base.values(schema, keys) | {key: staged[key] for key in keys if key in staged}
+        )
+
+    def all_values(self, schema: MergedShard[Value]) -> dict[ThreadId, Value]:
+        """Like `values`, of all threads, in no order. Reads all shards."""
+        return self._remaining(schema, self.base.all_values(schema) | self._staged[schema.folder])
+
     def requests(self, ids: Iterable[ThreadId]) -> dict[ThreadId, tuple[Request, ...]]:
         """What people asked of the bot on these threads, oldest first; for gone threads, only requests to forget."""
-        stored = self._values(REQUESTS, self._requests, ids)
-        return {key: kept for key, requests in stored.items() if (kept := self._remaining_requests(key, requests))}
-
-    def fixes(self, ids: Iterable[ThreadId]) -> dict[ThreadId, FixInfo]:
-        """The fixes of these threads; none for threads that are gone."""
-        return {key: fix for key, fix in self._values(FIXES, self._fixes, ids).items() if not self._is_gone(key)}
+        return self.values(REQUESTS, ids)
 
     def is_damaged(self, key: ThreadId) -> bool:
         """Whether the stored record of this thread has been read and is damaged."""
@@ -127,17 +132,15 @@ class MemoryState:
 
     def every_request(self) -> list[Request]:
         """What people asked for on all threads, in no order. Reads all shards of requests."""
-        stored = self.base.all_values(REQUESTS) | self._requests
-        return [request for key, requests in stored.items() for request in self._remaining_requests(key, requests)]
+        return [request for requests in self.all_values(REQUESTS).values() for request in requests]
 
     def every_fix(self) -> list[FixInfo]:
         """The fixes of all threads, in no order. Reads all shards of fixes."""
-        return [fix for key, fix in (self.base.all_values(FIXES) | self._fixes).items() if not self._is_gone(key)]
+        return list(self.all_values(FIXES).values())
 
     def every_link(self) -> dict[ThreadId, ClusterLinks]:
         """The cluster signs found so far, by thread. Reads all their shards."""
-        stored = self.base.all_values(CLUSTERS) | self._links
-        return {key: found for key, found in stored.items() if found.links and not self._is_gone(key)}
+        return {key: found for key, found in self.all_values(CLUSTERS).items() if found.links}
 
     def uncompared(self) -> Iterator[tuple[ThreadId, bool]]:
         """The threads still to be compared for clusters: those that changed, then the others, newest first. Each comes
@@ -292,11 +295,18 @@ class MemoryState:
         models = self._model_files.items()
         return file_edits | {path: data or None for path, data in models if data or self.base.snapshot.sizes([path])}
 
-    def _values(
-        self, schema: StoredShard[Value], staged: Mapping[ThreadId, Value], ids: Iterable[ThreadId]
-    ) -> dict[ThreadId, Value]:
-        keys = list(dict.fromkeys(ids))
-        return self.base.values(schema, keys) | {key: staged[key] for key in keys if key in staged}
+    def _put(
+        self, schema: MergedShard[Value], new: Mapping[ThreadId, Value]
+    ) -> dict[ThreadId, tuple[Value, Value | None]]:
+        """Merge values into the stored ones. Returns each merged value with the one before."""
+        stored = self.values(schema, new)
+        merged = {key: (schema.merge(value, stored.get(key)), stored.get(key)) for key, value in new.items()}
+        self._staged[schema.folder] |= {key: value for key, (value, _) in merged.items()}
+        return merged
+
+    def _remaining(self, schema: MergedShard[Value], values: Mapping[ThreadId, Value]) -> dict[ThreadId, Value]:
+        kept = ((key, schema.when_gone(value) if self._is_gone(key) else value) for key, value in values.items())
+        return {key: value for key, value in kept if value is not None}
 
     def _cached_record(self, key: ThreadId) -> Record | None:
         """The record if it has been read already; nothing is fetched."""
@@ -305,9 +315,6 @@ class MemoryState:
     def _is_gone(self, key: ThreadId) -> bool:
         """Whether the thread is known to be gone. Reads no record, as its shards are deleted along with it."""
         return isinstance(self._cached_record(key), Tombstone)
-
-    def _remaining_requests(self, key: ThreadId, requests: tuple[Request, ...]) -> tuple[Request, ...]:
-        return tuple(request for request in requests if request.name == FORGET) if self._is_gone(key) else requests
 
     def _record_paths(self) -> list[str]:
         return sorted_record_paths({*self.base.snapshot.paths(RECORD_FOLDER), *map(record_path, self._written)})
@@ -380,7 +387,7 @@ class MemoryState:
         """
         if gone:
             self._model_files, self._ranking = dict.fromkeys((RANKING_PATH, BACKTEST_PATH), b""), None
-            self._links |= without_links(self.every_link(), gone)
+            self._staged[CLUSTERS.folder] |= without_links(self.every_link(), gone)
             self.manifest = replace(self.manifest.without(gone), model={}, learned_from=0)
 
     def _queue_renewals(self, about: ThreadId, at: datetime, on: Iterable[ThreadId] | None = None) -> None:
@@ -437,51 +444,43 @@ class MemoryState:
         return kept
 
     def _note_requests(self, requests: Iterable[Request]) -> None:
-        new_by_id: dict[ThreadId, list[Request]] = {}
+        new_by_id: dict[ThreadId, tuple[Request, ...]] = {}
         for request in requests:
-            new_by_id.setdefault(request.id, []).append(request)
-        stored = self._values(REQUESTS, self._requests, new_by_id)
-        known = [request for requests in stored.values() for request in requests]
-        self._requests |= {key: merge_requests(stored.get(key, ()), new) for key, new in new_by_id.items()}
-        comments = {request.comment_id for new in new_by_id.values() for request in new}
-        merged = [request for key in new_by_id for request in self._requests[key] if request.comment_id in comments]
-        stored_comments = {request.comment_id for request in known}
+            new_by_id[request.id] = (*new_by_id.get(request.id, ()), request)
+        known, merged = list[Request](), list[Request]()
+        for key, (current, before) in self._put(REQUESTS, new_by_id).items():
+            comments = {request.comment_id for request in new_by_id[key]}
+            known += before or ()
+            merged += [request for request in current if request.comment_id in comments]
+        known_comments = {request.comment_id for request in known}
         for request in merged:
-            if request.name == "wrong" and request.comment_id not in stored_comments:
+            if request.name == "wrong" and request.comment_id not in known_comments:
                 self._queue_renewals(request.id, request.at, request.about)
         if merged:
             manifest = self.manifest.with_written(promised_replies(merged, known))
             self.manifest = replace(manifest, recent=recent(self.manifest.recent, merged))
 
     def _note_fixes(self, fixes: Iterable[FixInfo]) -> None:
-        new_fixes = list(fixes)
-        stored = self._values(FIXES, self._fixes, [fix.id for fix in new_fixes])
-        for fix in new_fixes:
-            old = stored.get(fix.id)
-            stored[fix.id] = self._fixes[fix.id] = merged = later_fix(fix, old)
-            if old != merged and (old is None or replace(old, looked_at=merged.looked_at) != merged):
-                self._queue_renewals(fix.id, merged.looked_at)
+        for fix in fixes:
+            for merged, old in self._put(FIXES, {fix.id: fix}).values():
+                if old is None or replace(old, looked_at=merged.looked_at) != merged:
+                    self._queue_renewals(fix.id, merged.looked_at)
 
     def _note_links(self, changes: Changes) -> None:
         """Store the cluster signs. A thread that changed since it was compared must be compared again."""
-        records, stored = self.records(each.id for each in changes.links), self._stored_links(changes.links)
+        records = self.records(each.id for each in changes.links)
         current = [each for each in changes.links if each.id not in records or records[each.id].revised_at <= each.at]
-        self._links |= {each.id: later_links(each, stored.get(each.id)) for each in current}
+        self._put(CLUSTERS, {each.id: each for each in current})
         progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
         links = progress.with_compared({each.id for each in current}, changes.linked_to)
         self.manifest = replace(self.manifest, links=links)
 
-    def _stored_links(self, links: Iterable[ClusterLinks]) -> dict[ThreadId, ClusterLinks]:
-        return self._values(CLUSTERS, self._links, [each.id for each in links])
-
     def _shard_edits(self) -> FileEdits:
-        touched = self.records([*self._written, *self._requests, *self._fixes])
-        gone = {key: None for key, record in touched.items() if isinstance(record, Tombstone)}
+        touched = self.records([*self._written, *self._staged[REQUESTS.folder], *self._staged[FIXES.folder]])
+        gone = [key for key, record in touched.items() if isinstance(record, Tombstone)]
         values: list[tuple[ShardSchema[Any], Mapping[ThreadId, Any]]] = [
             (POSTS, self._posts.changes()),
-            (REQUESTS, self._requests | gone | self.requests(gone)),
-            (FIXES, self._fixes | gone),
-            (CLUSTERS, self._links | gone),
+            *((kind, self._staged[kind.folder] | dict.fromkeys(gone) | self.values(kind, gone)) for kind in MERGED),
         ]
         digests = {DIGESTS.path(key) for key in (*self._written, *self._renewed)}
         shards = self.base.read(sorted(digests | {schema.path(key) for schema, staged in values for key in staged}))
