@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
+from bot.errors import StoreError
 from bot.github.events import Event
-from bot.pipeline.handle import handle_event
+from bot.pipeline.handle import House, handle_event
+from bot.pipeline.room import Room
 from bot.settings.schema import ReferenceSettings, Settings
 from tests.pipeline.test_commands import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 from tests.pipeline.test_organisation import SLOW_STEPS
@@ -79,3 +81,54 @@ def run_event(sample: SampleRepository, event: Event, watch: Callable[[str], Non
 
 def comments_of(sample: SampleRepository, number: int) -> list[str]:
     return [comment.body for comment in sample.github.comments_by(BOT, number)]
+
+
+# -- rooms that fail -------------------------------------------------------------------------------------------------
+
+
+class Turns(Room):
+    """A room that notes its turns, and fails in one."""
+
+    def __init__(self, name: str, fails_in: str, fault: Exception, turns: list[str]) -> None:
+        self.name, self.fails_in, self.fault, self.turns = name, fails_in, fault, turns
+
+    def take(self, turn: str) -> None:
+        self.turns.append(f"{self.name} {turn}")
+        if turn == self.fails_in:
+            raise self.fault
+
+
+def test_a_room_that_fails_gets_no_further_turn_and_the_others_go_on() -> None:
+    turns, fault = list[str](), ValueError("no such door")
+    house = House([Turns("first", "plan", fault, turns), Turns("second", "", fault, turns)])
+    for turn in ("look", "plan", "settle"):
+        house.each(lambda room, turn=turn: room.take(turn))
+    assert turns == ["first look", "second look", "first plan", "second plan", "second settle"]
+    with pytest.raises(ValueError, match="no such door"):
+        house.raise_error()
+
+
+def test_nothing_goes_on_if_memory_cannot_be_read() -> None:
+    turns, fault = list[str](), StoreError("no memory")
+    house = House([Turns("first", "look", fault, turns), Turns("second", "", fault, turns)])
+    with pytest.raises(StoreError):
+        house.each(lambda room: room.take("look"))
+    assert turns == ["first look"]
+
+
+@dataclass(frozen=True)
+class BrokenPages:
+    name: str = "docs"
+
+    def read(self, *_: object) -> None:
+        raise ValueError("no such page")
+
+
+def test_a_fault_in_one_feature_stops_no_comment(sample: SampleRepository) -> None:
+    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
+    run_context = replace(sample.run_context(memory), pages=(BrokenPages(),))
+    with pytest.raises(ValueError, match="no such page"):
+        handle_event(Event("issues", "opened", number), run_context)
+    memory.close()
+    assert [DECISION in text for text in comments_of(sample, number)] == [True]
