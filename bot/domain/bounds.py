@@ -1,4 +1,4 @@
-"""Bounds of stored values, written beside the fields that they limit: ``Annotated[str, Cut(200)]``.
+"""Bounds of stored values, written beside the fields that they limit: ``Annotated[str, MaxChars(200)]``.
 
 `bot.memory.codec` applies them to what it reads, as anybody who may push to a memory branch may have written it.
 """
@@ -10,13 +10,13 @@ from collections.abc import Collection
 from typing import Annotated, NamedTuple
 
 
-class Cut(NamedTuple):
+class MaxChars(NamedTuple):
     """A text is cut after so many characters."""
 
     chars: int
 
 
-class Most(NamedTuple):
+class MaxItems(NamedTuple):
     """Of a list, only the first so many items count."""
 
     items: int
@@ -40,9 +40,9 @@ class OneWord(NamedTuple):
 
 MAX_NAME, MAX_TITLE = 200, 1_024
 
-Name = Annotated[str, Cut(MAX_NAME)]
+Name = Annotated[str, MaxChars(MAX_NAME)]
 """The name of an account, or a fingerprint."""
 
-Title = Annotated[str, Cut(MAX_TITLE)]
+Title = Annotated[str, MaxChars(MAX_TITLE)]
 Word = Annotated[str, OneWord()]
-Path = Annotated[str, Cut(1_024)]
+Path = Annotated[str, MaxChars(1_024)]

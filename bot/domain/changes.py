@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from bot.domain.bounds import Most, Name, OneOf, Path, Pattern, Word
+from bot.domain.bounds import MaxItems, Name, OneOf, Path, Pattern, Word
 from bot.domain.change_state import NamedChange
 from bot.domain.cluster import ClusterLinks
 from bot.domain.post import Post, Renewal
@@ -47,7 +47,7 @@ class Request:
     name: Annotated[str, Pattern(re.compile(r"[a-z]{1,20}", re.ASCII))]
     by: Name
     at: datetime
-    about: Annotated[tuple[ThreadId, ...], Most(20)] = ()
+    about: Annotated[tuple[ThreadId, ...], MaxItems(20)] = ()
     state: Annotated[str, OneOf(REQUEST_STATES)] = "pending"
     trying_since: datetime | None = None
 
@@ -70,7 +70,7 @@ class FixInfo:
     is_pull: bool = False
     commit: Word | None = None
     merged_at: datetime | None = None
-    files: Annotated[tuple[Path, ...], Most(5)] = ()
+    files: Annotated[tuple[Path, ...], MaxItems(5)] = ()
     release: Word | None = None
     released_at: datetime | None = None
     unreleased: bool = False

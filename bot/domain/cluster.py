@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from bot.domain.bounds import Cut, Pattern
+from bot.domain.bounds import MaxChars, Pattern
 from bot.domain.thread import ThreadId
 
 MAX_LINKS = 20
@@ -26,7 +26,7 @@ class ClusterLink:
 
     to: ThreadId
     sign: Annotated[str, Pattern(re.compile(r"[a-z]{1,20}", re.ASCII))]
-    words: Annotated[str, Cut(MAX_LINK_CHARS)] = ""
+    words: Annotated[str, MaxChars(MAX_LINK_CHARS)] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from bot.domain.bounds import Most, Name, OneOf, Path, Pattern, Title, Word
+from bot.domain.bounds import MaxItems, Name, OneOf, Path, Pattern, Title, Word
 from bot.domain.thread import ThreadId
 
 COMMENT = ""
@@ -46,7 +46,7 @@ class OpenPull:
     title: Title = ""
     closes: bool = False
     draft: bool = False
-    files: Annotated[tuple[Path, ...], Most(5)] = ()
+    files: Annotated[tuple[Path, ...], MaxItems(5)] = ()
     seen_at: datetime | None = None
 
 
@@ -119,11 +119,11 @@ class Post:
     revised_at: datetime | None = None
     shows: tuple[ThreadId, ...] = ()
     quotes: tuple[Name, ...] = ()
-    others: Annotated[tuple[OrganisationKey, ...], Most(4)] = ()
-    pulls: Annotated[tuple[OpenPull, ...], Most(20)] = ()
+    others: Annotated[tuple[OrganisationKey, ...], MaxItems(4)] = ()
+    pulls: Annotated[tuple[OpenPull, ...], MaxItems(20)] = ()
     question: str = ""
     matches: tuple[tuple[ThreadId, float], ...] = ()
-    votes: Annotated[tuple[Vote, ...], Most(100)] = ()
+    votes: Annotated[tuple[Vote, ...], MaxItems(100)] = ()
     release: Word = ""
 
     @property

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from bot.domain.bounds import Cut, Most, OneOf, OneWord, Pattern
+from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import clean, parse_key, parse_number, parse_time, stamp
@@ -109,7 +109,7 @@ def _reader(hint: Any) -> Read:
 
 def _bounded(read: Read, bound: object) -> Read:
     match bound:
-        case Cut(chars):
+        case MaxChars(chars):
             return lambda value: read(value)[:chars]
         case OneWord():
             return one_word
@@ -117,7 +117,7 @@ def _bounded(read: Read, bound: object) -> Read:
             return lambda value: read(value) if value in values else _refuse()
         case Pattern(regex):
             return lambda value: value if isinstance(value, str) and regex.fullmatch(value) else _refuse()
-        case Most(count):
+        case MaxItems(count):
             return lambda value: read(as_list(value)[:count])
     return read
 

@@ -69,6 +69,7 @@ MAX_CHOICES = 5
 class Commands(Room):
     """What was asked for in comments and opening texts. Each request gets a reply or a reaction."""
 
+    answers_events = True
     plans: Sequence[ReplyPlan] = ()
 
     def look(self) -> None:

@@ -36,6 +36,8 @@ MAX_ANSWERS = 5
 class Comments(Room):
     """The comments on the threads that are due one."""
 
+    answers_events = True
+
     def plan(self) -> list[Draft]:
         return plan_comments(threads_to_answer(self.facts, self.run), self.facts, self.run)
 

@@ -78,6 +78,8 @@ class Forgetting(Room):
     """Forgets what administrators ask for, and what earlier runs left unfinished, before anything is planned that could
     show the thread."""
 
+    answers_events = True
+
     def __init__(self, facts: Facts, run: RunContext) -> None:
         super().__init__(facts, run)
         self.done: list[tuple[Request, ForgetResult]] = []

@@ -5,13 +5,12 @@ event → what changed → memory → the drafts → memory is pushed → the po
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
 from bot.domain.changes import Changes
 from bot.domain.post import COMMENT, Post, PostKey, replied_to
-from bot.errors import StoreError
 from bot.github.events import Event
 from bot.pipeline.clusters import Clusters
 from bot.pipeline.commands import Commands
@@ -27,7 +26,7 @@ from bot.pipeline.notices import Notices
 from bot.pipeline.promises import promised_post, settled_post
 from bot.pipeline.reconcile import CommentResult, reconcile
 from bot.pipeline.renewals import Renewals
-from bot.pipeline.room import Room, Settlement
+from bot.pipeline.room import House, Room, Settlement
 from bot.pipeline.tools import RunContext
 
 ROOMS: tuple[type[Room], ...] = (
@@ -47,21 +46,13 @@ ROOMS: tuple[type[Room], ...] = (
 def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     """Handle one event. Returns, for each post that was due, what was written or why nothing was.
 
-    If a room fails, the others go on, and its error is raised at the end. Raises StoreError at once, as nothing may be
-    posted that memory does not know.
+    If a room fails, the others go on, and its error is raised at the end (see `Room`).
     """
     run.on_stage("look")
     facts = fetch_changes(event, run)
     look_at_discussions(facts, run)
     run.on_stage("remember")
-    run.memory.stage(
-        Changes(
-            facts.updates.records,
-            tuple(facts.settled.values()),
-            cursor=facts.updates.cursor,
-            discussions=facts.discussions,
-        )
-    )
+    run.memory.stage(facts.changes)
     house = House([room(facts, run) for room in ROOMS])
     house.each(lambda room: room.look())
     run.on_stage("plan")
@@ -75,35 +66,13 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     run.on_stage("say")
     drafts = still_ours(facts.drafts, run)
     settlements = [carry_out(draft, promised.get(draft.key), run) for draft in drafts]
-    house.each(lambda room: room.settle(settlements))
+    house.each(lambda room: room.settle(settlements), is_stored=True)
     if posts := _settled_posts(settlements, run.now):
         run.memory.stage(Changes(posts=posts))
     if run.memory.has_staged:
         run.memory.commit("Keep what became of the comments")
     house.raise_error()
     return [settlement.result for settlement in settlements]
-
-
-class House:
-    """The rooms of one event. One that raises gets no further turn; the first error is raised at the end."""
-
-    def __init__(self, rooms: Sequence[Room]) -> None:
-        self._rooms = list(rooms)
-        self._error: Exception | None = None
-
-    def each(self, turn: Callable[[Room], object]) -> None:
-        for room in list(self._rooms):
-            try:
-                turn(room)
-            except StoreError:
-                raise
-            except Exception as error:  # noqa: BLE001 - it is raised later
-                self._rooms.remove(room)
-                self._error = self._error or error
-
-    def raise_error(self) -> None:
-        if self._error:
-            raise self._error
 
 
 def promise(drafts: Iterable[Draft], run: RunContext) -> dict[PostKey, Post]:

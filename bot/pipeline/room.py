@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bot.domain.post import Post
+from bot.errors import StoreError
 from bot.pipeline.draft import Draft
 from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.tools import Facts, RunContext
@@ -22,8 +23,11 @@ class Settlement(NamedTuple):
 class Room:
     """One feature, for one event. A new one overrides what it needs, and is named in `bot.pipeline.handle.ROOMS`.
 
-    A room that raises is left out of what follows; the others go on.
+    A room that raises is left out of what follows; the others go on. But if one that ``answers_events`` raises before
+    anything is stored, the run ends, and the next one begins anew, so that no event is lost.
     """
+
+    answers_events = False
 
     def __init__(self, facts: Facts, run: RunContext) -> None:
         self.facts, self.run = facts, run
@@ -37,3 +41,26 @@ class Room:
 
     def settle(self, settlements: Sequence[Settlement]) -> None:
         """Stage what follows from the settlements of all drafts, besides their posts."""
+
+
+class House:
+    """The rooms of one event. One that raises gets no further turn; the first error is raised at the end."""
+
+    def __init__(self, rooms: Sequence[Room]) -> None:
+        self._rooms = list(rooms)
+        self._error: Exception | None = None
+
+    def each(self, turn: Callable[[Room], object], *, is_stored: bool = False) -> None:
+        """Give each room its turn. ``is_stored``: this run's promises are."""
+        for room in list(self._rooms):
+            try:
+                turn(room)
+            except Exception as error:
+                self._rooms.remove(room)
+                self._error = self._error or error
+                if isinstance(error, StoreError) or (room.answers_events and not is_stored):
+                    raise
+
+    def raise_error(self) -> None:
+        if self._error:
+            raise self._error

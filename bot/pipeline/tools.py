@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bot.comment.render import Renderer
-from bot.domain.changes import DiscussionProgress, Request, is_within
+from bot.domain.changes import Changes, DiscussionProgress, Request, is_within
 from bot.domain.post import Post
 from bot.domain.thread import Kind, RepositoryAddress, Thread, ThreadId
 from bot.errors import PrecedentError
@@ -138,6 +138,12 @@ class Facts:
     within: timedelta = MAX_ISSUE_AGE
     limit: str = ""
     discussions: DiscussionProgress | None = None
+
+    @property
+    def changes(self) -> Changes:
+        """What was read from GitHub, for memory."""
+        settled, updates = tuple(self.settled.values()), self.updates
+        return Changes(updates.records, settled, cursor=updates.cursor, discussions=self.discussions)
 
     def is_by_hand(self, thread: Thread) -> bool:
         """Whether somebody started this run by hand for this thread."""

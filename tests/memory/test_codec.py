@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 import pytest
 
-from bot.domain.bounds import Cut, Most, OneOf, OneWord, Pattern
+from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
 from bot.domain.thread import ThreadId
 from bot.memory.codec import DAMAGE, decode, decode_each, encode
 
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 @dataclass(frozen=True)
 class Inner:
     at: datetime
-    name: Annotated[str, Cut(3)] = ""
+    name: Annotated[str, MaxChars(3)] = ""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sample:
     number: int | None = None
     seen: datetime | None = None
     is_new: bool = False
-    pairs: Annotated[tuple[Pair, ...], Most(2)] = ()
+    pairs: Annotated[tuple[Pair, ...], MaxItems(2)] = ()
     scores: tuple[tuple[ThreadId, float], ...] = ()
     inner: tuple[Inner, ...] = ()
 

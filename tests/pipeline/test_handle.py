@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from bot.comment.render import Renderer
+from bot.domain.thread import Thread
 from bot.errors import StoreError
 from bot.github.events import Event
-from bot.pipeline.handle import House, handle_event
-from bot.pipeline.room import Room
+from bot.pipeline.handle import handle_event
+from bot.pipeline.room import House, Room
 from bot.settings.schema import ReferenceSettings, Settings
 from tests.pipeline.test_commands import BOT, DECISION, LATER, SampleRepository, memory_folder, sample
 from tests.pipeline.test_organisation import SLOW_STEPS
@@ -132,3 +134,33 @@ def test_a_fault_in_one_feature_stops_no_comment(sample: SampleRepository) -> No
         handle_event(Event("issues", "opened", number), run_context)
     memory.close()
     assert [DECISION in text for text in comments_of(sample, number)] == [True]
+
+
+def test_a_room_that_answers_events_ends_the_run_until_its_promises_are_stored() -> None:
+    turns, fault = list[str](), ValueError("no such door")
+    room = Turns("first", "plan", fault, turns)
+    room.answers_events = True
+    with pytest.raises(ValueError, match="no such door"):
+        House([room]).each(lambda room: room.take("plan"))
+    house = House([room])
+    house.each(lambda room: room.take("plan"), is_stored=True)
+    with pytest.raises(ValueError, match="no such door"):
+        house.raise_error()
+
+
+def test_a_comment_that_could_not_be_planned_is_planned_by_the_next_run(sample: SampleRepository) -> None:
+    sample.settings = replace(Settings(), references=ReferenceSettings(speak="always"))
+    number, memory = sample.github.open_issue("monalisa", "Sessions", "As in #1."), sample.memory()
+    run_context = sample.run_context(memory)
+    with pytest.raises(ValueError, match="no such fix"):
+        handle_event(Event("issues", "opened", number), replace(run_context, renderer=BrokenRenderer()))
+    memory.close()
+    assert comments_of(sample, number) == []
+    sample.github.clock.advance(LATER)
+    run_event(sample, Event("schedule"))
+    assert [DECISION in text for text in comments_of(sample, number)] == [True]
+
+
+class BrokenRenderer(Renderer):
+    def for_thread(self, thread: Thread) -> Renderer:
+        raise ValueError(f"no such fix in {thread.id}")
