@@ -77,7 +77,7 @@ def events(older: list[Thread], fresh: list[Thread], count: int) -> Iterator[Cha
         )
         record = replace(opened, comments=(comment,)) if comment else opened
         pending = () if turn % 3 else (Post(record.id, "pending", now, trying_since=now, content="x"),)
-        yield Changes(records=(record,), answers=pending, cursor=now)
+        yield Changes(records=(record,), posts=pending, cursor=now)
 
 
 def clone_mb(remote: Path) -> float:

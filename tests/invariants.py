@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from bot.domain.post import PostKey
 from bot.domain.thread import Record, Thread, Tombstone
 from bot.domain.thread_json import archive_fields, parse_time, thread_from_archive
 from bot.files import bytes_hash
@@ -26,35 +27,31 @@ from tests.fakes.state import BOT_LOGIN, Comment, Issue, Repository
 OURS = OwnCommentRule(BOT_LOGIN, "<!-- precedent:v1 id=action -->")
 REFERENCES = ("cross-referenced", "referenced")
 
-Key = tuple[int, int]
-"""What a comment of ours answers: (issue, 0) is the comment on the issue, (issue, comment) the reply to a comment."""
+
+# -- our posts -------------------------------------------------------------------------------------------------------
 
 
-# -- our comments ----------------------------------------------------------------------------------------------------
+def key_of(number: int, body: str, login: str | None = BOT_LOGIN) -> PostKey | None:
+    """Which post of ours on this issue a comment is; None if it is not ours."""
+    slot = OURS.slot({"body": body, "user": {"login": login}})
+    return None if slot is None else PostKey(number, slot)
 
 
-def key_of(number: int, body: str, login: str | None = BOT_LOGIN) -> Key | None:
-    """What a comment on this issue answers; None if it is not ours."""
-    comment = {"body": body, "user": {"login": login}}
-    reply = 0 if OURS.is_answer(comment) else OURS.reply_target(comment)
-    return None if reply is None else (number, reply)
-
-
-def key_of_comment(comment: Comment) -> Key | None:
+def key_of_comment(comment: Comment) -> PostKey | None:
     return key_of(comment.issue.number, comment.body, comment.author.login if comment.author else None)
 
 
-def posted_comments(repo: Repository) -> list[Key]:
-    """The key of each comment of ours that exists now."""
+def posted_keys(repo: Repository) -> list[PostKey]:
+    """The key of each post of ours that exists now."""
     keys = (key_of_comment(comment) for issue in repo.issues.values() for comment in issue.comments)
     return [key for key in keys if key]
 
 
 def duplicate_comments(repo: Repository) -> Iterator[str]:
-    """(1) At most one comment of ours on an issue, and at most one reply to each request."""
-    for (number, reply), count in Counter(posted_comments(repo)).items():
+    """(1) At most one comment of ours on an issue, one reply to each request, and one notice of each fix."""
+    for (number, slot), count in Counter(posted_keys(repo)).items():
         if count > 1:
-            yield f"(1) {count} comments of ours on #{number} for {reply or 'the issue'}"
+            yield f"(1) {count} comments of ours on #{number} for {slot or 'the issue'}"
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
@@ -147,7 +144,7 @@ def broken_objects(bare: Path) -> list[str]:
 
 
 def memory_faults(memory: Memory) -> Iterator[str]:
-    """(2) Where the records, manifest, digests, index and the lists of what comments show disagree; and all notes."""
+    """(2) Where the records, manifest, digests, index and the lists of what posts show disagree; and all notes."""
     records = list(memory.state.every_record())
     threads = [record for record in records if isinstance(record, Thread)]
     tombstones = sum(isinstance(record, Tombstone) for record in records)
@@ -198,14 +195,12 @@ def _wrong_index(memory: Memory, threads: list[Thread]) -> Iterator[str]:
 
 
 def _wrong_lists(memory: Memory) -> Iterator[str]:
-    """Each thread knows the comments that show it, and the manifest lists the outbox entries."""
-    thread_comments = list(memory.state.every_thread_posts())
-    shows = {
-        (key, comment.comment_key) for each in thread_comments for comment in each.comments for key in comment.shows
-    }
-    listed = {(each.id, comment_key) for each in thread_comments for comment_key in each.shown_by}
+    """Each thread knows the posts that show it, and the manifest lists the promised comments."""
+    threads = memory.state.every_thread_posts()
+    shows = {(key, post.key) for thread in threads for post in thread.posts for key in post.shows}
+    listed = {(thread.id, key) for thread in threads for key in thread.shown_by}
     if shows != listed:
-        yield f"(2) comments show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
-    pending = {answer.id for answer in memory.state.every_comment() if answer.state == "pending"}
+        yield f"(2) posts show {sorted(shows - listed, key=str)} beside what is listed, {listed - shows} is listed"
+    pending = {post.id for post in memory.state.every_comment() if post.state == "pending"}
     if pending != set(memory.state.manifest.pending):
         yield f"(2) promised are {sorted(pending)}, the manifest has {sorted(memory.state.manifest.pending)}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.fakes.archive import read_archive
 from tests.fakes.git_http import GitServer
 from tests.fakes.github import FakeGitHub
-from tools.preview import Post, page
+from tools.preview import PageComment, page
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample"
@@ -99,9 +99,9 @@ def write_page(stage: Stage, number: int, text: str) -> Path:
     issue, remark = stage.story["issue"], stage.story["comment"]
     opened, commented = (datetime.fromisoformat(part["created_at"]) for part in (issue, remark))
     posts = [
-        Post(issue["author"], issue["body"], opened),
-        Post("github-actions", visible(text), opened, is_bot=True),
-        Post(remark["author"], remark["body"], commented),
+        PageComment(issue["author"], issue["body"], opened),
+        PageComment("github-actions", visible(text), opened, is_bot=True),
+        PageComment(remark["author"], remark["body"], commented),
     ]
     OUT.mkdir(exist_ok=True)
     file = OUT / "comment.html"

@@ -21,7 +21,7 @@ from tests.server.sample_inbox import NOW as STATUS_NOW
 from tests.server.sample_inbox import OPTIONS, sample_inbox
 from tools.demo import ROOT, Stage, visible
 from tools.gallery import GALLERY, NOW, REPOSITORY, render_comment
-from tools.preview import Post, comment, page
+from tools.preview import PageComment, comment, page
 from tools.screenshot import ScreenshotError, Tab, find_chromium, running, take
 from tools.terminal import screen
 
@@ -62,8 +62,8 @@ def story(folder: Path) -> Path:
         stage.act("issues", "opened", number)
         opened = datetime.fromisoformat(issue["created_at"])
         posts = [
-            Post(issue["author"], issue["body"], opened),
-            Post("github-actions", visible(stage.comment(number)), opened, is_bot=True),
+            PageComment(issue["author"], issue["body"], opened),
+            PageComment("github-actions", visible(stage.comment(number)), opened, is_bot=True),
         ]
         file = folder / "comment.html"
         file.write_text(page(posts, issue["title"], number, stage.repository), encoding="utf-8")
@@ -114,7 +114,7 @@ def take_gallery(folder: Path) -> None:
     """Take a picture of each comment in the gallery."""
     for name, shown in GALLERY.items():
         html = folder / f"{name}.html"
-        post = Post("github-actions", visible(render_comment(shown)), NOW, is_bot=True)
+        post = PageComment("github-actions", visible(render_comment(shown)), NOW, is_bot=True)
         html.write_text(comment(post, REPOSITORY), encoding="utf-8")
         take(html, COMMENTS / f"{name}.png", WIDTH, scale=COMMENT_SCALE)
 

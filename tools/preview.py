@@ -74,7 +74,7 @@ REFERENCE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class PageComment:
     """The opening text of an issue, or a comment."""
 
     author: str
@@ -83,7 +83,7 @@ class Post:
     is_bot: bool = False
 
 
-def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo-org/linkbarn") -> str:
+def page(posts: Sequence[PageComment], title: str, number: int, repository: str = "octo-org/linkbarn") -> str:
     """An HTML document showing the open issue ``number`` with these posts, the opening one first.
 
     It depends on nothing outside itself and follows the reader's light or dark preference. Its only URLs are the
@@ -99,7 +99,7 @@ def page(posts: Sequence[Post], title: str, number: int, repository: str = "octo
     return _document(f"{title} · #{number}", f'{header}<div class="timeline">\n{articles}\n</div>')
 
 
-def comment(post: Post, repository: str = "octo-org/linkbarn") -> str:
+def comment(post: PageComment, repository: str = "octo-org/linkbarn") -> str:
     """An HTML document showing one comment and nothing around it."""
     return _document("A comment", f'<div class="timeline">\n{_article(post, 1, "", repository)}\n</div>')
 
@@ -212,7 +212,7 @@ def _link_references(html: str, repository: str) -> str:
     return "".join(linker.out)
 
 
-def _article(post: Post, position: int, opener: str, repository: str) -> str:
+def _article(post: PageComment, position: int, opener: str, repository: str) -> str:
     name = escape(_printable(post.author))
     labels = _labels(post, is_reply_of_opener=position > 0 and post.author == opener)
     verb = "commented" if position else "opened"
@@ -229,7 +229,7 @@ def _article(post: Post, position: int, opener: str, repository: str) -> str:
 </article>"""
 
 
-def _labels(post: Post, is_reply_of_opener: bool) -> str:
+def _labels(post: PageComment, is_reply_of_opener: bool) -> str:
     labels = ["bot"] * post.is_bot + ["Author"] * is_reply_of_opener
     return "".join(f' <span class="label">{label}</span>' for label in labels)
 

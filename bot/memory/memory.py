@@ -452,7 +452,9 @@ class Memory:
         shown = {key for changes in staged for post in changes.posts for key in post.shows}
         read |= self.state.records(shown - read.keys())
         before, previous, went_back = _promises_in(staged, self.state.base), self.state.base.manifest, self._went_back
-        self.open([*_changed_ids(staged), *read])
+        changed = _changed_ids(staged)
+        self.open([*changed, *read])
+        self.state.records(changed)  # nothing is kept about threads that are gone meanwhile
         after, manifest = _promises_in(staged, self.state.base), self.state.base.manifest
         self.has_moved = True
         self.is_outdated |= manifest.forgotten != previous.forgotten

@@ -581,7 +581,7 @@ def test_an_answer_as_of_creation_uses_nothing_that_happened_later(tmp_path: Pat
     assert today[0] != today[1]
 
 
-def test_an_answer_as_of_creation_ignores_later_posts_on_the_thread(tmp_path: Path, call: Run) -> None:
+def test_an_answer_as_of_creation_ignores_later_comments_on_the_thread(tmp_path: Path, call: Run) -> None:
     thread = issue(
         10, "Unlike all others", "Giraffes.", day=10, comments=[comment("See #1.", 12) | {"author": "octocat"}]
     )

@@ -80,7 +80,6 @@ def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: se
 def test_a_comment_has_false_quotes_if_a_message_that_it_quotes_is_gone(
     records: dict[ThreadId, Record], is_false: bool
 ) -> None:
-    standing = Post(
-        7, "said", NOW, content="f", shows=(5,), quotes=quoted_in(Context(mentioned=(MENTION,)), {5: THREAD})
-    )
+    quotes = quoted_in(Context(mentioned=(MENTION,)), {5: THREAD})
+    standing = Post(7, "said", NOW, content="f", shows=(5,), quotes=quotes)
     assert has_false_quotes(standing, records) is is_false

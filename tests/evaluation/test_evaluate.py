@@ -353,8 +353,8 @@ def change_real_future(
 ) -> list[Thread]:
     """Real threads with a different future after a moment, as far as an archive without events can tell."""
     rng = random.Random(seed)
-    later_posts = [earlier for each in threads for earlier in each.comments if earlier.created_at > moment]
-    rng.shuffle(later_posts)
+    later_comments = [earlier for each in threads for earlier in each.comments if earlier.created_at > moment]
+    rng.shuffle(later_comments)
     later = [each for each in threads if each.created_at > moment and each.id not in fixed_ids]
     texts = dict(zip((each.id for each in later), rng.sample(later, len(later)), strict=True))
     changed = []
@@ -365,7 +365,7 @@ def change_real_future(
         begin = max(moment, each.created_at)
         comments = [earlier for earlier in each.comments if earlier.created_at <= moment]
         for _ in range(rng.randrange(4)):
-            comment = later_posts.pop() if later_posts else message("Duplicate of #1.", author="hubot")
+            comment = later_comments.pop() if later_comments else message("Duplicate of #1.", author="hubot")
             comments.append(replace(comment, created_at=begin + timedelta(days=rng.expovariate(1 / 30), seconds=1)))
         opened = replace(each, title=text.title, body=text.body, author=text.author, labels=("other",))
         changed.append(_ended(replace(opened, comments=tuple(comments)), begin, moment, rng))

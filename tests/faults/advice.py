@@ -11,7 +11,6 @@ from tests.faults.fault_runs import Outcome
 from tests.faults.table import (
     CHANGE,
     CREATE,
-    FOLD,
     HISTORY,
     LIST,
     MENTIONED,
@@ -71,7 +70,7 @@ ALL = (
            "Nothing; see githubstatus.com.",
            (*pairs_of((LIST, OWN, CHANGE, REPLY, CREATE), OUTAGES), (THREAD, "5xx")), ("fetch: 5xx", "fetch: dropped", "push: 5xx", "push: 429")),
     Advice("nothing: GitHub did the work, but its answer was lost", "Nothing.",
-           pairs_of((CREATE, REPLY, FOLD), ("lost reply",)), ("push: lost reply",),
+           pairs_of((CREATE, REPLY), ("lost reply",)), ("push: lost reply",),
            extra="It looks for the comment first, so none is posted twice."),
     Advice("`git push: … GH006 …` or `… GH013 …`: a rule protects the branch",
            "Exclude `precedent` from the rule, let an App bypass it, or set `branch`.", git=("protected branch (GH006)", "ruleset (GH013)"),

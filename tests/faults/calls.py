@@ -29,7 +29,6 @@ CALLS = {
         Call("reply", "asked", "POST */issues/2/comments"),
         Call("react", "asked", "POST */reactions"),
         Call("open pull requests (GraphQL)", "open", "POST /graphql"),
-        Call("fold a comment (GraphQL)", "emptied", "POST /graphql"),
     )
 }
 

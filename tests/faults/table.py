@@ -31,7 +31,6 @@ PULL, FILES, RELEASES, IN_RELEASE = (
 COMMIT, TAGS = "the commit of a fix", "tags"
 HISTORY = "history (GraphQL)"
 CREATE, CHANGE, REPLY, REACT = "write a comment", "change a comment", "reply", "react"
-FOLD = "fold a comment (GraphQL)"
 OPEN = "open pull requests (GraphQL)"
 
 FIXES = (PULL, FILES, RELEASES, IN_RELEASE, COMMIT, TAGS)
@@ -97,7 +96,7 @@ PARTS = (
         Rule("A read whose answer is lost changed nothing: it is repeated.", READS, ("lost reply",), like="dropped once"),
         Rule("A late answer is an answer, up to 20 seconds without a word and 40 for all of it.",
              (*FULLY_PLAYED, HISTORY, CREATE), ("slow",), fine()),
-        Rule("As there.", (*OTHER_READS, CHANGE, REPLY, REACT, FOLD, OPEN), ("slow",), like=SAME),
+        Rule("As there.", (*OTHER_READS, CHANGE, REPLY, REACT, OPEN), ("slow",), like=SAME),
         Rule("Without the list nothing is known: the run fails, and the cursor stays. The next one lists the same.",
              (LIST,), OUTAGES, later(1, "the next run catches up", remembers=False)),
         Rule("What a thread says cannot be read: the cursor stays before it, all others are read. No half of it is kept.",
@@ -201,14 +200,12 @@ PARTS = (
              (LIST, SEVERAL, PERMISSION, LOCATION, *FIXES), GONE),
         Rule("A comment goes with its issue, which the list tells.", (THUMBS,), GONE[1:]),
         Rule("The issue cannot be seen now: the promise stands for the next run.",
-             (CREATE,), ("404",), later(0, "", remembers=True)),
+             (CREATE, REPLY), ("404",), later(0, "", remembers=True)),
         Rule("No comment, never in another repository, and a tombstone.",
-             (CREATE,), GONE, Outcome(0, "not there any more", "never", False, buried=True)),
+             (CREATE, REPLY), GONE, Outcome(0, "not there any more", "never", False, buried=True)),
         Rule("A person deleted the comment. Where that is not so, the next run finds it and changes it.",
              (CHANGE,), ("404", "410"), later(0, "", remembers=True)),
         Rule("As 410.", (CHANGE,), GONE[1:], like="410"),
-        Rule("Nobody is there to be told.", (REPLY,), ("404", "410"), Outcome(0, "GitHub has nothing there", "never", True)),
-        Rule("As 410.", (REPLY,), GONE[1:], like="410"),
         Rule("A line in the log.", (REACT,), ("404",), fine()),
         Rule("As 404.", (REACT,), GONE, like="404"),
         Rule("The run ends well and says so; when they are switched on again, the next one goes on.",
@@ -252,14 +249,6 @@ PARTS = (
         Rule("As 404.", (HISTORY,), ("404 for a moment",), like="404"),
         Rule("As 5xx.", (HISTORY,), ("504", "page of a proxy", "cut JSON"), like="5xx"),
         Rule("As dropped once.", (HISTORY,), ("dropped once", "lost reply"), like="5xx once"),
-        Rule("The comment says what is right all the same; that it could not be folded stands in the log.",
-             (FOLD,), ("5xx", "permission"), Outcome(0, "", "never", True)),
-        Rule("It was folded.", (FOLD,), ("lost reply",), fine()),
-        Rule("As lost reply.", (FOLD,), ("cut JSON",), like="lost reply"),
-        Rule("The same, and why the run asks for nothing more.", (FOLD,), ("401",), Outcome(1, TOKEN, "never", True)),
-        Rule("The same.", (FOLD,), ("secondary limit", *LIMITS_200), Outcome(0, LIMIT, "never", True)),
-        Rule("As secondary limit.", (FOLD,), ("primary limit", *SECONDARY_KINDS), like="secondary limit"),
-        Rule("As 5xx.", (FOLD,), ("504", "dropped", "page of a proxy", "5xx once", "dropped once"), like="5xx"),
         Rule("The comment is written without the open pull requests; it stands in the summary. It is not asked for twice.",
              (OPEN,), ("5xx", "404", "permission"), fine()),
         Rule("As 5xx.", (OPEN,),
@@ -272,11 +261,10 @@ PARTS = (
              (OPEN,), ("secondary limit", "secondary limit with status 200"), later(0, LIMIT, remembers=True)),
         Rule("As secondary limit.", (OPEN,), SECONDARY_KINDS, like="secondary limit"),
         Rule("Memory is written: only the comment waits.", (OPEN,), ("401",), later(1, TOKEN, remembers=True)),
-        Rule("GraphQL has no such answers.", (FOLD,), ("404", "404 for a moment"),),
         Rule("An empty list says nothing then: the run ends well, and nothing is taken for gone.",
              (HISTORY,), ("issues switched off",), later(0, "switched off", remembers=False)),
-        Rule("The list says so before.", (FOLD, OPEN), ("issues switched off",)),
-        Rule("GraphQL has no such answers.", (HISTORY, FOLD, OPEN), (*GONE, "repository renamed", *REFUSALS, "422")),
+        Rule("The list says so before.", (OPEN,), ("issues switched off",)),
+        Rule("GraphQL has no such answers.", (HISTORY, OPEN), (*GONE, "repository renamed", *REFUSALS, "422")),
     )),
 )  # fmt: skip
 

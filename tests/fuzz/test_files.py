@@ -60,17 +60,23 @@ def test_a_manifest_is_written_as_it_was_read(data: bytes) -> None:
 
 
 def shards() -> list[bytes]:
-    answer = {
-        "id": 7,
+    post = {
+        "slot": "reply:12",
         "state": "pending",
         "at": seeds.AT,
-        "text_hash": "ab",
+        "content": "ab",
+        "shows": [3],
+        "quotes": ["0a1b2c3d"],
+        "others": [[7, 31]],
+        "pulls": [{"about": 3, "id": 205, "title": "x"}],
         "matches": [[3, 0.8]],
         "votes": [["hubot", True, False]],
     }
+    notice = {"slot": "notice:0123456789abcdef", "state": "said", "at": seeds.AT, "release": "v1"}
+    posts = {"id": 7, "posts": [post, notice], "shown_by": [[3, ""], [7, "reply:12"]]}
     request = {"comment_id": 12, "name": "search", "by": "octocat", "at": seeds.AT, "state": "done", "about": [3]}
     fix = {"id": 7, "ref": "#9", "looked_at": seeds.AT, "is_pull": True, "files": ["a.py"], "release": "v1"}
-    records = [answer, {"id": 7, "wishes": [request]}, fix, {"id": "ABC-1", "title": "x"}]
+    records = [posts, {"id": 7, "requests": [request]}, fix, {"id": "ABC-1", "title": "x"}]
     return ["\n".join(json.dumps(line | extra) for extra in ({}, {"id": 8})).encode() for line in records]
 
 

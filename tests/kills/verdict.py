@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from bot.comment.marker import read_seal
+from bot.domain.post import PostKey, reply_slot
 from bot.errors import StoreError
 from bot.pipeline.tools import POSTING_WINDOW
 from tests.acceptance.bare_repository import Bare
@@ -24,7 +25,7 @@ from tests.kills.kill_stage import NUMBER, KillStage
 def misplaced_comments(stage: KillStage, reply_to: int | None) -> list[str]:
     """Faults that must never occur, not even for a moment: a second comment or reply, or one that was not due."""
     with stage.github.world.lock:
-        due = {(NUMBER, 0), (NUMBER, reply_to)}
+        due = {PostKey(NUMBER), *_reply_keys(reply_to)}
         keys = [key_of_comment(comment) for comment in stage.github.comments_by(BOT)]
         return [
             *duplicate_comments(stage.github.repo),
@@ -32,12 +33,17 @@ def misplaced_comments(stage: KillStage, reply_to: int | None) -> list[str]:
         ]
 
 
+def _reply_keys(reply_to: int | None) -> set[PostKey]:
+    return set() if reply_to is None else {PostKey(NUMBER, reply_slot(reply_to))}
+
+
 def read_answer(stage: KillStage, reply_to: int | None) -> tuple[str, int]:
     """The content of our comment by its seal, and the number of replies."""
     comments = stage.github.comments_by(BOT, NUMBER)
-    seals = [read_seal(comment.body) for comment in comments if key_of_comment(comment) == (NUMBER, 0)]
+    seals = [read_seal(comment.body) for comment in comments if key_of_comment(comment) == PostKey(NUMBER)]
+    keys = _reply_keys(reply_to)
     content = " ".join(f"{seal.content}{'' if seal.untouched else ' broken'}" if seal else "no seal" for seal in seals)
-    return content, sum(key_of_comment(comment) == (NUMBER, reply_to) for comment in comments)
+    return content, sum(key_of_comment(comment) in keys for comment in comments)
 
 
 def postponement_rule(stage: KillStage, reply_to: int | None) -> str:

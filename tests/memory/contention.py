@@ -59,8 +59,8 @@ def remember_threads(url: str, token: str, writer: int, turns: int) -> None:
         thread = thread_of(writer, turn)
         with BranchStore(url, "precedent", token, squash_after=SQUASH_AFTER) as store:
             memory = Memory(store).open([thread.id])
-            pending_answer = Post(thread.id, "pending", at(turn), content="x")
-            memory.stage(Changes((thread,), (pending_answer,), (request_on(thread.id),), cursor=at(turn)))
+            promise = Post(thread.id, "pending", at(turn), content="x")
+            memory.stage(Changes((thread,), (promise,), (request_on(thread.id),), cursor=at(turn)))
             memory.commit(f"Remember {thread.id}")
 
 
@@ -91,14 +91,14 @@ def missing(store: BranchStore, expected: dict[ThreadId, Thread]) -> list[str]:
     shards = snapshot.read({DIGESTS.path(key) for key in expected})
     digests = {key for data in shards.values() for key in read_lines(data)[0]}
     index = {path.name: file_hash(path) for path in snapshot.checkout("index").iterdir()}
-    records, entries, answers = memory.records(expected), memory.entries(expected), memory.state.comments(expected)
+    records, entries, comments = memory.records(expected), memory.entries(expected), memory.state.comments(expected)
     requests, recent = memory.requests(expected), memory.state.manifest.requests_since(at(0))
     lost = [f"record {key}" for key, thread in expected.items() if records.get(key) != thread]
     lost += [f"digest {key}" for key in expected if key not in digests]
     lost += [f"entry {key}" for key in expected if key not in entries]
-    lost += [f"answer {key}" for key in expected if key not in answers]
-    lost += [f"wish {key}" for key in expected if requests.get(key) != (request_on(key),)]
-    lost += [f"recent wish {key}" for key in expected if request_on(key) not in recent]
+    lost += [f"post {key}" for key in expected if key not in comments]
+    lost += [f"request {key}" for key in expected if requests.get(key) != (request_on(key),)]
+    lost += [f"recent request {key}" for key in expected if request_on(key) not in recent]
     hits = {key: [hit.entry.id for hit in memory.search(query(word_of(key)))] for key in expected}
     lost += [f"hit {key}" for key in expected if hits[key] != [key]]
     lost += [f"count {memory.state.manifest.threads}"] if memory.state.manifest.threads != len(expected) else []

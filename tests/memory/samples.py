@@ -112,7 +112,7 @@ def fix(key: ThreadId, hours: float = 1, **fields: Any) -> FixInfo:
     return FixInfo(key, "#9", at(hours), **fields)
 
 
-def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None) -> Request:
+def _any_request(comment_id: int, state: str, tried: int | None) -> Request:
     """A request whose text depends on the comment alone; its state does not."""
     return ask(
         comment_id % 3 + 1,
@@ -123,16 +123,14 @@ def _any_wish(comment_id: int, state: str, tried: int | None, reply: int | None)
         about=(comment_id,) if comment_id % 5 == 1 else (),
         state=state,
         trying_since=None if tried is None else at(tried),
-        reply_id=reply,
     )
 
 
 ANY_REQUEST = st.builds(
-    _any_wish,
+    _any_request,
     st.integers(1, 40),
     st.sampled_from(["pending", "done", "refused"]),
     st.none() | st.integers(0, 9),
-    st.none() | st.integers(1, 9),
 )
 ANY_FIX = st.builds(
     lambda key, hours, release: fix(key, hours, release=release),

@@ -48,13 +48,13 @@ def write(stored: StoredMemory, changes: Changes) -> None:
 FIRST = Changes(records=(issue(1), page("docs:a.md"), page("docs:b.md")), pages=pages(FIRST_PAGES), cursor=at(1))
 SECOND = Changes(
     records=(issue(2, 2), page("docs:b.md", 2)),
-    answers=(Post(2, "pending", at(2), reason="it was read as history"),),
+    posts=(Post(2, "pending", at(2), reason="it was read as history"),),
     pages=pages(SECOND_PAGES),
     cursor=at(2),
 )
 THIRD = Changes(
     records=(issue(3, 3), page("docs:c.md", 3)),
-    answers=(Post(3, "pending", at(3), content="x"),),
+    posts=(Post(3, "pending", at(3), content="x"),),
     requests=(Request(3, 30, "search", "octocat", at(3)),),
     pages=pages(THIRD_PAGES),
     cursor=at(3),

@@ -26,7 +26,7 @@ from bot.memory.manifest import Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import CorruptRecord, decode_record, encode_record
-from bot.memory.shards import ANSWERS, DIGESTS, FIXES, read_lines, read_texts
+from bot.memory.shards import DIGESTS, FIXES, POSTS, read_lines, read_texts
 from tests.memory.remotes import HostedRepository, open_store
 from tests.memory.samples import StoredMemory, at, issue, remember
 from tests.threats.git_objects import FILE, blob, commit, tree
@@ -126,7 +126,7 @@ def test_json_that_is_nested_too_deeply_is_an_ordinary_error() -> None:
     "data", [b"\n" * 16_000_000, b'{"id":5}\n' * 1_500_000, b'{"id":1,"x":[%s0]}\n' % (b"0," * 2_000_000)]
 )
 def test_a_shard_with_millions_of_lines_takes_no_memory(data: bytes) -> None:
-    assert peak_bytes(lambda: (read_lines(data), read_texts(data), ANSWERS.read("answers/0000.jsonl", data))) < 100_000
+    assert peak_bytes(lambda: (read_lines(data), read_texts(data), POSTS.read("posts/0000.jsonl", data))) < 100_000
     assert read_lines(data) == ({}, False)
 
 

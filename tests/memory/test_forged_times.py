@@ -12,7 +12,7 @@ import pytest
 
 from bot.domain.changes import Changes, DiscussionProgress, FixInfo, HistoryProgress
 from bot.domain.cluster import ClusterLink, ClusterLinks
-from bot.domain.post import OpenPull, Post, Renewal, notice_slot
+from bot.domain.post import OpenPull, Post, Renewal, notice_slot, reply_slot
 from bot.domain.thread import FORGOTTEN, Message, Record, Tombstone
 from bot.domain.thread_json import MAX_AHEAD, MAX_TIME, TimeLimit, stamp
 from bot.memory.memory import Memory
@@ -26,13 +26,14 @@ DERIVED = ("index", "messages", "digests/")
 
 COMMENT = Message("hubot", "MEMBER", at(1), "Try again.", 5, at(2))
 CLOSED = issue(1, 3, state="closed", closed_at=at(3), comments=(COMMENT,))
+COMMENT_ON_1 = Post(1, "pending", at(5), content="x", shows=(7,), trying_since=at(5), revised_at=at(5),
+                    pulls=(OpenPull(7, 3, "Fix", seen_at=at(8)),))  # fmt: skip
+REPLY_ON_8 = Post(8, "said", at(8), reply_slot(80), shows=(7,), trying_since=at(8))
 EVERYTHING = Changes(
     records=(CLOSED, issue(7, 4), Tombstone(2, at(4)), replace(issue(8, 4), updated_at=None)),
-    answers=(Post(1, "pending", at(5), trying_since=at(5), revised_at=at(5), content="x"),),
+    posts=(COMMENT_ON_1, Post(7, "pending", at(8), notice_slot("#9"), release="v1", trying_since=at(8)), REPLY_ON_8),
     requests=(ask(7, 9, at=at(6), trying_since=at(6)),),
     fixes=(FixInfo(1, "#9", at(7), True, "a" * 40, at(3), ("a.py",), "v1", at(5)),),
-    standing=(Post(1, "said", at(8), shows=(7,), trying_since=at(8), pulls=(OpenPull(7, 3, "Fix", seen_at=at(8)),)),),
-    notices=(Post(7, "pending", at(8), notice_slot("#9"), release="v1", trying_since=at(8)),),
     owed=(Renewal(1, "", 7, at(9)),),
     cursor=at(10),
     reading=HistoryProgress(at(9), at(4), frozenset({1})),
@@ -63,7 +64,7 @@ def open_at(stored: StoredMemory, now: datetime) -> Memory:
 
 def everything_in(memory: Memory) -> list[Any]:
     state = memory.state
-    every = (state.every_record, state.every_answer, state.every_request, state.every_fix, state.every_thread_comments)
+    every = (state.every_record, state.every_thread_posts, state.every_request, state.every_fix)
     return [state.manifest, state.every_link(), *([*read()] for read in every)]
 
 

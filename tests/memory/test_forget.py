@@ -49,7 +49,7 @@ def fill_memory(stored: StoredMemory) -> Memory:
     remember(memory, leaky(), issue(8, 1, body="see #7"))
     memory.stage(
         Changes(
-            answers=(Post(7, "said", at(1), comment_id=11, question="1" * 16, content="0" * 16),),
+            posts=(Post(7, "said", at(1), comment_id=11, question="1" * 16, content="0" * 16),),
             requests=(Request(7, 12, "search", "octocat", at(1)),),
             fixes=(FixInfo(7, "#8", at(1), files=(f"hashes/{SECRET}.py",)),),
         )
@@ -83,7 +83,7 @@ def test_a_forgotten_thread_never_comes_back(stored: StoredMemory) -> None:
     memory = fill_memory(stored)
     forget(memory)
     for later in (leaky(9), replace(leaky(9), state="closed"), Tombstone(7, at(9), "deleted")):
-        memory.stage(Changes(records=(later,), answers=(Post(7, "pending", at(9), reason="it was read as history"),)))
+        memory.stage(Changes(records=(later,), posts=(Post(7, "pending", at(9), reason="it was read as history"),)))
         memory.commit("again")
     memory = stored.memory()
     memory.rebuild_index()

@@ -60,7 +60,7 @@ def check_stored(stored: StoredMemory, records: Iterable[Record]) -> None:
     files = stored.files()
     manifest = json.loads(files.pop("manifest.json"))
     assert {
-        path: data for path, data in files.items() if not path.startswith(("index/", "messages/", "answers/"))
+        path: data for path, data in files.items() if not path.startswith(("index/", "messages/", "posts/"))
     } == expected_files(all_records)
     threads = [record for record in all_records if isinstance(record, Thread)]
     assert (manifest["threads"], manifest["tombstones"]) == (len(threads), len(all_records) - len(threads))
@@ -159,9 +159,9 @@ def test_numbers_and_names_live_side_by_side(stored: StoredMemory) -> None:
     assert find_threads(memory, "slashed") == ["a/b c"]
 
 
-def test_answers_are_kept_and_an_older_one_does_not_replace_a_newer_one(stored: StoredMemory) -> None:
+def test_comments_are_kept_and_an_older_one_does_not_replace_a_newer_one(stored: StoredMemory) -> None:
     memory = stored.memory()
-    memory.stage(Changes(answers=(Post(1, "pending", at(1), content="x"), Post(2, "pending", at(1), content="y"))))
+    memory.stage(Changes(posts=(Post(1, "pending", at(1), content="x"), Post(2, "pending", at(1), content="y"))))
     assert memory.state.manifest.pending == (1, 2)
     memory.commit("promised")
     memory = stored.memory()
@@ -268,12 +268,12 @@ def test_two_first_writers_of_an_empty_store_keep_both_changes(stored: StoredMem
     first, second = stored.memory(), stored.memory()
     for memory, key, hours in ((first, 1, 2), (second, 2, 1)):
         answer = Post(key, "pending", at(1), content="x")
-        memory.stage(Changes(records=(issue(key),), answers=(answer,), cursor=at(hours)))
+        memory.stage(Changes(records=(issue(key),), posts=(answer,), cursor=at(hours)))
     assert first.commit("one")
     assert second.commit("two")
     check_stored(stored, [issue(1), issue(2)])
     state = stored.memory().state
-    assert (state.manifest.cursor, state.manifest.pending, {*state.answers([1, 2])}) == (at(2), (1, 2), {1, 2})
+    assert (state.manifest.cursor, state.manifest.pending, {*state.comments([1, 2])}) == (at(2), (1, 2), {1, 2})
     assert state.manifest.promised_within_day(at(1)) == 2
 
 

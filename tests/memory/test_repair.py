@@ -27,14 +27,14 @@ from tests.memory.samples import at, find_threads, issue, word_of
 THREADS = tuple(issue(number) for number in (1, 2, 150))
 ALL_CHANGES = Changes(
     records=THREADS,
-    answers=(Post(1, "silent", at(1), reason="nothing relevant"),),
+    posts=(Post(1, "silent", at(1), reason="nothing relevant"),),
     requests=(Request(1, 7, "refresh", "octocat", at(1), state="done"),),
     fixes=(FixInfo(1, "#9", at(1)),),
     cursor=at(2),
 )
-SHARDS = ("answers/0000.jsonl", "wishes/0000.jsonl", "fixes/0000.jsonl", "digests/0000.jsonl")
+SHARDS = ("posts/0000.jsonl", "requests/0000.jsonl", "fixes/0000.jsonl", "digests/0000.jsonl")
 FILES = (MANIFEST_PATH, "records/0000/1.json", "model/ranking.json", *SHARDS)
-FOLDERS = ("records", "records/0000", "index", "answers", "digests", "model")
+FOLDERS = ("records", "records/0000", "index", "posts", "digests", "model")
 KINDS = {
     "symlink": ("120000", b"/etc/passwd"),
     "executable": ("100755", b"{}"),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.domain.changes import Changes, FixInfo, Request
-from bot.domain.post import Post, Vote
+from bot.domain.post import Post, PostKey, Vote
 from bot.domain.thread import Kind, Thread, ThreadId, Tombstone
 from bot.memory.manifest import MAX_PENDING, MAX_SOURCES, MAX_STATE_CHARS, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
@@ -38,7 +38,7 @@ def page(key: str, **fields: Any) -> Thread:
 
 @ON_BRANCH_TOO
 def test_the_next_run_reads_what_a_run_stored(stored: StoredMemory) -> None:
-    off = ask(7, 51, "off", state="done", reply_id=8)
+    off = ask(7, 51, "off", state="done")
     fixed = fix(7, 2, files=("a.py",), release="v2", released_at=at(1))
     save(stored, requests=(off, ask(120, 52)), fixes=(fixed,), pages=(("docs", "abc123"), ("wiki", "def456")))
     memory = stored.memory()
@@ -46,8 +46,8 @@ def test_the_next_run_reads_what_a_run_stored(stored: StoredMemory) -> None:
     assert memory.fixes([7, 8]) == {7: fixed}
     assert memory.state.manifest.pages == {"docs": "abc123", "wiki": "def456"}
     assert {path for path in stored.files() if "jsonl" in path} == {
-        "wishes/0000.jsonl",
-        "wishes/0001.jsonl",
+        "requests/0000.jsonl",
+        "requests/0001.jsonl",
         "fixes/0000.jsonl",
     }
     assert memory.notes == []
@@ -131,7 +131,7 @@ def test_the_second_of_two_runs_that_handle_a_request_knows_it_was_taken(stored:
 
 TRIED = ask(7, 5, trying_since=at(2))
 FIRST = ask(7, 5, trying_since=at(1))
-DONE = ask(7, 5, state="done", reply_id=9)
+DONE = ask(7, 5, state="done")
 
 
 @pytest.mark.parametrize(
@@ -186,17 +186,17 @@ AGAIN = replace(EARLIER, trying_since=at(3))
         pytest.param(None, NEWER, AGAIN, True, id="it was the first to answer"),
     ],
 )
-def test_only_one_of_two_runs_that_promise_an_answer_gives_it(
+def test_only_one_of_two_runs_that_promise_a_comment_writes_it(
     stored: StoredMemory, before: Post | None, between: Post, promised: Post, is_taken: bool
 ) -> None:
     if before:
-        save(stored, answers=(before,))
+        save(stored, posts=(before,))
     first, second = stored.memory(), stored.memory()
     first.stage(Changes(posts=(between,)))
-    second.stage(Changes(records=(issue(7),), answers=(promised,)))
+    second.stage(Changes(records=(issue(7),), posts=(promised,)))
     assert first.commit("one")
     assert second.commit("two")
-    assert second.taken == ({7} if is_taken else set())
+    assert second.taken == ({PostKey(7)} if is_taken else set())
     assert stored.memory().state.comments([7]) == {7: between if is_taken else promised}
 
 
@@ -211,7 +211,7 @@ def test_requests_and_fixes_are_removed_with_a_deleted_thread(stored: StoredMemo
     assert (set(memory.requests([7, 8])), set(memory.fixes([7, 8]))) == ({8}, {8})
     assert [item.id for item in memory.state.every_request()] == [8]
     assert memory.commit("gone")
-    lines = [json.loads(stored.files()[f"{folder}/0000.jsonl"]) for folder in ("wishes", "fixes")]
+    lines = [json.loads(stored.files()[f"{folder}/0000.jsonl"]) for folder in ("requests", "fixes")]
     assert [line["id"] for line in lines] == [8, 8]
 
 
@@ -221,28 +221,31 @@ def test_requests_and_fixes_for_a_deleted_thread_are_not_stored(stored: StoredMe
     slow.stage(Changes(requests=(ask(7, 5),), fixes=(fix(7),)))
     remember(stored.memory(), Tombstone(7, at(2)))
     slow.commit("too late")
-    assert not [path for path in stored.files() if path.startswith(("wishes/", "fixes/"))]
+    assert not [path for path in stored.files() if path.startswith(("requests/", "fixes/"))]
     assert stored.memory().requests([7]) == stored.memory().fixes([7]) == {}
 
 
 # -- hostile bytes and foreign files ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("junk", [b"{", b"\0" * 65_536, b"[" * 65_536, b'{"id": 8}', b'{"id": 8, "wishes": 5}', b"[]"])
+@pytest.mark.parametrize(
+    "junk",
+    [b"{", b"\0" * 65_536, b"[" * 65_536, b'{"id": 8, "posts": 5}', b'{"id": 8, "posts": [5], "requests": 5}', b"[]"],
+)
 def test_a_hostile_line_costs_only_itself_and_is_reported(stored: StoredMemory, junk: bytes) -> None:
     answers = [Post(key, "said", at(1)) for key in (7, 9)]
-    save(stored, requests=(ask(7, 5), ask(9, 6)), fixes=(fix(7), fix(9)), answers=answers)
+    save(stored, requests=(ask(7, 5), ask(9, 6)), fixes=(fix(7), fix(9)), posts=answers)
     files = stored.files()
-    for folder in ("wishes", "fixes", "answers"):
+    for folder in ("requests", "fixes", "posts"):
         stored.put({f"{folder}/0000.jsonl": junk + b"\n" + files[f"{folder}/0000.jsonl"]})
     memory = stored.memory()
     keys = (7, 8, 9)
-    assert [set(read(keys)) for read in (memory.requests, memory.fixes, memory.state.answers)] == [{7, 9}] * 3
-    assert [note.split()[0] for note in memory.notes] == ["wishes/0000.jsonl", "fixes/0000.jsonl", "answers/0000.jsonl"]
-    memory.stage(Changes(requests=(ask(8, 7),), fixes=(fix(8),), answers=(replace(answers[0], id=8),)))
+    assert [set(read(keys)) for read in (memory.requests, memory.fixes, memory.state.comments)] == [{7, 9}] * 3
+    assert [note.split()[0] for note in memory.notes] == ["requests/0000.jsonl", "fixes/0000.jsonl", "posts/0000.jsonl"]
+    memory.stage(Changes(requests=(ask(8, 7),), fixes=(fix(8),), posts=(replace(answers[0], id=8),)))
     memory.commit("mended")
     after = stored.memory()
-    assert [set(read(keys)) for read in (after.requests, after.fixes, after.state.answers)] == [{*keys}] * 3
+    assert [set(read(keys)) for read in (after.requests, after.fixes, after.state.comments)] == [{*keys}] * 3
     assert after.notes == []
 
 
@@ -272,7 +275,7 @@ def test_foreign_files_survive_even_a_squash(stored: StoredMemory, hosted: Hoste
         "moods/0000.jsonl": b'{"id":7}\n',
         "moods.json": b"{}",
         "records/x/y/z.bin": b"\0",
-        "wishes/later.bin": b"1",
+        "requests/later.bin": b"1",
     }
     save(stored, requests=(ask(7, 5),))
     stored.put(dict(foreign))
@@ -314,12 +317,12 @@ def test_a_pending_request_is_listed_until_done_and_a_slow_run_does_not_restore_
     assert [item.id for item in stored.memory().state.manifest.requests_since(at(0))] == [8, 9]
 
 
-def test_all_answers_and_requests_can_be_listed(stored: StoredMemory) -> None:
+def test_all_comments_and_requests_can_be_listed(stored: StoredMemory) -> None:
     answers = [
         Post(key, "said", at(1), comment_id=index + 1) for index, key in enumerate((1, 99, 100, 20_000, "ABC-1"))
     ]
     all_requests = [ask(key, index + 1) for index, key in enumerate((1, 1, 100, 1_234_567, "ABC-1"))]
-    save(stored, answers=answers, requests=all_requests)
+    save(stored, posts=answers, requests=all_requests)
     memory = stored.memory()
     assert (set(memory.state.every_comment()), set(memory.state.every_request())) == (set(answers), set(all_requests))
     newer = replace(answers[1], at=at(2), votes=(Vote("hubot", True),))
@@ -364,8 +367,8 @@ def being_posted(key: int) -> Post:
 def test_a_flood_of_issues_displaces_no_promise_and_dropped_ones_are_settled(stored: StoredMemory) -> None:
     last = MAX_PENDING + 11
     flood = [issue(key, author="mona") for key in range(2, last + 1)]
-    save(stored, records=[issue(1), *flood], answers=promises(*range(1, MAX_PENDING + 2)))
-    memory = save(stored, answers=[*promises(*range(MAX_PENDING + 2, last)), being_posted(last)])
+    save(stored, records=[issue(1), *flood], posts=promises(*range(1, MAX_PENDING + 2)))
+    memory = save(stored, posts=[*promises(*range(MAX_PENDING + 2, last)), being_posted(last)])
     assert memory.state.manifest.pending == (*range(1, MAX_PENDING), last)
     assert [f"More than {MAX_PENDING} issues are waiting" in note for note in memory.notes] == [True]
     reopened = stored.memory()
@@ -379,15 +382,15 @@ def test_a_flood_of_issues_displaces_no_promise_and_dropped_ones_are_settled(sto
 
 def test_a_single_issue_is_answered_even_if_somebody_opened_many_before(stored: StoredMemory) -> None:
     flood = [issue(key, author="mona") for key in range(2, MAX_PENDING + 2)]
-    save(stored, records=[issue(900), *flood], answers=promises(*range(2, MAX_PENDING + 2)))
-    memory = save(stored, answers=promises(900))
+    save(stored, records=[issue(900), *flood], posts=promises(*range(2, MAX_PENDING + 2)))
+    memory = save(stored, posts=promises(900))
     assert memory.state.manifest.pending == (*range(2, MAX_PENDING + 1), 900)
     assert memory.state.comments([MAX_PENDING + 1])[MAX_PENDING + 1].state == "silent"
 
 
 def test_a_posted_comment_is_still_known_if_its_update_is_dropped(stored: StoredMemory) -> None:
     standing = Post(900, "pending", at(900), reason="waits", comment_id=77)
-    memory = save(stored, answers=[*promises(*range(1, MAX_PENDING + 1)), standing])
+    memory = save(stored, posts=[*promises(*range(1, MAX_PENDING + 1)), standing])
     assert (memory.state.comments([900])[900].state, memory.state.comments([900])[900].comment_id) == ("said", 77)
 
 
@@ -445,7 +448,7 @@ def test_everything_about_threads_can_be_prefetched_in_one_exchange(filled: Host
         prefetch_requests = filled.request_lines
         assert memory.records([7, 250]) == {7: issue(7), 250: issue(250)}
         assert (memory.state.comments([250]), len(memory.requests([250])), len(memory.fixes([250]))) == ({}, 1, 1)
-        memory.stage(Changes(records=(issue(250, 1),), requests=(ask(250, 6),), answers=(Post(7, "silent", at(2)),)))
+        memory.stage(Changes(records=(issue(250, 1),), requests=(ask(250, 6),), posts=(Post(7, "silent", at(2)),)))
         memory.commit("changed")
         assert prefetch_requests == ["GET refs", "POST git-upload-pack"]
         assert filled.request_lines == [*prefetch_requests, "GET refs", "POST git-receive-pack"]

@@ -185,7 +185,7 @@ def test_the_page_of_a_delivery_shows_its_run_and_stages() -> None:
     assert "A run of its repository began 340 ms after it arrived, by worker mill-4711-c0ffee" in text
     assert "The run ended it took 2.6 s" in text
     assert "#3870 93 % #4002 71 % #2204 61 %" in text
-    assert "look 412 ms remember 93 ms ask 58 ms plan 4 ms push 1.3 s say 702 ms" in text
+    assert "look 412 ms remember 93 ms plan 62 ms push 1.3 s say 702 ms" in text
     assert "one page was skipped: it is too large" in text
     assert "7 read, 2 written, 1 push" in text
     assert "deliveries replay" not in text

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bot.comment.marker import read_seal
+from bot.domain.post import replied_to
 from bot.pipeline.draft import WITHDRAWN_FINGERPRINT
 from tests.fakes.state import Comment
 from tests.invariants import key_of_comment
@@ -73,9 +74,10 @@ def _items(scene: Scene, body: str, reported_gone: set[int]) -> Iterator[str]:
 def _is_orphan(scene: Scene, comment: Comment) -> bool:
     """Whether it replies to a comment that was deleted or edited; a reply to the issue's own text is no orphan."""
     key = key_of_comment(comment)
-    if key is None or key[1] in (0, comment.issue.number):
+    request = replied_to(key.slot) if key else None
+    if request in (None, comment.issue.number):
         return False
-    target = scene.fake.repo.comments.get(key[1])
+    target = scene.fake.repo.comments.get(request)
     return target is None or target.updated_at != target.created_at
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from bot.comment.marker import read_seal
+from bot.domain.post import PostKey, reply_slot
 from bot.domain.thread import Tombstone
 from bot.domain.thread_json import parse_time
 from bot.memory.memory import Memory
@@ -17,7 +18,7 @@ from tests.invariants import (
     key_of_comment,
     memory_faults,
     missed_changes,
-    posted_comments,
+    posted_keys,
     wrong_records,
 )
 from tests.simulator.displays import stale_displays
@@ -45,11 +46,11 @@ def after_run(scene: Scene) -> list[str]:
 def has_pending_work(scene: Scene, *, fully: bool) -> bool:
     """Whether memory still lists an answer to post or a comment to update. An outbox entry whose comment is already
     posted counts only with ``fully``."""
-    posted = set() if fully else set(posted_comments(scene.fake.repo))
+    posted = set() if fully else set(posted_keys(scene.fake.repo))
     with open_memory(scene) as memory:
         requests = memory.state.every_request() if memory.state.manifest.threads else ()
-        owed = [(int(key), 0) for key in memory.state.manifest.pending]
-        owed += [(int(request.id), request.comment_id) for request in requests if request.state == "pending"]
+        owed = [PostKey(key) for key in memory.state.manifest.pending]
+        owed += [PostKey(each.id, reply_slot(each.comment_id)) for each in requests if each.state == "pending"]
         return bool(memory.state.manifest.owed) or any(key not in posted for key in owed)
 
 
@@ -82,7 +83,7 @@ def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
         faults += [
             f"(2) #{n} is gone, and no tombstone" for n in reported_gone if not isinstance(gone.get(n), Tombstone)
         ]
-        faults += _answers(scene, memory)
+        faults += _comments(scene, memory)
         if memory.state.manifest.owed:
             faults.append(f"(8) comments are not worked out again: {memory.state.manifest.owed[:2]}")
         faults += memory_faults(memory)
@@ -90,23 +91,23 @@ def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
     return faults
 
 
-def _answers(scene: Scene, memory: Memory) -> Iterator[str]:
-    """Every recorded comment exists, and no answer was forgotten."""
-    answers = {answer.id: answer for answer in memory.state.every_comment()}
+def _comments(scene: Scene, memory: Memory) -> Iterator[str]:
+    """Every comment that memory takes to stand exists, and no issue was overlooked."""
+    posts = {post.id: post for post in memory.state.every_comment()}
     now = parse_time(scene.fake.clock.now)
     for number, issue in scene.fake.repo.issues.items():
-        answer = answers.get(number)
-        ours = [comment for comment in issue.comments if key_of_comment(comment) == (number, 0)]
-        if answer and answer.state == "said" and not ours and (number, 0) not in scene.fake.created:
-            yield f"(2) on #{number} something is said to stand that never did: {answer}"
+        post = posts.get(number)
+        ours = [comment for comment in issue.comments if key_of_comment(comment) == PostKey(number)]
+        if post and post.state == "said" and not ours and PostKey(number) not in scene.fake.created:
+            yield f"(2) on #{number} something is said to stand that never did: {post}"
         seal = read_seal(ours[0].body) if ours else None
-        if answer and answer.state == "said" and seal and seal.untouched and seal.content != answer.content:
+        if post and post.state == "said" and seal and seal.untouched and seal.content != post.content:
             yield f"(2) the comment on #{number} does not say what memory says it does"
         is_owed = issue.pull is None and now - parse_time(issue.created_at) < FRESH
-        if is_owed and answer is None and memory.state.manifest.cursor is not None:
+        if is_owed and post is None and memory.state.manifest.cursor is not None:
             yield f"(8) #{number} is fresh and nobody has looked for an answer"
-        if answer and answer.state == "pending" and not answer.reason and not ours:
-            yield f"(8) the promise on #{number} was not kept: {answer}"
+        if post and post.state == "pending" and not post.reason and not ours:
+            yield f"(8) the promise on #{number} was not kept: {post}"
 
 
 def leaked_secrets(scene: Scene) -> Iterator[str]:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.comment.marker import read_seal
-from bot.memory.shards import ANSWERS, REQUESTS
+from bot.domain.post import COMMENT, Post, PostKey, replied_to
+from bot.domain.thread import ThreadId
+from bot.memory.shards import POSTS, REQUESTS
 from bot.pipeline.draft import WITHDRAWN_FINGERPRINT
 from tests.acceptance.bare_repository import Bare
 from tests.fakes.github import FakeGitHub
 from tests.fakes.service import SentReply
-from tests.invariants import Key, key_of
+from tests.invariants import key_of
 
 COMMENTS = re.compile(r"/repos/[^/]+/[^/]+/issues/(\d+)/(comments|timeline)", re.ASCII)
 ONE_COMMENT = re.compile(r"/repos/[^/]+/[^/]+/issues/comments/(\d+)", re.ASCII)
@@ -44,9 +46,9 @@ class ObservedGitHub(FakeGitHub):
         self.bare = bare
         self.broken: list[str] = []
         self.requests_by_token: dict[str, RunRequests] = {}
-        self.created: dict[Key, list[int]] = {}
+        self.created: dict[PostKey, list[int]] = {}
         self.written: dict[int, str] = {}
-        self.unconfirmed: set[Key] = set()
+        self.unconfirmed: set[PostKey] = set()
         super().__init__(full_name, now, validate=validate, site=site)
 
     def _answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> SentReply:
@@ -65,7 +67,7 @@ class ObservedGitHub(FakeGitHub):
                 run_requests.limited_by = request
         return sent
 
-    def _check_request(self, method: str, path: str, text: str, run_requests: RunRequests) -> Key | None:
+    def _check_request(self, method: str, path: str, text: str, run_requests: RunRequests) -> PostKey | None:
         is_query = path == "/graphql" and "mutation" not in text
         if method == "GET" or is_query:
             run_requests.read_paths.append(path)
@@ -82,30 +84,35 @@ class ObservedGitHub(FakeGitHub):
             self.broken.append(f"(5) {method} {path} twice in one run")
         return key
 
-    def _key_of(self, number: int, text: str) -> Key | None:
+    def _key_of(self, number: int, text: str) -> PostKey | None:
         key = key_of(number, text)
         if key is None:
             self.broken.append(f"(1) a comment without our marker on issue {number}")
         return key
 
-    def _check_post(self, key: Key, text: str) -> None:
+    def _check_post(self, key: PostKey, text: str) -> None:
         if key in self.unconfirmed:
             self.broken.append(f"(5) POST of {key} repeated without a look in between")
-        number, reply = key
-        if reply:
-            request = next(
-                (request for request in self._stored(REQUESTS, number) or () if request.comment_id == reply), None
-            )
-            if request is None or request.state != "pending" or request.trying_since is None:
-                self.broken.append(f"(M) reply {key} before memory holds its promise: {request}")
-        else:
-            self._check_promise(number, text)
+        comment = replied_to(key.slot)
+        if comment is None:
+            self._check_promise(key, text)
+            return
+        requests = self._stored(REQUESTS, key.thread) or ()
+        request = next((request for request in requests if request.comment_id == comment), None)
+        if request is None or request.state != "pending" or request.trying_since is None:
+            self.broken.append(f"(M) {key} before memory holds its promise: {request}")
+        if self._post(key):  # there is none if it shows nothing
+            self._check_promise(key, text)
 
-    def _check_promise(self, number: int, text: str) -> None:
-        record, seal = self._stored(ANSWERS, number), read_seal(text)
-        content = seal.content if seal else ""
-        if record is None or record.state != "pending" or record.content != content:
-            self.broken.append(f"(M) the comment on issue {number} before memory holds its promise: {record}")
+    def _check_promise(self, key: PostKey, text: str) -> None:
+        post, seal = self._post(key), read_seal(text)
+        if post is None or post.state != "pending" or post.content != (seal.content if seal else ""):
+            self.broken.append(f"(M) {key} before memory holds its promise: {post}")
+
+    def _post(self, key: PostKey) -> Post | None:
+        """The post as the tip of the branch has it."""
+        thread = self._stored(POSTS, key.thread)
+        return thread.post(key.slot) if thread else None
 
     def _check_patch(self, comment_id: int, text: str) -> None:
         comment = self.repo.comments.get(comment_id)
@@ -115,10 +122,11 @@ class ObservedGitHub(FakeGitHub):
         is_withdrawn = seal is not None and seal.content == WITHDRAWN_FINGERPRINT
         if self.written.get(comment_id) != comment.body and not is_withdrawn:
             self.broken.append(f"(1) comment {comment_id} is written over, which a person wrote or edited")
-        if key_of(comment.issue.number, text) == (comment.issue.number, 0):
-            self._check_promise(comment.issue.number, text)
+        key = key_of(comment.issue.number, text)
+        if key and key.slot == COMMENT:
+            self._check_promise(key, text)
 
-    def _stored(self, family: Any, number: int) -> Any:
+    def _stored(self, family: Any, number: ThreadId) -> Any:
         """What the tip of the branch now stores about this thread."""
         tip = self.bare.tip()
         path = family.path(number)
@@ -127,7 +135,7 @@ class ObservedGitHub(FakeGitHub):
             return None
         return family.read(path, self.bare.object(files[path]), [number])[0].get(number)
 
-    def _check_reply(self, method: str, path: str, key: Key | None, text: str, sent: SentReply) -> None:
+    def _check_reply(self, method: str, path: str, key: PostKey | None, text: str, sent: SentReply) -> None:
         if method == "GET" and sent.status == 200 and not sent.dropped:
             self._note_read(path)
         if method == "PATCH" and sent.status == 200 and (match := ONE_COMMENT.fullmatch(path)):
@@ -144,22 +152,21 @@ class ObservedGitHub(FakeGitHub):
         if ALL_COMMENTS.fullmatch(path):
             self.unconfirmed.clear()
         elif match := COMMENTS.fullmatch(path):
-            self.unconfirmed = {key for key in self.unconfirmed if key[0] != int(match[1])}
+            self.unconfirmed = {key for key in self.unconfirmed if key.thread != int(match[1])}
         elif ISSUES.fullmatch(path):
             bare = {number for number, issue in self.repo.issues.items() if not issue.comments}
-            self.unconfirmed = {key for key in self.unconfirmed if key[0] not in bare}
+            self.unconfirmed = {key for key in self.unconfirmed if key.thread not in bare}
 
-    def _note_created(self, key: Key, comment_id: int, text: str) -> None:
-        number, reply = key
+    def _note_created(self, key: PostKey, comment_id: int, text: str) -> None:
         earlier = self.created.setdefault(key, [])
         if any(comment in self.repo.comments for comment in earlier):
             self.broken.append(f"(1) a second comment of ours for {key}")
-        elif earlier and (reply or not self._was_renewed(number, earlier[-1])):
+        elif earlier and (key.slot or not self._was_renewed(key.thread, earlier[-1])):
             self.broken.append(f"(1) the comment for {key} was written again after a person deleted it")
         earlier.append(comment_id)
         self.written[comment_id] = text
 
-    def _was_renewed(self, number: int, since: int) -> bool:
+    def _was_renewed(self, number: ThreadId, since: int) -> bool:
         """Whether somebody has asked for a new comment since the last one was written."""
         comments = [*self.repo.comments.values(), *self.repo.removed.values()]
         return any(
@@ -175,7 +182,7 @@ def _text(body: bytes) -> str:
         return ""
     if not isinstance(data, dict):
         return ""
-    if "query" in data:  # the same mutation with two ids minimizes two comments
+    if "query" in data:  # the same mutation with two ids changes two things
         return f"{data['query']}{json.dumps(data.get('variables'), sort_keys=True)}"
     return str(data.get("body") or data.get("content") or "")
 

@@ -16,7 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = ("bot", "templates", "tests")
-SPEAKING = "    plans = _defer_taken(plans, run)\n    results = [_publish(plan, run) for plan in plans]\n"
+PUSHING = "    run.memory.commit(_commit_message(event))\n"
+SPEAKING = (
+    "    if facts.is_first:\n        _note_first_run(run)\n"
+    '    run.on_stage("say")\n    drafts = still_ours(facts.drafts, run)\n'
+    "    settlements = [Settlement(draft, promised.get(draft.key), reconcile(draft, run)) for draft in drafts]\n"
+)
 MAX_HISTORIES = 400
 """A bug not caught after so many histories counts as missed. The rarest needs 240: few runs push at the same time."""
 
@@ -37,11 +42,8 @@ BUGS = (
     Bug(
         "the comment comes before memory",
         "bot/pipeline/handle.py",
-        "    memory.commit(_commit_message(event))\n    if memory.is_outdated:\n"
-        "        replies, renewals.replies, notices = [], [], []\n"
-        "    if state.is_first:\n        _note_first_run(run)\n"
-        f'    run.on_stage("say")\n{SPEAKING}',
-        f"{SPEAKING}    memory.commit(_commit_message(event))\n",
+        f"{PUSHING}{SPEAKING}",
+        f"{SPEAKING}{PUSHING}",
     ),
     Bug(
         "a lost POST is repeated blindly",
@@ -58,8 +60,8 @@ BUGS = (
     Bug(
         "the cursor moves first",
         "bot/pipeline/fetch.py",
-        "    stored, answers = dict(memory.records(ids)), dict(memory.state.comments(ids))\n",
-        "    stored, answers = dict(memory.records(ids)), dict(memory.state.comments(ids))\n"
+        "    stored, comments = dict(memory.whole_records(ids)), memory.state.comments(ids)\n",
+        "    stored, comments = dict(memory.whole_records(ids)), memory.state.comments(ids)\n"
         "    memory.stage(Changes(cursor=max((parse_time(issue[\"updated_at\"]) for issue in listed), default=None)))\n"
         '    memory.commit("Cursor")\n',
     ),
@@ -72,8 +74,8 @@ BUGS = (
     Bug(
         "the marker counts whoever wrote it",
         "bot/github/threads.py",
-        "return self._is_by_us(comment) and _first_line(comment) == self.marker",
-        "return _first_line(comment) == self.marker",
+        "        if not self._is_by_us(comment):\n            return None\n",
+        "",
     ),
     Bug(
         "a tombstone loses to what is held",
@@ -89,7 +91,7 @@ BUGS = (
     ),
     Bug(
         "a deleted comment is written again",
-        "bot/pipeline/plan.py",
+        "bot/pipeline/comments.py",
         'before.state == "removed":\n        return None, True\n',
         'before.state == "removed":\n        return None, False\n',
     ),
@@ -110,7 +112,7 @@ BUGS = (
     Bug(
         "a comment stands as it did though what it quotes was taken back",
         "bot/domain/answer.py",
-        "    return not set(map(mark, messages)).issuperset(standing.quotes)\n",
+        "    return not marks.issuperset(post.quotes)\n",
         "    return False\n",
         first=45,
     ),

@@ -152,8 +152,8 @@ class Story:
         }
 
     def count_comments(self) -> None:
-        for (_, reply), ids in self.fake.created.items():
-            self.counts["replies written" if reply else "comments written"] += len(ids)
+        for key, ids in self.fake.created.items():
+            self.counts["replies written" if key.slot else "comments written"] += len(ids)
         self.counts[f"histories that begin {self.start}"] += 1
         self.counts[f"histories with git over {'HTTP' if self.is_http else 'a path'}"] += 1
         self.counts["requests to the API"] += len(self.fake.requests)
@@ -232,14 +232,14 @@ class Story:
     def _count_cost(self, result: RunResult, *, was_shown: bool) -> None:
         """(5) A single undisturbed event costs at most two reads and one write.
 
-        Not counted: looking up where a fix is, once, when it is first shown. One read more is allowed for minimizing a
-        withdrawn comment, for the open pull requests of open issues that are shown, and, if another thread changed too
-        (such as by our own comment), for the timeline of a closed thread or its comments to find ours. Histories with
-        replies are exempt, since the number of comments then tells nothing, and so is a thread that a comment of ours
-        shows, which costs what it takes to keep that comment true.
+        Not counted: looking up where a fix is, once, when it is first shown. One read more is allowed for the open pull
+        requests of open issues that are shown, and, if another thread changed too (such as by our own comment), for the
+        timeline of a closed thread or its comments to find ours. Histories with replies are exempt, since the number of
+        comments then tells nothing, and so is a thread that a comment of ours shows, which costs what it takes to keep
+        that comment true.
         """
         is_alone, self.changes_since_run = self.changes_since_run == 1, 0
-        is_asked = any(reply for _, reply in self.fake.created) or was_shown
+        is_asked = any(key.slot for key in self.fake.created) or was_shown
         if is_asked or not (is_alone and self.people.is_calm and self.start == "warm" and result.delivery.number):
             return
         reads = [
@@ -247,7 +247,7 @@ class Story:
             for path in result.requests.read_paths
             if not any(part in path for part in ("/commits", "/pulls", "/releases", "/tags", "/compare"))
         ]
-        writes = [path for _, path, _ in result.requests.sent if path != "/graphql"]
+        writes = [path for _, path, _ in result.requests.sent]
         self.counts["usual events, undisturbed"] += 1
         comments = {path for path in reads if path.endswith("/comments")}
         own_paths = {f"{path}/{result.delivery.number}/comments" for path in reads if path.endswith("/issues")}

@@ -57,13 +57,13 @@ def tiny_files() -> Files:
 def long_shards() -> Files:
     """Shards with millions of lines."""
     lines = b'{"id":5}\n' * (LARGE // 9)
-    for folder in ("digests", "answers", "wishes", "fixes", "comments", "clusters"):
+    for folder in ("digests", "posts", "requests", "fixes", "clusters"):
         for number in range(20):
             yield f"{folder}/{number:04d}.jsonl", b"%s%d\n" % (lines, number)
 
 
 def empty_lines() -> Files:
-    for folder in ("digests", "answers", "wishes", "fixes", "comments", "clusters"):
+    for folder in ("digests", "posts", "requests", "fixes", "clusters"):
         for number in range(20):
             yield f"{folder}/{number:04d}.jsonl", b"\n" * (LARGE + number)
 

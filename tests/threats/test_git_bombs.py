@@ -145,7 +145,7 @@ def test_folders_ten_thousand_deep_are_refused_or_cut(hosted: HostedRepository) 
 
 
 @pytest.mark.night
-@pytest.mark.parametrize("path", ["manifest.json", "records/0000/1.json", "answers/0000.json"])
+@pytest.mark.parametrize("path", ["manifest.json", "records/0000/1.json", "posts/0000.json"])
 def test_a_huge_file_on_the_branch_is_refused_by_its_size(hosted: HostedRepository, path: str) -> None:
     bomb = zeros(hosted.repository, 1 << 30 if path.startswith("records") else LARGE)
     commit(hosted.repository, nested(hosted.repository, path, FILE, bomb), "precedent")

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.cluster import ClusterLink, ClusterLinks
-from bot.domain.post import OpenPull, Post, notice_slot
+from bot.domain.post import OpenPull, Post, notice_slot, reply_slot
 from bot.domain.thread import Kind, Message, Thread, TimelineEvent
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
@@ -106,18 +106,17 @@ def _plain_memory(folder: Path) -> Memory:
     )
     memory.stage(Changes(records=(*threads, pull, page)))
     fixes = tuple(FixInfo(n, "#5", THEN, True, commit, THEN, (FILE,), "v1.2", THEN, closed_by="#5") for n in NUMBERS)
-    answers = tuple(
-        Post(n, "said", THEN, reason="because", comment_id=7, matches=((10, 0.9),), question="question", content="hash")
-        for n in NUMBERS
-    )
     links = (ClusterLink(10, "text"), ClusterLink(10, "error", "E42: no such door"))
     signs = tuple(ClusterLinks(n, LATER, links, LATER) for n in NUMBERS if n > 10)
     open_pull = OpenPull(10, 5, "Login loop", closes=True, files=(FILE,), seen_at=THEN)
-    standing = tuple(
-        Post(n, "said", THEN, content="mark", shows=(10,), quotes=("mark",), pulls=(open_pull,)) for n in NUMBERS
-    )
-    notices = tuple(Post(n, "pending", THEN, notice_slot("#5"), release="v1.2") for n in NUMBERS)
-    memory.stage(Changes(fixes=fixes, answers=answers, links=signs, standing=standing, posts=notices))
+    comment = Post(
+        10, "said", THEN, reason="because", content="hash", comment_id=7, shows=(10,), quotes=("mark",),
+        pulls=(open_pull,), question="question", matches=((10, 0.9),),
+    )  # fmt: skip
+    reply = Post(10, "said", THEN, reply_slot(8), content="hash", shows=(10,), quotes=("mark",))
+    notice = Post(10, "pending", THEN, notice_slot("#5"), content="hash", release="v1.2")
+    posts = tuple(replace(post, id=n) for n in NUMBERS for post in (comment, reply, notice))
+    memory.stage(Changes(fixes=fixes, links=signs, posts=posts))
     memory.commit("Remember")
     return memory
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tools.preview import Post, body, page
+from tools.preview import PageComment, body, page
 
 WHEN = datetime(2026, 11, 3, 19, 12, tzinfo=UTC)
 
@@ -72,7 +72,7 @@ def assert_harmless(html: str) -> None:
 
 @pytest.mark.slow
 def test_a_page_with_hostile_text_everywhere_loads_nothing() -> None:
-    posts = [Post(text, text, WHEN, is_bot=bool(number % 2)) for number, text in enumerate(HOSTILE)]
+    posts = [PageComment(text, text, WHEN, is_bot=bool(number % 2)) for number, text in enumerate(HOSTILE)]
     for title in HOSTILE:
         html = page(posts, title, 74)
         assert_harmless(html)
@@ -128,9 +128,9 @@ def test_the_extensions_of_github_are_on() -> None:
 @pytest.mark.slow
 def test_the_page_names_who_wrote_what() -> None:
     posts = [
-        Post("sample-reporter", "It broke.", WHEN),
-        Post("github-actions", "Seen before.", WHEN, is_bot=True),
-        Post("sample-reporter", "Thanks.", WHEN),
+        PageComment("sample-reporter", "It broke.", WHEN),
+        PageComment("github-actions", "Seen before.", WHEN, is_bot=True),
+        PageComment("sample-reporter", "Thanks.", WHEN),
     ]
     text = " ".join(Inspector(page(posts, "Sign-in <b>form</b>", 74)).text.split())
     assert "Sign-in <b>form</b> #74 Open" in text
