@@ -37,7 +37,7 @@ CONTRACTS = {"recall": {"bot.index.protocol"}}
 ENTRY_POINTS = ("action", "mcp", "server", "cli", "__main__")
 """Where a run begins and ends: only these print, and catch unexpected exceptions."""
 
-RAISES_LATER = "bot.pipeline.handle:House.each"
+RAISES_LATER = "bot.pipeline.room:House.each"
 """Another function that catches unexpected exceptions: it raises the first after all other rooms had their turn."""
 
 PURE = ("reading", "recall", "comment", "questions")
@@ -263,7 +263,7 @@ def test_only_entry_points_print_and_catch_all_exceptions_without_raising_again(
             if prints or (is_broad_handler(node) and node not in exempt):
                 wrong.append(f"{module.name}:{node.lineno}")
     assert wrong == []
-    (handler,) = filter(is_broad_handler, ast.walk(methods(modules()["bot.pipeline.handle"])[RAISES_LATER]))
+    (handler,) = filter(is_broad_handler, ast.walk(methods(modules()["bot.pipeline.room"])[RAISES_LATER]))
     assert "self._error = self._error or error" in ast.unparse(handler)
 
 

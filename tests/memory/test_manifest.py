@@ -79,7 +79,7 @@ MALFORMED: dict[str, list[object]] = {
     "written": [5, "x", {}, ["x", None, 5, [], "9999-99-99T00:00:00Z"]],
     "reading": [0, "x", [], {}, {"began": AT}, *({"began": AT, "seen": "AA=="} | wrong for wrong in WRONG_READING)],
     "discussions": [
-        *(0, "x", [], {}, {"began": AT}),
+        *(0, "x", [], {}),
         *({"began": AT, "after": "", "done": True} | wrong for wrong in WRONG_DISCUSSIONS),
     ],
     "remembered": [5, "x", {}, [5, [7], [7, "soon"]]],

@@ -17,6 +17,7 @@ from bot.domain.changes import FixInfo, Request
 from bot.domain.cluster import MAX_LINK_CHARS, MAX_LINKS, ClusterLink, ClusterLinks
 from bot.domain.post import OpenPull, OrganisationKey, Post, PostKey, ThreadPosts, Vote, notice_slot, reply_slot
 from bot.domain.thread import Decision, Message, Outcome, OutcomeKind
+from bot.memory.codec import decode
 from bot.memory.merge import (
     MAX_REQUESTS,
     RECENT_WINDOW,
@@ -38,8 +39,6 @@ from bot.memory.shards import (
     StoredShard,
     edit_shards,
     parse_cluster_links,
-    parse_fix,
-    parse_request,
     parse_requests,
     parse_thread_posts,
     read_lines,
@@ -224,7 +223,7 @@ def _without_id(one: Request) -> tuple[Any, ...]:
 
 @given(FIX)
 def test_a_fix_round_trips_through_its_line(fix_info: FixInfo) -> None:
-    assert parse_fix(line_of(FIXES, fix_info)) == fix_info
+    assert decode(FixInfo, line_of(FIXES, fix_info)) == fix_info
 
 
 def test_votes_round_trip_and_none_are_left_out() -> None:
@@ -276,19 +275,19 @@ def test_a_line_without_a_list_of_requests_is_refused(requests: Any) -> None:
 )  # fmt: skip
 def test_a_malformed_fix_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError, OverflowError)):
-        parse_fix(line_of(FIXES, FULL_FIX) | wrong)
+        decode(FixInfo, line_of(FIXES, FULL_FIX) | wrong)
 
 
 def test_parsed_values_are_bounded_and_can_be_written_again() -> None:
     fields = line_of(FIXES, FULL_FIX)
-    long = parse_fix(fields | {"ref": "#" * 65_536, "files": ["a\0\ud800b" * 9_000] * 65_536, "commit": {}})
+    long = decode(FixInfo, fields | {"ref": "#" * 65_536, "files": ["a\0\ud800b" * 9_000] * 65_536, "commit": {}})
     assert long.ref == ""
     assert len(long.files) == 5
     assert max(map(len, long.files)) == 1_024
     assert long.commit is None
     FIXES.line(long).encode()  # type: ignore[union-attr]
     request_fields = line_of(REQUESTS, (ask(7, 5),))["requests"][0]
-    request = parse_request(request_fields | {"by": "\ud800" * 65_536, "about": list(range(1, 999))}, 7)
+    request = decode(Request, request_fields | {"by": "\ud800" * 65_536, "about": list(range(1, 999))}, id=7)
     assert (len(request.by), len(request.about)) == (200, 20)
     many = parse_requests(
         {"id": 7, "requests": [request_fields | {"comment_id": number} for number in range(1, 3_000)]}
@@ -297,7 +296,10 @@ def test_parsed_values_are_bounded_and_can_be_written_again() -> None:
 
 
 def test_a_command_of_a_later_version_is_kept() -> None:
-    assert parse_request(line_of(REQUESTS, (ask(7, 5),))["requests"][0] | {"name": "summarise"}, 7).name == "summarise"
+    assert (
+        decode(Request, line_of(REQUESTS, (ask(7, 5),))["requests"][0] | {"name": "summarise"}, id=7).name
+        == "summarise"
+    )
 
 
 @pytest.mark.parametrize(
