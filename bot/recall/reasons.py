@@ -12,9 +12,9 @@ from bot.reading.error_lines import (
     COMMON_EXCEPTIONS,
     FAILURE_VOCABULARY,
     LETTERS,
-    PANIC,
     error_lines,
     line_term,
+    raised_message,
     says_what_failed,
     telling_words,
 )
@@ -145,6 +145,11 @@ class SharedSignals:
 
         return replace(self, errors=select(self.errors), files=select(self.files), names=select(self.names))
 
+    def stated_in(self, text: str) -> SharedSignals:
+        """Only the files and identifiers that this part of the first text contains."""
+        files, names = (tuple(value for value in values if value in text) for values in (self.files, self.names))
+        return replace(self, files=files, names=names)
+
     def _terms(self, value: str) -> frozenset[str]:
         if value in self.files:
             return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
@@ -159,6 +164,11 @@ class OpeningSignals:
     errors: Mapping[str, str]
     files: tuple[str, ...]
     names: tuple[str, ...]
+
+    @property
+    def states_error(self) -> bool:
+        """Whether it states an error in words: a mere name may only be mentioned."""
+        return any(" " in key for key in self.errors)
 
 
 def opening(title: str, body: str) -> OpeningSignals:
@@ -322,9 +332,9 @@ def _is_scratch_file(path: str) -> bool:
 
 def _telling_part(line: str) -> str:
     """An error without its beginning: its position, and words that only say that there was an error."""
-    panic, lead = PANIC.search(line), _ERROR_POSITION.match(line)
-    if panic or not (lead or len(line) > LONG_ERROR_CHARS):
-        return panic[1] if panic else line
+    message, lead = raised_message(line), _ERROR_POSITION.match(line)
+    if message or not (lead or len(line) > LONG_ERROR_CHARS):
+        return message or line
     rest = line[lead.end() :] if lead else line
     while (parts := rest.partition(": "))[2] and not says_what_failed(parts[0].lower()):
         rest = parts[2]

@@ -143,13 +143,13 @@ def _is_equal(one: str, other: str) -> bool:
 def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
     """The query with the errors of the thread that are no boilerplate, and the threads that state one of them too.
 
-    An error is boilerplate if many threads that state it were closed, each for its own reason; a mere name sooner.
+    An error is boilerplate if many threads that state it were closed, each for its own reason; a vague one sooner.
     However often people report it while it is open, they report one thing.
     """
     lines = line_terms(thread.title, thread.body)
     hits = library.search(Query(dict.fromkeys(lines, 1.0)), limit=MAX_CANDIDATES, before=query.at) if lines else []
     answered = Counter(line for hit in hits if _is_answered(hit.entry, query.at) for line in hit.terms)
-    few = {line: SPECIFIC_THREADS_FLOOR if is_name else query.few for line, is_name in lines.items()}
+    few = {line: SPECIFIC_THREADS_FLOOR if is_vague else query.few for line, is_vague in lines.items()}
     telling = frozenset(line for line in lines if answered[line] <= few[line])
     query = replace(query, lines=telling, has_lines=True)
     held = Counter(line for hit in hits for line in hit.terms if line in query.lines)
@@ -158,7 +158,7 @@ def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[
     most_held = max(sorted(held), key=held.__getitem__)
     pairs = {term: frozenset((most_held, term)) for term in (*query.title, *query.body, *query.lines)}
     joint_frequency = library.joint_frequency(pairs.values(), before=query.at)
-    rare = frozenset(line for line in query.lines if answered[line] <= MAX_ANSWERED)
+    rare = frozenset(line for line in query.lines if answered[line] <= MAX_ANSWERED and not lines[line])
     return query, Holders(
         frozenset(hit.entry.id for hit in hits if not query.lines.isdisjoint(hit.terms)),
         {term: joint_frequency.get(pair, 0) for term, pair in pairs.items()},
@@ -304,7 +304,9 @@ def judge_candidates(
             same_title=is_telling_title(thread.title, text.title),
         )
         has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
-        found = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
+        found = SharedText(
+            comparison.words, comparison.errors, has_error, has_error and has_file, comparison.has_other_error
+        )
         is_known = candidate.found_as in ranking.holders.answered
         is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
         known = ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0)
