@@ -93,6 +93,7 @@ _LINE_PREFIX = re.compile(r"[\s>*#|-]{0,20}")
 _MAY_NAME_FILE = re.compile(r"\.[A-Za-z]|file\b", re.ASCII)
 _PATH_RUN = re.compile(r"[\w.@+~\\/:%-]{3,300}")
 _POSITION = re.compile(r"(?::\d{1,7}){1,3}[:.]?$|[.:]+$", re.ASCII)
+_FRAME_FUNCTION = re.compile(r"^[\w.]{1,60}@", re.ASCII)
 _KNOWN_EXTENSIONS = """
 asm bash bat bazel bib bzl c cabal cc cfg clj cljs cmake cmd cpp cs csproj css csv cu cxx dart diff dll dylib el erl
 ex exe exs fs fsx go gradle groovy gyp h hbs hh hpp hs htm html hxx in inc ini ipynb ipp java jinja jl js json jsonc
@@ -290,7 +291,10 @@ def _line_around(text: str, mark: re.Match[str]) -> tuple[int, int]:
 def _files(text: str) -> Iterator[str]:
     for run in _PATH_RUN.findall(without_addresses(text)) if _MAY_NAME_FILE.search(text) else ():
         if "." in run or "/" in run or run in _FILE_NAMES:
-            path = _POSITION.sub("", run).removeprefix("./").rstrip(".:")
+            path = _POSITION.sub("", run)
+            if path != run:  # a frame of Safari or Firefox: init@main.js:4:11484
+                path = _FRAME_FUNCTION.sub("", path)
+            path = path.removeprefix("./").rstrip(".:")
             if len(path) <= _MAX_PATH_CHARS and _is_file(path):
                 yield path
 

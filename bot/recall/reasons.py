@@ -33,11 +33,12 @@ _MACHINE_LINE = re.compile(
 _MACHINE_TEXT = re.compile(
     r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
     r"|(?<![\w/\\])(?:[A-Za-z]:)?[\w.@+~-]{0,80}(?:[/\\][\w.@+~-]{1,80}){2,40}(?::\d+)*"
-    r"|(?<![\w.-])[\w-]{1,80}\.[A-Za-z]{1,4}:\d+(?::\d+)*"
-    r"|\b[\w.-]{1,40}@[\w.-]{1,80}",
+    r"|(?<![\w.-])[\w-]{1,80}(?:\.[A-Za-z]{1,4}(?::\d+)+|:\d+:\d+)"
+    r"|\b[\w.-]{1,40}@[\w.-]{1,80}"
+    r"|\[(?:[fb]g\d{1,3},\d{1,3},\d{1,3};|\d{1,3}(?:;\d{1,3}){0,4}m)",
     re.ASCII,
 )
-"""Panics, paths, positions in files, prompts and e-mail addresses."""
+"""Panics, paths, positions in files, prompts, e-mail addresses, and the codes for colours in a terminal."""
 
 
 def strip_machine_output(text: str) -> str:
@@ -108,8 +109,8 @@ _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 _FRAMEWORK_FRAME = re.compile(
     r"^[ \t]*at (?:java|javax|jdk|sun|com\.sun|android|androidx|com\.android|dalvik|kotlin|kotlinx|scala"
     r"|org\.(?:springframework|apache|junit|gradle|eclipse|jetbrains|hibernate)|io\.netty|System|Microsoft)\.[^\n]*$"
-    r"|^[ \t]*at [^\n(]*"
-    r"\((?:node:|internal/|(?:vm|module|events|timers|net|fs|stream|bootstrap_node|_\w{1,40})\.js:)[^\n]*$",
+    r"|^[ \t]*at (?:[^\n(]*\()?"
+    r"(?:node:|internal/|(?:vm|module|events|timers|net|fs|stream|bootstrap_node|_\w{1,40})\.js:)[^\n]*$",
     re.ASCII | re.MULTILINE,
 )
 """A frame in a file of a framework or of the runtime, which says nothing about this project."""
