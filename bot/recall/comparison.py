@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bot.domain.thread import Thread
 from bot.ranking.features import RankingQuery
 from bot.reading.analyzer import body_terms, terms, unspaced_pattern
-from bot.reading.error_lines import is_line, line_term
+from bot.reading.error_lines import is_line, line_term, raised_message
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
 from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
@@ -99,11 +99,16 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
             return group <= query.lines
         return joint_frequency.get(known_terms(group), query.few + 1) <= query.few
 
-    boilerplate = _boilerplate_lines(ours.opening, query)
+    messages = _boilerplate_messages(ours.opening, query)
+    boilerplate = _lines_with(messages, ours.opening.text)
+    title, _, body = ours.opening.text.partition("\n")
+    for message in messages:
+        title = title.replace(message, " ")
+    own_text = f"{title}\n{body}"
     for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
         specific = [run for run in older_runs if run.line.position not in boilerplate and is_specific(run.terms)]
         common = boilerplate.union(run.line.position for run in older_runs if run.is_most and run not in specific)
-        text = without_lines(ours.opening.text, common - {TITLE_LINE})
+        text = without_lines(own_text, common - {TITLE_LINE})
         errors = len(trigrams(run for run in specific if run.line.fails))
         yield Comparison(
             signals.only(is_specific).stated_in(text),
@@ -119,13 +124,18 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
         )
 
 
-def _boilerplate_lines(question: OpeningSignals, query: RankingQuery) -> frozenset[int]:
-    """The places of the question's lines with a message of many threads, each closed for its own reason."""
+def _boilerplate_messages(question: OpeningSignals, query: RankingQuery) -> list[str]:
+    """The question's errors that many threads state, each of which was closed for its own reason."""
     if not query.has_lines:
-        return frozenset()
+        return []
     errors = [line for key, line in question.errors.items() if " " in key and line_term(key) not in query.lines]
-    lines = question.text.split("\n")
-    return frozenset(place for place, line in enumerate(lines) if any(error in line for error in errors))
+    return [*errors, *(message for line in errors if (message := raised_message(line)))]
+
+
+def _lines_with(messages: Sequence[str], text: str) -> frozenset[int]:
+    return frozenset(
+        place for place, line in enumerate(text.split("\n")) if any(message in line for message in messages)
+    )
 
 
 MIN_RUN_WORDS = 3

@@ -156,3 +156,17 @@ def test_what_else_the_line_of_a_common_message_names_is_no_reason(remember: Rem
 
     assert "net::Pool::close_all" in reasons_for(SPECIFIC_THREADS_FLOOR)
     assert "net::Pool" not in reasons_for(SPECIFIC_THREADS_FLOOR + 1)
+
+
+def test_a_title_that_only_repeats_a_common_message_gives_no_reason(remember: Remember) -> None:
+    line = 'pool.cpp:31: void net::Pool::close_all(): Assertion `is_idle() && "the pool must be empty here"\' failed.'
+    title = "Assertion the pool must be empty here"
+
+    def reasons_for(count: int) -> str:
+        threads = [
+            closed(n, f"{title} failed", f"{noun}:\n```\n{line}\n```") for n, noun in enumerate(NOUNS[:count], 1)
+        ]
+        return str(reasons_by_id(remember(*threads), thread(500, title, f"Then:\n\n```\n{line}\n```")))
+
+    assert "pool" in reasons_for(SPECIFIC_THREADS_FLOOR)
+    assert "pool" not in reasons_for(SPECIFIC_THREADS_FLOOR + 1)
