@@ -119,13 +119,15 @@ class SharedText:
     """The result of comparing the question with the full text of an older thread.
 
     ``words`` are the terms of the older text. ``errors`` counts groups of three adjacent words, in lines about a
-    failure, that both have and few others. ``same_error``: both have the same error; ``same_failure``: also a file.
+    failure, that both have and few others. ``same_error``: both have the same error; ``same_failure``: also a file;
+    ``other_error``: each states an error, and another one.
     """
 
     words: frozenset[str] = frozenset()
     errors: int = 0
     same_error: bool = False
     same_failure: bool = False
+    other_error: bool = False
 
 
 class RankedHit(NamedTuple):
@@ -360,6 +362,9 @@ CONFIDENCE_FEATURES = (
     ),
     Feature("same_error", "1 where both have the same error", TEXTS, lambda one: float(one.text.same_error)),
     Feature("same_failure", "1 where they have the same file as well", TEXTS, lambda one: float(one.text.same_failure)),
+    Feature(
+        "other_error", "1 where each states an error, and another one", TEXTS, lambda one: float(one.text.other_error)
+    ),
     Feature("semantic", "cosine of the texts, by a text model", MODEL, lambda one: one.hit.cosine or None),
 )
 """The features of the confidence in a hit. Age and state are not among them: they predict links, not similarity."""

@@ -146,7 +146,10 @@ def sort_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=_order_key)
 
 
-def similarity_key(candidate: Candidate) -> tuple[float, float, float, float, datetime, int, str]:
+SimilarityKey = tuple[float, float, float, float, datetime, int, str]
+
+
+def similarity_key(candidate: Candidate) -> SimilarityKey:
     """A sort key that puts the most similar first, then the surest; ties as in `sort_candidates`."""
     return -candidate.similarity, -candidate.confidence, *_order_key(candidate)
 

@@ -103,7 +103,7 @@ def _particle_pattern() -> re.Pattern[str]:
 
 
 FUNCTION_CHARACTERS = frozenset(
-    "的了在是和与及或就也都而但吗呢吧啊不我你他她它这那有被把给从对为以于时后中个のにはをがでともへや"
+    "的了在是和与及或就也都而但吗呢吧啊不我你他她它这那有被把给从向到对为以于时后中个のにはをがでともへや"
 )
 """Characters that are words of grammar, and so neither begin nor end a word that tells something."""
 

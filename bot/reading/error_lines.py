@@ -60,7 +60,14 @@ _EXCEPTION = re.compile(
 )
 """``RelayBadGateway: upstream closed the connection``: a class name and at least three words."""
 
-PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
+_PANIC = re.compile(r"\b(?:panicked|failed) at '(.+?)(?:'(?:,.*)?$|$)")
+_ASSERTION = re.compile(
+    r"\bAssertion (?:failed: (?P<bare>.+?)(?:, (?:function|file) [^\n]*)?$"
+    r"|[`'\"\u2018](?P<quoted>.+)['\"\u2019] failed\b)"
+)
+_ASSERTED_TEXT = re.compile(r"&& ?\"([^\"\n]+)\"")
+"""``assert(condition && "what went wrong")``."""
+
 _CLAUSE_END = re.compile(r"[.,;!?]+(?:\s|\Z)")
 _PLACEHOLDER = re.compile(r"<(?:n|name|path)>")
 LETTERS = re.compile(r"[^\W\d_]+")
@@ -77,7 +84,7 @@ def error_lines(found_errors: Iterable[str], text: str) -> dict[str, str]:
     for line in found_errors:
         if _BARE_TYPE.fullmatch(line) or _BARE_MESSAGE.fullmatch(line.strip()):
             continue
-        panic = PANIC.search(line)
+        panic = _PANIC.search(line)
         errors.setdefault(_error_key(line), panic[1] if panic else line)
     for raised in islice(_EXCEPTION.finditer(text), MAX_EXCEPTIONS):
         line = _CLAUSE_END.split(raised[0], maxsplit=1)[0]
@@ -89,14 +96,25 @@ def error_lines(found_errors: Iterable[str], text: str) -> dict[str, str]:
     return errors
 
 
+def raised_message(line: str) -> str | None:
+    """The message of a panic or of a failed assertion, which says everything; None for other errors."""
+    if panic := _PANIC.search(line):
+        return panic[1]
+    if assertion := _ASSERTION.search(line):
+        claim = assertion["bare"] or assertion["quoted"]
+        asserted = _ASSERTED_TEXT.search(claim)
+        return asserted[1] if asserted else claim
+    return None
+
+
 def _error_key(line: str) -> str:
     """A key that lines about the same error share; "" for a line that does not say what failed.
 
-    For a panic it is the message including its names, which distinguish panics.
+    For a panic or a failed assertion it is the message including its names, which distinguish them.
     """
-    panic = PANIC.search(line)
-    if panic:
-        form = normalise_error(panic[1].replace("`", " ").replace("'", " "))
+    message = raised_message(line)
+    if message:
+        form = normalise_error(message.replace("`", " ").replace("'", " "))
         return form if len(LETTERS.findall(form)) >= MIN_MESSAGE_WORDS else ""
     form = normalise_error(line)
     if says_what_failed(_PLACEHOLDER.sub(" ", form)):
@@ -114,13 +132,18 @@ def telling_words(line: str) -> list[str]:
 
 
 def line_terms(title: str, body: str) -> dict[str, bool]:
-    """A term for each error that a text states, and whether the error is a mere name: threads that hold the same line
-    have its term in common.
+    """A term for each error that a text states, and whether the error is vague: threads that hold the same line have
+    its term in common.
 
-    Words alone cannot tell: many threads hold all words of a short line somewhere.
+    Words alone cannot tell: many threads hold all words of a short line somewhere. A mere name is vague, and so is the
+    assertion of a library, which anything that misuses the library runs into.
     """
     text = f"{title}\n{body}"
-    return {line_term(key): len(key.split()) == 1 for key in error_lines(find_errors(text), text)}
+    return {line_term(key): _is_vague(key, line) for key, line in error_lines(find_errors(text), text).items()}
+
+
+def _is_vague(key: str, line: str) -> bool:
+    return len(key.split()) == 1 or bool(_ASSERTION.search(line))
 
 
 def is_line(group: Iterable[str]) -> bool:

@@ -52,6 +52,7 @@ _ERROR_MARK = re.compile(
     r"\b(?:[Ee]rror|ERROR)(?:\[\w{1,12}\])?\s?:|\bpanicked at\b|\b(?:[Ff]atal|FATAL)(?: error)?:|\bFAILED\b"
     r"|\bSIG(?:SEGV|ABRT|ILL|BUS|FPE|KILL|TERM|PIPE|TRAP)\b|\b[Ss]egmentation fault\b|\binternal compiler error\b"
     r"|\bHTTP(?:/[\d.]{1,3})? [45]\d\d\b|\b[Ss]tatus(?: code)?:? [45]\d\d\b|\b[Uu]ncaught \w"
+    r"|\bAssertion (?:failed: |[`'\"\u2018])"
     r"|^[ \t>]*[A-Za-z_][\w.]{0,80}(?:Error|Exception|Warning|Exit|Interrupt)\b(?=:|$)",
     re.ASCII | re.MULTILINE,
 )
@@ -74,7 +75,7 @@ _TEST_FAILURE = re.compile(
 
 _TEST_MARKS = ("FAIL", "ERROR", "●", "✕", "✗", "×", " stdout ----", "rspec ", ") ", "***", " - ")
 _ERROR_STEMS = ("error", "exception", "panicked", "fatal", "status", "warning", "interrupt", "uncaught", "segmentation")
-_ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit")
+_ERROR_CAPITALS = ("FAILED", "SIG", "HTTP", "Exit", "Assertion")
 # The common ones of https://pubs.opengroup.org/onlinepubs/9799919799/basedefs/errno.h.html, and npm's own.
 _ERRNO = (
     "E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_AGAIN|BADF|BUSY|CONNABORTED|CONNREFUSED|CONNRESET|DEADLK|EXIST|FAULT"
@@ -92,6 +93,7 @@ _LINE_PREFIX = re.compile(r"[\s>*#|-]{0,20}")
 _MAY_NAME_FILE = re.compile(r"\.[A-Za-z]|file\b", re.ASCII)
 _PATH_RUN = re.compile(r"[\w.@+~\\/:%-]{3,300}")
 _POSITION = re.compile(r"(?::\d{1,7}){1,3}[:.]?$|[.:]+$", re.ASCII)
+_FRAME_FUNCTION = re.compile(r"^[\w.]{1,60}@", re.ASCII)
 _KNOWN_EXTENSIONS = """
 asm bash bat bazel bib bzl c cabal cc cfg clj cljs cmake cmd cpp cs csproj css csv cu cxx dart diff dll dylib el erl
 ex exe exs fs fsx go gradle groovy gyp h hbs hh hpp hs htm html hxx in inc ini ipynb ipp java jinja jl js json jsonc
@@ -262,8 +264,9 @@ def _errors(text: str) -> Iterator[str]:
         seen = -1
         for mark in _ERROR_MARK.finditer(text):
             if mark.start() > seen:
-                start, seen = _line_around(text, mark.start())
-                yield _LINE_PREFIX.sub("", text[start:seen].strip(), count=1)
+                start, seen = _line_around(text, mark)
+                if mark[0][-1] != ":" or text[mark.end() : seen].strip():  # "I get this error:" states none
+                    yield _LINE_PREFIX.sub("", text[start:seen].strip(), count=1)
         for quoted in _QUOTED_ERROR.finditer(text):
             if " " in quoted[1].strip():
                 yield quoted[1].strip()
@@ -273,9 +276,14 @@ def _errors(text: str) -> Iterator[str]:
         yield name[0]
 
 
-def _line_around(text: str, at: int) -> tuple[int, int]:
-    """The span of the line around ``at``; for a very long line, the part that starts just before ``at``."""
-    start = text.rfind("\n", max(0, at - MAX_ERROR_CHARS // 2), at) + 1 or max(0, at - MAX_ERROR_CHARS // 2)
+def _line_around(text: str, mark: re.Match[str]) -> tuple[int, int]:
+    """The span of the line around the mark of an error; of a very long line, the part that starts just before the mark.
+
+    An assertion starts the part, as the signature of a function before it may fill the line.
+    """
+    at = mark.start()
+    before = 0 if mark[0].startswith("Assertion") else MAX_ERROR_CHARS // 2
+    start = text.rfind("\n", max(0, at - before), at) + 1 or max(0, at - before)
     end = text.find("\n", at, start + MAX_ERROR_CHARS)
     return start, end if end >= 0 else min(len(text), start + MAX_ERROR_CHARS)
 
@@ -283,7 +291,10 @@ def _line_around(text: str, at: int) -> tuple[int, int]:
 def _files(text: str) -> Iterator[str]:
     for run in _PATH_RUN.findall(without_addresses(text)) if _MAY_NAME_FILE.search(text) else ():
         if "." in run or "/" in run or run in _FILE_NAMES:
-            path = _POSITION.sub("", run).removeprefix("./").rstrip(".:")
+            path = _POSITION.sub("", run)
+            if path != run:  # a frame of Safari or Firefox: init@main.js:4:11484
+                path = _FRAME_FUNCTION.sub("", path)
+            path = path.removeprefix("./").rstrip(".:")
             if len(path) <= _MAX_PATH_CHARS and _is_file(path):
                 yield path
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bot.domain.thread import Thread
 from bot.ranking.features import RankingQuery
 from bot.reading.analyzer import body_terms, terms, unspaced_pattern
-from bot.reading.error_lines import is_line
+from bot.reading.error_lines import is_line, line_term, raised_message
 from bot.reading.signals import without_addresses
 from bot.recall.library import Library
 from bot.recall.reasons import OpeningSignals, SharedSignals, opening, shared_signals, strip_machine_output
@@ -34,7 +34,8 @@ class Comparison:
 
     ``errors`` counts the sequences of three words in lines about a failure. ``text`` is the question's text without the
     shared lines that many threads have. ``words`` are the terms of the older text, ``prose_words`` those in its prose
-    or code. ``is_same``: both texts are the same, nearly word for word.
+    or code. ``is_same``: both texts are the same, nearly word for word. ``has_other_error``: each states an error in
+    words, and no three words of these are the same.
     """
 
     shared: SharedSignals
@@ -43,6 +44,7 @@ class Comparison:
     words: frozenset[str]
     prose_words: frozenset[str]
     is_same: bool
+    has_other_error: bool
 
 
 MAX_CACHED_TEXTS, MAX_CACHED_CHARS = 64, 16_384
@@ -97,20 +99,43 @@ def compare(thread: Thread, others: Sequence[Thread], query: RankingQuery, libra
             return group <= query.lines
         return joint_frequency.get(known_terms(group), query.few + 1) <= query.few
 
+    messages = _boilerplate_messages(ours.opening, query)
+    boilerplate = _lines_with(messages, ours.opening.text)
+    title, _, body = ours.opening.text.partition("\n")
+    for message in messages:
+        title = title.replace(message, " ")
+    own_text = f"{title}\n{body}"
     for older, signals, older_runs in zip(theirs, shared, runs, strict=True):
-        specific = [run for run in older_runs if is_specific(run.terms)]
-        common = {run.line.position for run in older_runs if run.is_most and run not in specific}
+        specific = [run for run in older_runs if run.line.position not in boilerplate and is_specific(run.terms)]
+        common = boilerplate.union(run.line.position for run in older_runs if run.is_most and run not in specific)
+        text = without_lines(own_text, common - {TITLE_LINE})
+        errors = len(trigrams(run for run in specific if run.line.fails))
         yield Comparison(
-            signals.only(is_specific),
-            len(trigrams(run for run in specific if run.line.fails)),
-            without_lines(ours.opening.text, common - {TITLE_LINE}),
+            signals.only(is_specific).stated_in(text),
+            errors,
+            text,
             older.words,
             older.prose,
             is_same(ours.lines, older.lines)
             and 2 * len(trigrams(specific)) >= len(ours.lines.any)
             # in two copies of a form only the titles say what each is about
             and len(query.title & older.title) >= MIN_TITLE_SHARE * len(query.title | older.title),
+            not (errors or signals.errors) and ours.opening.states_error and older.opening.states_error,
         )
+
+
+def _boilerplate_messages(question: OpeningSignals, query: RankingQuery) -> list[str]:
+    """The question's errors that many threads state, each of which was closed for its own reason."""
+    if not query.has_lines:
+        return []
+    errors = [line for key, line in question.errors.items() if " " in key and line_term(key) not in query.lines]
+    return [*errors, *(message for line in errors if (message := raised_message(line)))]
+
+
+def _lines_with(messages: Sequence[str], text: str) -> frozenset[int]:
+    return frozenset(
+        place for place, line in enumerate(text.split("\n")) if any(message in line for message in messages)
+    )
 
 
 MIN_RUN_WORDS = 3

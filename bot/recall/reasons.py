@@ -12,9 +12,9 @@ from bot.reading.error_lines import (
     COMMON_EXCEPTIONS,
     FAILURE_VOCABULARY,
     LETTERS,
-    PANIC,
     error_lines,
     line_term,
+    raised_message,
     says_what_failed,
     telling_words,
 )
@@ -33,11 +33,12 @@ _MACHINE_LINE = re.compile(
 _MACHINE_TEXT = re.compile(
     r"(?:task|thread) '[^'\n]{0,80}' (?:panicked|failed) at"
     r"|(?<![\w/\\])(?:[A-Za-z]:)?[\w.@+~-]{0,80}(?:[/\\][\w.@+~-]{1,80}){2,40}(?::\d+)*"
-    r"|(?<![\w.-])[\w-]{1,80}\.[A-Za-z]{1,4}:\d+(?::\d+)*"
-    r"|\b[\w.-]{1,40}@[\w.-]{1,80}",
+    r"|(?<![\w.-])[\w-]{1,80}(?:\.[A-Za-z]{1,4}(?::\d+)+|:\d+:\d+)"
+    r"|\b[\w.-]{1,40}@[\w.-]{1,80}"
+    r"|\[(?:[fb]g\d{1,3},\d{1,3},\d{1,3};|\d{1,3}(?:;\d{1,3}){0,4}m)",
     re.ASCII,
 )
-"""Panics, paths, positions in files, prompts and e-mail addresses."""
+"""Panics, paths, positions in files, prompts, e-mail addresses, and the codes for colours in a terminal."""
 
 
 def strip_machine_output(text: str) -> str:
@@ -108,8 +109,8 @@ _CONSTANT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+", re.ASCII)
 _FRAMEWORK_FRAME = re.compile(
     r"^[ \t]*at (?:java|javax|jdk|sun|com\.sun|android|androidx|com\.android|dalvik|kotlin|kotlinx|scala"
     r"|org\.(?:springframework|apache|junit|gradle|eclipse|jetbrains|hibernate)|io\.netty|System|Microsoft)\.[^\n]*$"
-    r"|^[ \t]*at [^\n(]*"
-    r"\((?:node:|internal/|(?:vm|module|events|timers|net|fs|stream|bootstrap_node|_\w{1,40})\.js:)[^\n]*$",
+    r"|^[ \t]*at (?:[^\n(]*\()?"
+    r"(?:node:|internal/|(?:vm|module|events|timers|net|fs|stream|bootstrap_node|_\w{1,40})\.js:)[^\n]*$",
     re.ASCII | re.MULTILINE,
 )
 """A frame in a file of a framework or of the runtime, which says nothing about this project."""
@@ -145,6 +146,11 @@ class SharedSignals:
 
         return replace(self, errors=select(self.errors), files=select(self.files), names=select(self.names))
 
+    def stated_in(self, text: str) -> SharedSignals:
+        """Only the files and identifiers that this part of the first text contains."""
+        files, names = (tuple(value for value in values if value in text) for values in (self.files, self.names))
+        return replace(self, files=files, names=names)
+
     def _terms(self, value: str) -> frozenset[str]:
         if value in self.files:
             return frozenset(terms("/".join(_SEPARATOR.split(value)[-2:])))
@@ -159,6 +165,11 @@ class OpeningSignals:
     errors: Mapping[str, str]
     files: tuple[str, ...]
     names: tuple[str, ...]
+
+    @property
+    def states_error(self) -> bool:
+        """Whether it states an error in words: a mere name may only be mentioned."""
+        return any(" " in key for key in self.errors)
 
 
 def opening(title: str, body: str) -> OpeningSignals:
@@ -322,9 +333,9 @@ def _is_scratch_file(path: str) -> bool:
 
 def _telling_part(line: str) -> str:
     """An error without its beginning: its position, and words that only say that there was an error."""
-    panic, lead = PANIC.search(line), _ERROR_POSITION.match(line)
-    if panic or not (lead or len(line) > LONG_ERROR_CHARS):
-        return panic[1] if panic else line
+    message, lead = raised_message(line), _ERROR_POSITION.match(line)
+    if message or not (lead or len(line) > LONG_ERROR_CHARS):
+        return message or line
     rest = line[lead.end() :] if lead else line
     while (parts := rest.partition(": "))[2] and not says_what_failed(parts[0].lower()):
         rest = parts[2]

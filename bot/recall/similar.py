@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bot.domain.answer import Match
 from bot.domain.digest import Hit, IndexEntry
@@ -28,6 +28,7 @@ from bot.ranking.order import (
     Candidate,
     Holders,
     RankedCandidates,
+    SimilarityKey,
     limit_unknown_authors,
     rank_candidates,
     similarity_key,
@@ -60,6 +61,11 @@ texts differ. Of the graded pairs that share such an error, and whose older thre
 are useful."""
 
 SAME_DAY = timedelta(days=1)
+
+MIN_LISTED_ISSUES = 5
+_LISTED_ISSUE = re.compile(
+    r"^[ \t]{0,8}(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?:[\w.-]{1,80}/[\w.-]{1,80})?#\d", re.MULTILINE
+)
 
 ABSENT_TERM = "\0"
 """A term that no text contains."""
@@ -143,13 +149,13 @@ def _is_equal(one: str, other: str) -> bool:
 def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[RankingQuery, Holders]:
     """The query with the errors of the thread that are no boilerplate, and the threads that state one of them too.
 
-    An error is boilerplate if many threads that state it were closed, each for its own reason; a mere name sooner.
+    An error is boilerplate if many threads that state it were closed, each for its own reason; a vague one sooner.
     However often people report it while it is open, they report one thing.
     """
     lines = line_terms(thread.title, thread.body)
     hits = library.search(Query(dict.fromkeys(lines, 1.0)), limit=MAX_CANDIDATES, before=query.at) if lines else []
     answered = Counter(line for hit in hits if _is_answered(hit.entry, query.at) for line in hit.terms)
-    few = {line: SPECIFIC_THREADS_FLOOR if is_name else query.few for line, is_name in lines.items()}
+    few = {line: SPECIFIC_THREADS_FLOOR if is_vague else query.few for line, is_vague in lines.items()}
     telling = frozenset(line for line in lines if answered[line] <= few[line])
     query = replace(query, lines=telling, has_lines=True)
     held = Counter(line for hit in hits for line in hit.terms if line in query.lines)
@@ -158,7 +164,7 @@ def _with_lines(query: RankingQuery, thread: Thread, library: Library) -> tuple[
     most_held = max(sorted(held), key=held.__getitem__)
     pairs = {term: frozenset((most_held, term)) for term in (*query.title, *query.body, *query.lines)}
     joint_frequency = library.joint_frequency(pairs.values(), before=query.at)
-    rare = frozenset(line for line in query.lines if answered[line] <= MAX_ANSWERED)
+    rare = frozenset(line for line in query.lines if answered[line] <= MAX_ANSWERED and not lines[line])
     return query, Holders(
         frozenset(hit.entry.id for hit in hits if not query.lines.isdisjoint(hit.terms)),
         {term: joint_frequency.get(pair, 0) for term, pair in pairs.items()},
@@ -238,11 +244,12 @@ def is_next_in_series(thread: Thread, entry: IndexEntry) -> bool:
 @dataclass(frozen=True, slots=True)
 class SimilarThread:
     """A candidate whose text was read: its thread, and why it was found; ``why`` is empty without a reason that a
-    reader could check."""
+    reader could check. ``is_copy``: its text is the question's, nearly word for word."""
 
     candidate: Candidate
     thread: Thread
     why: tuple[str, ...]
+    is_copy: bool = False
 
     def is_shown(self, floor: float) -> bool:
         """Whether a comment may show it: it is similar enough and has a reason."""
@@ -295,21 +302,51 @@ def judge_candidates(
     judged = []
     comparisons = compare(thread, [text for _, text in pairs], ranking.query, library)
     for (candidate, text), comparison in zip(pairs, comparisons, strict=True):
+        shown = text if is_umbrella(texts[candidate.entry.id]) else texts[candidate.entry.id]
         why = reasons(
             comparison.text,
             comparison.shared,
             telling_words(candidate.hit, comparison.prose_words, ranking.query),
             comparison.prose_words,
             is_same=comparison.is_same,
-            same_title=is_telling_title(thread.title, text.title),
+            same_title=is_telling_title(thread.title, shown.title),
         )
         has_error, has_file = bool(comparison.shared.errors), bool(comparison.shared.files)
-        found = SharedText(comparison.words, comparison.errors, has_error, has_error and has_file)
+        found = SharedText(
+            comparison.words, comparison.errors, has_error, has_error and has_file, comparison.has_other_error
+        )
         is_known = candidate.found_as in ranking.holders.answered
         is_known &= has_whole_error(comparison.shared, ranking.holders.lines)
         known = ranking.judge(candidate, found, SAME_ERROR_SIMILARITY if is_known else 0.0)
-        judged.append(SimilarThread(known, texts[candidate.entry.id], why))
-    return sorted(judged, key=lambda similar: similarity_key(similar.candidate))
+        judged.append(SimilarThread(known, shown, why, comparison.is_same))
+    return sorted(_with_equal_copies(judged), key=_listing_key)
+
+
+def _with_equal_copies(judged: Sequence[SimilarThread]) -> list[SimilarThread]:
+    """The same threads; all copies of the question are as similar as the most similar one."""
+    best = max(
+        (one.candidate for one in judged if one.is_copy), key=lambda c: (c.similarity, c.confidence), default=None
+    )
+    if best is None:
+        return list(judged)
+    return [
+        replace(one, candidate=replace(one.candidate, similarity=best.similarity, confidence=best.confidence))
+        if one.is_copy
+        else one
+        for one in judged
+    ]
+
+
+def _listing_key(similar: SimilarThread) -> tuple[float, float, bool, datetime, SimilarityKey]:
+    """A sort key that puts the most similar first; among copies of the question, the oldest that has an ending."""
+    key = similarity_key(similar.candidate)
+    since = similar.thread.created_at if similar.is_copy else datetime.min.replace(tzinfo=UTC)
+    return *key[:2], similar.is_copy and not similar.thread.is_closed, since, key
+
+
+def is_umbrella(thread: Thread) -> bool:
+    """Whether its text lists other issues: a thread that was closed in its favour is kept there, but not like it."""
+    return len(_LISTED_ISSUE.findall(thread.body)) >= MIN_LISTED_ISSUES
 
 
 def telling_words(hit: Hit, prose_terms: Collection[str], query: RankingQuery) -> dict[str, bool]:

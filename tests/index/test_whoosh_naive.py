@@ -15,7 +15,6 @@ from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
 from bot.index.scoring import K1, LEVELS, MAX_QUERY_TERMS, smoothed_idf
-from bot.index.whoosh.codec import last_flips
 from bot.ranking.features import COSINE_SLOPE, LEAST_COSINE
 from tests.examples import examples
 from tests.index.test_whoosh import START, document, entry, index_of
@@ -67,7 +66,7 @@ def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime
 
 
 def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
-    closed_at = replace(hit.entry, flips=last_flips(hit.entry.flips)).closed_since(moment)
+    closed_at = hit.entry.closed_since(moment)
     values = {
         "text": (text := hit.score / best if best else 0.0),
         "semantic": hit.cosine or LEAST_COSINE + COSINE_SLOPE * text,

@@ -149,7 +149,10 @@ def test_the_days_since_the_last_closing_count_and_open_threads_have_none(tmp_pa
 def test_a_thread_may_be_closed_any_number_of_times(tmp_path: Path) -> None:
     for count in range(1, 12):
         documents = [plain_document(1, flips=range(count)), plain_document(2, flips=(15,))]
-        assert best_id(index_of(tmp_path / str(count), documents), 20, closed=1.0) == (1 if count % 2 else 2)
+        index = index_of(tmp_path / str(count), documents)
+        for then in range(count):  # as if what came later had not happened yet
+            assert best_id(index, then + 0.5, open=1.0) == (1 if then % 2 else 2)
+        assert best_id(index, 20, closed=1.0) == (1 if count % 2 else 2)
 
 
 def test_age_and_length_and_duplicates_count(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_the_evidence_holds_every_confidence_feature() -> None:
     ranked = rank(*hits, model=shipped().with_text_model)
     text = SharedText(frozenset(), errors=3, same_error=True)
     evidence = {c.entry.id: ranked.judge(c, text).evidence for c in ranked.candidates}
-    signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0}
+    signals = {"titles": 0.0, "errors": log(4), "same_error": 1.0, "same_failure": 0.0, "other_error": 0.0}
     assert evidence[1] == {"share": log(0.3), "place": 1.0, "semantic": 0.4, **signals}
     assert set(evidence[1]) == set(CONFIDENCE_NAMES)
     assert [evidence[key]["place"] for key in (2, 3, 4)] == [1 / 2, 1 / 3, 1 / 4]

@@ -33,3 +33,22 @@ def test_what_says_only_that_something_failed_is_no_line(text: str) -> None:
 def test_no_word_is_a_line() -> None:
     (line,) = line_terms("", LOG)
     assert line not in terms(line)
+
+
+GLIBC = (
+    'relay: src/pool.cpp:31: void net::Pool::close(): Assertion `size() == 0 && "the pool must be empty here"\' failed.'
+)
+MAC = 'Assertion failed: (size() == 0 && "the pool must be empty here"), function close, file pool.cpp, line 31.'
+TITLE = 'Assertion "the pool must be empty here" failed'
+
+
+def test_a_failed_assertion_of_c_code_is_a_line_by_its_message_and_a_vague_one() -> None:
+    assert line_terms("", GLIBC) == line_terms("", MAC) == line_terms(TITLE, "")
+    assert list(line_terms("", GLIBC).values()) == [True]
+    assert line_terms("", GLIBC) != line_terms("", GLIBC.replace("pool must", "list must"))
+    assert list(line_terms("", LOG).values()) == [False]
+
+
+def test_a_line_that_announces_an_error_states_none() -> None:
+    assert line_terms("", "When I start the relay I get this error:\n\n    no such channel") == {}
+    assert line_terms("", "Starting the relay, error: no such channel") != {}

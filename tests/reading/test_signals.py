@@ -73,6 +73,11 @@ def test_files_are_found_without_positions() -> None:
     assert {text: find_files(text) for text in expected} == expected
 
 
+def test_the_file_of_a_frame_is_found_without_its_function() -> None:
+    frames = "createInstance@main.js:2:27667\ninit@src/pool.js:4:11484\nsee @relay/core.js and node_modules/x@1/a.js:3"
+    assert find_files(frames) == ("main.js", "src/pool.js", "@relay/core.js", "node_modules/x@1/a.js")
+
+
 def test_addresses_versions_and_names_are_no_files() -> None:
     texts = [
         "https://example.com/a/b.py",

@@ -120,3 +120,53 @@ def test_two_copies_of_a_form_about_other_things_are_not_the_same_text(remember:
     (copy,) = compare_with(memory, thread(500, "Remove BANDWIDTH", form), 1)
     (other,) = compare_with(memory, thread(500, "Keep RETRANS_RATE", form), 1)
     assert (copy.is_same, other.is_same) == (True, False)
+
+
+def test_two_texts_with_different_errors_have_another_error(remember: Remember) -> None:
+    def other_error(body: str, title: str = "The falcon does not link") -> bool:
+        memory = remember(closed(90, title, body), *build_logs(3))
+        return compare_with(memory, thread(500, "A falcon", f"It stops.\n{SHARED_ERROR}"), 90)[0].has_other_error
+
+    assert other_error("It stops.\nerror: no licence found for the falcon")
+    assert not other_error("It stops.")
+    assert not other_error(f"It stops.\n{SHARED_ERROR}")
+    assert not other_error("It stops.\nerror: the relay closed the channel before the handshake ended")
+    assert not other_error("It mentions FALCON_ERROR.")
+
+
+def test_another_error_makes_a_thread_less_similar(remember: Remember) -> None:
+    title, question = "The falcon crashes while it lands", thread(500, "The falcon crashes while it lands on ice", "")
+    errors = ("error: no runway found on the map", "error: battery of the rotor is empty")
+
+    def similarity(ours: str, theirs: str) -> float:
+        memory = remember(closed(90, title, theirs), *build_logs(3))
+        matches = similar(thread(500, question.title, ours), memory, None, (), EVERYTHING)
+        return max((match.similarity for part in matches for match in part), default=0.0)
+
+    assert similarity(errors[0], errors[1]) < 0.65 < similarity(errors[0], "")
+
+
+def test_what_else_the_line_of_a_common_message_names_is_no_reason(remember: Remember) -> None:
+    line = 'pool.cpp:31: void net::Pool::close_all(): Assertion `is_idle() && "the pool must be empty here"\' failed.'
+    question = thread(500, "The falcon lands on ice", f"Then:\n\n```\n{line}\n```")
+
+    def reasons_for(count: int) -> str:
+        threads = [closed(n, f"The {noun}", f"{noun}:\n```\n{line}\n```") for n, noun in enumerate(NOUNS[:count], 1)]
+        return str(reasons_by_id(remember(*threads), question))
+
+    assert "net::Pool::close_all" in reasons_for(SPECIFIC_THREADS_FLOOR)
+    assert "net::Pool" not in reasons_for(SPECIFIC_THREADS_FLOOR + 1)
+
+
+def test_a_title_that_only_repeats_a_common_message_gives_no_reason(remember: Remember) -> None:
+    line = 'pool.cpp:31: void net::Pool::close_all(): Assertion `is_idle() && "the pool must be empty here"\' failed.'
+    title = "Assertion the pool must be empty here"
+
+    def reasons_for(count: int) -> str:
+        threads = [
+            closed(n, f"{title} failed", f"{noun}:\n```\n{line}\n```") for n, noun in enumerate(NOUNS[:count], 1)
+        ]
+        return str(reasons_by_id(remember(*threads), thread(500, title, f"Then:\n\n```\n{line}\n```")))
+
+    assert "pool" in reasons_for(SPECIFIC_THREADS_FLOOR)
+    assert "pool" not in reasons_for(SPECIFIC_THREADS_FLOOR + 1)

@@ -27,6 +27,22 @@ def test_paths_positions_prompts_and_the_prefix_of_a_panic_are_left_out() -> Non
     assert strip_machine_output(text).split() == [":~$", "run", "and", "'no", "relay'"]
 
 
+def test_positions_without_a_file_and_the_codes_for_colours_are_left_out() -> None:
+    text = "[fg255,0,0; <Relay>[error] [undefined:63:27] no relay [; \x1b[31mred\x1b[0m at 10:30"
+    assert strip_machine_output(text).split() == [
+        "<Relay>[error]",
+        "[",
+        "]",
+        "no",
+        "relay",
+        "[;",
+        "\x1b",
+        "red\x1b",
+        "at",
+        "10:30",
+    ]
+
+
 def test_prose_and_code_stay() -> None:
     text = "An and/or of `relay::close()`, see read_session in auth/cookie.py\n1. first\n2 more"
     assert strip_machine_output(text) == text

@@ -254,3 +254,15 @@ def test_a_file_on_a_machine_is_shown_with_its_folder_only() -> None:
 def test_a_file_made_to_show_a_problem_is_no_reason(name: str) -> None:
     assert explain(f"The parser stops in {name}", f"The linker fails in {name}") == ()
     assert explain(f"The parser stops in src/parser/{name}", f"A failure in src/parser/{name}") != ()
+
+
+def test_a_frame_of_the_runtime_is_no_shared_file() -> None:
+    frames = "at f (internal/module.js:12:17)\n    at internal/main/run.js:17:47\n    at node:internal/main/run.js:3:1"
+    assert shared_of(thread(2, body=f"    {frames}"), thread(1, body=f"    {frames}")).files == ()
+    own = "    at Relay.close (src/relay.js:12:3)\n    at src/pool.js:1:2"
+    assert shared_of(thread(2, body=own), thread(1, body=own)).files == ("src/relay.js", "src/pool.js")
+
+
+def test_a_chinese_phrase_does_not_end_with_a_word_of_grammar() -> None:
+    ours, theirs = "native主动发送事件到weex", "native主动发送事件到JS"
+    assert explain(ours, theirs, title="") == ("both speak of native, 主动发送事件",)

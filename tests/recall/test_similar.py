@@ -93,11 +93,29 @@ def test_no_more_threads_are_shown_than_the_settings_allow(remember: Remember) -
     assert [len(part) for part in ask(memory, limits=Limits(0.0, 1, 0, 12_000))] == [1, 0]
 
 
-def test_among_equals_the_fresher_comes_first_and_then_the_smaller_id(remember: Remember) -> None:
+def test_among_copies_the_oldest_comes_first_and_then_the_smaller_id(remember: Remember) -> None:
     memory = remember(
         closed(7, TITLE, BODY, days=3), closed(6, TITLE, BODY, days=4), closed(5, TITLE, BODY, days=4), *FILLER
     )
-    assert ids(ask(memory)) == [[5, 6, 7], []]
+    assert ids(ask(memory)) == [[7, 5, 6], []]
+
+
+def test_among_copies_one_with_an_ending_comes_before_an_older_open_one(remember: Remember) -> None:
+    memory = remember(thread(5, TITLE, BODY, days=3), closed(6, TITLE, BODY, days=4), *FILLER)
+    seen, still_open = ask(memory)
+    assert seen[0].similarity == still_open[0].similarity
+    assert find_similar(thread(500, TITLE, BODY), memory, None, (), LIMITS).nearest[0].id == 6
+
+
+UMBRELLA = "All requests that wait:\n\n" + "\n".join(f"- #{number} something" for number in range(2, 12))
+
+
+def test_a_thread_that_was_closed_in_favour_of_a_list_is_shown_itself(remember: Remember) -> None:
+    collected = duplicate(7, 6, TITLE, BODY)
+    (single,) = ask(remember(thread(6, "Sessions and proxies", "Sessions get lost."), collected, *FILLER))[1]
+    assert (single.id, "same title" in single.why) == (6, False)
+    ((shown,), _) = ask(remember(thread(6, "Wishes", UMBRELLA), collected, *FILLER))
+    assert (shown.id, shown.title, shown.why[0]) == (7, TITLE, "same text")
 
 
 def test_an_answer_of_years_ago_is_found_as_well_as_one_of_last_month(remember: Remember) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BytesIO
+from math import ceil
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -182,10 +183,19 @@ def _segment(record: dict[str, Any]) -> Segment:
 FLIP_COLUMNS = ("flip1", "flip2", "flip3", "flip4")
 
 
-def last_flips(flips: Sequence[datetime]) -> Sequence[datetime]:
-    """The flips that fit into the columns: the last ones, from a closing on."""
+def flip_numbers(flips: Sequence[datetime]) -> list[int]:
+    """The flips that fit into the columns, in seconds: the last ones, from a closing on.
+
+    The first of them is negative if there were earlier ones, which only the entry has.
+    """
     surplus = max(0, len(flips) - len(FLIP_COLUMNS))
-    return flips[surplus + surplus % 2 :]
+    numbers = list(map(whole_seconds, flips[surplus + surplus % 2 :]))
+    return [-numbers[0], *numbers[1:]] if surplus else numbers
+
+
+def whole_seconds(moment: datetime | None) -> int:
+    """Seconds since 1970, rounded up: a search ``before`` a moment sees only what was before it. 0 for None."""
+    return ceil(moment.timestamp()) if moment else 0
 
 
 NUMBER_COLUMNS = (
@@ -195,8 +205,7 @@ NUMBER_COLUMNS = (
 """Columns of 8-byte numbers: creation time, the hash of the thread, the hash of the thread that it duplicates and since
 when that is known (0 for none), number of characters, kind (`KIND_NUMBERS`), until when nobody vouched for it (0 for
 never; negative if its author's role is not recorded), the hash of the account, whether a text model has read it, and
-when it was closed, reopened, closed and reopened again (0 for never; `last_flips`). Times are seconds since 1970,
-rounded up: a search ``before`` a moment sees only what was before it."""
+when it was closed, reopened, closed and reopened again (0 for never; `flip_numbers`). Times are `whole_seconds`."""
 
 FIELD_LETTERS = {"id": "i", NOTES: "n", TEXT: "t"}
 """Field → the first letter of its keys."""

@@ -27,6 +27,7 @@ from bot.index.whoosh.codec import (
     id_key,
     read_columns,
     unpack_stored,
+    whole_seconds,
 )
 from bot.index.whoosh.segment_parts import (
     Block,
@@ -189,7 +190,12 @@ class SegmentSnapshot:
 
     def closed(self, at: datetime) -> Numbers:
         """Since when each document had been closed at that moment, in seconds; 0 for open ones."""
-        return arrays.last_odd([self.numbers(column) for column in FLIP_COLUMNS], at.timestamp())
+        flips = [self.numbers(column) for column in FLIP_COLUMNS]
+        closed = arrays.last_odd([abs(column) for column in flips], at.timestamp())
+        # Only in a replay, the columns of a thread that was reopened often may not reach back to the moment.
+        for document in np.flatnonzero(flips[0] < -at.timestamp()).tolist():
+            closed[document] = whole_seconds(self.reader.entry(document).closed_since(at))
+        return closed
 
     def targets(self, until: datetime | None, unvouched: Flags) -> Numbers:
         """The threads that its documents were known to duplicate at this moment, once for each duplicate.

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import shutil
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from io import BytesIO
 from itertools import accumulate, compress, zip_longest
 from pathlib import Path
@@ -36,15 +34,16 @@ from bot.index.whoosh.codec import (
     RowWriter,
     Segment,
     Storage,
+    flip_numbers,
     hash_key,
     id_key,
-    last_flips,
     pack_columns,
     pack_pieces,
     pack_stored,
     read_pieces,
     read_rows,
     read_vectors,
+    whole_seconds,
 )
 from bot.index.whoosh.segment_parts import PARTED_FIELDS, Core, IndexParts, PostingLayout, encode_core
 from bot.index.whoosh.segment_reader import open_segment
@@ -98,16 +97,16 @@ class IndexWriter:
         self._deleted |= {self._documents[entry.id]} if entry.id in self._documents else set()
         self._documents[entry.id] = number
         numbers = {
-            "created": _seconds(entry.created_at),
+            "created": whole_seconds(entry.created_at),
             "key": hash_key(entry.id),
             "target": 0 if entry.duplicate_of is None else hash_key(entry.duplicate_of),
-            "target_at": _seconds(entry.duplicate_at),
+            "target_at": whole_seconds(entry.duplicate_at),
             "length": entry.length,
             "kind": KIND_NUMBERS[entry.kind],
-            "alone": _seconds(entry.unvouched_until) * (1 if document.has_role else -1),
+            "alone": whole_seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
             "is_embedded": int(document.vector is not None),
-            **{name: _seconds(at) for name, at in zip_longest(FLIP_COLUMNS, last_flips(entry.flips))},
+            **{name: at or 0 for name, at in zip_longest(FLIP_COLUMNS, flip_numbers(entry.flips))},
         }
         for name, value in numbers.items():
             self._column(name).extend(number, _NUMBER.pack(value), _NUMBER.size)
@@ -207,10 +206,6 @@ def check_vectors(documents: Iterable[IndexDocument], width: int) -> int:
         if len(vector) != width or width > MAX_DIMENSIONS:
             raise ValueError(f"a vector of {len(vector)} numbers among vectors of {width}, at most {MAX_DIMENSIONS}")
     return width
-
-
-def _seconds(moment: datetime | None) -> int:
-    return 0 if moment is None else math.ceil(moment.timestamp())
 
 
 def merge_segments(writer: IndexWriter, segments: list[Segment]) -> list[Segment]:
