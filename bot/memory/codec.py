@@ -24,10 +24,11 @@ DAMAGE = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 def encode(value: Any) -> dict[str, object]:
     """The fields of a dataclass as JSON; of those that have a default, not the ones that are None, False or empty."""
     plain = ((field, _plain(getattr(value, field.name))) for field in fields(value))
-    return {field.name: item for field, item in plain if _is_needed(field) or not _is_empty(item)}
+    return {field.name: item for field, item in plain if _is_needed(field) or not is_empty(item)}
 
 
-def _is_empty(item: object) -> bool:
+def is_empty(item: object) -> bool:
+    """Whether a value in JSON says nothing."""
     return item is None or item is False or item in ("", [], {})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from bot.domain.changes import FORGET, FixInfo, Request
@@ -18,7 +18,7 @@ from bot.domain.post import Post, ThreadPosts
 from bot.domain.thread import ThreadId
 from bot.domain.thread_json import parse_key
 from bot.memory.bounds import MAX_SHARD_LINES, is_dense
-from bot.memory.codec import DAMAGE, as_list, decode, decode_each, encode
+from bot.memory.codec import DAMAGE, as_list, decode, decode_each, encode, is_empty
 from bot.memory.merge import (
     MAX_REQUESTS,
     later_fix,
@@ -165,9 +165,10 @@ def parse_requests(line: Line) -> tuple[tuple[Request, ...], bool]:
 
 def thread_posts_fields(thread: ThreadPosts) -> dict[str, object] | None:
     """Our posts on a thread and those that show it as JSON, with its id once; None if there are none."""
-    return (
-        {**encode(thread), "posts": list(map(_without_id, thread.posts))} if thread.posts or thread.shown_by else None
-    )
+    if not (thread.posts or thread.shown_by):
+        return None
+    posts = {"posts": list(map(_without_id, thread.posts))} if thread.posts else {}
+    return encode(replace(thread, posts=())) | posts
 
 
 def parse_thread_posts(line: Line) -> tuple[ThreadPosts, bool]:
@@ -190,11 +191,15 @@ def parse_cluster_links(line: Line) -> tuple[ClusterLinks, bool]:
     return decode(ClusterLinks, line, links=tuple(links)), is_whole
 
 
+def _digest_fields(digest: Digest) -> dict[str, object]:
+    return {name: item for name, item in encode(digest).items() if not is_empty(item)}
+
+
 def _without_id(value: Request | Post) -> dict[str, object]:
     return {name: item for name, item in encode(value).items() if name != "id"}
 
 
-DIGESTS = ShardSchema[Digest]("digests", encode)
+DIGESTS = ShardSchema[Digest]("digests", _digest_fields)
 POSTS = StoredShard(
     "posts",
     thread_posts_fields,
