@@ -79,7 +79,9 @@ class QuestionForms:
         self.verbs = frozenset(f"<{name}>" for name in verbs)
         self._recall, self._patterns = recall, dict[str, re.Pattern[str]]()
         self.may_end_with_stop: bool = recall.get("may_end_with_stop", False)
-        self.generic, self.plain_verbs = (frozenset(self.words.get(name, "").split("|")) for name in ("generic", "plain"))
+        self.generic, self.plain_verbs = (
+            frozenset(self.words.get(name, "").split("|")) for name in ("generic", "plain")
+        )
 
     @cached_property
     def rules(self) -> tuple[FormRule, ...]:

@@ -131,9 +131,7 @@ class _Words:
         return any(start < clause < end for clause in self.clauses)
 
 
-def _find_topic(
-    language: QuestionForms, sentence: str, words: _Words, *, is_alone: bool
-) -> tuple[str, str] | None:
+def _find_topic(language: QuestionForms, sentence: str, words: _Words, *, is_alone: bool) -> tuple[str, str] | None:
     """The topic as typed and the verb, None if no clause asks. ``is_alone``: it is the only sentence."""
     for start in words.clauses:
         if start and language.pattern("reported").search(sentence[: words.typed(0, start)[1]]):
