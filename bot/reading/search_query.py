@@ -46,8 +46,8 @@ _MAY_BE_QUESTION = re.compile(
     r"|hasn|wasn|weren|don|can|what's|whats|didnt|dont|havent|hasnt|wasnt|cant)\b",
     re.IGNORECASE,
 )
-"""A first word of an English question, or of a clause that asks. A quick test that saves most searches the grammar, with
-the forms of all languages; a question in another language has a question mark or a letter outside ASCII."""
+"""A first word of an English question, or of a clause that asks. A quick test that saves most searches the grammar,
+with the forms of all languages; a question in another language has a question mark or a letter outside ASCII."""
 
 _DECISION_WORDS = re.compile(
     r"(?:\A\W*(?:decided?|chose)|(?:decided?|chose)(?=\W*\Z)"
