@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from bot.comment.render import shipped_words
 from bot.reading.endings.phrases import read_languages
 from bot.reading.question_forms import Form, QuestionForms
 from bot.reading.questions import recall_question
+from bot.reading.search_query import search_query
 from bot.settings.schema import ENGLISH
 from tests.reading.linear_time import assert_linear_time
 
@@ -94,3 +97,22 @@ def test_a_text_of_the_words_of_questions_is_read_in_linear_time() -> None:
     parts = [_MARKS.sub("", text) for row in ROWS if row.language != ENGLISH for text in row.yes[:1]]
     words = [part[: len(part) // 2] for part in parts]
     assert_linear_time(recall_question, *words[::3], *(f"{word}, " for word in words[1::3]), *parts[2::6])
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_example_of_the_help_is_understood(code: str) -> None:
+    example = shipped_words(code).say("example_question")
+    question = recall_question(example.replace("…", "Redis"))
+    assert (question and question.topic) == "Redis"
+
+
+def test_a_search_understands_a_question_in_every_language_like_a_comment() -> None:
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    asked = [
+        (text, topic)
+        for row in ROWS
+        if row.language != ENGLISH
+        for text, topic in ((_MARKS.sub("", marked), topic_of(marked)) for marked in row.yes)
+        if topic and (text.endswith("?") or not text.isascii())
+    ]
+    assert [text for text, topic in asked if search_query(text, now).words != topic] == []

@@ -6,6 +6,7 @@ import re
 
 from bot.reading.endings.engine import is_question
 from bot.reading.endings.phrases import has_phrase
+from bot.reading.text_edges import cut_at_edge
 
 MAX_QUOTE_CHARS = 300
 """Longest quote, in characters."""
@@ -16,10 +17,10 @@ _MIN_WORDS = 3
 _MIN_PLAIN_WORDS = 4
 """A sentence of at least this many words says something, even without a known phrase."""
 
-_UNFINISHED_ENDS = (":", ",", ";", " and", " or")
+_UNFINISHED_ENDS = (":", ",", ";", "：", "，", "；", "、", " and", " or")
 """Ends of sentences that introduce something else, or are part of a list."""
 
-_COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "\u3002")
+_COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "。", "！", "）", "」")
 """Ends of complete sentences, as opposed to a heading or an address on a line of its own."""
 
 _MIN_LATE_SCORE = 3
@@ -55,7 +56,7 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
         return ""
     at = scores.index(best)
     pair = _with_neighbour(texts, scores, at, is_remedy=at != stated and has_phrase("remedy", texts[at]))
-    return pair if len(pair) <= MAX_QUOTE_CHARS else pair[: MAX_QUOTE_CHARS - 1].rstrip() + "\u2026"
+    return cut_at_edge(pair, MAX_QUOTE_CHARS)
 
 
 def says_something(quote: str) -> bool:
