@@ -17,8 +17,11 @@ _MIN_WORDS = 3
 _MIN_PLAIN_WORDS = 4
 """A sentence of at least this many words says something, even without a known phrase."""
 
-_UNFINISHED_ENDS = (":", ",", ";", "：", "，", "；", "、", " and", " or")
+_UNFINISHED_ENDS = (":", ",", ";", "：", " and", " or")
 """Ends of sentences that introduce something else, or are part of a list."""
+
+_INTRODUCTION = re.compile("(?:如下|下面|以下|例如|比如|例子|示例|尝试|可以用|参考)[^，；]{0,12}：\\Z")
+"""A clause that introduces what follows, from its comma."""
 
 _COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "。", "！", "）", "」")
 """Ends of complete sentences, as opposed to a heading or an address on a line of its own."""
@@ -41,7 +44,8 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
     closings are not quoted.
     """
     texts = tuple(
-        _SALUTATION.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in sentences
+        _without_introduction(_SALUTATION.sub("", sentence, count=1) if sentence.startswith("@") else sentence)
+        for sentence in sentences
     )
     scores = [
         _score(sentence) + _STATED_BONUS[_only_closes(sentence)] * (at == stated) for at, sentence in enumerate(texts)
@@ -56,7 +60,13 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
         return ""
     at = scores.index(best)
     pair = _with_neighbour(texts, scores, at, is_remedy=at != stated and has_phrase("remedy", texts[at]))
-    return cut_at_edge(pair, MAX_QUOTE_CHARS)
+    return cut_at_edge(pair.rstrip("，；、"), MAX_QUOTE_CHARS)
+
+
+def _without_introduction(sentence: str) -> str:
+    """The sentence without a last clause that only introduces what follows: 已修复，例子如下："""
+    edge = max(sentence.rfind("，"), sentence.rfind("；"))
+    return sentence[:edge] if edge > 0 and _INTRODUCTION.search(sentence, edge) else sentence
 
 
 def says_something(quote: str) -> bool:
