@@ -53,7 +53,7 @@ ROWS = [
 
 
 def topic_of(marked: str) -> str:
-    return marked.partition("{")[2].partition("}")[0]
+    return " ".join(re.findall(r"\{(.*?)\}", marked))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
