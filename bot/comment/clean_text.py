@@ -7,6 +7,7 @@ import unicodedata
 from functools import cache
 
 from bot.reading.lookalikes import without_quotation_marks
+from bot.reading.text_edges import MAX_BACKTRACK, cut_at_edge, nearest_edge
 
 ELLIPSIS = "…"
 
@@ -42,7 +43,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-_MAX_BACKTRACK = 40
+_MAX_BACKTRACK = MAX_BACKTRACK
 _MAX_CLUSTER = 64
 _JOINER = "\u200d"
 
@@ -94,6 +95,9 @@ def truncate(text: str, limit: int) -> str:
     space = max(
         text.rfind(" ", max(0, end - _MAX_BACKTRACK), end + 1), text.rfind("\n", max(0, end - _MAX_BACKTRACK), end + 1)
     )
+    edge = nearest_edge(text, end)
+    if edge < end and edge > space:
+        return cut_at_edge(text, limit)
     end = space if space > 0 else _before_cluster(text, end)
     return text[:end].rstrip() + ELLIPSIS
 

@@ -12,14 +12,14 @@ from bot.comment.catalogue import count
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Speak
 from bot.domain.hosts import GITHUB
-from bot.domain.thread import RepositoryAddress
+from bot.domain.thread import RepositoryAddress, ThreadId
 from bot.errors import PrecedentError
 from bot.local_cache.local_memory import LocalMemory, settings_of, templates_of
 from bot.local_cache.sync import memory_of
 from bot.memory.memory import Memory
 from bot.memory.model_store import Embedder
 from bot.memory.text_model import MODEL_OF_THE_IMAGE, open_text_model
-from bot.questions.comment import comment_on, draft_thread
+from bot.questions.comment import NEIGHBOURS, comment_on, draft_thread, language_among
 from bot.questions.issue import related_threads
 from bot.questions.requests import DraftRequest
 from bot.questions.views import PAGE_FIELDS, RELATED_FIELDS, Row, row_of
@@ -71,6 +71,7 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     renderer = Renderer.of_repository(settings, templates_of(local_memory), server, local_memory.repo)
     thread = draft_thread(request)
     with comparing_memory(local_memory, settings) as memory:
+        renderer.usual_language = lambda _: language_among(memory, _newest_issues(local_memory))
         context = recall(thread, memory, settings, address)
         context = replace(context, searched=context.searched + 1)  # the Action counts the new issue too
         proposal = comment_on(thread, context, renderer, settings.references)
@@ -80,6 +81,10 @@ def check_draft(request: DraftRequest, local_memory: LocalMemory) -> DraftAnswer
     return DraftAnswer(
         proposal.answer, comment.lstrip("\n"), local_memory.local_cache.size, local_memory.local_cache.turn_count
     )
+
+
+def _newest_issues(local_memory: LocalMemory) -> list[ThreadId]:
+    return [card.id for card in local_memory.local_cache.newest(NEIGHBOURS, lambda card: isinstance(card.id, int))]
 
 
 @contextmanager

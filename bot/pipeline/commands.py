@@ -273,8 +273,8 @@ def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadI
 
 def _help_sentences(run: RunContext) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
-    may_ask = recall_question(EXAMPLE_QUESTION.replace("…", "this topic"), run.settings.question_phrases)
-    return ("help", "ask") if may_ask else ("help",)
+    example = run.renderer.words.say("example_question").replace("…", "X1")
+    return ("help", "ask") if recall_question(example, run.settings.question_phrases) else ("help",)
 
 
 def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_silent: bool) -> ReplyPlan:
@@ -377,9 +377,6 @@ MAX_SHOWN_CHARS = 80
 MAX_NAME_CHARS = 20
 """Characters of the typed text compared with the names of commands."""
 
-EXAMPLE_QUESTION = "What did we decide about …?"
-"""The example question in the help reply."""
-
 
 def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0, choices: Sequence[str] = ()) -> str:
     """The text ``reply_NAME`` as Markdown, several lines for ``help`` and ``which``.
@@ -391,7 +388,7 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0
         case "help":
             return _help_text(words)
         case "ask":
-            return words.say("reply_ask", question=f"`{EXAMPLE_QUESTION}`")
+            return words.say("reply_ask", question=f"`{words.say('example_question')}`")
         case "limited":
             return words.count("reply_limited", per_hour)
         case "unclear":

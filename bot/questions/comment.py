@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bot.comment.render import Renderer
@@ -46,9 +47,12 @@ def comment_on(thread: Thread, context: Context, renderer: Renderer, settings: R
 
 def usual_language(library: Library, key: ThreadId) -> str:
     """The most frequent language of the threads before this one; English for a thread without a number."""
-    if not isinstance(key, int):
-        return ENGLISH
-    records = library.records(range(max(key - NEIGHBOURS, 1), key)).values()
+    return language_among(library, range(max(key - NEIGHBOURS, 1), key)) if isinstance(key, int) else ENGLISH
+
+
+def language_among(library: Library, ids: Iterable[ThreadId]) -> str:
+    """The most frequent language of these threads."""
+    records = library.records(ids).values()
     return most_frequent(language_of(each.title, each.body) for each in records if isinstance(each, Thread))
 
 

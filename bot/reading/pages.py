@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from bot.domain.thread import ThreadId
 from bot.reading.markdown import Heading, heading_lines, read, readable, sentences
+from bot.reading.text_edges import cut_at_edge
 
 DOCS, WIKI, RELEASES = SOURCES = ("docs", "wiki", "releases")
 """The sources of pages; page ids start with their source."""
@@ -157,7 +158,7 @@ def _truncate(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
-    return f"{head[: head.rfind(' ')] if ' ' in head[limit // 2 :] else head}…"
+    return f"{head[: head.rfind(' ')]}…" if " " in head[limit // 2 :] else cut_at_edge(text, limit)
 
 
 _UPGRADE_HEADING = re.compile(

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from bot.reading.analyzer import terms
 from bot.reading.search_query import fold
+from bot.reading.text_edges import EDGES
 
 MAX_PASSAGE_CHARS = 240
 """Maximum characters of a passage."""
@@ -16,9 +17,14 @@ MAX_SCANNED_CHARS = 100_000
 """Maximum characters of a message that are searched."""
 
 ELLIPSIS = "…"
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?…])[ \t]+|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))", re.ASCII)
+_SENTENCE_BREAK = re.compile(
+    r"(?<=[.!?…])[ \t]+|(?<=[。！？])(?![」』”’）。！？])[ \t]*|\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>#|`]|\d{1,9}[.)][ \t]))",
+    re.ASCII,
+)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|^[ \t]*(?:```|~~~)[^\n]*$", re.DOTALL | re.MULTILINE)
 _LIST_MARK = re.compile(r"\A(?:[-*+]|\d{1,9}[.)]) ", re.ASCII)
+_LONG = "\u3040-\u30ff\u3400-\u9fff"
+_WORD = re.compile(rf"[{_LONG}]{{1,40}}+[{EDGES}]*+ ?|[^ {_LONG}{EDGES}]++[{EDGES}]*+ ?|[{EDGES}]++ ?| ")
 _PREFIX_LENGTH = 3
 """Leading letters of a term that stemming leaves unchanged. Analysis takes most of the time of a search, so only
 sentences with the leading letters of a term are analysed; all of them if none has any, since accents may hide them."""
@@ -69,28 +75,35 @@ def _rank(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -
 
 def _window(sentence: str, query_terms: Collection[str], phrases: Sequence[str]) -> str:
     """The part of a long sentence where the query's words are densest."""
-    words = sentence.split(" ")
+    words = _words(sentence)
     hits = [bool(set(terms(word)).intersection(query_terms)) for word in words]
     if not any(hits):
         folded = fold(sentence)
-        hits[folded.count(" ", 0, max(0, *map(folded.find, phrases)))] = True  # no term, so a phrase matched
+        place, ends = max(0, *map(folded.find, phrases)), accumulate(map(len, words))
+        hits[next((at for at, end in enumerate(ends) if end > place), 0)] = True  # no term, so a phrase matched
     start, end = _densest(words, hits)
-    is_left, room = True, MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2 - sum(len(word) + 1 for word in words[start:end])
+    is_left, room = True, MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2 - sum(map(len, words[start:end]))
     while room > 0 and (start > 0 or end < len(words)):
         is_left = start > 0 and (is_left or end == len(words))
         word = words[start - 1] if is_left else words[end]
-        room -= len(word) + 1
+        room -= len(word)
         if room >= 0:
             start, end = (start - 1, end) if is_left else (start, end + 1)
         is_left = not is_left
-    shown = " ".join(words[start:end])[: MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2]
+    shown = "".join(words[start:end]).rstrip()[: MAX_PASSAGE_CHARS - len(ELLIPSIS) * 2 - 2]
     return f"{ELLIPSIS + ' ' if start else ''}{shown}{' ' + ELLIPSIS if end < len(words) else ''}"
+
+
+def _words(sentence: str) -> list[str]:
+    """The words with the space after them. A phrase in a script without spaces counts as a word, with the punctuation
+    after it, and so does each part of a long one."""
+    return _WORD.findall(f"{sentence} ")
 
 
 def _densest(words: Sequence[str], hits: Sequence[bool]) -> tuple[int, int]:
     """The range from one hit to another that contains the most hits within the length of a passage."""
     places = [index for index, is_hit in enumerate(hits) if is_hit]
-    starts = [0, *accumulate(len(word) + 1 for word in words)]
+    starts = [0, *accumulate(map(len, words))]
     best, first = (0, 0, 0), 0
     for last, index in enumerate(places):
         while first < last and starts[index + 1] - starts[places[first]] > MAX_PASSAGE_CHARS - 4:

@@ -10,20 +10,14 @@ from bot.domain.hosts import GITHUB_HOSTS
 from bot.domain.question_phrases import SHIPPED_QUESTIONS, QuestionPhrases
 from bot.reading.lookalikes import ZERO_WIDTH_SPACE, plain
 from bot.reading.markdown import read, statements
-from bot.reading.question_grammar import MAX_SENTENCE_CHARS, AskedTopic, asked_topic, is_asked_whole, may_ask
+from bot.reading.question_grammar import MAX_SENTENCE_CHARS, AskedTopic, asked_topic, is_answer, is_asked_whole, may_ask
 from bot.reading.references import find_references
 
 MAX_ISSUES = 10
 MAX_SENTENCES = 200
 
-_ANSWERED = re.compile(
-    r"\s*[😀-😆😉😏😜🙃🙄🤣]"
-    r"|\W*(?:see\b(?! if)|yes|yep|yeah|no,|nope|because|turns out|it (?:turn|was)|that was|i found|found it"
-    r"|nvm|never ?mind|answer|(?:good|fun|simpler) (?:old )?times|those were|me neither|exactly|apparently"
-    r"|well,|edit:|lol|haha)",
-    re.IGNORECASE,
-)
-"""Beginnings of a next sentence that gives the answer, or shows that none is wanted."""
+_LAUGHS = re.compile(r"\s*[😀-😆😉😏😜🙃🙄🤣]")
+"""A next sentence that shows that no answer is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ def recall_question(
     sentences = [plain(sentence)[:MAX_SENTENCE_CHARS].strip() for sentence in statements(text)[: MAX_SENTENCES + 1]]
     for sentence, following in zip(sentences[:MAX_SENTENCES], [*sentences[1:], ""], strict=False):
         asked = asked_topic(sentence, phrases, is_alone=len(sentences) == 1)
-        if asked and not _ANSWERED.match(following) and not any(map(sentence.startswith, code)):
+        if asked and not (_LAUGHS.match(following) or is_answer(following)) and not any(map(sentence.startswith, code)):
             return _question(sentence, asked, repo, hosts)
     return None
 

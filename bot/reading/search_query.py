@@ -46,7 +46,8 @@ _MAY_BE_QUESTION = re.compile(
     r"|hasn|wasn|weren|don|can|what's|whats|didnt|dont|havent|hasnt|wasnt|cant)\b",
     re.IGNORECASE,
 )
-"""A first word of a question, or of a clause that asks. A quick test that saves most searches the grammar."""
+"""A first word of an English question, or of a clause that asks. A quick test that saves most searches the grammar,
+with the forms of all languages; a question in another language has a question mark or a letter outside ASCII."""
 
 _DECISION_WORDS = re.compile(
     r"(?:\A\W*(?:decided?|chose)|(?:decided?|chose)(?=\W*\Z)"
@@ -188,7 +189,7 @@ def search_query(
 
 def _as_question(query: SearchQuery, spoken: str) -> SearchQuery:
     """The query with the topic of the question as its words, if it is one."""
-    if query.questions.added or _MAY_BE_QUESTION.search(spoken):
+    if query.questions.added or "?" in spoken or not spoken.isascii() or _MAY_BE_QUESTION.search(spoken):
         from bot.reading.question_grammar import asked_topic  # few searches are questions
 
         if (asked := asked_topic(plain(spoken).rstrip(" ."), query.questions)) and terms(asked.bare):

@@ -14,6 +14,7 @@ from bot.reading.analyzer import terms
 from bot.reading.markdown import without_mail
 from bot.reading.requests import without_requests
 from bot.reading.signals import strip_boilerplate
+from bot.reading.text_edges import nearest_edge
 
 BODY_LIMIT = 500
 CONDENSED_LIMIT = 750
@@ -96,7 +97,7 @@ def turn_of(message: Message) -> CondensedTurn:
 
 def _truncate(turn: CondensedTurn, length: int) -> CondensedTurn:
     room = max(0, length - (turn.length - len(turn.text)) - len(ELLIPSIS))
-    return replace(turn, text=turn.text[:room].rstrip() + ELLIPSIS, is_cut=True)
+    return replace(turn, text=turn.text[: nearest_edge(turn.text, room)].rstrip() + ELLIPSIS, is_cut=True)
 
 
 def _latest(turns: Sequence[CondensedTurn], budget: int) -> set[int]:

@@ -74,6 +74,7 @@ various warn word words zero zeros
 _STOP_WORDS = COMMON_WORDS | FAILURE_VOCABULARY | frozenset(_PLAIN_WORDS.split())
 """Words found in any text about software, which nobody would give as a reason."""
 
+_COLON = re.compile(r": (?=.)|：(?=.)", re.DOTALL)
 _ERROR_POSITION = re.compile(r"(?:(?:…|<[\w ]{1,40}>\S{0,40}|\S{0,160}:\d+(?::\d+)*:?|\d+:\d+)\s+)+", re.ASCII)
 """The position of an error, which compilers write before its message."""
 
@@ -337,8 +338,8 @@ def _telling_part(line: str) -> str:
     if message or not (lead or len(line) > LONG_ERROR_CHARS):
         return message or line
     rest = line[lead.end() :] if lead else line
-    while (parts := rest.partition(": "))[2] and not says_what_failed(parts[0].lower()):
-        rest = parts[2]
+    while (colon := _COLON.search(rest)) and not says_what_failed(rest[: colon.start()].lower()):
+        rest = rest[colon.end() :]
     return rest
 
 

@@ -257,7 +257,7 @@ class Settings:
     commands: CommandSettings = _section(CommandSettings, "Commands that people may write in a comment.")
     recall_phrases: tuple[str, ...] = setting(
         (),
-        "Questions about decisions and discussions, in addition to the English ones that Precedent knows. {topic} is "
+        "Questions about decisions and discussions, in addition to those that Precedent knows. {topic} is "
         "the subject, * up to four words, a/b either word.",
         form=r"(?!(?:[^*]*\*){3})(?=.{13})[^{}\n]*\{topic\}[^{}\n]*",
         wording="phrases with {topic}, at most two * and at least six other characters",

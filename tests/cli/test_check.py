@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from itertools import product
@@ -83,6 +84,33 @@ def test_when_nothing_is_similar_the_output_says_how_much_was_searched(
     assert call("check", "--store", store, "--comment") == ProgramResult(0, "", NOTHING)
     tool_answer = answer(ToolContext(MemoryOptions(Path.cwd(), store=store)), "check_draft", {"title": "Quantum zebra"})
     assert (tool_answer.text, tool_answer.data["nothing_relevant"], tool_answer.data["comment"]) == (NOTHING, True, "")
+
+
+@pytest.mark.parametrize(
+    ("draft", "heading"),
+    [
+        ("CART_ERROR\n\n#1", "**文中提到**"),
+        ("The cart is empty after the login\n\nThe same as in #1.", "**Mentioned here**"),
+    ],
+)
+def test_a_draft_is_answered_in_its_language_or_the_usual_one(
+    tmp_path: Path, call: Run, monkeypatch: pytest.MonkeyPatch, draft: str, heading: str
+) -> None:
+    said = {"author": "monalisa", "association": "MEMBER", "body": "已在 2.1.0 版本修复。"}
+    threads = [
+        {
+            "id": day, "title": "登录之后购物车是空的", "body": "控制台没有报错。", "author": "octocat",
+            "state": "closed", "created_at": f"2026-01-0{day}T09:00:00Z", "closed_at": f"2026-01-0{day}T18:00:00Z",
+            "comments": [{**said, "id": day, "created_at": f"2026-01-0{day}T17:59:00Z"}],
+        }
+        for day in range(1, 5)
+    ]  # fmt: skip
+    archive, store = tmp_path / "threads.jsonl", tmp_path / "store"
+    archive.write_text("".join(f"{json.dumps(thread)}\n" for thread in threads), encoding="utf-8")
+    store.mkdir()
+    assert call("import", archive, "--store", store, "--repo", "octo-org/shop", "--no-learn").code == 0
+    set_stdin(draft, monkeypatch)
+    assert call("check", "--store", store).out.startswith(heading)
 
 
 def test_the_title_can_be_given_as_an_option(store: Path, call: Run) -> None:

@@ -147,7 +147,7 @@ def test_every_row_has_examples() -> None:
 
 def test_every_name_in_the_languages_is_used() -> None:
     for language, toml in LANGUAGES.items():
-        known = {"word_letters", "script", "words", "doubt", *ENGLISH_TOML, *RULES_TOML["rule"], "question"}
+        known = {"word_letters", "script", "words", "doubt", "recall", *ENGLISH_TOML, *RULES_TOML["rule"], "question"}
         assert toml.keys() <= known, language
         assert toml.get("doubt", {}).keys() <= {ANY, *ENGLISH_TOML["doubt"]}, language
 

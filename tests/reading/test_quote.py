@@ -88,3 +88,15 @@ def test_a_comment_long_before_the_closing_has_to_say_more() -> None:
 )  # fmt: skip
 def test_a_quote_that_repeats_the_kind_says_nothing(sentence: str, *, is_informative: bool) -> None:
     assert says_something(sentence) is is_informative
+
+
+@pytest.mark.parametrize(
+    ("sentence", "quote"),
+    [
+        ("已在开发分支修复这个问题，例子如下：", "已在开发分支修复这个问题"),
+        ("这个选项确实去掉了，", "这个选项确实去掉了"),
+        ("我们换个写法，就能正常刷新界面了：", ""),
+    ],
+)
+def test_a_quote_in_chinese_ends_with_a_whole_clause(sentence: str, quote: str) -> None:
+    assert quote_of((sentence,), None) == quote

@@ -97,6 +97,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "commands": lambda text: (commands(f"/precedent off\n\n{text}"), commands(f"/precedent search {text}")),
     "text without commands": lambda text: without_commands(f"/precedent off\n\n{text}"),
     "questions": lambda text: recall_question(f"what did we decide about {text}"),
+    "questions in Chinese": lambda text: recall_question(f"关于{text}我们决定了什么"),
     "sections": lambda text: (page_title(text), [first_sentences(part) for part in sections(text)]),
     "condensed body": condense_body,
     "shared lines": drop_shared_lines,

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from bot.action.report import NEAREST_HEADING
@@ -19,7 +20,7 @@ from bot.domain.thread_json import clean, stamp
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
-from bot.questions.comment import comment_on
+from bot.questions.comment import comment_on, usual_language
 from bot.questions.requests import MAX_NAME, keys_of, parse_issue
 from bot.recall.answer import recall
 from bot.settings.schema import Settings
@@ -37,6 +38,7 @@ def run_answer(args: argparse.Namespace) -> object:
     snapshot = thread.as_of(thread.created_at) if before else thread
     context = recall(snapshot, memory, settings, RepositoryAddress(repo), before)
     renderer = Renderer(links=CommentLinks(repo=repo or ""), commands=False)
+    renderer.usual_language = partial(usual_language, memory)
     answer, markdown, _ = comment_on(snapshot, context, renderer, settings.references)
     ms = (time.perf_counter() - started) * 1000
     memory.close()

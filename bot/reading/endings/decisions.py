@@ -13,6 +13,7 @@ from bot.reading.endings.engine import is_question, says
 from bot.reading.endings.phrases import fold_for_stems, has_phrase, phrase_book
 from bot.reading.endings.supersession import Takeback, takebacks
 from bot.reading.markdown import statements
+from bot.reading.text_edges import cut_at_edge
 
 
 class DecisionAuthority(IntEnum):
@@ -201,7 +202,7 @@ def _find_proposals(thread: Thread, message: Message, index: int) -> Iterator[_R
 
 
 def _decision(sentence: str, message: Message, position: int | None) -> Decision:
-    text = sentence if len(sentence) <= _MAX_DECISION_CHARS else sentence[: _MAX_DECISION_CHARS - 1] + "…"
+    text = cut_at_edge(sentence, _MAX_DECISION_CHARS)
     return Decision(text, message.author, message.role, message.created_at, position, message.id)
 
 

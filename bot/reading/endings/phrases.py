@@ -293,6 +293,7 @@ def phrase_book() -> PhraseBook:
     return read_book(_read_toml(RULES_FILE), read_languages())
 
 
+@lru_cache(maxsize=1)
 def read_languages() -> dict[str, dict[str, Any]]:
     """The parsed files of phrases by language, English first."""
     paths = sorted(LANGUAGES_FOLDER.glob("*.toml"), key=lambda path: (path.stem != ENGLISH, path.stem))
@@ -315,7 +316,7 @@ def read_book(rules: Mapping[str, Any], languages: Mapping[str, Mapping[str, Any
         code: _Language(toml, rules["words"], None if code == ENGLISH else doubt_index)
         for code, toml in languages.items()
     }
-    shared = StemFinder({name: _joined(text) for name, text in rules["words"].items()})
+    shared = StemFinder({name: joined(text) for name, text in rules["words"].items()})
     names = dict.fromkeys(name for file in files.values() for name in file.sets)
 
     def phrase_set(*parts: str) -> PhraseSet:
@@ -346,7 +347,7 @@ class _Language:
         self._doubt_index = doubt_index
         self._letters = _WORD_LETTERS[toml["word_letters"]]
         self._script = toml.get("script", "")
-        self._words = StemFinder({name: _joined(text) for name, text in {**words, **toml.get("words", {})}.items()})
+        self._words = StemFinder({name: joined(text) for name, text in {**words, **toml.get("words", {})}.items()})
         self.sets = {
             name: tuple(map(self._parse_phrase, rows)) for name, rows in toml.items() if isinstance(rows, list)
         }
@@ -359,15 +360,15 @@ class _Language:
 
     def _parse_phrase(self, row: Mapping[str, Any]) -> str:
         if "whole" in row:
-            return rf"\A(?:{_joined(row['whole'])})\Z"
+            return rf"\A(?:{joined(row['whole'])})\Z"
         if "start" in row:
-            return rf"\A(?:{_joined(row['start'])})"
+            return rf"\A(?:{joined(row['start'])})"
         start, end = _WORD_EDGES[self._letters]
-        return end.sub(r"\\b", start.sub(r"\\b", _joined(row["phrase"])))
+        return end.sub(r"\\b", start.sub(r"\\b", joined(row["phrase"])))
 
     def _parse_doubt(self, row: Mapping[str, Any]) -> Doubt:
         def patterns(value: str | list[str]) -> Patterns:
-            texts = tuple(map(_joined, [value] if isinstance(value, str) else value))
+            texts = tuple(map(joined, [value] if isinstance(value, str) else value))
             return Patterns(texts, self._words, self._letters, self._script)
 
         def optional(key: str) -> Patterns | None:
@@ -387,7 +388,7 @@ class _Language:
         )  # fmt: skip
 
 
-def _joined(text: str) -> str:
+def joined(text: str) -> str:
     """An expression that was written in several lines."""
     return _LINE_START.sub("", text)
 

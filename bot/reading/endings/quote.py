@@ -6,6 +6,7 @@ import re
 
 from bot.reading.endings.engine import is_question
 from bot.reading.endings.phrases import has_phrase
+from bot.reading.text_edges import cut_at_edge
 
 MAX_QUOTE_CHARS = 300
 """Longest quote, in characters."""
@@ -16,10 +17,13 @@ _MIN_WORDS = 3
 _MIN_PLAIN_WORDS = 4
 """A sentence of at least this many words says something, even without a known phrase."""
 
-_UNFINISHED_ENDS = (":", ",", ";", " and", " or")
+_UNFINISHED_ENDS = (":", ",", ";", "：", " and", " or")
 """Ends of sentences that introduce something else, or are part of a list."""
 
-_COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "\u3002")
+_INTRODUCTION = re.compile("(?:如下|下面|以下|例如|比如|例子|示例|尝试|可以用|参考)[^，；]{0,12}：\\Z")
+"""A clause that introduces what follows, from its comma."""
+
+_COMPLETE_ENDS = (".", "!", ")", "`", "*", '"', "\u2019", "\u201d", "。", "！", "）", "」")
 """Ends of complete sentences, as opposed to a heading or an address on a line of its own."""
 
 _MIN_LATE_SCORE = 3
@@ -40,7 +44,8 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
     closings are not quoted.
     """
     texts = tuple(
-        _SALUTATION.sub("", sentence, count=1) if sentence.startswith("@") else sentence for sentence in sentences
+        _without_introduction(_SALUTATION.sub("", sentence, count=1) if sentence.startswith("@") else sentence)
+        for sentence in sentences
     )
     scores = [
         _score(sentence) + _STATED_BONUS[_only_closes(sentence)] * (at == stated) for at, sentence in enumerate(texts)
@@ -55,7 +60,13 @@ def quote_of(sentences: tuple[str, ...], stated: int | None, *, is_late: bool = 
         return ""
     at = scores.index(best)
     pair = _with_neighbour(texts, scores, at, is_remedy=at != stated and has_phrase("remedy", texts[at]))
-    return pair if len(pair) <= MAX_QUOTE_CHARS else pair[: MAX_QUOTE_CHARS - 1].rstrip() + "\u2026"
+    return cut_at_edge(pair.rstrip("，；、"), MAX_QUOTE_CHARS)
+
+
+def _without_introduction(sentence: str) -> str:
+    """The sentence without a last clause that only introduces what follows: 已修复，例子如下："""
+    edge = max(sentence.rfind("，"), sentence.rfind("；"))
+    return sentence[:edge] if edge > 0 and _INTRODUCTION.search(sentence, edge) else sentence
 
 
 def says_something(quote: str) -> bool:
