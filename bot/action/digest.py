@@ -10,7 +10,7 @@ from bot.comment.defang import inline, link, prose
 from bot.domain.card import Card
 from bot.evaluation.digest_page import render_digest
 from bot.pipeline.digest import digest_of_memory
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.questions.addresses import message_url, url_of
 from bot.questions.digest import DigestItem, DigestRequest, DigestSection
 from bot.questions.digest_views import quote_source, section_title, summary_sentence
@@ -20,7 +20,7 @@ DIGEST_FILE = "digest.html"
 _TEXT_CHARS = 300
 
 
-def write_digest(run: RunContext, environment: RunnerEnvironment, since: str) -> list[str]:
+def write_digest(run: Tools, environment: RunnerEnvironment, since: str) -> list[str]:
     """Write the page for the next steps. Returns the digest as Markdown entries; it may be cut off after any."""
     request = DigestRequest(moment_of(since, run.started), run.started)  # nothing is asked of GitHub, nor stored
     report = digest_of_memory(run.memory.open(), run.settings, run.address, request, clock=run.clock.seconds)

@@ -19,9 +19,9 @@ from bot.pipeline.handle import handle_event
 from bot.pipeline.learn import backtest_memory
 from bot.pipeline.rebuild import continue_rebuild, rebuild
 from bot.pipeline.remember import remember_by_hand
-from bot.pipeline.setup import branch_store, build_run_context, embedder, read_settings
+from bot.pipeline.setup import branch_store, build_tools, embedder, read_settings
 from bot.pipeline.site import SettingsFiles
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.questions.context import RecentConversations, recent_conversations
 from bot.settings.schema import Settings, with_inputs
 
@@ -71,11 +71,11 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
             report.note("No answer was due." if inputs.dry_run else "No answer was due; the changes are remembered.")
         own = next((result.id for result in results if not result.renews), event.number)
         report.past = _recent_on(own, run)
-        continue_rebuild(run, calm=event.is_maintenance)
+        continue_rebuild(run, unattended=event.is_maintenance)
         read_discussions(event, run)
 
 
-def _recent_on(key: ThreadId | None, run: RunContext) -> RecentConversations | None:
+def _recent_on(key: ThreadId | None, run: Tools) -> RecentConversations | None:
     """The recent conversations on the issue in the outputs."""
     if key is None:
         return None
@@ -84,7 +84,7 @@ def _recent_on(key: ThreadId | None, run: RunContext) -> RecentConversations | N
 
 
 @contextmanager
-def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: ActionReport) -> Iterator[RunContext]:
+def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: ActionReport) -> Iterator[Tools]:
     site, is_dry = task.site, task.inputs.dry_run
     if is_dry:
         report.is_dry = True
@@ -99,5 +99,5 @@ def _open_run(task: RunTask, fetched: SettingsFiles, now: datetime, report: Acti
     if is_dry:
         store = ReadOnlyStore(store)
     loaded = replace(loaded, embedder=embedder(loaded.settings, site, report), is_dry=is_dry)
-    with build_run_context(site, loaded, store, now, report) as run:
+    with build_tools(site, loaded, store, now, report) as run:
         yield run

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bot.cli.output import progress, warn
-from bot.comment.clean_text import clean
+from bot.comment.clean_text import visible_text
 from bot.errors import UserError
 from bot.local_cache.local_memory import LocalMemory, MemoryOptions
 from bot.questions.requests import SLUG, Issue, parse_issue
@@ -181,7 +181,9 @@ def zone(text: str) -> tzinfo:
 
     zone = zone_named(text)
     if zone is None:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:MAX_ZONE_CHARS]!r} is not a time zone such as Europe/Berlin")
+        raise argparse.ArgumentTypeError(
+            f"{visible_text(text)[:MAX_ZONE_CHARS]!r} is not a time zone such as Europe/Berlin"
+        )
     return zone
 
 
@@ -191,7 +193,9 @@ def moment(text: str) -> datetime:
         parsed = datetime.fromisoformat(text)
         return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"{clean(text)[:40]!r} is not a time such as 2026-05-03T09:30Z") from error
+        raise argparse.ArgumentTypeError(
+            f"{visible_text(text)[:40]!r} is not a time such as 2026-05-03T09:30Z"
+        ) from error
 
 
 TOKEN_VARIABLES = ("PRECEDENT_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bot.comment.clean_text import account, clean
+from bot.comment.clean_text import account, visible_text
 from bot.comment.defang import hazards
 from bot.comment.plurals import plural_form
 from bot.domain.roles import PARTICIPANT, role_word
@@ -72,7 +72,7 @@ def find_problem(name: str, text: str, original: str) -> str:
         return "" if text in THOUSANDS_SEPARATORS else 'use one of "," "." "\'" or a space, or nothing'
     if len(text) > MAX_CHARS:
         return f"it has {len(text):,} characters; the most is {MAX_CHARS}"
-    if not text.strip() or text != text.strip() or "\n" in text or clean(text) != text:
+    if not text.strip() or text != text.strip() or "\n" in text or visible_text(text) != text:
         return "use one line of visible words, without spaces at its ends"
     return _wrong_placeholder(text, original) or _wrong_list(name, text) or _unsafe(name, text)
 

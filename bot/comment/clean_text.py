@@ -48,7 +48,7 @@ _MAX_CLUSTER = 64
 _JOINER = "\u200d"
 
 
-def clean(text: str) -> str:
+def visible_text(text: str) -> str:
     """The text with ``\\n`` newlines, without invisible characters, and with at most three accents on a letter."""
     if text.isascii() and text.isprintable():
         return text
@@ -60,7 +60,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Clean text on one line, white space collapsed."""
-    return _SPACES.sub(" ", clean(text)).strip()
+    return _SPACES.sub(" ", visible_text(text)).strip()
 
 
 def quoted(text: str) -> str:
@@ -70,7 +70,7 @@ def quoted(text: str) -> str:
 
 def account(name: str) -> str:
     """The name of an account as one word, so that a name cannot forge other parts of our lines."""
-    return _INVALID_NAME_CHAR.sub("", clean(without_comments(name)))[:MAX_NAME_CHARS] or "somebody"
+    return _INVALID_NAME_CHAR.sub("", visible_text(without_comments(name)))[:MAX_NAME_CHARS] or "somebody"
 
 
 def without_comments(text: str) -> str:

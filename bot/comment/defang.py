@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import quote, urlsplit
 
-from bot.comment.clean_text import clean, one_line, truncate
+from bot.comment.clean_text import one_line, truncate, visible_text
 from bot.reading.lookalikes import ZERO_WIDTH_SPACE
 
 MAX_CHARS = 65_536
@@ -73,7 +73,7 @@ def block(text: str, limit: int) -> str:
     Headings lose their hashes; everything else is shown as typed. Begins or ends with a newline if code is first or
     last, so that no adjacent tag can break the fence. Put it at the start of a line; each of its lines may be prefixed.
     """
-    return "\n\n".join(_blocks(truncate(clean(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
+    return "\n\n".join(_blocks(truncate(visible_text(text[:MAX_CHARS]).strip("\n"), limit).split("\n")))
 
 
 MAX_BACKTICKS = 9

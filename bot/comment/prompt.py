@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bot.comment import catalogue
 from bot.comment.catalogue import count
-from bot.comment.clean_text import account, clean, one_line, without_comments
+from bot.comment.clean_text import account, one_line, visible_text, without_comments
 from bot.domain.answer import CondensedTurn, Context, EarlierClosing, Match, Mention, PageHit
 from bot.domain.changes import FixInfo
 from bot.domain.post import OpenPull
@@ -279,7 +279,7 @@ def as_markdown(context: Context, history: str = "") -> str:
 
 def visible(text: str) -> str:
     """The text as a person sees it, without HTML comments, invisible and reordering characters."""
-    return clean(without_comments(text))
+    return visible_text(without_comments(text))
 
 
 def _has_something(context: Context) -> bool:

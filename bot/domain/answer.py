@@ -11,7 +11,7 @@ from bot.domain.change_state import number_of
 from bot.domain.changes import FixInfo
 from bot.domain.kinds import Kind
 from bot.domain.post import OpenPull, OrganisationKey, Post
-from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId, text_mark
+from bot.domain.thread import MAINTAINER_ROLES, Decision, Outcome, Record, Thread, ThreadId, text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def has_false_quotes(post: Post, records: Mapping[ThreadId, Record]) -> bool:
     marks = {
         mark
         for thread in threads
-        for mark in (text_mark(thread.title), text_mark(thread.body), *(comment.mark for comment in thread.comments))
+        for mark in (text_id(thread.title), text_id(thread.body), *(comment.text_id for comment in thread.comments))
     }
     return not marks.issuperset(post.quotes)
 
@@ -227,11 +227,11 @@ def _thread_ids(hit: Hit) -> Iterator[ThreadId]:
 def _quoted_marks(hit: Hit, record: Record | None) -> Iterator[str]:
     if not isinstance(record, Thread):
         return
-    yield text_mark(record.title)
+    yield text_id(record.title)
     times = set(_moments(hit))
     if record.created_at in times:
-        yield text_mark(record.body)
-    yield from (comment.mark for comment in record.comments if comment.created_at in times)
+        yield text_id(record.body)
+    yield from (comment.text_id for comment in record.comments if comment.created_at in times)
 
 
 def _moments(hit: Hit) -> Iterator[datetime]:

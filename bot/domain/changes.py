@@ -114,7 +114,7 @@ class HistoryProgress:
 
 
 NOTICES_OFF = datetime(1970, 1, 1, tzinfo=UTC)
-"""The value of ``told_until`` if reporters are not notified."""
+"""The value of ``notified_until`` if reporters are not notified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ class Changes:
     ``pages`` says for each source of pages (``docs``, ``wiki``, ``releases``) which state was read, such as a commit.
     ``reading`` is the progress of reading the whole history, ``read_whole`` the start of a finished reading;
     ``discussions`` is how far those were read. The posts to renew follow from ``records``, ``fixes`` and
-    ``requests``; ``owed`` lists any others, ``renewed`` those that were renewed. Threads in ``unseen`` are not shown
-    until they are read again: GitHub neither shows them nor says that they are gone.
-    ``told_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
-    ``told_from``: those of the releases published after it still wait for their notices.
+    ``requests``; ``renewals_due`` lists any others, ``renewals_done`` those that were renewed. Threads in
+    ``hidden_by_github`` are not shown until they are read again: GitHub neither shows them nor says that they are gone.
+    ``notified_until``: reporters know about the releases published until then; NOTICES_OFF if they are not notified.
+    ``notifying_from``: those of the releases published after it still wait for their notices.
     ``links`` has an item for each thread that was compared for clusters, even if nothing was found; all threads from
     ``linked_to`` on were compared. ``relink``: compare all of them again. ``remembered`` has threads that may be
     remembered though they were forgotten until that moment.
@@ -159,15 +159,15 @@ class Changes:
     posts: tuple[Post, ...] = ()
     requests: tuple[Request, ...] = ()
     fixes: tuple[FixInfo, ...] = ()
-    owed: tuple[Renewal, ...] = ()
-    renewed: tuple[Renewal, ...] = ()
-    unseen: tuple[Tombstone, ...] = ()
+    renewals_due: tuple[Renewal, ...] = ()
+    renewals_done: tuple[Renewal, ...] = ()
+    hidden_by_github: tuple[Tombstone, ...] = ()
     pages: tuple[tuple[str, str], ...] = ()
     cursor: datetime | None = None
     reading: HistoryProgress | None = None
     read_whole: datetime | None = None
-    told_until: datetime | None = None
-    told_from: datetime | None = None
+    notified_until: datetime | None = None
+    notifying_from: datetime | None = None
     links: tuple[ClusterLinks, ...] = ()
     linked_to: ThreadId | None = None
     relink: bool = False

@@ -43,10 +43,10 @@ class Digest:
 class IndexEntry:
     """The index's data on a thread besides its terms: enough to rank it without its record.
 
-    ``flips``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to duplicate
-    ``duplicate_of``; ``unvouched_until``: until when only its unknown author vouched for it (`bot.index.document`),
-    FOREVER if that is still so, None if it never was or no role is known. ``role`` is the author's role, only for a
-    message, "" if not known.
+    ``state_changes``: when it was closed, reopened, closed again, …; ``duplicate_at``: since when it is known to
+    duplicate ``duplicate_of``; ``unvouched_until``: until when only its unknown author vouched for it
+    (`bot.index.document`), FOREVER if that is still so, None if it never was or no role is known. ``role`` is the
+    author's role, only for a message, "" if not known.
     """
 
     id: ThreadId
@@ -63,7 +63,7 @@ class IndexEntry:
     length: int = 0
     duplicate_of: ThreadId | None = None
     duplicate_at: datetime | None = None
-    flips: tuple[datetime, ...] = ()
+    state_changes: tuple[datetime, ...] = ()
     unvouched_until: datetime | None = None
     role: str = ""
 
@@ -75,11 +75,11 @@ class IndexEntry:
         """Whether the thread was open at ``moment`` (None: now)."""
         if moment is None:
             return self.state == "open"
-        return sum(at <= moment for at in self.flips) % 2 == 0
+        return sum(at <= moment for at in self.state_changes) % 2 == 0
 
     def closed_since(self, moment: datetime) -> datetime | None:
         """Since when the thread had been closed at ``moment``, None if it was open."""
-        past = [at for at in self.flips if at <= moment]
+        past = [at for at in self.state_changes if at <= moment]
         return past[-1] if len(past) % 2 else None
 
     def duplicate_of_at(self, moment: datetime | None) -> ThreadId | None:
@@ -92,7 +92,7 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class IndexHit:
     """A thread that the index found: its raw score (≥ 0, in BM25F units) and the query terms it contains.
 
     ``share`` in 0..1 is the score divided by the highest possible score for this query. ``cosine`` (-1..1) is that of

@@ -100,7 +100,7 @@ class Post:
     if none was composed.
 
     ``shows`` lists the threads in it (a reply shows its own thread too), ``quotes`` the marks of the messages that it
-    quotes (`bot.domain.thread.text_mark`), ``others`` the threads of other repositories. ``pulls`` are the open pull
+    quotes (`bot.domain.thread.text_id`), ``others`` the threads of other repositories. ``pulls`` are the open pull
     requests in it that came from the forge: a renewal does not ask for them again.
 
     A comment has more: ``question`` identifies what was answered: the thread's text and references at the time, empty

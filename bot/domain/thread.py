@@ -31,7 +31,7 @@ KNOWN_ROLES = frozenset(ROLE_WORDS)
 """Values of ``author_association`` for members of the repository and for anybody who has committed to it."""
 
 
-def text_mark(text: str) -> str:
+def text_id(text: str) -> str:
     """Eight hexadecimal digits that identify a text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
@@ -40,7 +40,7 @@ def text_mark(text: str) -> str:
 class Message:
     """One comment. ``id`` is GitHub's comment id; threads from an archive may have none.
 
-    ``whole_mark`` identifies the whole text if ``text`` is only its beginning, else it is "".
+    ``whole_text_id`` identifies the whole text if ``text`` is only its beginning, else it is "".
     """
 
     author: str
@@ -51,12 +51,12 @@ class Message:
     updated_at: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
     is_bot: bool = False
-    whole_mark: str = ""
+    whole_text_id: str = ""
 
     @property
-    def mark(self) -> str:
+    def text_id(self) -> str:
         """Identifies the text as its author wrote it, however much of it is stored."""
-        return self.whole_mark or text_mark(self.text)
+        return self.whole_text_id or text_id(self.text)
 
     @property
     def by_maintainer(self) -> bool:
@@ -66,7 +66,7 @@ class Message:
         """The comment with at most ``length`` characters of its text."""
         if len(self.text) <= length:
             return self
-        return replace(self, text=self.text[:length], whole_mark=self.mark)
+        return replace(self, text=self.text[:length], whole_text_id=self.text_id)
 
     def as_of(self, moment: datetime) -> Message:
         """The comment as it stood at ``moment``, except that earlier versions of its text are not known."""
@@ -159,7 +159,7 @@ class Thread:
         Titles, bodies and labels are today's, as earlier versions are not known. Reactions have no time and are left
         out.
         """
-        past = [at for at in self.flips if at <= moment]
+        past = [at for at in self.state_changes if at <= moment]
         closed_at = past[-1] if len(past) % 2 else None
         is_last = closed_at is not None and closed_at == self.closed_at
         closers = (e.actor for e in self.events if e.name == "closed" and e.at == closed_at)
@@ -192,7 +192,7 @@ class Thread:
         )
 
     @property
-    def flips(self) -> tuple[datetime, ...]:
+    def state_changes(self) -> tuple[datetime, ...]:
         """When the thread was closed, reopened, closed again, … as far as is known. It began open."""
         times: list[datetime] = []
         for event in sorted(self.events, key=lambda event: event.at):

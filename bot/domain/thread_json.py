@@ -88,14 +88,14 @@ def no_time_after(limit: TimeLimit) -> Iterator[None]:
         _limit.reset(token)
 
 
-def clean(text: object) -> str:
+def storable(text: object) -> str:
     """A string that can be stored as UTF-8: NUL and lone surrogates become U+FFFD, anything but text becomes ""."""
     return _UNSTORABLE.sub("�", str(text)) if text and isinstance(text, str | int | float) else ""
 
 
 def storable_text(text: object) -> str:
-    """A text from outside, of any length, as it is stored: clean, and with secrets masked."""
-    return mask_secrets(clean(text))
+    """A text from outside, of any length, as it is stored: storable, and with secrets masked."""
+    return mask_secrets(storable(text))
 
 
 def thread_from_archive(fields: Mapping[str, Any]) -> Thread:
@@ -195,7 +195,7 @@ def _message_fields(message: Message) -> dict[str, object]:
             "created_at": stamp(message.created_at),
             "updated_at": stamp(message.updated_at),
             "body": message.text,
-            "whole_mark": message.whole_mark or None,
+            "whole_text_id": message.whole_text_id or None,
             "reactions": dict(message.reactions),
         }
     )
@@ -236,7 +236,7 @@ def _message(fields: Mapping[str, Any]) -> Message:
         updated_at=updated if updated != created else None,
         text=_require_text(fields.get("body"))[:MAX_TEXT],
         reactions=_reactions(fields),
-        whole_mark=_name(fields.get("whole_mark")),
+        whole_text_id=_name(fields.get("whole_text_id")),
     )
 
 

@@ -100,10 +100,10 @@ def marks(thread: Thread, repo: str | None = None) -> list[Mark]:
 
 def _stated_marks(thread: Thread, repo: str | None) -> Iterator[Mark]:
     number = thread.id if isinstance(thread.id, int) else None
-    for event in thread.events if thread.flips else ():
+    for event in thread.events if thread.state_changes else ():
         if event.name == "marked_as_duplicate" and event.source is not None:
             # The events of a thread are stored from its first closing on, so the mark is not known earlier.
-            yield Mark(thread.id, event.source, max(event.at, thread.flips[0]), True)
+            yield Mark(thread.id, event.source, max(event.at, thread.state_changes[0]), True)
     original = first_original(thread)
     if original is not None:
         yield Mark(thread.id, *original, is_duplicate=True)
@@ -134,7 +134,7 @@ def first_original(thread: Thread) -> tuple[ThreadId, datetime] | None:
 
 def _ending_times(thread: Thread) -> list[datetime]:
     """The moments when the ending may have become known: the closings, and what followed within two minutes."""
-    closings = thread.flips[::2]
+    closings = thread.state_changes[::2]
     comment_times = (c.created_at for c in thread.comments)
     late_times = [at for at in comment_times if any(at - _CLOSING_WINDOW <= closed <= at for closed in closings)]
     marked = [event.at for event in thread.events if event.name == "marked_as_duplicate" and closings]

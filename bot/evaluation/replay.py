@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Unpack
 
 from bot.domain.changes import FixInfo, Request
-from bot.domain.digest import Hit
+from bot.domain.digest import IndexHit
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.thread import Outcome, Record, Thread, ThreadId
 from bot.evaluation.labels import first_original
@@ -113,13 +113,13 @@ class PastLibrary:
     def requests(self, _: Iterable[ThreadId]) -> Mapping[ThreadId, tuple[Request, ...]]:
         return {}
 
-    def search_messages(self, _: Query, **__: Unpack[SearchOptions]) -> list[Hit]:
+    def search_messages(self, _: Query, **__: Unpack[SearchOptions]) -> list[IndexHit]:
         return []  # only people's searches look in messages
 
     def records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         return {key: self._threads[key].without(self._hidden) for key in ids if key in self._threads}
 
-    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[IndexHit]:
         keep, before = options.get("keep"), options.get("before")
         if self._window is not None and before:
             since = before - self._window

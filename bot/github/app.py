@@ -22,7 +22,7 @@ from githubkit.exception import RequestError, RequestFailed
 from jwt.exceptions import PyJWTError
 
 from bot.domain.organisation import Visibility
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.errors import UserError
 from bot.github.errors import (
     ForgeError,
@@ -227,15 +227,15 @@ class App:
         before = time.time()
         answer = self._ask("GET", "/app")
         data = object_in(_json(answer))
-        slug, permissions, events = clean(data.get("slug")), object_in(data.get("permissions")), data.get("events")
+        slug, permissions, events = storable(data.get("slug")), object_in(data.get("permissions")), data.get("events")
         if not slug:
             raise Unreachable(UNEXPECTED_ANSWER)
         return AppInfo(
             id=_positive_int(data.get("id")),
             slug=slug,
             login=f"{slug}[bot]",
-            events=tuple(map(clean, events)) if isinstance(events, list) else (),
-            permissions={clean(name): clean(level) for name, level in permissions.items()},
+            events=tuple(map(storable, events)) if isinstance(events, list) else (),
+            permissions={storable(name): storable(level) for name, level in permissions.items()},
             ahead=seconds_ahead(answer.headers.get("date", ""), (before + time.time()) / 2),
         )
 
@@ -245,10 +245,10 @@ class App:
         Raises NotInstalled, and NotPermitted if the installation has not accepted the permissions we need.
         """
         data = self._create_widest_token(installation, repository)
-        token, expires_at = clean(data.get("token")), _milliseconds(data.get("expires_at"))
+        token, expires_at = storable(data.get("token")), _milliseconds(data.get("expires_at"))
         matches = (item for item in objects_in(data.get("repositories")) if item.get("id") == repository)
         details = next(matches, None) or self._repository(token, repository)
-        name = clean(details.get("full_name"))
+        name = storable(details.get("full_name"))
         if not token or not expires_at or "/" not in name:
             raise Unreachable(UNEXPECTED_ANSWER)
         listed = _listed_repository(details)
@@ -263,7 +263,7 @@ class App:
 
     def repositories(self, installation: int) -> Iterator[ListedRepository]:
         """Yield the repositories of an installation. Raises NotInstalled."""
-        token = clean(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
+        token = storable(self._token(installation, {"permissions": {"metadata": "read"}}).get("token"))
         for item in self._pages("/installation/repositories", "repositories", token):
             yield _listed_repository(item)
 
@@ -382,13 +382,13 @@ def _json(answer: Response[Any]) -> Any:
 
 
 def _installation(data: Mapping[str, Any]) -> InstallationInfo:
-    account = clean(object_in(data.get("account")).get("login"))
+    account = storable(object_in(data.get("account")).get("login"))
     return InstallationInfo(_positive_int(data.get("id")), account, suspended=bool(data.get("suspended_at")))
 
 
 def _listed_repository(data: Mapping[str, Any]) -> ListedRepository:
     private = data.get("private") is not False
-    name = clean(data.get("full_name"))
+    name = storable(data.get("full_name"))
     return ListedRepository(
         _positive_int(data.get("id")), name, private, visibility_of(data.get("visibility"), private=private)
     )
@@ -407,9 +407,9 @@ def visibility_of(name: object, *, private: bool) -> Visibility:
 def _delivery(data: Mapping[str, Any]) -> DeliveryInfo:
     return DeliveryInfo(
         id=_positive_int(data.get("id")),
-        guid=clean(data.get("guid")).lower(),
-        event=clean(data.get("event")),
-        action=clean(data.get("action")),
+        guid=storable(data.get("guid")).lower(),
+        event=storable(data.get("event")),
+        action=storable(data.get("action")),
         status_code=_positive_int(data.get("status_code")),
         delivered_at=_milliseconds(data.get("delivered_at")),
         installation_id=_positive_int(data.get("installation_id")),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bot.domain.thread_json import clean, parse_number
+from bot.domain.thread_json import parse_number, storable
 from bot.errors import UserError
 from bot.github.threads import object_in, objects_in
 
@@ -86,9 +86,9 @@ def repository_of(payload: Mapping[str, Any]) -> PayloadRepository:
     repository = _object(payload, "repository")
     return PayloadRepository(
         id=parse_number(repository.get("id")) or 0,
-        name=clean(repository.get("full_name"))[:200],
+        name=storable(repository.get("full_name"))[:200],
         private=repository.get("private") is not False,
-        default_branch=clean(repository.get("default_branch"))[:300],
+        default_branch=storable(repository.get("default_branch"))[:300],
     )
 
 
@@ -99,11 +99,11 @@ def installation_of(payload: Mapping[str, Any]) -> int:
 
 def account_of(payload: Mapping[str, Any]) -> str:
     """Return the login of the account that installed the App, in installation events; else ""."""
-    return clean(_object(_object(payload, "installation"), "account").get("login"))[:100]
+    return storable(_object(_object(payload, "installation"), "account").get("login"))[:100]
 
 
 def sender_of(payload: Mapping[str, Any]) -> str:
-    return clean(_object(payload, "sender").get("login"))[:100]
+    return storable(_object(payload, "sender").get("login"))[:100]
 
 
 def comment_of(payload: Mapping[str, Any]) -> str:
@@ -114,12 +114,14 @@ def comment_of(payload: Mapping[str, Any]) -> str:
 def repositories_of(payload: Mapping[str, Any], name: str) -> dict[int, str]:
     """Return the repositories in ``repositories``, ``repositories_added`` or ``repositories_removed``, id → name."""
     listed = objects_in(payload.get(name))
-    return {number: clean(item.get("full_name"))[:200] for item in listed if (number := parse_number(item.get("id")))}
+    return {
+        number: storable(item.get("full_name"))[:200] for item in listed if (number := parse_number(item.get("id")))
+    }
 
 
 def pushed_branch(payload: Mapping[str, Any]) -> str:
     """Return the branch of a push, "" for other events."""
-    ref = clean(payload.get("ref"))
+    ref = storable(payload.get("ref"))
     return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
 
 
@@ -227,13 +229,13 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
     has_discussions = _object(data, "repository").get("has_discussions")
     return Event(
         name=name,
-        action=clean(data.get("action"))[:40],
+        action=storable(data.get("action"))[:40],
         number=parse_number(issue.get("number")),
         is_pull="pull_request" in issue and issue["pull_request"] is not None,
         comment_id=parse_number(comment.get("id")),
-        comment_author=clean(_object(comment, "user").get("login")),
+        comment_author=storable(_object(comment, "user").get("login")),
         moved_to=_moved_to(data),
-        inputs=tuple(sorted((clean(k), clean(v)) for k, v in _object(data, "inputs").items())),
+        inputs=tuple(sorted((storable(k), storable(v)) for k, v in _object(data, "inputs").items())),
         has_discussions=has_discussions if isinstance(has_discussions, bool) else None,
     )
 
@@ -241,5 +243,5 @@ def event_of(name: str, data: Mapping[str, Any]) -> Event:
 def _moved_to(data: Mapping[str, Any]) -> str | None:
     changes = _object(data, "changes")
     number = parse_number((_object(changes, "new_issue") or _object(changes, "new_discussion")).get("number"))
-    repo = clean(_object(changes, "new_repository").get("full_name"))
+    repo = storable(_object(changes, "new_repository").get("full_name"))
     return f"{repo}#{number}" if number and repo else None

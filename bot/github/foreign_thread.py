@@ -9,7 +9,7 @@ from typing import Any
 from bot.domain.kinds import Kind
 from bot.domain.organisation import Visibility
 from bot.domain.thread import Thread
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.github.app import visibility_of
 from bot.github.client import GitHubClient
 from bot.github.discussions import DISCUSSION_FIELDS, discussion_of
@@ -53,7 +53,7 @@ def read_repository(
     repository = object_in(_query(api, name, number, kind).get("repository"))
     key, full_name, is_private = (
         repository.get("databaseId"),
-        clean(repository.get("nameWithOwner")),
+        storable(repository.get("nameWithOwner")),
         repository.get("isPrivate"),
     )
     if not repository:

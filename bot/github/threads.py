@@ -127,7 +127,7 @@ def message_fields(comment: Json) -> dict[str, object]:
         "created_at": comment["created_at"],
         "updated_at": comment.get("updated_at"),
         "body": comment.get("body"),
-        "whole_mark": comment.get("whole_mark"),
+        "whole_text_id": comment.get("whole_text_id"),
         "reactions": _reactions(comment, STORED_REACTIONS),
     }
 
@@ -141,7 +141,7 @@ def archive_message(message: Message) -> dict[str, object]:
         "created_at": message.created_at.isoformat(),
         "updated_at": (message.updated_at or message.created_at).isoformat(),
         "body": message.text,
-        "whole_mark": message.whole_mark,
+        "whole_text_id": message.whole_text_id,
         "reactions": dict(message.reactions),
     }
 

@@ -84,7 +84,7 @@ def entry_of(thread: Thread, ending: Outcome) -> IndexEntry:
         length=len(thread.title) + len(thread.body),
         duplicate_of=ending.duplicate_of,
         duplicate_at=_duplicate_since(thread, ending),
-        flips=thread.flips,
+        state_changes=thread.state_changes,
         unvouched_until=unvouched_until(thread),
     )
 
@@ -127,9 +127,9 @@ def _state_changes(thread: Thread) -> Iterator[tuple[str, datetime]]:
     Events are stored from the first closing on, so earlier ones count as of then.
     """
     not_planned_at = thread.closed_at if thread.state_reason == "not_planned" else None
-    for event in thread.events if thread.flips else ():
+    for event in thread.events if thread.state_changes else ():
         if event.name in _STATE_CHANGES and event.at != not_planned_at:
-            yield event.actor, max(event.at, thread.flips[0])
+            yield event.actor, max(event.at, thread.state_changes[0])
     closed_at = thread.closed_at
     is_recorded = closed_at and any(event.name == "closed" and event.at >= closed_at for event in thread.events)
     if closed_at and thread.closed_by and not (not_planned_at or is_recorded):

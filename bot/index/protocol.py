@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind, ThreadId
 
 TEXT = "text"
@@ -51,7 +51,7 @@ class Query:
     weighs features by name (those with an array form in `bot.ranking.features`): the best documents are then those with
     the highest sum; without one, those with the highest score. ``kinds`` limits the search to some kinds (None: all),
     which finds few among many faster than ``keep``. A ``floor`` leaves out documents that hold less of the query
-    (`Hit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
+    (`IndexHit.part`); None: that is not computed. Hits list the ``most_terms`` terms that add most to a score.
     """
 
     terms: Mapping[str, float]
@@ -101,7 +101,7 @@ class Index(Protocol):
         limit: int = 200,
         before: datetime | None = None,
         keep: Callable[[IndexEntry], bool] | None = None,
-    ) -> list[Hit]:
+    ) -> list[IndexHit]:
         """The ``limit`` best threads: by their score for the terms of ``query``, or by the sum of its blend.
 
         They are ordered by their score for the terms (0 if they share none), best first; equal scores by id, numbers

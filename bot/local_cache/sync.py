@@ -169,7 +169,7 @@ def fill_cache(database: sqlite3.Connection, memory: Memory, stamp: str, tick: P
     with writing(database):
         _sync_segments(database, memory.index.segments(), _THREAD_TABLES, tick)
         _sync_segments(database, memory.messages.segments(), _MESSAGE_TABLES, tick)
-        hidden = frozenset(memory.state.manifest.unseen)
+        hidden = frozenset(memory.state.manifest.hidden_by_github)
         _sync_digests(
             database, memory.state.base.digest_shards(), _fixes_by_shard(memory.state.every_fix()), hidden, tick
         )

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, Union, cast, get_args, get
 from bot.domain.bounds import MaxChars, MaxItems, OneOf, OneWord, Pattern
 from bot.domain.shape import one_word
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import clean, parse_key, parse_number, parse_time, stamp
+from bot.domain.thread_json import parse_key, parse_number, parse_time, stamp, storable
 
 Value = TypeVar("Value")
 Read = Callable[[Any], Any]
@@ -145,7 +145,7 @@ def _refuse() -> NoReturn:
 
 
 _PLAIN_READERS: dict[Any, Read] = {
-    str: clean,
+    str: storable,
     bool: lambda value: value is True,
     int: _number,
     float: float,

@@ -15,7 +15,7 @@ from bot.index.document import document_of
 from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import INDEX_FOLDER, INDEX_PARTS_FOLDER, Manifest
 from bot.memory.model_store import Embedder, Encoder
-from bot.memory.state import MemoryState, Progress
+from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
 from bot.memory.stored_index import StoredIndex, other_maker
 from bot.reading.analyzer import ANALYSER_VERSION
@@ -39,7 +39,7 @@ class IndexSlot:
     index are separate files.
     """
 
-    def __init__(self, state: MemoryState, embedder: Embedder | None = None, sizes: Sizes = DEFAULT_SIZES) -> None:
+    def __init__(self, state: StagedState, embedder: Embedder | None = None, sizes: Sizes = DEFAULT_SIZES) -> None:
         self.state, self._embedder = state, embedder
         self._encoder: Encoder | None = None
         self._stored = StoredIndex(state.base, INDEX_FOLDER, INDEX_PARTS_FOLDER, sizes)

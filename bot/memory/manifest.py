@@ -25,7 +25,7 @@ from bot.domain.changes import (
 )
 from bot.domain.post import Post, Renewal, replied_to
 from bot.domain.thread import ThreadId
-from bot.domain.thread_json import clean, parse_key, parse_time, past_or_none, stamp, time_or_none
+from bot.domain.thread_json import parse_key, parse_time, past_or_none, stamp, storable, time_or_none
 from bot.errors import StoreError
 from bot.files import MAX_FILES
 from bot.memory.bounds import load_json
@@ -92,10 +92,10 @@ WRITTEN_WINDOW = timedelta(hours=24)
 MAX_WRITTEN = 500
 """Maximum number of moments kept: as many comments as the settings allow in 24 hours."""
 
-MAX_OWED = 2_000
+MAX_RENEWALS_DUE = 2_000
 """Maximum number of comments that wait to be renewed, counted once for each changed thread; the oldest are kept."""
 
-MAX_UNSEEN = 1_000
+MAX_HIDDEN_BY_GITHUB = 1_000
 """Maximum number of threads listed as not shown by GitHub; those found last are kept."""
 
 MAX_MESSAGES_BEHIND = 1_000_000
@@ -173,14 +173,15 @@ class Manifest:
     - ``reading``: an unfinished reading of the whole history; ``read_whole``: when the last finished one began.
     - ``discussions``: how far discussions were read; None if there are none, or none were looked for yet.
     - ``repo``: the repository (OWNER/NAME) as the last writer knew it.
-    - ``owed``: the comments to renew because a thread that they show changed, oldest change first.
-    - ``unseen``: threads that GitHub does not show now.
+    - ``renewals_due``: the comments to renew because a thread that they show changed, oldest change first.
+    - ``hidden_by_github``: threads that GitHub does not show now.
     - ``messages``: the index of messages; None if it could not be read or used.
     - ``links``: which threads were compared for clusters.
     - ``forgotten``: how many threads an administrator has had forgotten; models from before the last one are discarded.
     - ``remembered``: threads to be remembered again, and since when; forgetting them before has no effect.
-    - ``told_until``: reporters were notified of the releases published until then; None while they are not notified.
-    - ``told_from``: if it is not before ``told_until``, reporters still wait to be notified of the releases after it.
+    - ``notified_until``: reporters were notified of the releases published until then; None while they are not.
+    - ``notifying_from``: if it is not before ``notified_until``, reporters still wait to be notified of the releases
+      after it.
     """
 
     analyser: str = ""
@@ -199,12 +200,12 @@ class Manifest:
     read_whole: datetime | None = None
     layout: int = 0
     repo: str = ""
-    owed: tuple[Renewal, ...] = ()
-    unseen: tuple[ThreadId, ...] = ()
+    renewals_due: tuple[Renewal, ...] = ()
+    hidden_by_github: tuple[ThreadId, ...] = ()
     messages: MessageFiles | None = None
     forgotten: int = 0
-    told_until: datetime | None = None
-    told_from: datetime | None = None
+    notified_until: datetime | None = None
+    notifying_from: datetime | None = None
     links: LinkProgress = LinkProgress()
     remembered: tuple[tuple[ThreadId, datetime], ...] = ()
     discussions: DiscussionProgress | None = None
@@ -227,8 +228,8 @@ class Manifest:
             self,
             pending=tuple(key for key in self.pending if key not in gone),
             recent=tuple(request for request in self.recent if request.id not in gone or request.name == FORGET),
-            owed=tuple(renewal for renewal in self.owed if renewal.id not in gone),
-            unseen=tuple(key for key in self.unseen if key not in gone),
+            renewals_due=tuple(renewal for renewal in self.renewals_due if renewal.id not in gone),
+            hidden_by_github=tuple(key for key in self.hidden_by_github if key not in gone),
             links=replace(self.links, behind=tuple(key for key in self.links.behind if key not in gone)),
             forgotten=self.forgotten + len(gone),
         )
@@ -236,7 +237,7 @@ class Manifest:
     def with_renewals(self, new: Iterable[Renewal], done: Iterable[Renewal] = ()) -> Manifest:
         """The manifest with these comments to renew, without those ``done``; a later change to the same thread still
         needs a renewal."""
-        owed = {renewal.key: renewal for renewal in sorted([*self.owed, *new], key=lambda renewal: renewal.at)}
+        owed = {renewal.key: renewal for renewal in sorted([*self.renewals_due, *new], key=lambda renewal: renewal.at)}
         for renewal in done:
             if renewal.key in owed and owed[renewal.key].at <= renewal.at:
                 del owed[renewal.key]
@@ -244,7 +245,7 @@ class Manifest:
             owed.values(),
             key=lambda renewal: (renewal.at, sort_key(renewal.id), renewal.slot, sort_key(renewal.about)),
         )
-        return replace(self, owed=tuple(ordered[:MAX_OWED]))
+        return replace(self, renewals_due=tuple(ordered[:MAX_RENEWALS_DUE]))
 
     def with_reading(self, reading: HistoryProgress | None, read_whole: datetime | None) -> Manifest:
         """The manifest with this reading progress, unless a reading that began then or later is finished."""
@@ -268,15 +269,17 @@ class Manifest:
     def with_notified(self, until: datetime | None, since: datetime | None = None) -> Manifest:
         """The manifest with reporters notified of releases until then (None: unchanged); NOTICES_OFF ends notices.
         ``since``: those of later releases still wait."""
-        latest = max(filter(None, (self.told_until, until)), default=None)
-        first = max(filter(None, (self.told_from, since)), default=None)
-        return replace(self, told_until=None if until == NOTICES_OFF else latest, told_from=first)
+        latest = max(filter(None, (self.notified_until, until)), default=None)
+        first = max(filter(None, (self.notifying_from, since)), default=None)
+        return replace(self, notified_until=None if until == NOTICES_OFF else latest, notifying_from=first)
 
     def releases_told_from(self, max_age: timedelta, now: datetime) -> datetime:
         """The time from which on releases are told: none before the last one that was told, nor any older than
         ``max_age`` now, unless reporters wait for it since it was younger."""
-        until = self.told_until or now
-        return self.told_from if self.told_from and self.told_from >= until else max(until, now - max_age)
+        until = self.notified_until or now
+        return (
+            self.notifying_from if self.notifying_from and self.notifying_from >= until else max(until, now - max_age)
+        )
 
     def with_remembered(self, new: Iterable[tuple[ThreadId, datetime]]) -> Manifest:
         """The manifest with these threads remembered again; of two times for one thread, the later one."""
@@ -358,7 +361,7 @@ def decode_manifest(data: bytes) -> Manifest:
             index={str(name): str(digest) for name, digest in stored.get("index", {}).items()},
             model={str(name): str(digest) for name, digest in stored.get("model", {}).items()},
             learned_from=_parse_count(stored.get("learned_from", 0)),
-            embedder=clean(stored.get("embedder")),
+            embedder=storable(stored.get("embedder")),
             pages=_parse_pages(stored.get("pages")),
             recent=recent(_parse_list(_get_list(stored, "recent")[: 2 * MAX_REQUESTS], partial(decode, Request))),
             reading=_parse_readable(stored.get("reading"), _parse_reading, None),
@@ -366,11 +369,13 @@ def decode_manifest(data: bytes) -> Manifest:
             repo=_parse_repo(stored.get("repo")),
             forgotten=_parse_count(stored.get("forgotten", 0)),
             discussions=_parse_readable(stored.get("discussions"), partial(decode, DiscussionProgress), None),
-            owed=tuple(_parse_list(_get_list(stored, "owed")[:MAX_OWED], partial(decode, Renewal))),
-            unseen=tuple(parse_key(key) for key in stored.get("unseen", ()))[:MAX_UNSEEN],
+            renewals_due=tuple(
+                _parse_list(_get_list(stored, "renewals_due")[:MAX_RENEWALS_DUE], partial(decode, Renewal))
+            ),
+            hidden_by_github=tuple(parse_key(key) for key in stored.get("hidden_by_github", ()))[:MAX_HIDDEN_BY_GITHUB],
             messages=_parse_readable(stored.get("messages"), _parse_messages, None),
-            told_until=past_or_none(stored.get("told_until")),
-            told_from=past_or_none(stored.get("told_from")),
+            notified_until=past_or_none(stored.get("notified_until")),
+            notifying_from=past_or_none(stored.get("notifying_from")),
             links=_parse_readable(stored.get("links"), _parse_link_progress, LinkProgress()),
             remembered=tuple(_parse_list(_get_list(stored, "remembered")[-MAX_REMEMBERED:], _parse_remembered)),
         )
@@ -386,7 +391,9 @@ def _parse_pages(value: object) -> dict[str, str]:
     """The states of sources, as far as they can be read. The source of a lost one is read again; the cursor is kept."""
     if not isinstance(value, dict):
         return {}
-    states = [(clean(source)[:MAX_STATE_CHARS], clean(state)[:MAX_STATE_CHARS]) for source, state in value.items()]
+    states = [
+        (storable(source)[:MAX_STATE_CHARS], storable(state)[:MAX_STATE_CHARS]) for source, state in value.items()
+    ]
     return {source: state for source, state in states[:MAX_SOURCES] if source and state}
 
 

@@ -14,22 +14,22 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 from bot.domain.card import Card, CardId, card_of, cards_of, name_of
 from bot.domain.changes import Changes, FixInfo, Request
 from bot.domain.cluster import ClusterLink, ClusterLinks
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.hidden_people import HiddenPeople
 from bot.domain.post import Post, PostKey
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, is_forgotten
 from bot.domain.thread_json import NO_LIMIT, TimeLimit, parse_key
 from bot.errors import PathClash, StoreError, TextRefused, TipMoved, UserError, WorldError
 from bot.index.protocol import DEFAULT_SIZES, Index, Query, SearchOptions, Sizes
-from bot.memory.base_state import BaseState, Notes, files_of
 from bot.memory.index_slot import NEVER, IndexSlot
 from bot.memory.manifest import INDEX_FOLDER, MANIFEST_PATH, SETTINGS_PATH, Manifest, encode_manifest
 from bot.memory.message_index import MAX_THREADS_BEHIND, MessageIndex
 from bot.memory.model_store import MODEL_FOLDER, CachingEmbedder, Embedder, ModelUpdate
 from bot.memory.paths import RECORD_FOLDER
 from bot.memory.shards import FIXES, POSTS, REQUESTS
-from bot.memory.state import MemoryState, Progress
+from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits, Snapshot, Store
+from bot.memory.stored_state import Notes, StoredState, files_of
 from bot.ranking.weights import RankingModels
 from bot.reading.pages import RELEASES, source_of
 from bot.settings.schema import Settings
@@ -135,7 +135,7 @@ class Memory:
         return self._messages
 
     @property
-    def state(self) -> MemoryState:
+    def state(self) -> StagedState:
         return self.index.state
 
     # -- the library that recall queries ---------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class Memory:
 
     def whole_records(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, Record]:
         """Like `records`, with everybody's words and names: to be compared, answered or stored, never shown."""
-        unseen = self.state.manifest.unseen
+        unseen = self.state.manifest.hidden_by_github
         return self.state.records(key for key in ids if key not in unseen)
 
     @property
@@ -172,7 +172,7 @@ class Memory:
 
     def cards(self, ids: Iterable[CardId]) -> dict[CardId, Card]:
         """The cards of these threads as they may be shown; see `records`."""
-        unseen = self.state.manifest.unseen
+        unseen = self.state.manifest.hidden_by_github
 
         def lines(keys: Iterable[CardId]) -> Iterable[str]:
             return self.state.digest_lines(key for key in keys if key not in unseen).values()
@@ -188,10 +188,10 @@ class Memory:
 
     def shown_entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]:
         """The entries of these threads, without those that GitHub does not show now."""
-        unseen = frozenset(self.state.manifest.unseen)
+        unseen = frozenset(self.state.manifest.hidden_by_github)
         return self.entries(key for key in ids if key not in unseen)
 
-    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[IndexHit]:
         return self.index.ask(lambda index: index.search(query, **options), [])
 
     @property
@@ -199,7 +199,7 @@ class Memory:
         """Number of messages that a search looks through."""
         return self.messages.ask(len, 0)
 
-    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]:
+    def search_messages(self, query: Query, **options: Unpack[SearchOptions]) -> list[IndexHit]:
         """Search the messages that may be shown; the id of an entry is a `message_id`. An outdated index is first
         brought up to date; `commit` writes it."""
         people, keep = self.hidden_people, options.get("keep")
@@ -222,7 +222,7 @@ class Memory:
 
     def every_card(self) -> Iterator[Card]:
         """The cards of all threads as they may be shown; see `records`."""
-        unseen, people = self.state.manifest.unseen, self.hidden_people
+        unseen, people = self.state.manifest.hidden_by_github, self.hidden_people
         return (card.without(people) for card in self.state.cards() if card.id not in unseen)
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]:
@@ -256,7 +256,7 @@ class Memory:
     def cluster_links(self) -> Mapping[ThreadId, ClusterLinks]:
         """The cluster signs by thread, without the threads that GitHub does not show now, and without words from
         threads of hidden people."""
-        unseen, every_link = frozenset(self.state.manifest.unseen), self.state.every_link()
+        unseen, every_link = frozenset(self.state.manifest.hidden_by_github), self.state.every_link()
         hidden = self._opened_by_hidden_people(every_link)
 
         def shown(key: ThreadId, link: ClusterLink) -> ClusterLink:
@@ -353,7 +353,7 @@ class Memory:
             self.state.queue_outdated()
         messages, message_files = self.messages.edits()
         file_edits = {**self.state.edits(), **index, **messages, **self._settings_edits()}
-        data = encode_manifest(replace(manifest, messages=message_files, owed=self.state.manifest.owed))
+        data = encode_manifest(replace(manifest, messages=message_files, renewals_due=self.state.manifest.renewals_due))
         return file_edits if data == self.state.base.files[MANIFEST_PATH] else {**file_edits, MANIFEST_PATH: data}
 
     def _settings_edits(self) -> Edits:
@@ -424,7 +424,7 @@ class Memory:
     def _adopt(self, snapshot: Snapshot, paths: Iterable[str] = ()) -> None:
         """Switch to this state, with nothing staged; ``paths`` will be read."""
         self._close_indexes()
-        state = MemoryState(BaseState(snapshot, self.notes, paths, self.time_limit()), self._repo)
+        state = StagedState(StoredState(snapshot, self.notes, paths, self.time_limit()), self._repo)
         self._index = IndexSlot(state, self.embedder, self._sizes)
         self._messages = MessageIndex(state, self._sizes, self.threads_behind)
         self._staged, self._model_update, self._was_rebuilt, self._newly_read = [], None, False, []
@@ -494,7 +494,7 @@ class Memory:
         if not self.is_outdated:
             return remaining
         requests = tuple(map(postpone, remaining.requests))
-        return replace(remaining, posts=self._postponed(remaining.posts), requests=requests, renewed=())
+        return replace(remaining, posts=self._postponed(remaining.posts), requests=requests, renewals_done=())
 
     def _postponed(self, posts: Sequence[Post]) -> tuple[Post, ...]:
         """The comments as promises of what a later run works out; they show what stands now. Everything else is left
@@ -532,7 +532,7 @@ class StoredPromises(NamedTuple):
     requests: dict[int, Request]
 
 
-def _promises_in(staged: Iterable[Changes], base: BaseState) -> StoredPromises:
+def _promises_in(staged: Iterable[Changes], base: StoredState) -> StoredPromises:
     """What ``base`` stores wherever the staged changes make a promise."""
     posts = {post.key for changes in staged for post in changes.posts if _is_promise(post)}
     requests = {

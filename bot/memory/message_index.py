@@ -15,7 +15,7 @@ from bot.index.document import message_documents, message_id
 from bot.index.protocol import DEFAULT_SIZES, LAYOUT_VERSION, Index, IndexCorrupt, IndexDocument, IndexSegment, Sizes
 from bot.memory.manifest import MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, MessageFiles
 from bot.memory.records import sort_key
-from bot.memory.state import MemoryState, Progress
+from bot.memory.staged_state import Progress, StagedState
 from bot.memory.store import Edits
 from bot.memory.stored_index import StoredIndex, other_maker
 from bot.reading.analyzer import ANALYSER_VERSION
@@ -36,7 +36,7 @@ class MessageIndex:
     """
 
     def __init__(
-        self, state: MemoryState, sizes: Sizes = DEFAULT_SIZES, threads_behind: int = MAX_THREADS_BEHIND
+        self, state: StagedState, sizes: Sizes = DEFAULT_SIZES, threads_behind: int = MAX_THREADS_BEHIND
     ) -> None:
         self._state, self._threads_behind = state, threads_behind
         self._stored = StoredIndex(state.base, MESSAGE_FOLDER, MESSAGE_PARTS_FOLDER, sizes)

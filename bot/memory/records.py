@@ -13,10 +13,10 @@ from bot.domain.thread import Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.domain.thread_json import (
     MAX_MESSAGES,
     archive_fields,
-    clean,
     parse_key,
     parse_time,
     stamp,
+    storable,
     thread_from_archive,
     without_defaults,
 )
@@ -105,8 +105,8 @@ def decode_record(data: bytes, path: str = "") -> Record:
             raise CorruptRecord(f"it has more than {MAX_MESSAGES:,} comments or events")
         if "tombstone" in fields:
             tombstone = fields["tombstone"]
-            moved = clean(tombstone.get("moved_to")) or None
-            return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), clean(tombstone["reason"]), moved)
+            moved = storable(tombstone.get("moved_to")) or None
+            return Tombstone(parse_key(fields["id"]), parse_time(tombstone["at"]), storable(tombstone["reason"]), moved)
         return thread_from_archive(fields)
     except CorruptRecord:
         raise

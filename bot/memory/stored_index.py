@@ -11,8 +11,8 @@ from pathlib import Path
 from bot.errors import StoreError, UnreadableFile
 from bot.index import build_index, open_index
 from bot.index.protocol import LAYOUT_VERSION, PARTS_FOLDER, Index, IndexCorrupt, IndexDocument, Sizes
-from bot.memory.base_state import BaseState
 from bot.memory.store import Edits, Snapshot
+from bot.memory.stored_state import StoredState
 from bot.reading.analyzer import ANALYSER_VERSION
 
 _MAX_PART_BYTES = 128_000_000
@@ -55,7 +55,7 @@ class StoredIndex:
     ``sizes`` decides which parts of it are separate files. ``has_changed``: its files differ from the stored ones.
     """
 
-    def __init__(self, base: BaseState, folder: str, parts: str, sizes: Sizes) -> None:
+    def __init__(self, base: StoredState, folder: str, parts: str, sizes: Sizes) -> None:
         self._base, self._name, self._parts, self._sizes = base, folder, parts, sizes
         self._folder: Path | None = None
         self.index: Index | None = None

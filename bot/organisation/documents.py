@@ -48,7 +48,7 @@ class MemorySource:
 
 def all_threads(memory: Memory, source: MemorySource) -> Iterator[OrganisationThread]:
     """The documents of all threads, read a thousand at a time."""
-    unseen = memory.state.manifest.unseen
+    unseen = memory.state.manifest.hidden_by_github
     shown = (record for record in memory.state.every_record() if record.id not in unseen)
     return organisation_threads(shown, memory, source)
 

@@ -14,7 +14,7 @@ from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import OrganisationThread
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome
-from bot.domain.thread_json import clean, parse_key, stamp, time_or_none
+from bot.domain.thread_json import parse_key, stamp, storable, time_or_none
 
 MAX_THREAD_TERMS = 4_000
 """Most terms kept of one thread."""
@@ -71,7 +71,7 @@ def literal(text: str) -> str:
 def plain_terms(terms: Iterable[str]) -> list[str]:
     """The terms that a whitespace tokenizer keeps as they are."""
     return [
-        term for term in terms if 0 < len(term) <= MAX_TERM_CHARS and term.split() == [term] and clean(term) == term
+        term for term in terms if 0 < len(term) <= MAX_TERM_CHARS and term.split() == [term] and storable(term) == term
     ]
 
 
@@ -159,11 +159,13 @@ def _outcome(fields: Mapping[str, Any]) -> Outcome:
 
 
 def _text(fields: Mapping[str, Any], name: str, most: int) -> str:
-    return clean(fields.get(name))[:most]
+    return storable(fields.get(name))[:most]
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(clean(each)[:MAX_TEXT_CHARS] for each in fields.get(name) or () if isinstance(each, str))[:MAX_SIGNALS]
+    return tuple(storable(each)[:MAX_TEXT_CHARS] for each in fields.get(name) or () if isinstance(each, str))[
+        :MAX_SIGNALS
+    ]
 
 
 def _number(value: object) -> int | None:

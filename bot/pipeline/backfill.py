@@ -61,14 +61,14 @@ class Deadline:
     """How long a reading may take, and when a checkpoint or a progress line is due.
 
     ``now`` is the start of the run. The reading stops after ``limit`` seconds; with None it never does, and waits for
-    short GitHub limits to end. ``within`` is the maximum age of an issue that is owed an answer.
+    short GitHub limits to end. ``max_age`` is the maximum age of an issue that is owed an answer.
     """
 
     clock: Clock
     now: datetime
     limit: float | None = None
     total: int | None = None
-    within: timedelta = timedelta()
+    max_age: timedelta = timedelta()
     _started_at: float = field(init=False)
     _saved_at: float = field(init=False)
     _shown_at: float = field(init=False)
@@ -166,7 +166,7 @@ def _promised_comments(updates: Updates, memory: Memory, deadline: Deadline) -> 
     """
     threads = (record for record in updates.records if isinstance(record, Thread) and record.kind.traits.is_answered)
     ages = {thread.id: thread.created_at for thread in threads} | dict(updates.unread)
-    fresh = [key for key, created_at in ages.items() if created_at > deadline.now - deadline.within]
+    fresh = [key for key, created_at in ages.items() if created_at > deadline.now - deadline.max_age]
     known = memory.state.comments(fresh) if fresh else {}
     return tuple(
         Post(key, "pending", deadline.now, reason="it was read as history") for key in fresh if key not in known

@@ -15,14 +15,14 @@ from bot.comment.outcome_text import TITLE_CHARS
 from bot.domain.answer import Context, Speak, quoted_in, threads_in
 from bot.domain.changes import CHANGE_REQUESTS, FORGET, JUDGEMENT_REQUESTS, Changes, Request, is_off
 from bot.domain.post import PostKey, reply_slot
-from bot.domain.thread import GHOST, Thread, ThreadId, text_mark
+from bot.domain.thread import GHOST, Thread, ThreadId, text_id
 from bot.github.errors import ForgeError
 from bot.pipeline.draft import SWITCHED_OFF, Draft
 from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.memory_cards import MemoryCards
 from bot.pipeline.requests import WAITING, close_request, find_requests
 from bot.pipeline.room import Room, Settlement
-from bot.pipeline.tools import DAILY_LIMIT_REACHED, ParsedRequest, RunContext
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, ParsedRequest, Tools
 from bot.questions.issue import MAX_THREADS, QuestionService, about_issue, about_words
 from bot.reading.questions import recall_question
 from bot.reading.requests import COMMAND_NAMES, WHICH, Command
@@ -137,7 +137,7 @@ class LastHour:
     warned: set[str]
 
     @classmethod
-    def of(cls, requests: Sequence[ParsedRequest], run: RunContext) -> LastHour:
+    def of(cls, requests: Sequence[ParsedRequest], run: Tools) -> LastHour:
         repeated = [request.before for request in requests]
         recent = [
             stored for stored in run.memory.state.manifest.requests_since(run.now - HOUR) if stored not in repeated
@@ -155,7 +155,7 @@ class LastHour:
             self.warned.add(account)
 
 
-def _is_replied(stored: Request, run: RunContext) -> bool:
+def _is_replied(stored: Request, run: Tools) -> bool:
     """Whether the request has a reply, or is to get one."""
     if stored.state == "pending":
         return True
@@ -163,18 +163,18 @@ def _is_replied(stored: Request, run: RunContext) -> bool:
     return posts is not None and posts.post(reply_slot(stored.comment_id)) is not None
 
 
-def promised_request(plan: ReplyPlan, run: RunContext) -> Request:
+def promised_request(plan: ReplyPlan, run: Tools) -> Request:
     """The request to store before the reply is posted."""
     if plan.text and run.settings.mode == "comment":
         return replace(plan.stored, trying_since=run.now)
     return plan.stored if plan.waits else replace(plan.stored, state="done")
 
 
-def reply_draft(plan: ReplyPlan, run: RunContext) -> Draft:
+def reply_draft(plan: ReplyPlan, run: Tools) -> Draft:
     """The draft of a reply. It shows its own thread too, as it quotes the request."""
     request, thread = plan.request, plan.request.thread
-    asked = [comment.mark for comment in thread.comments if comment.id == request.key]
-    asked = asked or [text_mark(thread.title), text_mark(thread.body)]
+    asked = [comment.text_id for comment in thread.comments if comment.id == request.key]
+    asked = asked or [text_id(thread.title), text_id(thread.body)]
     quotes = {*asked, *quoted_in(plan.context, run.memory.records(threads_in(plan.context)))}
     return Draft(
         thread,
@@ -189,7 +189,7 @@ def reply_draft(plan: ReplyPlan, run: RunContext) -> Draft:
     )
 
 
-def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[ReplyPlan]:
+def prepare_replies(requests: Sequence[ParsedRequest], run: Tools) -> list[ReplyPlan]:
     """Plan the reply to each request. New commands are acknowledged with 👀."""
     hour = LastHour.of(requests, run)
     plans: list[ReplyPlan] = []
@@ -200,7 +200,7 @@ def prepare_replies(requests: Sequence[ParsedRequest], run: RunContext) -> list[
     return plans
 
 
-def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], run: RunContext) -> ReplyPlan:
+def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan], run: Tools) -> ReplyPlan:
     if request.command and not request.before:
         react(request, "eyes", run)
     try:
@@ -209,18 +209,18 @@ def _take_up(request: ParsedRequest, hour: LastHour, earlier: Sequence[ReplyPlan
         return ReplyPlan(request, WAITING, waits=str(error), fault=error)
 
 
-def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: RunContext) -> str:
+def _reason_to_wait(request: ParsedRequest, earlier: Sequence[ReplyPlan], run: Tools) -> str:
     if sum(bool(plan.text) for plan in earlier) >= MAX_REPLIES:
         return "the limit of replies for one run is reached; the next run continues"
     has_waited = request.before is not None and request.before.name == WAITING and request.name not in CHANGE_REQUESTS
     return DAILY_LIMIT_REACHED if has_waited and not _is_within_limit(earlier, run) else ""
 
 
-def _is_within_limit(plans: Iterable[ReplyPlan], run: RunContext) -> bool:
+def _is_within_limit(plans: Iterable[ReplyPlan], run: Tools) -> bool:
     return run.may_write(sum(bool(plan.text) and not plan.request.was_promised for plan in plans))
 
 
-def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
+def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: Tools) -> ReplyPlan:
     """Apply the daily limit: beyond it an answer waits, and everything else gets only a reaction."""
     if not plan.text or plan.request.was_promised or _is_within_limit(earlier, run):
         return plan
@@ -229,7 +229,7 @@ def _apply_daily_limit(plan: ReplyPlan, earlier: Iterable[ReplyPlan], run: RunCo
     return replace(plan, text="")
 
 
-def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: RunContext) -> ReplyPlan:
+def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyPlan], run: Tools) -> ReplyPlan:
     """``earlier``: the requests of this run before it. A change that is carried out gets only a reaction."""
     key, name, account = request.thread.id, request.name, request.by.casefold()
     stored_requests = [stored for stored in run.memory.requests([key]).get(key, ()) if stored != request.before]
@@ -260,7 +260,7 @@ def _plan_reply(request: ParsedRequest, hour: LastHour, earlier: Iterable[ReplyP
     return plan_search(request, run)
 
 
-def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
+def plan_search(request: ParsedRequest, run: Tools, only: frozenset[ThreadId] = frozenset()) -> ReplyPlan:
     """Plan the reply to a request that searches memory, limited to the threads in ``only``, if any."""
     name, context = request.name, _search_memory(request, run, only)
     nothing = all(mention.missing for mention in context.mentioned)
@@ -271,13 +271,13 @@ def plan_search(request: ParsedRequest, run: RunContext, only: frozenset[ThreadI
     return _with_text(ReplyPlan(request, name, context, good=not nothing), sentences, run, is_silent=False)
 
 
-def _help_sentences(run: RunContext) -> tuple[str, ...]:
+def _help_sentences(run: Tools) -> tuple[str, ...]:
     """The list of commands, with an example question if the settings have phrases for one."""
     example = run.renderer.words.say("example_question").replace("…", "X1")
     return ("help", "ask") if recall_question(example, run.settings.question_phrases) else ("help",)
 
 
-def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_silent: bool) -> ReplyPlan:
+def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: Tools, is_silent: bool) -> ReplyPlan:
     """The plan with its reply: the ``sentences`` of these names, then the findings. ``is_silent``: no reply."""
     request = plan.request
     if is_silent or request.has_reply or not (sentences or plan.context.mentioned):
@@ -301,7 +301,7 @@ def _with_text(plan: ReplyPlan, sentences: Sequence[str], run: RunContext, is_si
     return replace(plan, text=seal(rendered.text, fingerprint(plan.context)))
 
 
-def _searched_sentence(words: Words, run: RunContext) -> str:
+def _searched_sentence(words: Words, run: Tools) -> str:
     messages = run.memory.message_count
     threads = words.number(run.memory.state.manifest.threads)
     if not messages:
@@ -309,19 +309,19 @@ def _searched_sentence(words: Words, run: RunContext) -> str:
     return words.say("reply_searched", threads=threads, messages=words.number(messages))
 
 
-def may_administer(request: ParsedRequest, run: RunContext) -> bool:
+def may_administer(request: ParsedRequest, run: Tools) -> bool:
     """Whether an administrator of the repository asks, according to the API now."""
     return request.by != GHOST and run.forge.permission(request.by) == "admin"
 
 
-def _may_change(request: ParsedRequest, run: RunContext) -> bool:
+def _may_change(request: ParsedRequest, run: Tools) -> bool:
     """Whether the issue's author asks, or somebody with write access according to the API now."""
     if request.by.casefold() == request.thread.author.casefold() != GHOST:
         return True
     return request.by != GHOST and run.forge.may_write(request.by)
 
 
-def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[ThreadId]) -> Context:
+def _search_memory(request: ParsedRequest, run: Tools, only: frozenset[ThreadId]) -> Context:
     service = QuestionService(run.memory, run.settings, run.address, (request.thread.id,))
     command, question = request.command, request.question
     numbers = command.about if command else ()
@@ -348,7 +348,7 @@ def _search_memory(request: ParsedRequest, run: RunContext, only: frozenset[Thre
     return _with_mentioned(about_words(query, cards, cards.read, service), request, service, run)
 
 
-def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: RunContext) -> Context:
+def _with_mentioned(findings: Context, request: ParsedRequest, service: QuestionService, run: Tools) -> Context:
     """The findings, preceded by the issues that the question's comment refers to, as our other comments lack those."""
     numbers = numbers_in(request.comment, run.address)[: run.settings.references.max]
     if not numbers:
@@ -362,7 +362,7 @@ def _with_mentioned(findings: Context, request: ParsedRequest, service: Question
     )
 
 
-def react(request: ParsedRequest, content: str, run: RunContext) -> None:
+def react(request: ParsedRequest, content: str, run: Tools) -> None:
     """React to the command. A failure is only noted."""
     number = request.thread.id
     if run.settings.mode != "comment" or request.command is None or not isinstance(number, int):
@@ -400,7 +400,7 @@ def sentence(name: str, command: Command | None, words: Words, per_hour: int = 0
     return words.say(f"reply_{name}")
 
 
-def _choices(request: ParsedRequest, run: RunContext) -> list[str]:
+def _choices(request: ParsedRequest, run: Tools) -> list[str]:
     """The command with the number of each issue that our comments on the thread show, and its title."""
     posts = run.memory.state.posts([request.thread.id]).get(request.thread.id)
     shown = dict.fromkeys(key for post in (posts.posts if posts else ()) for key in post.shows)

@@ -20,7 +20,7 @@ from bot.pipeline.fetch import fetch_missing
 from bot.pipeline.open_pulls import add_open_pulls, visible_pulls
 from bot.pipeline.reconcile import find_own, find_promised
 from bot.pipeline.room import Room, Settlement
-from bot.pipeline.tools import DAILY_LIMIT_REACHED, Facts, RunContext, is_being_posted
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, Facts, Tools, is_being_posted
 from bot.questions.comment import comment_on
 from bot.recall.answer import named_changes, recall, with_endings
 from bot.recall.mentions import referenced_numbers
@@ -49,18 +49,18 @@ class Comments(Room):
             self.run.memory.stage(Changes(records=records))
 
 
-def threads_to_answer(facts: Facts, run: RunContext) -> list[Thread]:
+def threads_to_answer(facts: Facts, run: Tools) -> list[Thread]:
     """The threads to answer now: the event's own first, then changed threads and those waiting for an answer."""
     changed = (record for record in facts.updates.records if isinstance(record, Thread))
     keys = [record.id for record in changed if answers_kind(record.kind, run.settings)]
-    keys += [*facts.from_history, *run.memory.state.manifest.pending, *threads_to_redo(facts.requested)]
+    keys += [*facts.fresh_ids, *run.memory.state.manifest.pending, *threads_to_redo(facts.requested)]
     keys += [facts.event.number] if facts.event.number and not facts.event.is_of_discussion else []
     current = run.memory.whole_records(dict.fromkeys(keys)).values()
     waiting = due_threads((record for record in current if isinstance(record, Thread)), facts)
     return sorted(waiting, key=lambda thread: (thread.id != facts.event.number, thread.created_at))
 
 
-def plan_comments(threads: list[Thread], facts: Facts, run: RunContext) -> list[Draft]:
+def plan_comments(threads: list[Thread], facts: Facts, run: Tools) -> list[Draft]:
     """Plan the comment on each thread, within the limits of one run and of 24 hours."""
     new, drafts = 0, list[Draft]()
     for thread in threads:
@@ -76,7 +76,7 @@ def plan_comments(threads: list[Thread], facts: Facts, run: RunContext) -> list[
     return add_open_pulls(drafts, run)
 
 
-def draft_comment(thread: Thread, facts: Facts, run: RunContext, waits: str = "") -> Draft:
+def draft_comment(thread: Thread, facts: Facts, run: Tools, waits: str = "") -> Draft:
     """Plan the comment on one thread. ``waits``: why this run leaves it to a later one."""
     answer = before = facts.comments.get(thread.id) or run.memory.state.comments([thread.id]).get(thread.id)
     reason = _reason_to_pass(thread, answer, facts, run)
@@ -97,7 +97,7 @@ def draft_comment(thread: Thread, facts: Facts, run: RunContext, waits: str = ""
     return planned
 
 
-def _without_thread(base: Draft, gone: Gone, run: RunContext) -> Draft:
+def _without_thread(base: Draft, gone: Gone, run: Tools) -> Draft:
     if not gone.certain:
         return replace(base, waits=NOT_VISIBLE)
     if isinstance(base.thread.id, int):
@@ -105,7 +105,7 @@ def _without_thread(base: Draft, gone: Gone, run: RunContext) -> Draft:
     return replace(base, answer=Silent("it is not there any more"), is_skipped=True)
 
 
-def _reason_to_pass(thread: Thread, before: Post | None, facts: Facts, run: RunContext) -> str:
+def _reason_to_pass(thread: Thread, before: Post | None, facts: Facts, run: Tools) -> str:
     """Why this thread is left alone, "" if it is not. A run by hand answers a closed thread too. Commands work on
     closed and locked threads: they may change the existing comment, and ``refresh`` and ``on`` may create one. No other
     setting or state yields to any of them."""
@@ -118,14 +118,14 @@ def _reason_to_pass(thread: Thread, before: Post | None, facts: Facts, run: RunC
     return reason_to_pass(thread, run.settings)
 
 
-def _referenced_issues(thread: Thread, run: RunContext) -> list[int]:
+def _referenced_issues(thread: Thread, run: Tools) -> list[int]:
     newest = thread.id if isinstance(thread.id, int) else 0
     return [
         number for number in referenced_numbers(thread, run.address)[: run.settings.references.max] if number <= newest
     ]
 
 
-def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run: RunContext) -> Draft | None:
+def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run: Tools) -> Draft | None:
     """Work out a comment again because threads in it ``changed``. Its other threads stay, even if less similar now.
 
     None if the comment is still true, which is decided without asking GitHub, or does not exist: none is created.
@@ -148,7 +148,7 @@ def draft_again(thread: Thread, changed: frozenset[ThreadId], facts: Facts, run:
         return replace(base, waits=str(error), fault=error)
 
 
-def _add_answer(base: Draft, run: RunContext, kept: frozenset[ThreadId] = frozenset()) -> Draft:
+def _add_answer(base: Draft, run: Tools, kept: frozenset[ThreadId] = frozenset()) -> Draft:
     """The plan with its answer and the sealed comment. Threads in ``kept`` always count as similar."""
     thread, before, memory = base.thread, base.before, run.memory
     is_false = before is not None and has_false_quotes(before, memory.records(before.shows))
@@ -172,7 +172,7 @@ def _add_answer(base: Draft, run: RunContext, kept: frozenset[ThreadId] = frozen
     return replace(base, answer=rendered.answer, text=seal(rendered.text, fingerprint(context)), quotes=quotes)
 
 
-def _organisation_matches(base: Draft, context: Context, run: RunContext) -> tuple[OrganisationMatch, ...]:
+def _organisation_matches(base: Draft, context: Context, run: Tools) -> tuple[OrganisationMatch, ...]:
     """The threads of other repositories to show with the context; in a renewal only if some are shown already."""
     kept = base.before.others if base.before else ()
     if not (run.organisation and run.settings.organisation.results) or (base.renews and not kept):
@@ -188,7 +188,7 @@ def _shows_disallowed(base: Draft, allowed: Iterable[OrganisationMatch] = ()) ->
     return base.before is not None and not {other.key for other in allowed}.issuperset(base.before.others)
 
 
-def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
+def _recall_context(thread: Thread, run: Tools, kept: frozenset[ThreadId], *, looks_again: bool) -> Context:
     """What memory knows, with the fixes. Each is looked up once; with ``looks_again`` also later, for its release."""
     context = recall(thread, run.memory, run.settings, run.address, kept=kept)
     named = named_changes(context)
@@ -204,7 +204,7 @@ def _recall_context(thread: Thread, run: RunContext, kept: frozenset[ThreadId], 
     return with_endings(context, thread, run.memory, run.address)
 
 
-def _add_own_comment(planned: Draft, facts: Facts, run: RunContext) -> Draft:
+def _add_own_comment(planned: Draft, facts: Facts, run: Tools) -> Draft:
     """The plan with our existing comment. One that a person edited is not changed, but a false one is withdrawn."""
     own, removed = _find_own(planned, planned.text, facts, run)
     result = replace(planned, own=own, removed=removed)
@@ -213,7 +213,7 @@ def _add_own_comment(planned: Draft, facts: Facts, run: RunContext) -> Draft:
     return result
 
 
-def _find_own(planned: Draft, text: str, facts: Facts, run: RunContext) -> tuple[OwnComment | None, bool]:
+def _find_own(planned: Draft, text: str, facts: Facts, run: Tools) -> tuple[OwnComment | None, bool]:
     """Our comment on the thread, and whether a person deleted it. Looks for it only if there is something to write."""
     key, before = planned.thread.id, planned.before
     own = facts.updates.own.get(key)
@@ -234,6 +234,6 @@ def _find_own(planned: Draft, text: str, facts: Facts, run: RunContext) -> tuple
     return own, own is None and before is not None and before.comment_id is not None
 
 
-def _was_deleted(answer: Post, run: RunContext) -> bool:
+def _was_deleted(answer: Post, run: Tools) -> bool:
     """Whether the promised comment was posted and then deleted, so that no other run is about to post it."""
     return isinstance(answer.id, int) and find_promised(answer.id, answer.at, run.comments_on(answer.id), run.own)[1]

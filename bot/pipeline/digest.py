@@ -42,7 +42,7 @@ def digest_source(memory: Memory, settings: Settings, place: RepositoryAddress, 
 
 def _cards(memory: Memory) -> tuple[dict[CardId, Card], dict[CardId, CardId]]:
     """All threads that GitHub shows, and for each duplicate the issue that somebody calls its original."""
-    unseen, people = set(memory.state.manifest.unseen), memory.hidden_people
+    unseen, people = set(memory.state.manifest.hidden_by_github), memory.hidden_people
     cards: dict[CardId, Card] = {}
     repeats: dict[CardId, CardId] = {}
     for path, data in memory.state.base.digest_shards():

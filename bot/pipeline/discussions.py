@@ -17,7 +17,7 @@ from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import BACKGROUND_EVENTS, Event
 from bot.github.updates import OVERLAP
 from bot.pipeline.backfill import Deadline
-from bot.pipeline.tools import Facts, RunContext
+from bot.pipeline.tools import Facts, Tools
 
 MAX_PAGES = 10
 """Pages of the list, twenty discussions each, that a run checks for changes. If more changed, all are read again."""
@@ -29,7 +29,7 @@ EVENT_SECONDS = 60.0
 """How long an event's run continues the first reading of discussions once it has answered."""
 
 
-def look_at_discussions(facts: Facts, run: RunContext) -> None:
+def look_at_discussions(facts: Facts, run: Tools) -> None:
     """Add the discussions that changed since the last run, if this event is about them or nobody waits."""
     event, progress = facts.event, run.memory.state.manifest.discussions
     is_due = event.is_of_discussion or (event.name in BACKGROUND_EVENTS and progress is not None and progress.is_done)
@@ -52,7 +52,7 @@ def look_at_discussions(facts: Facts, run: RunContext) -> None:
 
 
 def _fetch_changed(
-    reader: DiscussionReader, progress: DiscussionProgress, run: RunContext
+    reader: DiscussionReader, progress: DiscussionProgress, run: Tools
 ) -> tuple[list[Thread], DiscussionProgress]:
     """The discussions changed since the last run, and the progress. If there are too many, all are read again."""
     since = (progress.upto or progress.began) - OVERLAP
@@ -72,21 +72,21 @@ def _latest_revision(threads: list[Thread] | tuple[Thread, ...], earlier: dateti
     return max([*(thread.revised_at for thread in threads), *([earlier] if earlier else [])], default=None)
 
 
-def read_discussions(event: Event, run: RunContext) -> None:
+def read_discussions(event: Event, run: Tools) -> None:
     """Start or continue reading all discussions for a while, unless there are none. Once they are read, asks nothing.
 
     A run for an issue never starts it: if the token may not read discussions, every such run would be refused.
     """
     progress = run.memory.state.manifest.discussions
-    is_calm = event.is_background
+    is_unattended = event.is_background
     if run.forge.troubles or (progress and progress.is_done) or event.has_discussions is False:
         return
-    if progress or is_calm or event.is_of_discussion:
+    if progress or is_unattended or event.is_of_discussion:
         is_sure = bool(progress or event.is_of_discussion or event.has_discussions)
-        _read_all(run, progress, run.reading_seconds if is_calm else EVENT_SECONDS, is_sure=is_sure)
+        _read_all(run, progress, run.reading_seconds if is_unattended else EVENT_SECONDS, is_sure=is_sure)
 
 
-def reread_discussions(run: RunContext, began: datetime, limit: float | None) -> None:
+def reread_discussions(run: Tools, began: datetime, limit: float | None) -> None:
     """Read all discussions again, if there are any, as part of the reading of the whole history that ``began`` then."""
     stored = run.memory.state.manifest.discussions
     if stored is None or (stored.began >= began and stored.is_done):
@@ -98,7 +98,7 @@ def reread_discussions(run: RunContext, began: datetime, limit: float | None) ->
         _hide_missing(seen, began, run)
 
 
-def _hide_missing(seen: Collection[ThreadId], began: datetime, run: RunContext) -> None:
+def _hide_missing(seen: Collection[ThreadId], began: datetime, run: Tools) -> None:
     """Ask about discussions that our comments show and a complete reading did not find. GitHub never says that a
     discussion was deleted, so missing ones stay in memory, and no comment shows them."""
     assert run.discussions
@@ -117,11 +117,11 @@ def _hide_missing(seen: Collection[ThreadId], began: datetime, run: RunContext) 
         except ForgeError as error:
             run.forge.apply_limit(error)
             break
-    run.memory.stage(Changes(unseen=tuple(unseen)))
+    run.memory.stage(Changes(hidden_by_github=tuple(unseen)))
 
 
 def _read_all(
-    run: RunContext, stored: DiscussionProgress | None, limit: float | None, *, is_sure: bool
+    run: Tools, stored: DiscussionProgress | None, limit: float | None, *, is_sure: bool
 ) -> frozenset[ThreadId]:
     """Read the list, oldest change first, with checkpoints; returns the ids read.
 
@@ -155,7 +155,7 @@ def _read_all(
     return frozenset(seen)
 
 
-def fetch_discussion(number: int, run: RunContext) -> Thread | None:
+def fetch_discussion(number: int, run: Tools) -> Thread | None:
     """The discussion with this number; None if there are no discussions, or it cannot be read."""
     if run.discussions is None or run.memory.state.manifest.discussions is None:
         return None
@@ -166,7 +166,7 @@ def fetch_discussion(number: int, run: RunContext) -> Thread | None:
         return None
 
 
-def _report(error: ForgeError, run: RunContext) -> None:
+def _report(error: ForgeError, run: Tools) -> None:
     if isinstance(error, RateLimited):
         run.report_fault(error)
     run.note(f"Not all discussions could be read: {error}")

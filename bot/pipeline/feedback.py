@@ -10,7 +10,7 @@ from typing import Any
 from bot.domain.changes import Changes
 from bot.domain.post import Post, Vote
 from bot.domain.thread import Kind
-from bot.domain.thread_json import clean, parse_number
+from bot.domain.thread_json import parse_number, storable
 from bot.github.client import GitHubClient
 from bot.github.errors import ForgeError, Gone, NotPermitted
 from bot.memory.memory import Memory
@@ -127,5 +127,5 @@ def read_opinions(reactions: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
     for reaction in reactions:
         user, helps = reaction.get("user"), _THUMBS.get(str(reaction.get("content")))
         if isinstance(user, Mapping) and user.get("type") == "User" and helps is not None:
-            opinions.setdefault(clean(user.get("login")).casefold(), set()).add(helps)
+            opinions.setdefault(storable(user.get("login")).casefold(), set()).add(helps)
     return {login: helps for login, (helps, *more) in opinions.items() if login and not more}

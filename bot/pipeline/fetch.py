@@ -21,7 +21,7 @@ from bot.pipeline.discussions import fetch_discussion
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.promises import seen_comments
 from bot.pipeline.requests import unread_requests
-from bot.pipeline.tools import Facts, RunContext
+from bot.pipeline.tools import Facts, Tools
 from bot.settings.schema import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ REMOVAL_PAUSE = 2.0
 servers may know of the removal yet."""
 
 
-def fetch_changes(event: Event, run: RunContext) -> Facts:
+def fetch_changes(event: Event, run: Tools) -> Facts:
     """Read everything that changed since the last run, not just the event's thread, and what memory knew about it."""
     own_ids = [event.number] if event.number else []
     memory = run.memory.open(own_ids)
@@ -63,7 +63,7 @@ def fetch_changes(event: Event, run: RunContext) -> Facts:
         run.note("Not all changes could be read.")
     elif updates.fault:
         run.report_fault(updates.fault)
-    settled = seen_comments(comments, updates.own, run.now - run.within)
+    settled = seen_comments(comments, updates.own, run.now - run.max_age)
     return Facts(
         event,
         updates,
@@ -73,7 +73,7 @@ def fetch_changes(event: Event, run: RunContext) -> Facts:
         settled,
         late,
         is_first=is_first,
-        within=run.within,
+        max_age=run.max_age,
         limit=str(updates.limited or ""),
     )
 
@@ -95,7 +95,7 @@ def _touched_threads(event: Event) -> frozenset[ThreadId]:
     return frozenset([event.number]) if may_be_unlisted and event.number else frozenset()
 
 
-def _is_wanted(issue: Mapping[str, Any], stored: Mapping[ThreadId, Record], run: RunContext) -> bool:
+def _is_wanted(issue: Mapping[str, Any], stored: Mapping[ThreadId, Record], run: Tools) -> bool:
     """Whether to read a listed thread: a pull request only if the settings say so, an issue has referred to it, or one
     of our comments shows it."""
     if run.settings.pulls or not issue.get("pull_request") or isinstance(stored.get(issue["number"]), Thread):
@@ -103,7 +103,7 @@ def _is_wanted(issue: Mapping[str, Any], stored: Mapping[ThreadId, Record], run:
     return run.memory.state.is_shown(issue["number"])
 
 
-def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ...]:
+def _read_history(run: Tools, since: datetime | None) -> tuple[ThreadId, ...]:
     """Read history for a while: before the first answer, and when too much changed to read it one by one.
 
     Returns the threads read that are still fresh. A limit or an outage ends the reading; what was read is kept, and the
@@ -111,7 +111,7 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
     """
     reading = run.memory.state.manifest.reading
     is_next = reading is not None and reading.upto is not None and since is not None and since <= reading.upto
-    deadline = Deadline(run.clock, run.now, run.reading_seconds, within=run.within)
+    deadline = Deadline(run.clock, run.now, run.reading_seconds, max_age=run.max_age)
     read = backfill(
         run.memory, run.history, deadline, since, partial(unread_requests, run=run), reading if is_next else None
     )
@@ -126,10 +126,10 @@ def _read_history(run: RunContext, since: datetime | None) -> tuple[ThreadId, ..
         why = "" if isinstance(read.stopped, RateLimited) else f" ({read.why})"  # a limit is reported separately
         run.note(f"Not all of the history is read yet{why}: the next runs continue, or start one with run: rebuild.")
     entries = run.memory.entries(read.seen)
-    return tuple(key for key, entry in entries.items() if entry.created_at > run.now - run.within)
+    return tuple(key for key, entry in entries.items() if entry.created_at > run.now - run.max_age)
 
 
-def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tuple[list[dict[str, Any]], bool]:
+def _list_changes(event: Event, since: datetime | None, run: Tools) -> tuple[list[dict[str, Any]], bool]:
     """The threads that changed since then, and whether the list is complete. If it cannot be read, GitHub is still
     asked about a thread that the event says is gone, as no later list has it."""
     try:
@@ -143,7 +143,7 @@ def _list_changes(event: Event, since: datetime | None, run: RunContext) -> tupl
 
 
 def _with_removal(
-    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], run: RunContext, *, is_listed: bool = True
+    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], run: Tools, *, is_listed: bool = True
 ) -> Updates:
     """The updates with a thread that the event calls gone, as GitHub has it now: anybody who has an old delivery may
     send it again.
@@ -162,11 +162,11 @@ def _with_removal(
         if isinstance(error, Gone) and not isinstance(error, IssuesOff) and (error.certain or is_listed):
             return replace(others, records=(*others.records, _tombstone_of(event, number, stored.get(number), run)))
         if isinstance(stored.get(number), Thread):
-            run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
+            run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
         return replace(updates, fault=updates.fault or error)
 
 
-def _with_current(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
+def _with_current(updates: Updates, event: Event, number: int, run: Tools) -> Updates:
     """The updates with the event's thread. Raises ForgeError."""
     if not event.is_of_discussion:
         return _with_thread(updates, number, run)
@@ -175,14 +175,14 @@ def _with_current(updates: Updates, event: Event, number: int, run: RunContext) 
     return replace(updates, records=(*updates.records, run.discussions.read_one(number)))
 
 
-def _tombstone_of(event: Event, number: int, stored: Record | None, run: RunContext) -> Tombstone:
+def _tombstone_of(event: Event, number: int, stored: Record | None, run: Tools) -> Tombstone:
     """The tombstone of the event's thread, no older than its record, whose time may be ahead of the runner's clock."""
     at = max(run.now, stored.revised_at) if stored else run.now
     return Tombstone(number, at, event.action, event.moved_to)
 
 
 def _with_event_thread(
-    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], listed: Collection[int], run: RunContext
+    updates: Updates, event: Event, stored: Mapping[ThreadId, Record], listed: Collection[int], run: Tools
 ) -> Updates:
     """The updates with the event's own thread, which may be missing from the list."""
     number = event.number
@@ -220,7 +220,7 @@ def _is_discussion_to_answer(stored: Record, event: Event, settings: Settings) -
     return True
 
 
-def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool = False) -> Updates:
+def _with_thread(updates: Updates, number: int, run: Tools, *, fresh: bool = False) -> Updates:
     """The updates with this thread as GitHub has it now, unless it is an unwanted pull request. Raises ForgeError."""
     thread, own, issue = read_thread(run.forge, run.own, number, fresh=fresh)
     if issue.get("pull_request") and not run.settings.pulls:
@@ -228,7 +228,7 @@ def _with_thread(updates: Updates, number: int, run: RunContext, *, fresh: bool 
     return replace(updates, records=(*updates.records, thread), own={**updates.own, number: own})
 
 
-def _check_thread(updates: Updates, event: Event, number: int, run: RunContext) -> Updates:
+def _check_thread(updates: Updates, event: Event, number: int, run: Tools) -> Updates:
     try:
         run.forge.issue(number)
     except Gone as error:
@@ -238,7 +238,7 @@ def _check_thread(updates: Updates, event: Event, number: int, run: RunContext) 
     return updates
 
 
-def _handle_missing(updates: Updates, event: Event, gone: Gone, run: RunContext) -> Updates:
+def _handle_missing(updates: Updates, event: Event, gone: Gone, run: Tools) -> Updates:
     number = event.number
     assert number is not None
     if event.name == "workflow_dispatch":
@@ -247,12 +247,12 @@ def _handle_missing(updates: Updates, event: Event, gone: Gone, run: RunContext)
         return replace(updates, records=(*updates.records, tombstone(number, gone, run.now)))
     run.note(f"Issue {number} is not visible now, and was left unchanged: {gone}")
     if run.memory.state.is_shown(number):
-        run.memory.stage(Changes(unseen=(Tombstone(number, run.now, "unseen"),)))
+        run.memory.stage(Changes(hidden_by_github=(Tombstone(number, run.now, "unseen"),)))
     _promise_answer(event, gone, run)
     return updates
 
 
-def _promise_answer(event: Event, why: ForgeError, run: RunContext) -> None:
+def _promise_answer(event: Event, why: ForgeError, run: Tools) -> None:
     """Promise an answer on a thread that cannot be read now. The event comes only once, and perhaps no list ever shows
     the thread, for example while GitHub takes its author for a spammer."""
     if event.number and event.may_be_answered and not run.memory.state.comments([event.number]):
@@ -260,7 +260,7 @@ def _promise_answer(event: Event, why: ForgeError, run: RunContext) -> None:
         run.memory.stage(Changes(posts=(promise,)))
 
 
-def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunContext) -> Updates:
+def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: Tools) -> Updates:
     fetched = {record.id for record in updates.records}
     for number in run.memory.state.manifest.pending:
         if updates.fault or not isinstance(number, int) or number in stored or number in fetched:
@@ -275,7 +275,7 @@ def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: RunCo
     return updates
 
 
-def fetch_missing(numbers: Iterable[int], run: RunContext, why: str) -> None:
+def fetch_missing(numbers: Iterable[int], run: Tools, why: str) -> None:
     """Fetch each thread that memory lacks, once; if it cannot be read, it stays unknown. ``why`` is for the notes."""
     ids = list(numbers)
     stored = run.memory.whole_records(ids)

@@ -25,7 +25,7 @@ from bot.pipeline.draft import Draft
 from bot.pipeline.remember import read_now
 from bot.pipeline.requests import new_requests
 from bot.pipeline.room import Room, Settlement
-from bot.pipeline.tools import Facts, ParsedRequest, RunContext, is_in_progress
+from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
 from bot.reading.requests import Command
 
 OTHER_RUN_WRITING = "another run was writing at that moment; a later run looks for its comments"
@@ -62,7 +62,7 @@ class ForgetResult:
     waits: bool = False
 
 
-def forget_by_hand(number: int, run: RunContext) -> None:
+def forget_by_hand(number: int, run: Tools) -> None:
     """Forget a thread of memory or GitHub. Raises UserError for any other number: the later thread with it would never
     be remembered."""
     memory = run.memory.open([number])
@@ -80,7 +80,7 @@ class Forgetting(Room):
 
     answers_events = True
 
-    def __init__(self, facts: Facts, run: RunContext) -> None:
+    def __init__(self, facts: Facts, run: Tools) -> None:
         super().__init__(facts, run)
         self.done: list[tuple[Request, ForgetResult]] = []
 
@@ -122,7 +122,7 @@ class Forgetting(Room):
                 self.run.memory.stage(Changes(requests=(done,)))
 
 
-def _unfinished(run: RunContext) -> list[Request]:
+def _unfinished(run: Tools) -> list[Request]:
     begun = (
         stored for stored in run.memory.state.manifest.requests_since(run.now - PENDING_WINDOW) if stored.name == FORGET
     )
@@ -131,7 +131,7 @@ def _unfinished(run: RunContext) -> list[Request]:
     ]
 
 
-def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
+def _may_forget(request: ParsedRequest, run: Tools) -> bool:
     """Whether an administrator asks, according to the API now. If it cannot be reached, the request waits."""
     try:
         return may_administer(request, run)
@@ -139,7 +139,7 @@ def _may_forget(request: ParsedRequest, run: RunContext) -> bool:
         return False
 
 
-def _repeated_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
+def _repeated_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
     """A repeated request in the event's comment on a forgotten thread, for example because the history was kept."""
     number = facts.event.number
     record = run.memory.whole_records([number]).get(number) if number else None
@@ -149,7 +149,7 @@ def _repeated_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
     return [request for request in requests if request.name == FORGET]
 
 
-def _carry_out(stored: Request, run: RunContext) -> ForgetResult | None:
+def _carry_out(stored: Request, run: Tools) -> ForgetResult | None:
     """Forget everywhere. None if another run took this request first."""
     stored = replace(stored, trying_since=run.now)
     before = run.memory.state.posts([stored.id]).get(stored.id)
@@ -161,7 +161,7 @@ def _carry_out(stored: Request, run: RunContext) -> ForgetResult | None:
     return result
 
 
-def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
+def _forget_text(stored: Request, run: Tools) -> RemoteRefused | None:
     """Remove it from memory and from the branch's history. Returns why the history was kept, None if it was not."""
     memory = run.memory
     record = memory.whole_records([stored.id]).get(stored.id)
@@ -175,7 +175,7 @@ def _forget_text(stored: Request, run: RunContext) -> RemoteRefused | None:
     return None
 
 
-def _delete_posts(stored: Request, before: Sequence[Post], run: RunContext) -> ForgetResult:
+def _delete_posts(stored: Request, before: Sequence[Post], run: Tools) -> ForgetResult:
     """Delete each of our posts that shows it; if they were only edited, GitHub would keep the earlier text.
 
     ``before`` are the posts on the thread itself, which memory has just forgotten.
@@ -198,13 +198,13 @@ def _delete_posts(stored: Request, before: Sequence[Post], run: RunContext) -> F
     return ForgetResult(keys, pointing, left=left or (OTHER_RUN_WRITING if is_busy else ""), waits=is_busy)
 
 
-def _keys_being_written(threads: Iterable[ThreadId], before: Iterable[Post], run: RunContext) -> set[PostKey]:
+def _keys_being_written(threads: Iterable[ThreadId], before: Iterable[Post], run: Tools) -> set[PostKey]:
     """The posts on these threads that another run may be writing now, from its older memory."""
     on_threads = (post for thread in run.memory.state.posts(threads).values() for post in thread.posts)
     return {post.key for post in (*on_threads, *before) if is_in_progress(post.trying_since, run.now)}
 
 
-def _are_requests_handled(threads: Iterable[ThreadId], run: RunContext) -> bool:
+def _are_requests_handled(threads: Iterable[ThreadId], run: Tools) -> bool:
     """Whether another run may be handling requests on these threads now."""
     requests = (stored for on_thread in run.memory.requests(threads).values() for stored in on_thread)
     return any(
@@ -214,7 +214,7 @@ def _are_requests_handled(threads: Iterable[ThreadId], run: RunContext) -> bool:
     )
 
 
-def _find_referring(key: ThreadId, run: RunContext) -> list[ThreadId]:
+def _find_referring(key: ThreadId, run: Tools) -> list[ThreadId]:
     referring: list[ThreadId] = []
     for _, shard in run.memory.state.base.digest_shards():
         referring += [other for other, line in read_lines(shard)[0].items() if _refers_to(line, key)]
@@ -234,7 +234,7 @@ def _refers_to(digest: Mapping[str, Any], key: ThreadId) -> bool:
         return False
 
 
-def _delete_on_thread(key: ThreadId, stored: Request, shown_by: Container[PostKey], run: RunContext) -> list[PostKey]:
+def _delete_on_thread(key: ThreadId, stored: Request, shown_by: Container[PostKey], run: Tools) -> list[PostKey]:
     """Delete our posts on this thread that show the forgotten one, or that are on it. Raises ForgeError."""
     deleted, asked = list[PostKey](), reply_slot(stored.comment_id)
     for comment in _comments(key, run):
@@ -247,7 +247,7 @@ def _delete_on_thread(key: ThreadId, stored: Request, shown_by: Container[PostKe
     return deleted
 
 
-def _comments(key: ThreadId, run: RunContext) -> list[Json]:
+def _comments(key: ThreadId, run: Tools) -> list[Json]:
     """The comments on a thread, which may be gone from memory, so it may be an issue or a discussion."""
     if not isinstance(key, int):
         return []
@@ -265,7 +265,7 @@ def _comments(key: ThreadId, run: RunContext) -> list[Json]:
         return []
 
 
-def _delete(key: ThreadId, comment_id: int, run: RunContext) -> None:
+def _delete(key: ThreadId, comment_id: int, run: Tools) -> None:
     try:
         if not run.is_dry:
             run.comments_on(key).delete_comment(comment_id)
@@ -273,16 +273,18 @@ def _delete(key: ThreadId, comment_id: int, run: RunContext) -> None:
         return
 
 
-def _changes_after(deleted: Collection[PostKey], key: ThreadId, run: RunContext) -> Changes:
+def _changes_after(deleted: Collection[PostKey], key: ThreadId, run: Tools) -> Changes:
     posts = run.memory.state.posts({deleted_key.thread for deleted_key in deleted})
     gone = [post for thread in posts.values() for post in thread.posts if post.key in deleted]
     owed = (
-        renewal for renewal in run.memory.state.manifest.owed if renewal.about == key and renewal.post_key in deleted
+        renewal
+        for renewal in run.memory.state.manifest.renewals_due
+        if renewal.about == key and renewal.post_key in deleted
     )
-    return Changes(posts=tuple(_without_thread(post, key, run) for post in gone), renewed=tuple(owed))
+    return Changes(posts=tuple(_without_thread(post, key, run) for post in gone), renewals_done=tuple(owed))
 
 
-def _without_thread(post: Post, key: ThreadId, run: RunContext) -> Post:
+def _without_thread(post: Post, key: ThreadId, run: Tools) -> Post:
     """The post as deleted. A comment may be written again without the thread; a notice may not."""
     return replace(
         post,
@@ -296,7 +298,7 @@ def _without_thread(post: Post, key: ThreadId, run: RunContext) -> Post:
     ).showing(None)
 
 
-def _is_replied(stored: Request, run: RunContext) -> bool:
+def _is_replied(stored: Request, run: Tools) -> bool:
     slot = reply_slot(stored.comment_id)
     return any(run.own.slot(comment) == slot for comment in _comments(stored.id, run))
 
@@ -307,7 +309,7 @@ def _request_of(stored: Request) -> ParsedRequest:
     return ParsedRequest(bare, stored.comment_id, stored.by, stored.at, Command(FORGET))
 
 
-def _reply(stored: Request, result: ForgetResult, run: RunContext) -> Draft:
+def _reply(stored: Request, result: ForgetResult, run: Tools) -> Draft:
     """Reply to whoever asked, without quoting the thread."""
     names = ["reply_forget", *(["reply_forget_left"] if result.left else [])]
     names += ["reply_forget_refused" if result.refused else "reply_forget_history", "reply_forget_unreached"]
@@ -318,7 +320,7 @@ def _reply(stored: Request, result: ForgetResult, run: RunContext) -> Draft:
     return reply_draft(ReplyPlan(_request_of(stored), FORGET, text=rendered.text), run)
 
 
-def _note_result(stored: Request, result: ForgetResult, run: RunContext) -> None:
+def _note_result(stored: Request, result: ForgetResult, run: Tools) -> None:
     branch = run.settings.branch
     if result.refused:
         cause = f"issue {stored.id} was removed from memory, but older commits of the branch {branch} still contain it"

@@ -27,7 +27,7 @@ from bot.pipeline.promises import promised_post, settled_post
 from bot.pipeline.reconcile import CommentResult, reconcile
 from bot.pipeline.renewals import Renewals
 from bot.pipeline.room import House, Room, Settlement
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 
 ROOMS: tuple[type[Room], ...] = (
     Votes,
@@ -43,7 +43,7 @@ ROOMS: tuple[type[Room], ...] = (
 """The features, in the order of their turns. What a room learns, those after it know."""
 
 
-def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
+def handle_event(event: Event, run: Tools) -> list[CommentResult]:
     """Handle one event. Returns, for each post that was due, what was written or why nothing was.
 
     If a room fails, the others go on, and its error is raised at the end (see `Room`).
@@ -75,18 +75,18 @@ def handle_event(event: Event, run: RunContext) -> list[CommentResult]:
     return [settlement.result for settlement in settlements]
 
 
-def promise(drafts: Iterable[Draft], run: RunContext) -> dict[PostKey, Post]:
+def promise(drafts: Iterable[Draft], run: Tools) -> dict[PostKey, Post]:
     """The posts to store before anything is written."""
     mode, since = run.settings.mode, run.current_time()
     posts = ((draft.key, promised_post(draft, run.now, mode, since)) for draft in drafts)
     return {key: post for key, post in posts if post}
 
 
-def carry_out(draft: Draft, promised: Post | None, run: RunContext) -> Settlement:
+def carry_out(draft: Draft, promised: Post | None, run: Tools) -> Settlement:
     return Settlement(draft, promised, reconcile(draft, run, promised))
 
 
-def still_ours(drafts: Iterable[Draft], run: RunContext) -> list[Draft]:
+def still_ours(drafts: Iterable[Draft], run: Tools) -> list[Draft]:
     """The drafts after the push. If two runs promised the same at once, only one of them posts it; if a thread was
     forgotten meanwhile, a later run plans anew, as any draft may show it. Comments come first."""
     memory, kept = run.memory, list[Draft]()
@@ -104,7 +104,7 @@ def _settled_posts(settlements: Iterable[Settlement], now: datetime) -> tuple[Po
     return tuple(filter(None, posts))
 
 
-def _note_first_run(run: RunContext) -> None:
+def _note_first_run(run: Tools) -> None:
     are = "would be" if run.is_dry else "are now"
     count = run.memory.state.manifest.threads
     run.note(

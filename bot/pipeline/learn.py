@@ -14,7 +14,7 @@ from bot.evaluation.results import LEARNING_SECONDS, REPLAY_LIMIT, Backtest, Rep
 from bot.memory.memory import Memory
 from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.room import Room
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MODEL_SECONDS, REBUILD_MODEL_SECONDS = 120.0, 600.0
 LEARN_SECONDS = 20.0
 """How long an event's run or an import learns."""
 
-CALM_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
+UNATTENDED_GROWTH_FACTOR, GROWTH_FACTOR = 1.3, 2.0
 """How much a memory grows until it learns again: in a run that nobody waits for, and in any run."""
 
 
@@ -41,16 +41,16 @@ class Learning(Room):
     """Has the text model read what it has not read, and learns from the history once it has grown."""
 
     def look(self) -> None:
-        is_calm = self.facts.event.is_maintenance
-        if is_calm:
+        is_unattended = self.facts.event.is_maintenance
+        if is_unattended:
             read_with_model(self.run)
-        if is_due(self.run.memory, calm=is_calm):
+        if is_due(self.run.memory, unattended=is_unattended):
             learn_from_memory(self.run, LEARN_SECONDS)
 
 
-def is_due(memory: Memory, *, calm: bool) -> bool:
-    """Whether the memory has grown so much that it should learn again. ``calm``: nobody waits for this run."""
-    growth, manifest = CALM_GROWTH_FACTOR if calm else GROWTH_FACTOR, memory.state.manifest
+def is_due(memory: Memory, *, unattended: bool) -> bool:
+    """Whether the memory has grown so much that it should learn again. ``unattended``: nobody waits for this run."""
+    growth, manifest = UNATTENDED_GROWTH_FACTOR if unattended else GROWTH_FACTOR, memory.state.manifest
     return manifest.threads >= MIN_LEARN_THREADS and manifest.threads >= growth * manifest.learned_from
 
 
@@ -73,7 +73,7 @@ def learn(
     return backtest
 
 
-def read_with_model(run: RunContext) -> None:
+def read_with_model(run: Tools) -> None:
     """Have the text model, if there is one, read what it has not read, for MODEL_SECONDS."""
     read, left = run.memory.read_with_model(run.clock.seconds() + MODEL_SECONDS)
     if read:
@@ -109,14 +109,14 @@ def learner(
     return read_history(threads, watch, seconds, memory.index.stored_vectors(), feedback)
 
 
-def backtest_memory(run: RunContext) -> Backtest:
+def backtest_memory(run: Tools) -> Backtest:
     """How the newest issues would have been answered with the current model; nothing is written."""
     memory = run.memory.open()
     replay = learner(memory, run.settings, run.renderer, run.address)
     return _note_backtest(replay.backtest(memory.ranking, REPLAY_LIMIT, LEARNING_SECONDS), run)
 
 
-def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
+def learn_from_memory(run: Tools, seconds: float) -> Backtest:
     """Learn from everything in memory and stage the result; ``seconds`` as in `learn`."""
     run.clock.tell(f"Learning from {run.memory.state.manifest.threads:,} issues, pull requests and pages")
     backtest = learn(run.memory, run.settings, run.renderer, run.address, seconds=seconds)
@@ -124,7 +124,7 @@ def learn_from_memory(run: RunContext, seconds: float) -> Backtest:
     return _note_backtest(backtest, run)
 
 
-def _note_backtest(backtest: Backtest, run: RunContext) -> Backtest:
+def _note_backtest(backtest: Backtest, run: Tools) -> Backtest:
     from bot.evaluation.report import summary_text
 
     backtest = without_ignored(backtest, run.memory, run.settings)

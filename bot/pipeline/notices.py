@@ -24,7 +24,7 @@ from bot.pipeline.eligibility import reason_to_pass
 from bot.pipeline.reconcile import was_deleted
 from bot.pipeline.release_fixes import LOOKBACK, ReleasedFix, find_released, in_turns, project_releases, release_page
 from bot.pipeline.room import Room
-from bot.pipeline.tools import Facts, RunContext, is_in_progress
+from bot.pipeline.tools import Facts, Tools, is_in_progress
 from bot.reading.pages import upgrade_note
 from bot.reading.versions import read_version
 from bot.sources.pages import PRE_RELEASE_LABEL
@@ -57,18 +57,18 @@ class Notices(Room):
         return plan_notices(self.facts, self.run)
 
 
-def plan_notices(facts: Facts, run: RunContext) -> list[Draft]:
+def plan_notices(facts: Facts, run: Tools) -> list[Draft]:
     """Plan the notices of this run, and stage those that are settled without one.
 
     The run that first sees the setting only records the time: nobody is notified of earlier releases.
     """
     manifest, settings, event = run.memory.state.manifest, run.settings, facts.event
-    until = manifest.told_until
+    until = manifest.notified_until
     is_on = settings.mode == "comment" and settings.releases.notify == "comment"
     if run.muted or (until is None and not is_on):
         return []
     if until is None or not is_on:
-        run.memory.stage(Changes(told_until=run.now if is_on else NOTICES_OFF))
+        run.memory.stage(Changes(notified_until=run.now if is_on else NOTICES_OFF))
         return []
     if facts.limit or not (event.is_maintenance or event.name == "release"):
         return []
@@ -82,9 +82,9 @@ def plan_notices(facts: Facts, run: RunContext) -> list[Draft]:
     plans = planning.plans()
     run.memory.stage(Changes(posts=tuple(plan for plan in plans if isinstance(plan, Post))))
     if planning.is_all and not plans:
-        run.memory.stage(Changes(told_until=newest))
+        run.memory.stage(Changes(notified_until=newest))
     elif plans or planning.is_limited:
-        run.memory.stage(Changes(told_from=since))
+        run.memory.stage(Changes(notifying_from=since))
     return [plan for plan in plans if isinstance(plan, Draft)]
 
 
@@ -109,7 +109,7 @@ class _Planning:
     ``is_all``: nothing is left for a later run. ``is_limited``: something is, because of the limits of one run or day.
     """
 
-    run: RunContext
+    run: Tools
     new: Mapping[str, Release]
     since: datetime
     is_all: bool = True
@@ -239,7 +239,7 @@ class _Planning:
             return []
 
 
-def may_be_notified(thread: Thread, run: RunContext) -> bool:
+def may_be_notified(thread: Thread, run: Tools) -> bool:
     """Whether a release notice may be posted on this thread: a closed issue by somebody outside the project who did not
     ask to be left alone."""
     is_issue = thread.kind is Kind.ISSUE and thread.is_closed and isinstance(thread.id, int)
@@ -256,11 +256,11 @@ def possible_notice(key: ThreadId, fix: ReleasedFix, now: datetime) -> Post:
 
 def _is_informed(thread: Thread, notices: Iterable[Post]) -> bool:
     """Whether the reporter was notified of a fix since the thread was last reopened."""
-    reopened = thread.flips[1::2]
+    reopened = thread.state_changes[1::2]
     return any(notice.state != "silent" and (not reopened or notice.at > reopened[-1]) for notice in notices)
 
 
-def _release_facts(notice: Post, run: RunContext) -> ReleaseFacts:
+def _release_facts(notice: Post, run: Tools) -> ReleaseFacts:
     page, version = release_page(notice.release, run), read_version(notice.release)
     is_early = version is not None and version.is_early
     if page is None:

@@ -14,12 +14,12 @@ from bot.github.errors import ForgeError, RateLimited
 from bot.github.history import LimitedHistory
 from bot.github.open_pulls import MAX_ISSUES, find_open_pulls
 from bot.pipeline.draft import Draft
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.questions.comment import comment_on
 from bot.recall.open_pulls import still_open, with_pulls
 
 
-def add_open_pulls(plans: Sequence[Draft], run: RunContext) -> list[Draft]:
+def add_open_pulls(plans: Sequence[Draft], run: Tools) -> list[Draft]:
     """The plans with open pull requests for the open issues that they show. Without any such issue, asks nothing.
 
     Issues for which memory has an open pull request are not looked up. Without an answer the line is left out.
@@ -38,11 +38,11 @@ def add_open_pulls(plans: Sequence[Draft], run: RunContext) -> list[Draft]:
     return [_update_plan(plan, pulls, numbers, run) if _will_be_posted(plan) else plan for plan in plans]
 
 
-def visible_pulls(pulls: Iterable[OpenPull], thread: Thread, run: RunContext) -> list[OpenPull]:
+def visible_pulls(pulls: Iterable[OpenPull], thread: Thread, run: Tools) -> list[OpenPull]:
     """The pull requests that may be shown on this thread: still open as far as memory knows, visible on GitHub, and not
     called wrong here."""
     wrong = wrong_matches_for(run.memory.requests([thread.id]).get(thread.id, ()))
-    hidden = wrong.union(run.memory.state.manifest.unseen)
+    hidden = wrong.union(run.memory.state.manifest.hidden_by_github)
     return still_open((pull for pull in pulls if pull.id not in hidden), run.memory)
 
 
@@ -55,7 +55,7 @@ def _issues_to_look_up(plan: Draft) -> list[int]:
     return [number for number in open_issues(plan.context) if number not in covered]
 
 
-def _update_plan(plan: Draft, pulls: Iterable[OpenPull], asked: Iterable[int], run: RunContext) -> Draft:
+def _update_plan(plan: Draft, pulls: Iterable[OpenPull], asked: Iterable[int], run: Tools) -> Draft:
     """The plan with the current answer instead of what its comment said before."""
     before, looked_up = plan.context, set(asked)
     kept_pulls = tuple(pull for pull in before.pulls if pull.seen_at is None or pull.about not in looked_up)

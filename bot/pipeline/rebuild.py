@@ -19,7 +19,7 @@ from bot.pipeline.clusters import LINK_SECONDS, link_threads
 from bot.pipeline.discussions import reread_discussions
 from bot.pipeline.learn import REBUILD_MODEL_SECONDS, is_due, learn_from_memory
 from bot.pipeline.requests import unread_requests
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.sources.pages import refresh_pages
 
 MAX_LOOKUPS = 300
@@ -32,13 +32,13 @@ PROGRESS_THREADS = 50
 class MissingThreads:
     """The result of asking about ``missing`` threads: ``records`` to remember, and the numbers ``done``.
 
-    ``unseen`` are hidden threads that one of our comments shows. ``stopped``: the error that ended it early, if any.
+    ``hidden_by_github`` are those that one of our posts shows. ``stopped``: the error that ended it early, if any.
     """
 
     missing: int
     records: list[Record] = field(default_factory=list)
     done: set[int] = field(default_factory=set)
-    unseen: list[Tombstone] = field(default_factory=list)
+    hidden_by_github: list[Tombstone] = field(default_factory=list)
     stopped: ForgeError | None = None
 
     @property
@@ -50,7 +50,7 @@ class MissingThreads:
         return self.missing - len(self.done)
 
 
-def record_missing(run: RunContext, progress: HistoryProgress) -> MissingThreads:
+def record_missing(run: Tools, progress: HistoryProgress) -> MissingThreads:
     """Ask GitHub about the issues in memory that a complete reading did not find, and stage the answers.
 
     An issue missing from a list may still exist: it may have moved between pages during the reading, GitHub may take
@@ -63,13 +63,15 @@ def record_missing(run: RunContext, progress: HistoryProgress) -> MissingThreads
     if missing:
         _look_up(missing, result, run)
         reading = replace(progress, seen=frozenset(result.done))
-        run.memory.stage(Changes(records=tuple(result.records), unseen=tuple(result.unseen), reading=reading))
+        run.memory.stage(
+            Changes(records=tuple(result.records), hidden_by_github=tuple(result.hidden_by_github), reading=reading)
+        )
         counts = f"Missing from the history: {result.missing:,}; gone from GitHub: {result.gone:,}"
         run.note(f"{counts}; not checked yet: {result.left:,}.")
     return result
 
 
-def _missing_threads(run: RunContext, progress: HistoryProgress) -> dict[int, datetime]:
+def _missing_threads(run: Tools, progress: HistoryProgress) -> dict[int, datetime]:
     """The issues that the reading did not find, with the times of their revisions, except those changed since it began,
     which another run has read."""
     return {
@@ -84,7 +86,7 @@ def _missing_threads(run: RunContext, progress: HistoryProgress) -> dict[int, da
     }
 
 
-def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunContext) -> None:
+def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: Tools) -> None:
     total = min(MAX_LOOKUPS, len(missing))
     for number, revised_at in islice(missing.items(), MAX_LOOKUPS):
         if len(result.done) % PROGRESS_THREADS == 0:
@@ -98,7 +100,7 @@ def _look_up(missing: Mapping[int, datetime], result: MissingThreads, run: RunCo
             if error.certain:  # its record has GitHub's time, which may be ahead of the runner's clock
                 result.records.append(tombstone(number, error, max(run.now, revised_at)))
             elif run.memory.state.is_shown(number):
-                result.unseen.append(Tombstone(number, run.now, "unseen"))
+                result.hidden_by_github.append(Tombstone(number, run.now, "unseen"))
         except ForgeError as error:
             if isinstance(error, RateLimited) or run.forge.troubles:
                 result.stopped = error
@@ -110,7 +112,7 @@ EVENT_SECONDS = 60.0
 """How long an event's run continues an unfinished rebuild once it has answered."""
 
 
-def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
+def rebuild(run: Tools, limit: float | None = None) -> Backtest | None:
     """Read the whole history again, or continue an unfinished reading; then learn from it and rebuild the index, which
     replaces the old one in one write.
 
@@ -122,21 +124,21 @@ def rebuild(run: RunContext, limit: float | None = None) -> Backtest | None:
     return _finish(run, started, limit) if read.complete else None
 
 
-def continue_rebuild(run: RunContext, *, calm: bool) -> None:
-    """Continue an unfinished rebuild for a while, unless GitHub limits this run. ``calm``: nobody waits for it, so it
-    may take the last steps too."""
+def continue_rebuild(run: Tools, *, unattended: bool) -> None:
+    """Continue an unfinished rebuild for a while, unless GitHub limits this run. ``unattended``: nobody waits; it may
+    take the last steps too."""
     reading = None if run.forge.troubles else run.memory.state.manifest.reading
-    if reading and calm:
+    if reading and unattended:
         rebuild(run, run.reading_seconds)
     elif reading:
         _read_next_part(run, reading, EVENT_SECONDS)
 
 
-def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | None) -> HistoryRead:
+def _read_next_part(run: Tools, reading: HistoryProgress, limit: float | None) -> HistoryRead:
     """Read the next part. Raises a fault that will not pass by itself."""
     if reading.upto:
         run.note(f"The rebuild that began on {reading.began:%Y-%m-%d} at {reading.began:%H:%M} UTC continues.")
-    deadline = Deadline(run.clock, run.now, limit, within=run.within)
+    deadline = Deadline(run.clock, run.now, limit, max_age=run.max_age)
     read = backfill(run.memory, run.history, deadline, reading.upto, partial(unread_requests, run=run), reading)
     run.on_history(read)
     if read.seen or read.complete:
@@ -153,14 +155,14 @@ def _read_next_part(run: RunContext, reading: HistoryProgress, limit: float | No
     return read
 
 
-def _outage_message(run: RunContext, read: HistoryRead, stopped: ForgeError) -> str:
+def _outage_message(run: Tools, read: HistoryRead, stopped: ForgeError) -> str:
     how_far = " completely" if read.seen else ""
     kept = " What was read is kept." if read.seen and not run.is_dry else ""
     goes_on = "" if run.is_dry else "; scheduled runs continue it too"
     return f"The history could not be read{how_far}: {stopped.cause}.{kept} Start `rebuild` again later{goes_on}."
 
 
-def _report_unfinished(run: RunContext, stopped: ForgeError | None, why: str, *, has_read: bool = True) -> None:
+def _report_unfinished(run: Tools, stopped: ForgeError | None, why: str, *, has_read: bool = True) -> None:
     """Report that the rebuild is unfinished, ``why``, and what happens next. A limit is reported
     as a fault, so the note does not repeat it."""
     if isinstance(stopped, RateLimited):
@@ -173,7 +175,7 @@ def _report_unfinished(run: RunContext, stopped: ForgeError | None, why: str, *,
     run.note(f"The rebuild is not finished{cause}. {outlook}")
 
 
-def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | None:
+def _finish(run: Tools, started: float, limit: float | None) -> Backtest | None:
     """Finish a rebuild after the last page of history. None if more threads are missing than one run asks about, or if
     this run has already learned and read little since."""
     memory = run.memory
@@ -185,7 +187,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
         return None
     reread_discussions(run, progress.began if progress else run.now, limit)
     memory.stage(refresh_pages(run.pages, memory.state, {}, run.now, run.note))
-    is_current = memory.has_learned and not is_due(memory, calm=True)
+    is_current = memory.has_learned and not is_due(memory, unattended=True)
     if memory.embedder:
         run.clock.tell(f"Reading {memory.state.manifest.threads:,} threads with the text model")
     memory.rebuild_index(until=run.clock.seconds() + REBUILD_MODEL_SECONDS)
@@ -199,7 +201,7 @@ def _finish(run: RunContext, started: float, limit: float | None) -> Backtest | 
     return backtest
 
 
-def _report_end(run: RunContext, seconds: float) -> None:
+def _report_end(run: Tools, seconds: float) -> None:
     subject = "The dry run of the rebuild" if run.is_dry else "The rebuild"
     took = f"{seconds / 60:.0f} min" if seconds >= 60 else "less than a minute"
     verb = "would be" if run.is_dry else "are"

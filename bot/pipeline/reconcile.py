@@ -27,7 +27,7 @@ from bot.pipeline.draft import (
     Draft,
     next_step,
 )
-from bot.pipeline.tools import RunContext, is_in_progress
+from bot.pipeline.tools import Tools, is_in_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class CommentResult:
         return self.action in ("created", "updated", "unchanged", "replied")
 
 
-def reconcile(draft: Draft, run: RunContext, promised: Post | None = None) -> CommentResult:
+def reconcile(draft: Draft, run: Tools, promised: Post | None = None) -> CommentResult:
     """Carry out a draft, as it was ``promised``. If GitHub refuses, the result says why; there is no second attempt."""
     result = CommentResult(draft.thread.id, draft.thread.title, "silent", draft.reason, draft.context, draft.text)
     result = replace(result, is_owed=bool(draft.waits), nearest=draft.nearest, renews=draft.renews, slot=draft.slot)
@@ -87,7 +87,7 @@ def _preview(draft: Draft, result: CommentResult) -> CommentResult:
     return replace(result, action="would say") if draft.text else result
 
 
-def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: RunContext) -> CommentResult:
+def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: Tools) -> CommentResult:
     number = draft.thread.id
     if not isinstance(number, int):
         return replace(result, reason="threads from elsewhere have no comments")
@@ -109,7 +109,7 @@ def _take_step(draft: Draft, promised: Post | None, result: CommentResult, run: 
     return replace(result, action=action, reason=step.why or result.reason, comment=own if draft.text else None)
 
 
-def _standing_now(draft: Draft, promised: Post | None, run: RunContext) -> OwnComment | None:
+def _standing_now(draft: Draft, promised: Post | None, run: Tools) -> OwnComment | None:
     """What stands in a slot other than the comment's, which was looked for when it was planned. A new post is looked
     for only if this run took so long that another one may have written it."""
     number = draft.thread.id
@@ -120,7 +120,7 @@ def _standing_now(draft: Draft, promised: Post | None, run: RunContext) -> OwnCo
     return find_own(number, run, draft.slot, comment_id) if draft.renews or comment_id or is_late else None
 
 
-def _create(draft: Draft, number: int, result: CommentResult, run: RunContext) -> CommentResult:
+def _create(draft: Draft, number: int, result: CommentResult, run: Tools) -> CommentResult:
     """Write it. If GitHub's answer is lost, look for it instead of writing it again. Raises ForgeError."""
     action = "created" if replied_to(draft.slot) is None else "replied"
     try:
@@ -158,7 +158,7 @@ def with_write_error(result: CommentResult, error: ForgeError) -> CommentResult:
 # -- what stands -------------------------------------------------------------------------------------------------------
 
 
-def find_own(number: int, run: RunContext, slot: str = COMMENT, comment_id: int | None = None) -> OwnComment | None:
+def find_own(number: int, run: Tools, slot: str = COMMENT, comment_id: int | None = None) -> OwnComment | None:
     """Our oldest post in this slot of a thread. Takes one read for a known ``comment_id`` of an issue, else one for a
     hundred comments. Raises ForgeError."""
     forge = run.comments_on(number)

@@ -17,7 +17,7 @@ from bot.domain.change_state import change_state
 from bot.domain.changes import Changes, FixInfo
 from bot.domain.thread import MAINTAINER_ROLES, Kind, OutcomeKind, Thread, ThreadId
 from bot.github.fixes import Release, main_releases
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.reading.endings.outcome import FIX_WITNESSES, outcome
 from bot.reading.endings.stated_release import stated_release
 from bot.reading.pages import RELEASES, page_key, source_of
@@ -63,7 +63,7 @@ class ReleasedFixes:
     is_all: bool = True
 
 
-def project_releases(run: RunContext) -> list[Release]:
+def project_releases(run: Tools) -> list[Release]:
     """The remembered releases of the project itself, oldest first."""
     ids = [key for key in run.memory.state.page_ids() if source_of(key) == RELEASES]
     releases = []
@@ -77,7 +77,7 @@ def project_releases(run: RunContext) -> list[Release]:
     return sorted(own, key=lambda release: (release.at or run.now, release.version))
 
 
-def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) -> ReleasedFixes:
+def find_released(new: Mapping[str, Release], since: datetime, run: Tools) -> ReleasedFixes:
     """The threads that one of the ``new`` releases (by tag) fixes: those closed ``since`` then, and those whose fix
     waited for a release. Each is looked up once; one run looks up a few, later runs the others."""
     cards = _closed_issues(run)
@@ -99,14 +99,14 @@ def find_released(new: Mapping[str, Release], since: datetime, run: RunContext) 
     return released
 
 
-def release_page(tag: str, run: RunContext) -> Thread | None:
+def release_page(tag: str, run: Tools) -> Thread | None:
     key = page_key(RELEASES, tag)
     page = run.memory.records([key]).get(key) if key else None
     return page if isinstance(page, Thread) else None
 
 
-def _closed_issues(run: RunContext) -> dict[ThreadId, Card]:
-    unseen = set(run.memory.state.manifest.unseen)
+def _closed_issues(run: Tools) -> dict[ThreadId, Card]:
+    unseen = set(run.memory.state.manifest.hidden_by_github)
     closed = (card for card in run.memory.state.cards() if card.kind is Kind.ISSUE and card.state == "closed")
     return {card.id: card for card in closed if card.id not in unseen}
 
@@ -143,7 +143,7 @@ def _is_due(card: Card, fix: FixInfo | None, since: datetime, newest: datetime) 
     return fix.looked_at < newest and (fix.commit is not None or _closed_at(card) > since)
 
 
-def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: RunContext) -> bool:
+def _look_up(due: Iterable[Card], fixes: dict[ThreadId, FixInfo], run: Tools) -> bool:
     """Look up these fixes, and keep them in ``fixes``. Returns whether all were looked up.
 
     If GitHub fails for a fix, it is not kept, and stays due.
@@ -176,7 +176,7 @@ def _is_fixed_by(card: Card, fix: FixInfo) -> bool:
     return ending.kind == OutcomeKind.FIXED and bool(ending.fix)
 
 
-def _is_witnessed(thread: Thread, run: RunContext) -> bool:
+def _is_witnessed(thread: Thread, run: Tools) -> bool:
     """Whether GitHub or a merged change says that the change closed the thread; or else a maintainer, or whoever closed
     somebody else's thread, and it was closed as completed."""
     ending = outcome(thread, run.address.repo)
@@ -187,7 +187,7 @@ def _is_witnessed(thread: Thread, run: RunContext) -> bool:
 
 
 def _find_stated(
-    cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: RunContext
+    cards: Mapping[ThreadId, Card], new: Mapping[str, Release], since: datetime, run: Tools
 ) -> list[ReleasedFix]:
     """The threads closed by hand for which a maintainer named one of these releases."""
     tags = {release.version: tag for tag, release in new.items()}

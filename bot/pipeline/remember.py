@@ -10,10 +10,10 @@ from bot.errors import UserError
 from bot.github.errors import Gone, NotPermitted
 from bot.github.history import NoGraphQL
 from bot.github.updates import TOMBSTONE_OFFSET, read_thread
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 
 
-def remember_by_hand(number: int, run: RunContext) -> None:
+def remember_by_hand(number: int, run: Tools) -> None:
     """Raises UserError for a thread that is not forgotten, or that GitHub does not have."""
     memory = run.memory.open([number])
     record = memory.whole_records([number]).get(number)
@@ -33,7 +33,7 @@ def remember_by_hand(number: int, run: RunContext) -> None:
     run.note(f"Issue {number} {'would be' if run.is_dry else 'is'} remembered again, as GitHub has it now.")
 
 
-def read_now(number: int, run: RunContext, purpose: str) -> Thread:
+def read_now(number: int, run: Tools, purpose: str) -> Thread:
     """The thread as GitHub has it. Raises UserError, that it cannot be ``purpose``, if GitHub has none; ForgeError."""
     try:
         thread = read_thread(run.forge, run.own, number)[0]
@@ -46,7 +46,7 @@ def read_now(number: int, run: RunContext, purpose: str) -> Thread:
         raise UserError(f"{cause}; give the number of an issue of this repository") from error
 
 
-def _discussion(number: int, run: RunContext) -> Thread | None:
+def _discussion(number: int, run: Tools) -> Thread | None:
     try:
         return run.discussions.read_one(number) if run.discussions else None
     except (Gone, NotPermitted, NoGraphQL):

@@ -19,7 +19,7 @@ from bot.pipeline.promises import written_post
 from bot.pipeline.reconcile import find_own
 from bot.pipeline.requests import request_of
 from bot.pipeline.room import Room, Settlement
-from bot.pipeline.tools import Facts, RunContext, is_in_progress
+from bot.pipeline.tools import Facts, Tools, is_in_progress
 
 MAX_RELEASES = 4
 """Fixes whose release one run looks up again, the least recently checked first."""
@@ -34,7 +34,7 @@ class Renewals(Room):
     """The posts to compose again. ``owed`` are the renewals of each; ``done`` those that need no change, because the
     post is still true or gone; those ``put_off`` wait for a run that may post."""
 
-    def __init__(self, facts: Facts, run: RunContext) -> None:
+    def __init__(self, facts: Facts, run: Tools) -> None:
         super().__init__(facts, run)
         self.owed: dict[PostKey, list[Renewal]] = {}
         self.done: list[Renewal] = []
@@ -52,7 +52,7 @@ class Renewals(Room):
         look_for_releases(event, run)
         queue_renewals(event, run)
         named = [Renewal(number, "", number, run.now) for number in event.numbers]  # memory may have had no room
-        for renewal in () if self.facts.limit or run.is_dry else (*run.memory.state.manifest.owed, *named):
+        for renewal in () if self.facts.limit or run.is_dry else (*run.memory.state.manifest.renewals_due, *named):
             self.owed.setdefault(renewal.post_key, []).append(renewal)
         own = self.owed.keys() & {PostKey(number) for number in (event.number, *event.numbers) if number}
         if not run.may_post:
@@ -65,7 +65,7 @@ class Renewals(Room):
         renewed = [draft for key in keys if (draft := self._renew(key))]
         for key in (key for key in self.owed.keys() & covered.keys() if covered[key].is_idle):
             self.done += self.owed[key]
-        run.memory.stage(Changes(renewed=tuple(self.done)))
+        run.memory.stage(Changes(renewals_done=tuple(self.done)))
         return renewed
 
     def _keep_with_others(self, keys: Iterable[PostKey]) -> None:
@@ -104,15 +104,15 @@ class Renewals(Room):
                 posts += filter(None, [written_post(draft, promised, result)])
         late = tuple(replace(renewal, at=self.run.now) for renewal in undone) if len(self.owed) > MAX_RENEWALS else ()
         if done or late:
-            self.run.memory.stage(Changes(posts=tuple(posts), owed=late, renewed=tuple(done)))
+            self.run.memory.stage(Changes(posts=tuple(posts), renewals_due=late, renewals_done=tuple(done)))
 
 
-def covers(draft: Draft, run: RunContext) -> bool:
+def covers(draft: Draft, run: Tools) -> bool:
     """Whether the draft brings the post up to date. One that waits, or is only shown, does not."""
     return draft.renews or (run.may_post and not draft.is_left)
 
 
-def queue_renewals(event: Event, run: RunContext) -> None:
+def queue_renewals(event: Event, run: Tools) -> None:
     """Queue the comments on the event's threads to be worked out again, as another repository changed; or all comments
     that show other repositories, if it is not known what changed there."""
     owed: list[ThreadId] = [*event.numbers]
@@ -120,10 +120,10 @@ def queue_renewals(event: Event, run: RunContext) -> None:
         threads = run.memory.state.every_thread_posts()
         owed += [thread.id for thread in threads if any(post.others for post in thread.posts)]
     if owed:
-        run.memory.stage(Changes(owed=tuple(Renewal(key, "", key, run.now) for key in owed)))
+        run.memory.stage(Changes(renewals_due=tuple(Renewal(key, "", key, run.now) for key in owed)))
 
 
-def look_for_releases(event: Event, run: RunContext) -> None:
+def look_for_releases(event: Event, run: Tools) -> None:
     """Look again for the release of each fix shown without one: every day, and when a release is published."""
     if run.settings.releases.notify == "off":
         return
@@ -143,7 +143,7 @@ def look_for_releases(event: Event, run: RunContext) -> None:
             run.memory.stage(Changes(fixes=(fix,)))
 
 
-def _is_reply_in_progress(post: Post, thread: Thread, run: RunContext) -> bool:
+def _is_reply_in_progress(post: Post, thread: Thread, run: Tools) -> bool:
     """Whether another run may be writing or renewing the reply now."""
     if not is_in_progress(post.trying_since, run.now):
         return False
@@ -155,7 +155,7 @@ def _is_reply_in_progress(post: Post, thread: Thread, run: RunContext) -> bool:
         return True
 
 
-def redraft_reply(thread: Thread, post: Post, run: RunContext) -> Draft | None:
+def redraft_reply(thread: Thread, post: Post, run: Tools) -> Draft | None:
     """Work out the reply to a request again; None if it stays as it is. It never shows a thread it did not show before.
 
     A reply that needs no search of memory stays as long as the request does.

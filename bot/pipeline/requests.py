@@ -16,7 +16,7 @@ from bot.github.threads import find_post, message_fields
 from bot.github.updates import comments_of
 from bot.pipeline.eligibility import answers_kind
 from bot.pipeline.reconcile import was_deleted
-from bot.pipeline.tools import Facts, ParsedRequest, RunContext, is_in_progress
+from bot.pipeline.tools import Facts, ParsedRequest, Tools, is_in_progress
 from bot.reading.questions import RecallQuestion, recall_question
 from bot.reading.requests import commands
 from bot.reading.signals import strip_boilerplate
@@ -26,7 +26,7 @@ WAITING = "waiting"
 """The name of a request in memory until a run handles it."""
 
 
-def find_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
+def find_requests(facts: Facts, run: Tools) -> list[ParsedRequest]:
     """The requests on changed threads, on the event's thread, and where a reply was promised, oldest first.
 
     Only recent, unedited comments by people count, each once. Stages the outcome of earlier promises.
@@ -35,7 +35,7 @@ def find_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
         return []
     waiting = (
         stored.id
-        for stored in run.memory.state.manifest.requests_since(run.now - run.within)
+        for stored in run.memory.state.manifest.requests_since(run.now - run.max_age)
         if stored.state == "pending"
     )
     hinted = [facts.event.number] if facts.event.number else []
@@ -48,7 +48,7 @@ def find_requests(facts: Facts, run: RunContext) -> list[ParsedRequest]:
     return sorted(parsed, key=lambda request: (request.at, request.key))
 
 
-def new_requests(thread: Thread, event: Event, run: RunContext) -> list[ParsedRequest]:
+def new_requests(thread: Thread, event: Event, run: Tools) -> list[ParsedRequest]:
     """The requests on a thread that memory does not know, the event's own comment included."""
     known_ids = {stored.comment_id for stored in run.memory.requests([thread.id]).get(thread.id, ())}
     return [
@@ -56,7 +56,7 @@ def new_requests(thread: Thread, event: Event, run: RunContext) -> list[ParsedRe
     ]
 
 
-def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request, ...]:
+def unread_requests(records: Iterable[Record], run: Tools) -> tuple[Request, ...]:
     """Unknown requests on threads read as history. They are stored with the threads, as no later list shows them."""
     if run.settings.mode == "off":
         return ()
@@ -67,12 +67,12 @@ def unread_requests(records: Iterable[Record], run: RunContext) -> tuple[Request
     return tuple(stored for stored in found if stored.comment_id not in stored_ids)
 
 
-def _is_answered(thread: Thread, run: RunContext) -> bool:
+def _is_answered(thread: Thread, run: Tools) -> bool:
     ignored = {label.casefold() for label in run.settings.ignore.labels}
     return answers_kind(thread.kind, run.settings) and ignored.isdisjoint(map(str.casefold, thread.labels))
 
 
-def _with_event_comment(thread: Thread, event: Event, run: RunContext) -> Thread:
+def _with_event_comment(thread: Thread, event: Event, run: Tools) -> Thread:
     """The thread with the event's comment, which GitHub's list may not show yet."""
     is_new_comment = event.number == thread.id and (event.name, event.action) == ("issue_comment", "created")
     number, is_own = event.comment_id, event.comment_author.casefold() == run.own.login.casefold()
@@ -81,7 +81,7 @@ def _with_event_comment(thread: Thread, event: Event, run: RunContext) -> Thread
     return replace(thread, comments=(*thread.comments, *_read_comment(thread, number, run)))
 
 
-def _read_comment(thread: Thread, number: int, run: RunContext) -> tuple[Message, ...]:
+def _read_comment(thread: Thread, number: int, run: Tools) -> tuple[Message, ...]:
     """The comment as GitHub has it; none if it cannot be read."""
     try:
         comment = run.forge.comment(number)
@@ -92,7 +92,7 @@ def _read_comment(thread: Thread, number: int, run: RunContext) -> tuple[Message
 
 
 def _open_requests(
-    thread: Thread, stored_requests: Sequence[Request], run: RunContext, *, is_first: bool
+    thread: Thread, stored_requests: Sequence[Request], run: Tools, *, is_first: bool
 ) -> list[ParsedRequest]:
     """The requests on a thread that wait for a reply. Stages the outcome of earlier ones.
 
@@ -132,14 +132,14 @@ def _waiting(request: ParsedRequest) -> Request:
     return Request(request.thread.id, request.key, WAITING, request.by, request.at)
 
 
-def _mark_replied(thread: Thread, requests: list[ParsedRequest], run: RunContext) -> list[ParsedRequest]:
+def _mark_replied(thread: Thread, requests: list[ParsedRequest], run: Tools) -> list[ParsedRequest]:
     if not requests or not isinstance(thread.id, int):
         return requests
     slots = {run.own.slot(comment) for comment in run.comments_on(thread.id).comments(thread.id)}
     return [replace(request, has_reply=reply_slot(request.key) in slots) for request in requests]
 
 
-def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
+def _requests(thread: Thread, run: Tools) -> Iterator[ParsedRequest]:
     if opening := _opening_request(thread, run):
         yield opening
     for comment in thread.comments:
@@ -149,7 +149,7 @@ def _requests(thread: Thread, run: RunContext) -> Iterator[ParsedRequest]:
             yield request
 
 
-def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | None:
+def request_of(thread: Thread, key: int, run: Tools) -> ParsedRequest | None:
     """The request in comment ``key``, or in the opening text if ``key`` is the thread's own number, whatever its age.
     None if the text has no request, is gone, or was edited."""
     if key == thread.id:
@@ -157,18 +157,18 @@ def request_of(thread: Thread, key: int, run: RunContext) -> ParsedRequest | Non
     comment = next(
         (candidate for candidate in thread.comments if candidate.id == key and candidate.updated_at is None), None
     )
-    if comment and comment.whole_mark:  # memory may have cut off the request
+    if comment and comment.whole_text_id:  # memory may have cut off the request
         comment = next(iter(_read_comment(thread, key, run)), comment)
     return _parse_comment(thread, comment, key, run, True) if comment else None
 
 
-def _opening_request(thread: Thread, run: RunContext) -> ParsedRequest | None:
+def _opening_request(thread: Thread, run: Tools) -> ParsedRequest | None:
     is_over = thread.is_closed or thread.locked
     may_ask = _may_ask(thread.author, thread.is_bot, thread.created_at, run)
     return _parse_opening(thread, run) if may_ask and not is_over else None
 
 
-def _parse_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
+def _parse_opening(thread: Thread, run: Tools) -> ParsedRequest | None:
     """The question in an issue's own text. If the text refers to issues, the main comment answers it."""
     if not isinstance(thread.id, int):
         return None
@@ -179,9 +179,7 @@ def _parse_opening(thread: Thread, run: RunContext) -> ParsedRequest | None:
     return ParsedRequest(thread, thread.id, thread.author, thread.created_at, question=question)
 
 
-def _parse_comment(
-    thread: Thread, comment: Message, key: int, run: RunContext, has_commands: bool
-) -> ParsedRequest | None:
+def _parse_comment(thread: Thread, comment: Message, key: int, run: Tools, has_commands: bool) -> ParsedRequest | None:
     """The request in a comment; commands count only if ``has_commands``."""
     place = run.address
     parsed = commands(comment.text, repo=place.repo, hosts=place.hosts) if has_commands else ()
@@ -197,19 +195,19 @@ def _parse_comment(
     return ParsedRequest(thread, key, comment.author, comment.created_at, question=question, comment=comment.text)
 
 
-def _parse_question(text: str, author: str, run: RunContext) -> RecallQuestion | None:
+def _parse_question(text: str, author: str, run: Tools) -> RecallQuestion | None:
     if author in run.settings.ignore.hidden:
         return None
     return recall_question(text, run.settings.question_phrases, repo=run.address.repo, hosts=run.address.hosts)
 
 
-def _may_ask(author: str, is_bot: bool, at: datetime, run: RunContext) -> bool:
+def _may_ask(author: str, is_bot: bool, at: datetime, run: Tools) -> bool:
     ignored = {login.casefold() for login in (*run.settings.ignore.authors, run.own.login)}
-    return at > run.now - run.within and not is_bot and author.casefold() not in ignored
+    return at > run.now - run.max_age and not is_bot and author.casefold() not in ignored
 
 
 def _find_settled(
-    thread: Thread, stored_requests: Sequence[Request], run: RunContext
+    thread: Thread, stored_requests: Sequence[Request], run: Tools
 ) -> tuple[list[Request], tuple[Post, ...]]:
     """The requests whose promised reply exists, or was deleted by a person, and these replies."""
     settled, replies = list[Request](), list[Post]()

@@ -9,7 +9,7 @@ from bot.domain.post import Post
 from bot.errors import StoreError
 from bot.pipeline.draft import Draft
 from bot.pipeline.reconcile import CommentResult
-from bot.pipeline.tools import Facts, RunContext
+from bot.pipeline.tools import Facts, Tools
 
 
 class Settlement(NamedTuple):
@@ -29,7 +29,7 @@ class Room:
 
     answers_events = False
 
-    def __init__(self, facts: Facts, run: RunContext) -> None:
+    def __init__(self, facts: Facts, run: Tools) -> None:
         self.facts, self.run = facts, run
 
     def look(self) -> None:

@@ -33,7 +33,7 @@ from bot.memory.store import Store
 from bot.memory.text_model import open_text_model
 from bot.pipeline.backfill import Clock
 from bot.pipeline.site import RepositorySite, SettingsFiles
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.questions.comment import usual_language
 from bot.reading.pages import DOCS, RELEASES, WIKI
 from bot.settings.schema import InvalidSettings, PageSettings, Settings
@@ -47,7 +47,7 @@ INVALID_SETTINGS = "the settings cannot be used: comments wait until they are co
 class RepositorySettings:
     """The settings and templates of a repository at commit ``head`` of its default branch.
 
-    ``muted`` and ``is_dry`` are as in `RunContext`. ``text`` is the settings file; None if it is invalid.
+    ``muted`` and ``is_dry`` are as in `Tools`. ``text`` is the settings file; None if it is invalid.
     """
 
     settings: Settings
@@ -188,14 +188,14 @@ def _time_limit(forge: GitHubClient, started: datetime, began: float) -> TimeLim
 
 
 @contextmanager
-def build_run_context(
+def build_tools(
     site: RepositorySite,
     loaded: RepositorySettings,
     store: Store,
     now: datetime,
     listener: RunListener,
     budget: RequestBudget | None = None,
-) -> Iterator[RunContext]:
+) -> Iterator[Tools]:
     """Build everything that one run needs, and close it at the end, including ``store``.
 
     ``budget``: the state of GitHub's limits, if it is shared with other runs.
@@ -209,7 +209,7 @@ def build_run_context(
     try:
         renderer = Renderer.of_repository(settings, loaded.templates, site.server_url, site.repository, site.instance)
         renderer.usual_language = partial(usual_language, memory)
-        yield RunContext(
+        yield Tools(
             memory=memory,
             forge=forge,
             history=FallbackHistory(graphql, RestHistory(own, forge), listener.note),

@@ -32,7 +32,7 @@ DAILY_LIMIT_REACHED = "the daily limit of comments is reached"
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
+class Tools:
     """Everything that handling an event needs; an entry point builds it. ``started`` is when the run began by the clock
     of this machine, and ``began`` by ``clock``.
 
@@ -75,7 +75,7 @@ class RunContext:
         return self.forge.correct_time(self.started)
 
     @property
-    def within(self) -> timedelta:
+    def max_age(self) -> timedelta:
         """The maximum age of an issue, or of a promise, to be answered."""
         return timedelta(hours=self.settings.comment.answer_within_hours)
 
@@ -117,7 +117,7 @@ class Facts:
     """Everything that one run knows when it decides what to write; the rooms add to it.
 
     ``comments`` are our comments on changed threads as memory had them, with what was seen on GitHub since;
-    ``settled`` are those of them whose new state is not in memory yet. ``from_history`` are fresh threads read as
+    ``settled`` are those of them whose new state is not in memory yet. ``fresh_ids`` are fresh threads read as
     history, which are not in ``updates``. ``requests``: what was asked in comments; ``requested``: the same as stored
     by this run. ``drafts``: what should stand where. ``is_first``: memory was empty, so it does not know earlier
     comments. ``limit``: why this run can send GitHub no more requests, "" if it can. ``discussions``: how far this run
@@ -130,12 +130,12 @@ class Facts:
     address: RepositoryAddress
     comments: dict[ThreadId, Post] = field(default_factory=dict)
     settled: Mapping[ThreadId, Post] = field(default_factory=dict)
-    from_history: tuple[ThreadId, ...] = ()
+    fresh_ids: tuple[ThreadId, ...] = ()
     drafts: list[Draft] = field(default_factory=list)
     requests: list[ParsedRequest] = field(default_factory=list)
     requested: tuple[Request, ...] = ()
     is_first: bool = False
-    within: timedelta = MAX_ISSUE_AGE
+    max_age: timedelta = MAX_ISSUE_AGE
     limit: str = ""
     discussions: DiscussionProgress | None = None
 

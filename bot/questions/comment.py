@@ -10,7 +10,7 @@ from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Silent
 from bot.domain.bounds import MAX_TITLE
 from bot.domain.thread import Thread, ThreadId
-from bot.domain.thread_json import MAX_TEXT, clean
+from bot.domain.thread_json import MAX_TEXT, storable
 from bot.questions.requests import DraftRequest
 from bot.reading.language import language_of, most_frequent
 from bot.recall.answer import decide
@@ -64,5 +64,5 @@ def split_draft(text: str) -> tuple[str, str]:
 
 def draft_thread(request: DraftRequest) -> Thread:
     """The draft as a newly opened issue, without number and author."""
-    title, body = clean(request.title)[:MAX_TITLE], clean(request.body)[:MAX_TEXT]
+    title, body = storable(request.title)[:MAX_TITLE], storable(request.body)[:MAX_TEXT]
     return Thread("draft", title, body, "", request.now)

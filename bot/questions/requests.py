@@ -349,9 +349,9 @@ def keys_of(text: str, repo: str = "") -> list[ThreadId]:
 
     A number comes before a text of the same digits; a text that looks like an issue elsewhere comes before its number.
     """
-    from bot.domain.thread_json import clean  # a search does not need it
+    from bot.domain.thread_json import storable  # a search does not need it
 
-    name = clean(text)[:MAX_NAME].strip()
+    name = storable(text)[:MAX_NAME].strip()
     names = list(dict.fromkeys((name.removeprefix("#"), name)))
     issue = parse_issue(name)
     if issue is None or not issue.is_of(repo):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import exp, fsum, log, log1p
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bot.domain.digest import Hit
+from bot.domain.digest import IndexHit
 from bot.domain.thread import Thread
 from bot.reading.analyzer import body_terms, terms
 
@@ -137,7 +137,7 @@ class RankedHit(NamedTuple):
     few candidates that are read.
     """
 
-    hit: Hit
+    hit: IndexHit
     query: RankingQuery
     best: float = 0.0
     rank: int = 1
@@ -188,7 +188,7 @@ def measure(features: Sequence[Feature], hit: RankedHit) -> dict[str, float]:
     return {each.name: value for each in features if (value := each.scalar(hit)) is not None}
 
 
-def order_features(hit: Hit, query: RankingQuery, best: float) -> dict[str, float]:
+def order_features(hit: IndexHit, query: RankingQuery, best: float) -> dict[str, float]:
     """The features that order candidates; ``best`` is the highest score of all hits."""
     return measure(ORDER_FEATURES, RankedHit(hit, query, best))
 

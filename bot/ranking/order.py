@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from math import fsum, log1p
 from typing import NamedTuple
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import ThreadId
 from bot.ranking.features import (
     CONFIDENCE_FEATURES,
@@ -61,7 +61,9 @@ class Holders(NamedTuple):
 NO_HOLDERS = Holders(frozenset(), {})
 
 
-def near_duplicates(hits: Sequence[Hit], query: RankingQuery, holders: Holders = NO_HOLDERS) -> frozenset[ThreadId]:
+def near_duplicates(
+    hits: Sequence[IndexHit], query: RankingQuery, holders: Holders = NO_HOLDERS
+) -> frozenset[ThreadId]:
     """The copies of the question among the hits, the threads with its error, and other reports of an ongoing outage."""
     best = max((hit.score for hit in hits), default=0.0)
     copies = [hit for hit in hits if hit.score >= MIN_COPY_SCORE_SHARE * best and _is_copy(hit.entry, query)]
@@ -97,7 +99,7 @@ class Candidate:
     """
 
     entry: IndexEntry
-    hit: Hit
+    hit: IndexHit
     score: float
     likeness: float
     features: Mapping[str, float]
@@ -161,7 +163,7 @@ def _order_key(candidate: Candidate) -> tuple[float, float, datetime, int, str]:
 
 
 def rank_candidates(
-    hits: Sequence[Hit],
+    hits: Sequence[IndexHit],
     canonical: Mapping[ThreadId, IndexEntry],
     query: RankingQuery,
     ranking: RankingModels,
@@ -195,8 +197,8 @@ def rank_candidates(
 
 
 def _without_repeats(
-    hits: Sequence[Hit], query: RankingQuery, duplicates: frozenset[ThreadId], counts: Mapping[str, int]
-) -> tuple[Sequence[Hit], RankingQuery]:
+    hits: Sequence[IndexHit], query: RankingQuery, duplicates: frozenset[ThreadId], counts: Mapping[str, int]
+) -> tuple[Sequence[IndexHit], RankingQuery]:
     """The hits and the query as they would be if there were only one of these near-duplicates.
 
     Otherwise the more often something is reported, the more common its words, and the less a known fix would resemble

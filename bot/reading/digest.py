@@ -236,10 +236,10 @@ def _texts(thread: Thread) -> set[tuple[int | None, str]]:
 
     Comments count by their marks, as growing shortens those in the middle, and nobody took anything back.
     """
-    return {(None, thread.title), (None, thread.body), *((comment.id, comment.mark) for comment in thread.comments)}
+    return {(None, thread.title), (None, thread.body), *((comment.id, comment.text_id) for comment in thread.comments)}
 
 
 def _facts(thread: Thread, repo: str | None) -> tuple[object, ...]:
     state = (thread.kind, thread.state, thread.state_reason, thread.closed_by, thread.draft, thread.merged_at)
     shown = digest(thread, repo=repo)
-    return *state, thread.flips, shown.outcome, shown.decisions, shown.files, shown.duplicate_of
+    return *state, thread.state_changes, shown.outcome, shown.decisions, shown.files, shown.duplicate_of

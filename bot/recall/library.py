@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol, Unpack
 
 from bot.domain.changes import FixInfo, Request
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Record, Thread, ThreadId
 from bot.index.protocol import Query, SearchOptions
 from bot.ranking.features import ORDER_FEATURES
@@ -27,7 +27,7 @@ class Library(Protocol):
 
     def entries(self, ids: Iterable[ThreadId]) -> Mapping[ThreadId, IndexEntry]: ...
 
-    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[Hit]: ...
+    def search(self, query: Query, **options: Unpack[SearchOptions]) -> list[IndexHit]: ...
 
     def rarity(self, terms: Iterable[str], *, before: datetime | None = None) -> Mapping[str, float]: ...
 

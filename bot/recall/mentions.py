@@ -193,10 +193,10 @@ def earlier_ending(thread: Thread, repo: str | None) -> EarlierClosing | None:
     Comments long after the closing do not count: they led to the reopening and would refute the ending. An issue that
     was reopened within minutes had not ended.
     """
-    flips = thread.flips
-    if thread.is_closed or not thread.kind.traits.is_suggested or len(flips) < 2:
+    state_changes = thread.state_changes
+    if thread.is_closed or not thread.kind.traits.is_suggested or len(state_changes) < 2:
         return None
-    closed_at, reopened_at = flips[-2:]
+    closed_at, reopened_at = state_changes[-2:]
     if reopened_at - closed_at <= MISTAKE_WINDOW:
         return None
     return EarlierClosing(closed_at, reopened_at, outcome(thread.as_of(closed_at + CLOSING_WINDOW), repo))

@@ -9,7 +9,7 @@ from datetime import datetime
 from math import fsum, log, log1p
 
 from bot.domain.answer import Context, Match, OrganisationMatch
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.organisation import OrganisationThread
 from bot.domain.post import OrganisationKey
 from bot.domain.thread import Outcome, Thread, ThreadId
@@ -186,7 +186,7 @@ def _weights(thread: Thread) -> dict[str, float]:
     return weights
 
 
-def _rare_terms(hit: Hit, query: RankingQuery) -> float:
+def _rare_terms(hit: IndexHit, query: RankingQuery) -> float:
     """The mean rarity of the three rarest of the strongest shared terms."""
     return sum(sorted((query.rarity.get(term, 0.0) for term in hit.terms), reverse=True)[:3]) / 3
 
@@ -201,7 +201,7 @@ def _hit(
     query: RankingQuery,
     max_score: float,
     before: datetime | None,
-) -> Hit:
+) -> IndexHit:
     """The thread as a hit, with the score that `bot.index.bm25f` would give it."""
     title = Counter(terms(thread.title))
     counts, words = Counter(filter(term_weights.__contains__, thread.terms)), len(thread.terms)
@@ -215,7 +215,7 @@ def _hit(
             parts[term] = _boost(term, query) * query.rarity.get(term, 0.0) * frequency / (K1 + frequency)
     score = fsum(parts.values())
     strongest = sorted(parts, key=lambda term: (-parts[term], term))[:MAX_SHOWN_TERMS]
-    return Hit(_entry(thread, before, words), score, tuple(strongest), score / max_score if max_score else 0.0)
+    return IndexHit(_entry(thread, before, words), score, tuple(strongest), score / max_score if max_score else 0.0)
 
 
 def _entry(thread: OrganisationThread, before: datetime | None, words: int) -> IndexEntry:
@@ -230,12 +230,12 @@ def _entry(thread: OrganisationThread, before: datetime | None, words: int) -> I
         updated_at=thread.created_at,
         closed_at=closed_at,
         length=CHARS_PER_TERM * words,
-        flips=(closed_at,) if closed_at else (),
+        state_changes=(closed_at,) if closed_at else (),
     )
 
 
 def _originals(
-    hits: Iterable[Hit], threads: Mapping[ThreadId, OrganisationThread], before: datetime | None
+    hits: Iterable[IndexHit], threads: Mapping[ThreadId, OrganisationThread], before: datetime | None
 ) -> dict[ThreadId, IndexEntry]:
     """For each hit that is a duplicate of another hit, the entry of that hit."""
     entries = {hit.entry.id: hit.entry for hit in hits}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bot.domain.answer import Match
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Thread, ThreadId
 from bot.index.protocol import Query
 from bot.ranking import order
@@ -349,7 +349,7 @@ def is_umbrella(thread: Thread) -> bool:
     return len(_LISTED_ISSUE.findall(thread.body)) >= MIN_LISTED_ISSUES
 
 
-def telling_words(hit: Hit, prose_terms: Collection[str], query: RankingQuery) -> dict[str, bool]:
+def telling_words(hit: IndexHit, prose_terms: Collection[str], query: RankingQuery) -> dict[str, bool]:
     """The distinctive terms in the prose or code of both, and whether each is specific: rare, or in both titles.
 
     ``prose_terms``: the terms in the prose or code of the older text.
@@ -365,7 +365,7 @@ def _take_first(candidates: list[SimilarThread], limit: int, kept: frozenset[Thr
     return [candidate for candidate in candidates if candidate in taken]
 
 
-def _originals(hits: list[Hit], library: Library, before: datetime | None) -> dict[ThreadId, IndexEntry]:
+def _originals(hits: list[IndexHit], library: Library, before: datetime | None) -> dict[ThreadId, IndexEntry]:
     """For each hit that is a duplicate, the entry of its original, at the end of the chain."""
     entries = {hit.entry.id: hit.entry for hit in hits}
     originals: dict[ThreadId, IndexEntry] = {}

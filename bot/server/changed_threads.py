@@ -44,6 +44,6 @@ def _fixes(shard: bytes) -> set[tuple[int | str, str]]:
 
 def _unseen(manifest: bytes) -> set[tuple[int | str, str]]:
     try:
-        return {(key, "") for key in decode_manifest(manifest).unseen}
+        return {(key, "") for key in decode_manifest(manifest).hidden_by_github}
     except ValueError:  # it is missing or damaged
         return set()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from bot.comment.render import render_page
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.server.access import Role
 from bot.server.audit import AuditEntry, audit_entries
 from bot.server.dead_letters import DeadGroup, Operation, dead_groups
@@ -137,7 +137,7 @@ def parse_operation(form: Mapping[str, str], who: str) -> Operation | None:
     if _is_number(number):
         delivery_filter = DeliveryFilter("dead", seq=int(number))
     elif "reason" in form and _is_number(seen):
-        delivery_filter = DeliveryFilter("dead", reason=clean(unquote(form["reason"])), ended=int(seen))
+        delivery_filter = DeliveryFilter("dead", reason=storable(unquote(form["reason"])), ended=int(seen))
     else:
         return None
     return Operation("replay" if action == "replay" else "drop", who, delivery_filter, form.get("why", ""))

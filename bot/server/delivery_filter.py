@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.server.database import Transaction
 from bot.server.inbox_rows import parse_delivery
 from bot.server.model import Delivery, Instant, RepositoryKey, State, moment_text
@@ -66,9 +66,9 @@ class DeliveryFilter:
             "state": self.state or None,
             "repository": self.repository.text if self.repository else None,
             "before": self.before or None,
-            "reason": None if self.reason is None else clean(self.reason),
+            "reason": None if self.reason is None else storable(self.reason),
             "says": _pattern(self.says) if self.says else None,
-            "name": clean(self.name).lower() or None,
+            "name": storable(self.name).lower() or None,
             "since": self.since or None,
             "until": self.until or None,
             "ended": self.ended or None,
@@ -93,7 +93,7 @@ def select_numbers(transaction: Transaction, delivery_filter: DeliveryFilter) ->
 
 def _pattern(text: str) -> str:
     """A ``like`` pattern for texts that contain this one; ``!`` escapes special characters."""
-    text = clean(text).lower()
+    text = storable(text).lower()
     for special in "!%_":
         text = text.replace(special, f"!{special}")
     return f"%{text}%"

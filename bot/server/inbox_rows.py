@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.github.events import Event
 from bot.server.database import Row, to_json
 from bot.server.model import Arrival, Delivery, Instant, RepositoryKey, Result, RunReport, RunRow
@@ -18,18 +18,18 @@ def arrival_columns(arrival: Arrival, next_at: Instant = 0) -> dict[str, str | i
     return {
         "id": arrival.id,
         "repository": arrival.repository.text,
-        "event": clean(event.name),
-        "action": clean(event.action),
+        "event": storable(event.name),
+        "action": storable(event.action),
         "number": event.number or 0,
         "is_pull": int(event.is_pull),
         "comment_id": event.comment_id or 0,
-        "moved_to": clean(event.moved_to),
-        "name": clean(arrival.name),
+        "moved_to": storable(event.moved_to),
+        "name": storable(arrival.name),
         "private": int(arrival.private),
         "received_at": arrival.received_at,
         "next_at": next_at,
         "request": arrival.request,
-        "extra": to_json([(name, clean(value)) for name, value in arrival.extra]),
+        "extra": to_json([(name, storable(value)) for name, value in arrival.extra]),
         "priority": int(arrival.priority),
     }
 
@@ -41,12 +41,12 @@ def result_columns(delivery: Delivery, result: Result, now: Instant) -> dict[str
         "seq": delivery.seq,
         "run": delivery.run,
         "state": result.state,
-        "reason": clean(result.reason),
+        "reason": storable(result.reason),
         "next_at": result.next_at if is_waiting else 0,
         "finished_at": 0 if is_waiting else now,
         "attempts": delivery.attempts + (is_waiting and result.counts),
         "said": result.said,
-        "url": clean(result.url),
+        "url": storable(result.url),
         "matches": to_json(result.matches),
         "nearest": to_json(result.nearest),
     }

@@ -49,13 +49,13 @@ from bot.pipeline.setup import (
     INVALID_SETTINGS,
     RepositorySettings,
     branch_store,
-    build_run_context,
+    build_tools,
     embedder,
     open_repository_memory,
     read_settings,
 )
 from bot.pipeline.site import RepositorySite, fetch_settings
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.questions.digest import DigestRequest
 from bot.server.delivery_context import delivery_fields, trace_run
 from bot.server.delivery_groups import COMMENT_EVENT, DeliveryGroup, coalesce
@@ -268,7 +268,7 @@ class RepositoryRun:
         with run.clones.borrow(repository) as keep:
             self.store = PacedStore(branch_store(site, config, keep), run.pace, row.pushes, run.stop)
             now = datetime.fromtimestamp(run.now() / 1000, UTC)
-            with build_run_context(site, config, self.store, now, self.run_log, self.budget) as built:
+            with build_tools(site, config, self.store, now, self.run_log, self.budget) as built:
                 bot = replace(
                     self._without_history(built),
                     on_stage=self.run_log.on_stage,
@@ -290,7 +290,7 @@ class RepositoryRun:
                 register.store_settings(self.work.repository, None)
             raise
 
-    def _organisation_search(self, bot: RunContext) -> CheckedSearch | None:
+    def _organisation_search(self, bot: Tools) -> CheckedSearch | None:
         run, repository, settings = self.dependencies, self.work.repository, bot.settings
         if run.ranking is None or not settings.organisation.results:
             return None
@@ -309,7 +309,7 @@ class RepositoryRun:
     def _on_history(self, read: HistoryRead) -> None:
         self.history = read
 
-    def _without_history(self, bot: RunContext) -> RunContext:
+    def _without_history(self, bot: Tools) -> Tools:
         """The context, without history while a limit on it is known to last."""
         until = self.dependencies.inbox.installations().paused_until(self.work.repository.installation, HISTORY_LIMITS)
         if until <= self.dependencies.now():
@@ -333,9 +333,7 @@ class RepositoryRun:
         if tokens.grant(repository, self.dependencies.now()).name != self.name:
             raise RepositoryMoved("the repository was renamed: it is checked again")
 
-    def _handle_all(
-        self, bot: RunContext, site: RepositorySite, config: RepositorySettings, row: RepositoryRow
-    ) -> None:
+    def _handle_all(self, bot: Tools, site: RepositorySite, config: RepositorySettings, row: RepositoryRow) -> None:
         memory = bot.memory
         assert self.store
         for group in coalesce(self.work.deliveries):
@@ -360,14 +358,14 @@ class RepositoryRun:
             for line in memory.notes:
                 self.run_log.note(line)
 
-    def _read_on(self, memory: Memory, bot: RunContext, row: RepositoryRow) -> None:
+    def _read_on(self, memory: Memory, bot: Tools, row: RepositoryRow) -> None:
         """Continue what nobody waits for: the history, discussions, and the digest if it is due."""
         self.run_log.on_stage("read on")
         self.report = self._plan_next(memory, bot, row, made_progress=False)  # valid if the next step fails
         if before := memory.state.manifest.reading:
             continue_rebuild(
                 replace(bot, memory=memory),
-                calm=all(each.event.is_background for each in self.work.deliveries),
+                unattended=all(each.event.is_background for each in self.work.deliveries),
             )
             self.report = self._plan_next(memory, bot, row, made_progress=memory.state.manifest.reading != before)
         events = [each.event for each in self.work.deliveries]
@@ -376,7 +374,7 @@ class RepositoryRun:
         if all(each.is_maintenance for each in events) and not self.run_log.met:
             self._make_digest(bot, memory)
 
-    def _make_digest(self, bot: RunContext, memory: Memory) -> None:
+    def _make_digest(self, bot: Tools, memory: Memory) -> None:
         """Make the digest again if it is due, in a run that nobody waits for."""
         digests, repository = self.dependencies.inbox.digests(), self.work.repository
         if digests.is_due(repository) and not memory.state.manifest.reading:
@@ -392,7 +390,7 @@ class RepositoryRun:
         asks_again = group.event.name in (COMMENT_EVENT, ORGANISATION_EVENT) or group.event.forgets
         return bool(earlier and not earlier.error) and not asks_again
 
-    def _handle(self, group: DeliveryGroup, bot: RunContext, site: RepositorySite) -> None:
+    def _handle(self, group: DeliveryGroup, bot: Tools, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
         met_before, results = len(self.run_log.met), list[CommentResult]()
         error = catch_error(lambda: results.extend(handle_event(group.event, bot)))
@@ -432,7 +430,7 @@ class RepositoryRun:
             group = replace(group, deliveries=tuple(each for each in group.deliveries if each.event.number != number))
         return group
 
-    def _silence_reason(self, bot: RunContext) -> str:
+    def _silence_reason(self, bot: Tools) -> str:
         return self.run_log.failed[0] if bot.muted and self.run_log.failed else NOTHING_DUE
 
     def _record_outcome(self, group: DeliveryGroup, own: CommentResult | None, default: str) -> None:
@@ -477,7 +475,7 @@ class RepositoryRun:
         elif isinstance(error, GitError) and not isinstance(error, _REMOTE_ERRORS):
             run.clones.forget(repository)
 
-    def _plan_next(self, memory: Memory, bot: RunContext, row: RepositoryRow, *, made_progress: bool) -> RunReport:
+    def _plan_next(self, memory: Memory, bot: Tools, row: RepositoryRow, *, made_progress: bool) -> RunReport:
         """How far memory has read, and when to look again even if nothing happens.
 
         ``reads_on``: an unfinished rebuild made progress in this run, so the next run follows at once.
@@ -515,15 +513,15 @@ class RepositoryRun:
             return report
         return replace(report, is_unread=False)
 
-    def _outstanding(self, memory: Memory, bot: RunContext) -> list[Instant]:
+    def _outstanding(self, memory: Memory, bot: Tools) -> list[Instant]:
         """When each outbox entry that this run left open may be checked, at the earliest."""
-        oldest = bot.now - bot.within
+        oldest = bot.now - bot.max_age
         settled = {key for key, result in self.comment_results.items() if not result.is_owed and not result.error}
         answers = memory.state.comments([key for key in memory.state.manifest.pending if key not in settled]).values()
         starts = [answer.trying_since for answer in answers if answer.at > oldest]
         requests = memory.state.manifest.requests_since(oldest)
         starts += [each.trying_since for each in requests if each.state == "pending" and each.id not in settled]
-        starts += [None for _ in memory.state.manifest.owed[:1] if bot.settings.mode == "comment"]
+        starts += [None for _ in memory.state.manifest.renewals_due[:1] if bot.settings.mode == "comment"]
         return [round(1000 * since.timestamp()) + OUTBOX_DELAY if since else 0 for since in starts]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from bot.domain.bounds import MAX_NAME, MAX_TITLE
 from bot.domain.changes import Changes
 from bot.domain.thread import GHOST, Kind, Record, Thread, ThreadId, Tombstone
-from bot.domain.thread_json import MAX_TEXT, clean, parse_time, storable_text
+from bot.domain.thread_json import MAX_TEXT, parse_time, storable, storable_text
 from bot.errors import WorldError
 from bot.files import Globs
 from bot.git.remote_files import Head
@@ -219,7 +219,7 @@ class BranchPages:
 
     def _page_of_file(self, key: ThreadId, path: str, text: str, at: datetime) -> Thread:
         file = PurePosixPath(storable_text(path))
-        title = file.stem.replace("-", " ") if self.name == WIKI else clean(page_title(text)) or file.name
+        title = file.stem.replace("-", " ") if self.name == WIKI else storable(page_title(text)) or file.name
         return Thread(key, title[:MAX_TITLE], text, GHOST, at, kind=Kind.PAGE, updated_at=at)
 
 

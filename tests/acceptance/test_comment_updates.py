@@ -160,7 +160,7 @@ def test_our_comment_is_left_alone_and_reported_if_a_person_edited_it(stage: Sta
     stage.deliver("issues", "reopened", 1)
     assert our_comment(stage, 3) == edited
     assert "a person edited the comment: it is left as it is" in summary(stage)
-    assert stage.memory().state.manifest.owed == ()
+    assert stage.memory().state.manifest.renewals_due == ()
 
 
 def test_our_comment_is_withdrawn_if_it_quotes_deleted_words_even_if_a_person_edited_it(stage: Stage) -> None:
@@ -204,7 +204,7 @@ def test_our_comment_is_not_written_again_if_a_person_deleted_it(stage: Stage) -
     assert stage.comments(3) == []
     stage.github.clock.advance(300)
     stage.deliver("schedule")
-    assert (stage.comments(3), stage.memory().state.manifest.owed) == ([], ())
+    assert (stage.comments(3), stage.memory().state.manifest.renewals_due) == ([], ())
 
 
 def test_many_comments_are_updated_ten_in_a_run(empty_stage: Stage) -> None:
@@ -218,7 +218,7 @@ def test_many_comments_are_updated_ten_in_a_run(empty_stage: Stage) -> None:
     for finished in (1, 2):
         updated = [number for number in numbers if DECISION not in our_comment(stage, number)]
         assert len(updated) == 10 * finished
-        assert (patch_requests(stage), len(stage.memory().state.manifest.owed)) == (10, 20 - 10 * finished)
+        assert (patch_requests(stage), len(stage.memory().state.manifest.renewals_due)) == (10, 20 - 10 * finished)
         stage.deliver("schedule")
     assert patch_requests(stage) == 0
 
@@ -230,12 +230,12 @@ def test_an_update_that_failed_after_memory_was_saved_is_made_by_a_later_run(sta
     stage.github.clock.advance(20)
     stage.act("issue_comment", "deleted", 1, decision)
     assert DECISION in our_comment(stage, 3)
-    assert [update.key for update in stage.memory().state.manifest.owed] == [(3, 0, 1)]
+    assert [update.key for update in stage.memory().state.manifest.renewals_due] == [(3, 0, 1)]
     stage.github.faults.clear()
     stage.github.clock.advance(9 * DAY)
     stage.deliver("schedule")
     assert DECISION not in our_comment(stage, 3)
-    assert stage.memory().state.manifest.owed == ()
+    assert stage.memory().state.manifest.renewals_due == ()
     stage.deliver("schedule")
     assert patch_requests(stage) == 0
 
@@ -344,7 +344,7 @@ def test_the_first_release_with_a_fix_is_shown_once_it_is_published(stage: Stage
     github.add_release("v1.1.0")
     stage.deliver("schedule")
     assert "fixed in [v1.1.0]" in our_comment(stage, asking)
-    assert stage.memory().state.manifest.owed == ()
+    assert stage.memory().state.manifest.renewals_due == ()
 
 
 def test_a_thread_called_wrong_on_another_issue_is_still_shown_where_an_author_refers_to_it(stage: Stage) -> None:
@@ -352,7 +352,7 @@ def test_a_thread_called_wrong_on_another_issue_is_still_shown_where_an_author_r
     comment = stage.github.comment(1, "octocat", "/precedent wrong #3")
     stage.deliver("issue_comment", "created", 1, comment)
     assert DECISION in our_comment(stage, 3)
-    assert stage.memory().state.manifest.owed == ()
+    assert stage.memory().state.manifest.renewals_due == ()
 
 
 def test_an_event_on_an_issue_that_no_comment_shows_costs_no_additional_request(stage: Stage) -> None:

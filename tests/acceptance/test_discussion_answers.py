@@ -275,7 +275,7 @@ def test_comments_that_may_no_longer_be_updated_do_not_hold_up_others(answering:
     token.permissions = {**token.permissions, "discussions": "write"}
     answering.deliver("schedule")
     assert not [number for number in numbers if "trust_proxy" in our_comments(answering, number)[0]]
-    assert answering.memory().state.manifest.owed == ()
+    assert answering.memory().state.manifest.renewals_due == ()
 
 
 @pytest.mark.slow

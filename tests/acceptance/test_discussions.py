@@ -313,7 +313,7 @@ def test_a_discussion_deleted_without_an_event_is_shown_nowhere_after_a_rebuild(
     shown.github.clock.advance(600)
     assert rebuild(shown) == 0
     assert {NUMBER, other} <= shown.memory().state.records([NUMBER, other]).keys()
-    assert shown.memory().state.manifest.unseen == (NUMBER,)
+    assert shown.memory().state.manifest.hidden_by_github == (NUMBER,)
     shown.deliver("schedule")
     (text,) = shown.comments(4)
     assert "cookie is sent" not in text

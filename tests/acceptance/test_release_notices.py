@@ -73,7 +73,9 @@ def notices(stage: Stage, number: int = 1) -> list[str]:
 def is_done(stage: Stage) -> bool:
     """Whether no reporter waits for a notice."""
     manifest = stage.memory().state.manifest
-    return bool(manifest.told_until and manifest.told_from and manifest.told_until > manifest.told_from)
+    return bool(
+        manifest.notified_until and manifest.notifying_from and manifest.notified_until > manifest.notifying_from
+    )
 
 
 def notice_start(tag: str, label: str = "") -> str:
@@ -177,7 +179,7 @@ def test_by_default_nobody_is_notified_but_our_own_comment_is_updated(stage: Sta
     publish_release(stage)
     assert "fixed in [v2.3.0]" in stage.comments(referring)[0]
     assert (len(stage.comments(referring)), notices(stage)) == (1, [])
-    assert stage.memory().state.manifest.told_until is None
+    assert stage.memory().state.manifest.notified_until is None
 
 
 def test_with_release_notices_off_our_comment_does_not_change(stage: Stage) -> None:

@@ -13,7 +13,7 @@ import yaml
 
 from bot.cli.commands import init as init_command
 from bot.cli.commands.init import WORKFLOW_PATH, WorkflowChoice, workflow_text
-from bot.comment.clean_text import clean
+from bot.comment.clean_text import visible_text
 from bot.settings.yaml_file import CONFIG_PATH, load_settings
 from tests.acceptance.stage import BOT, REPOSITORY, Stage, summary
 from tests.cli.checkouts import git
@@ -305,14 +305,14 @@ def test_text_by_strangers_is_cleaned_before_it_reaches_the_terminal(checkout: P
         assert result.code in (0, 2)
         output = result.out + result.err
         assert output
-        assert clean(output) == output
+        assert visible_text(output) == output
         assert "hunter2secret" not in output
 
 
 def test_a_branch_name_with_hidden_characters_is_refused(checkout: Path, call: Run) -> None:
     set_default_branch(checkout, f"a{REVERSED}b")
     result = call("init", checkout, "--write", "--action", PINNED)
-    assert (result.code, clean(result.err) == result.err) == (2, True)
+    assert (result.code, visible_text(result.err) == result.err) == (2, True)
     assert files_in(checkout) == {}
 
 

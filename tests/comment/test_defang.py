@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bot.comment.clean_text import clean, truncate
+from bot.comment.clean_text import truncate, visible_text
 from bot.comment.defang import ZERO_WIDTH_SPACE, block, code_span, hazards, inline, link, prose
 from tests.comment.detector import report, visible, walk
 from tests.comment.payloads import PAYLOADS
@@ -162,7 +162,7 @@ def test_no_quote_is_more_than_words_and_code(text: str) -> None:
 
 @given(HOSTILE)
 def test_a_text_without_a_hazard_goes_out_as_it_is(text: str) -> None:
-    line = " ".join(clean(text).split())
+    line = " ".join(visible_text(text).split())
     assert (inline(line, 500) == line) == (not list(hazards(line)))
 
 
@@ -193,7 +193,7 @@ def test_an_email_reply_that_quotes_the_source_pings_nobody(text: str) -> None:
 @settings(max_examples=examples(300), deadline=None)
 @given(HOSTILE, st.integers(1, 50))
 def test_truncated_text_fits_the_limit_and_inline_text_has_no_line_break(text: str, limit: int) -> None:
-    assert len(truncate(clean(text), limit)) <= max(limit, 1)
+    assert len(truncate(visible_text(text), limit)) <= max(limit, 1)
     assert "\n" not in inline(text, limit)
     assert "\n" not in code_span(text, limit)
 

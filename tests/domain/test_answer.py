@@ -10,7 +10,7 @@ import pytest
 from bot.domain.answer import CondensedTurn, Context, Match, Mention, has_false_quotes, quoted_in, threads_in
 from bot.domain.change_state import number_of
 from bot.domain.post import Post
-from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone, text_mark
+from bot.domain.thread import Decision, Message, Outcome, OutcomeKind, Record, Thread, ThreadId, Tombstone, text_id
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ def test_a_fix_may_be_a_pull_request(ref: str, number: int | None) -> None:
 )
 def test_quoted_messages_are_known_by_their_marks(mention: Mention, expected: set[str]) -> None:
     marks = quoted_in(Context(mentioned=(mention,)), {5: THREAD})
-    assert set(marks) == set(map(text_mark, expected))
+    assert set(marks) == set(map(text_id, expected))
     assert all(len(each) == 8 for each in marks)
 
 

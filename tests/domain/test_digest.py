@@ -19,7 +19,7 @@ def at(hours: float) -> datetime:
     return START + timedelta(hours=hours)
 
 
-ENTRY = IndexEntry(7, Kind.ISSUE, "It crashes", "octocat", "closed", START, at(9), flips=(at(2), at(4), at(6)))
+ENTRY = IndexEntry(7, Kind.ISSUE, "It crashes", "octocat", "closed", START, at(9), state_changes=(at(2), at(4), at(6)))
 
 
 def test_an_entry_knows_whether_its_thread_was_open_at_a_moment() -> None:
@@ -30,8 +30,8 @@ def test_an_entry_knows_whether_its_thread_was_open_at_a_moment() -> None:
 
 def test_an_entry_without_a_moment_goes_by_its_state() -> None:
     assert not ENTRY.open_at(None)
-    assert replace(ENTRY, state="open", flips=()).open_at(None)
-    assert replace(ENTRY, state="open", flips=()).open_at(at(9))
+    assert replace(ENTRY, state="open", state_changes=()).open_at(None)
+    assert replace(ENTRY, state="open", state_changes=()).open_at(at(9))
 
 
 def test_an_entry_knows_since_when_its_thread_was_closed() -> None:
@@ -40,8 +40,8 @@ def test_an_entry_knows_since_when_its_thread_was_closed() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=6).map(sorted), st.integers(0, 9))
-def test_a_thread_is_open_exactly_when_it_is_closed_since_no_moment(flips: list[int], hours: int) -> None:
-    entry = replace(ENTRY, flips=tuple(map(at, flips)))
+def test_a_thread_is_open_exactly_when_it_is_closed_since_no_moment(state_changes: list[int], hours: int) -> None:
+    entry = replace(ENTRY, state_changes=tuple(map(at, state_changes)))
     assert entry.open_at(at(hours)) is (entry.closed_since(at(hours)) is None)
 
 

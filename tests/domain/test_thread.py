@@ -66,13 +66,13 @@ REOPENED = replace(
 
 
 def test_a_thread_flips_each_time_it_is_closed_or_reopened() -> None:
-    assert REOPENED.flips == (at(1), at(2), at(3), at(4), at(5))
-    assert CLOSED.flips == (at(5),)
-    assert replace(CLOSED, state="open", closed_at=None, events=()).flips == ()
+    assert REOPENED.state_changes == (at(1), at(2), at(3), at(4), at(5))
+    assert CLOSED.state_changes == (at(5),)
+    assert replace(CLOSED, state="open", closed_at=None, events=()).state_changes == ()
 
 
 @pytest.mark.parametrize(
-    ("state", "events", "flips"),
+    ("state", "events", "state_changes"),
     [
         ("closed", (), (5,)),
         ("closed", (("closed", 2),), (5,)),
@@ -88,14 +88,14 @@ def test_a_thread_flips_each_time_it_is_closed_or_reopened() -> None:
     ],
 )
 def test_missing_events_are_inferred_from_the_state_and_the_time_of_closing(
-    state: str, events: tuple[tuple[str, float], ...], flips: tuple[float, ...]
+    state: str, events: tuple[tuple[str, float], ...], state_changes: tuple[float, ...]
 ) -> None:
     thread = replace(CLOSED, state=state, closed_at=at(5) if state == "closed" else None, events=timeline(*events))
-    assert thread.flips == tuple(map(at, flips))
+    assert thread.state_changes == tuple(map(at, state_changes))
 
 
 def test_a_closed_thread_with_an_unknown_time_of_closing_has_no_flips() -> None:
-    assert replace(CLOSED, closed_at=None, events=()).flips == ()
+    assert replace(CLOSED, closed_at=None, events=()).state_changes == ()
 
 
 def test_a_reopened_thread_was_alternately_closed_and_open() -> None:
@@ -131,9 +131,9 @@ def test_whatever_happened_a_thread_as_of_a_moment_has_exactly_the_earlier_flips
         events=timeline(*story),
     )
     then = thread.as_of(at(first))
-    assert list(thread.flips) == sorted(thread.flips)
-    assert then.flips == tuple(flip for flip in thread.flips if flip <= at(first))
-    assert then.is_closed == (len(then.flips) % 2 == 1)
+    assert list(thread.state_changes) == sorted(thread.state_changes)
+    assert then.state_changes == tuple(flip for flip in thread.state_changes if flip <= at(first))
+    assert then.is_closed == (len(then.state_changes) % 2 == 1)
     assert then.as_of(at(second)) == thread.as_of(at(min(first, second)))
 
 

@@ -21,11 +21,11 @@ from bot.domain.thread_json import (
     MAX_TEXT,
     MAX_THREAD_CHARS,
     archive_fields,
-    clean,
     limit_size,
     parse_key,
     parse_time,
     stamp,
+    storable,
     thread_from_archive,
 )
 from bot.memory.records import encode_record
@@ -167,7 +167,7 @@ def test_nuls_and_lone_surrogates_become_replacement_characters_everywhere() -> 
     "text", ["🎉 ok", "é\u0301", "\u202e\u2066bidi", "line\u2028separator\x85", "\x1b[31m", "\ufeff"]
 )
 def test_all_other_text_is_kept_as_it_is(text: str) -> None:
-    assert clean(text) == thread(body=text).body == text
+    assert storable(text) == thread(body=text).body == text
 
 
 @pytest.mark.parametrize("size", [MAX_TEXT, MAX_TEXT + 1, 1_000_000])
@@ -196,7 +196,7 @@ def test_the_longest_thread_that_github_allows_stays_within_the_limit_and_keeps_
     assert len(sizes) == 2_500
     assert sizes[0] == sizes[1] == sizes[-1] == MAX_TEXT
     assert 0 < sizes[1_250] <= MAX_MIDDLE_TEXT
-    assert {message.mark for message in limited.comments} == {messages[0].mark}
+    assert {message.text_id for message in limited.comments} == {messages[0].text_id}
     assert limit_size(limited) == limited == thread_from_archive(archive_fields(limited))
 
 

@@ -29,7 +29,7 @@ from bot.memory.memory import Memory
 from bot.pipeline.backfill import Clock
 from bot.pipeline.commands import plan_search
 from bot.pipeline.requests import request_of
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.recall.mentions import canonical_chain
 from bot.settings.schema import Settings
 from tests.fakes.github import FakeGitHub
@@ -68,7 +68,7 @@ class Entrances:
 
     store: Path
     kept: Memory
-    run: RunContext
+    run: Tools
 
     def ask(self, query: str, on: int = ELSEWHERE) -> dict[str, Found | None]:
         """Ask at each entry point; the comments stand on the issue ``on``."""
@@ -144,10 +144,10 @@ def opened(store: Path) -> Iterator[Entrances]:
         memory.close()
 
 
-def _run_context(memory: Memory, github: FakeGitHub) -> RunContext:
+def _run_context(memory: Memory, github: FakeGitHub) -> Tools:
     forge = GitHubClient(github.url, github.token, REPO, write_gap=0)
     own = OwnCommentRule("github-actions[bot]", marker())
-    return RunContext(
+    return Tools(
         memory=memory,
         forge=forge,
         history=GraphQLHistory(github.url, github.token, REPO, own, forge),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.post import Vote
 from bot.domain.thread import Kind
 from bot.evaluation.backtest import ReplayedHits, ReplayOptions, newest_issues, replay
@@ -53,7 +53,9 @@ def replayed_hits(*hits: tuple[float, bool], cosine: float | None = None) -> Rep
     for key, (likeness, related) in enumerate(hits, 1):
         entry = IndexEntry(key, Kind.ISSUE, "Cookie lost", "octocat", "open", at(key), at(key))
         evidence = {"likeness": likeness, "lead": 0.0} | ({} if cosine is None else {"semantic": cosine})
-        candidates.append(Candidate(entry, Hit(entry, 1.0, cosine=cosine), 0, likeness, {}, (key,), evidence=evidence))
+        candidates.append(
+            Candidate(entry, IndexHit(entry, 1.0, cosine=cosine), 0, likeness, {}, (key,), evidence=evidence)
+        )
         shown_hits.append(make_hit(key, MODEL.probability(evidence), related))
     return ReplayedHits(replayed(500, *shown_hits), tuple(candidates))
 

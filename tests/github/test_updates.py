@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.thread import Record, Thread, ThreadId, Tombstone, text_mark
+from bot.domain.thread import Record, Thread, ThreadId, Tombstone, text_id
 from bot.domain.thread_json import thread_from_archive
 from bot.github.client import GitHubClient
 from bot.github.errors import Gone
@@ -89,7 +89,7 @@ def test_changed_issues_cost_two_reads_however_many_and_long(
     assert (ids(watcher.fetch_updates()), github.reads) == (numbers, 2)
     for number in numbers:
         written = [*(f"{count} on {number}" for count in range(comments)), "Me too"]
-        assert [comment.mark for comment in watcher.thread(number).comments] == list(map(text_mark, written))
+        assert [comment.text_id for comment in watcher.thread(number).comments] == list(map(text_id, written))
 
 
 def test_no_change_costs_one_read_and_returns_nothing(github: FakeGitHub, watcher: Watcher) -> None:

@@ -36,9 +36,9 @@ def test_an_entry_holds_what_ranking_needs() -> None:
 
 def test_an_entry_holds_when_the_thread_was_closed_and_reopened() -> None:
     events = (("closed", 1), ("reopened", 2), ("closed", 5))
-    assert entry_of(closed(*events), Outcome()).flips == (at(1), at(2), at(5))
-    assert entry_of(closed(*events[:2], state="open", closed_at=None), Outcome()).flips == (at(1), at(2))
-    assert entry_of(issue(7), Outcome()).flips == ()
+    assert entry_of(closed(*events), Outcome()).state_changes == (at(1), at(2), at(5))
+    assert entry_of(closed(*events[:2], state="open", closed_at=None), Outcome()).state_changes == (at(1), at(2))
+    assert entry_of(issue(7), Outcome()).state_changes == ()
 
 
 @pytest.mark.parametrize(("stated_hours", "known_hours"), [(None, 5), (3, 5), (5, 5), (8, 8)])

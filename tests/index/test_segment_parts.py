@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit
+from bot.domain.digest import IndexHit
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError
 from bot.index import build_index, open_index
@@ -44,7 +44,7 @@ def thread(
 ) -> IndexDocument:
     words = list(words)
     at = None if of is None else START + timedelta(days=day)
-    index_entry = entry(key, day, duplicate_of=of, duplicate_at=at, flips=(START + timedelta(days=day + 1),))
+    index_entry = entry(key, day, duplicate_of=of, duplicate_at=at, state_changes=(START + timedelta(days=day + 1),))
     return IndexDocument(index_entry, words[:3], words[2:], {"summary": words[:2]}, vector)
 
 
@@ -258,7 +258,7 @@ def test_an_unreachable_store_is_not_taken_for_damage(tmp_path: Path, store: Par
     assert open_index(tmp_path / "index", store.fetch).entries([1])
 
 
-def use(index: Index) -> list[Hit]:
+def use(index: Index) -> list[IndexHit]:
     """Read parts in every way."""
     query = Query(
         dict.fromkeys(WORDS, 1.0),

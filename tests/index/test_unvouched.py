@@ -22,8 +22,10 @@ def at(days: float) -> datetime:
 def unvouched_document(
     key: ThreadId, closed: float | None = 1, until: datetime | None = FOREVER, author: str = "mona"
 ) -> IndexDocument:
-    state, flips = ("open", ()) if closed is None else ("closed", (at(closed),))
-    entry = IndexEntry(key, Kind.ISSUE, "A crash", author, state, START, START, flips=flips, unvouched_until=until)
+    state, state_changes = ("open", ()) if closed is None else ("closed", (at(closed),))
+    entry = IndexEntry(
+        key, Kind.ISSUE, "A crash", author, state, START, START, state_changes=state_changes, unvouched_until=until
+    )
     return IndexDocument(entry, ["crash"])
 
 

@@ -19,7 +19,7 @@ from random import Random
 
 import pytest
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind
 from bot.index import build_index, open_index
 from bot.index.posting_lists import TermFile
@@ -392,7 +392,7 @@ def numbers(values: Sequence[int]) -> bytes:
     return struct.pack("<I", 8) + struct.pack(f"<{len(values)}q", *values)
 
 
-def search_all(folder: Path) -> list[Hit]:
+def search_all(folder: Path) -> list[IndexHit]:
     """The hits of a search that leaves nothing out."""
     index = open_index(folder)
     hits = index.search(QUERY, limit=1000, before=LATER)

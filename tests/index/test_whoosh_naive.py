@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit
+from bot.domain.digest import IndexHit
 from bot.domain.thread import ThreadId
 from bot.index.bm25f import note_impacts, text_impacts
 from bot.index.protocol import NOTES, TEXT, IndexDocument, Query
@@ -31,7 +31,7 @@ def cosine(left: bytes, right: bytes) -> float:
     return sum(x * y for x, y in zip(first, second, strict=True)) / sqrt(lengths)
 
 
-def naive_search(documents: Sequence[IndexDocument], query: Query, before: datetime | None = None) -> list[Hit]:
+def naive_search(documents: Sequence[IndexDocument], query: Query, before: datetime | None = None) -> list[IndexHit]:
     """All threads as hits, in the order of their documents."""
     visible = [candidate for candidate in documents if before is None or candidate.entry.created_at < before]
     gains: list[dict[str, float]] = [{} for _ in visible]
@@ -47,7 +47,7 @@ def naive_search(documents: Sequence[IndexDocument], query: Query, before: datet
                 if term in impacts:
                     term_gains[term] = term_gains.get(term, 0.0) + full * LEVELS[impacts[term]]
     return [
-        Hit(
+        IndexHit(
             candidate.entry,
             score := sum(term_gains.values()),
             tuple(sorted(term_gains, key=lambda term: (-term_gains[term], term))[:8]),
@@ -59,13 +59,13 @@ def naive_search(documents: Sequence[IndexDocument], query: Query, before: datet
     ]
 
 
-def blend_sums(hits: Sequence[Hit], blend: Mapping[str, float], moment: datetime) -> dict[ThreadId, float]:
+def blend_sums(hits: Sequence[IndexHit], blend: Mapping[str, float], moment: datetime) -> dict[ThreadId, float]:
     """The sum of the blend for each thread, as of the moment."""
     best = max((hit.score for hit in hits), default=0.0)
     return {hit.entry.id: _sum(hit, blend, moment, best) for hit in hits}
 
 
-def _sum(hit: Hit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
+def _sum(hit: IndexHit, blend: Mapping[str, float], moment: datetime, best: float) -> float:
     closed_at = hit.entry.closed_since(moment)
     values = {
         "text": (text := hit.score / best if best else 0.0),
@@ -83,11 +83,11 @@ def log_days(since: datetime, until: datetime) -> float:
     return log1p(max(0.0, until.timestamp() - ceil(since.timestamp())) / 86_400)
 
 
-def sorted_hits(hits: Sequence[Hit]) -> list[Hit]:
+def sorted_hits(hits: Sequence[IndexHit]) -> list[IndexHit]:
     return sorted(hits, key=lambda hit: (-hit.score, int(hit.entry.id)))
 
 
-def assert_equal_hits(hits: Sequence[Hit], expected: Mapping[ThreadId, Hit]) -> None:
+def assert_equal_hits(hits: Sequence[IndexHit], expected: Mapping[ThreadId, IndexHit]) -> None:
     """Assert that each hit equals the naive one, and that they are sorted."""
     for hit in hits:
         other = expected[hit.entry.id]
@@ -105,7 +105,7 @@ class Drawn:
     notes: list[str]
     vector: bytes | None
     duplicate: tuple[int, float] | None
-    flips: list[float]
+    state_changes: list[float]
     length: int
 
     def document(self, key: int) -> IndexDocument:
@@ -115,7 +115,7 @@ class Drawn:
             key / 2,
             duplicate_of=of,
             duplicate_at=None if known_day is None else START + timedelta(days=known_day),
-            flips=tuple(START + timedelta(days=day) for day in sorted(set(self.flips))),
+            state_changes=tuple(START + timedelta(days=day) for day in sorted(set(self.state_changes))),
             length=self.length,
         )
         return IndexDocument(index_entry, self.title, self.body, {"keywords": self.notes}, self.vector)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import ThreadId
 from bot.index import build_index, open_index
 from bot.index.protocol import NOTES, TEXT, Index, IndexCorrupt, IndexDocument, Query, Sizes
@@ -36,7 +36,7 @@ def near_query(*numbers: int, words: str = "", **blend: float) -> Query:
     return Query(dict.fromkeys(words.split(), 1.0), vector=signed(*numbers), blend=near)
 
 
-def ids(hits: Iterable[Hit]) -> list[ThreadId]:
+def ids(hits: Iterable[IndexHit]) -> list[ThreadId]:
     return [hit.entry.id for hit in hits]
 
 
@@ -112,9 +112,12 @@ def test_a_zero_vector_or_one_of_another_length_is_near_to_nothing(tmp_path: Pat
     assert {hit.entry.id: hit.cosine for hit in hits} == dict.fromkeys(range(1, 6), 0.0)
 
 
-def plain_document(key: ThreadId, day: float = 0, flips: Iterable[float] = (), length: int = 0) -> IndexDocument:
+def plain_document(
+    key: ThreadId, day: float = 0, state_changes: Iterable[float] = (), length: int = 0
+) -> IndexDocument:
     return IndexDocument(
-        entry(key, day, flips=tuple(START + timedelta(days=at) for at in flips), length=length), ["crash"]
+        entry(key, day, state_changes=tuple(START + timedelta(days=at) for at in state_changes), length=length),
+        ["crash"],
     )
 
 
@@ -126,7 +129,12 @@ def best_id(index: Index, day: float, **blend: float) -> ThreadId:
 
 def test_open_means_open_at_the_moment(tmp_path: Path) -> None:
     index = index_of(
-        tmp_path, [plain_document(1, flips=(3,)), plain_document(2, flips=(2, 5)), plain_document(3, flips=(1, 4, 8))]
+        tmp_path,
+        [
+            plain_document(1, state_changes=(3,)),
+            plain_document(2, state_changes=(2, 5)),
+            plain_document(3, state_changes=(1, 4, 8)),
+        ],
     )
     assert {day: best_id(index, day, open=1.0) for day in (1, 2.9, 3, 4, 5, 8)} == {
         1: 1,
@@ -140,7 +148,9 @@ def test_open_means_open_at_the_moment(tmp_path: Path) -> None:
 
 
 def test_the_days_since_the_last_closing_count_and_open_threads_have_none(tmp_path: Path) -> None:
-    index = index_of(tmp_path, [plain_document(1, flips=(2,)), plain_document(2, flips=(1, 4, 6)), plain_document(3)])
+    index = index_of(
+        tmp_path, [plain_document(1, state_changes=(2,)), plain_document(2, changes=(1, 4, 6)), plain_document(3)]
+    )
     assert best_id(index, 3, closed=1.0) == 2
     assert best_id(index, 5, closed=1.0) == best_id(index, 9, closed=1.0) == 1
     assert best_id(index, 9, closed=-1.0) == 3
@@ -148,7 +158,7 @@ def test_the_days_since_the_last_closing_count_and_open_threads_have_none(tmp_pa
 
 def test_a_thread_may_be_closed_any_number_of_times(tmp_path: Path) -> None:
     for count in range(1, 12):
-        documents = [plain_document(1, flips=range(count)), plain_document(2, flips=(15,))]
+        documents = [plain_document(1, state_changes=range(count)), plain_document(2, changes=(15,))]
         index = index_of(tmp_path / str(count), documents)
         for then in range(count):  # as if what came later had not happened yet
             assert best_id(index, then + 0.5, open=1.0) == (1 if then % 2 else 2)
@@ -389,7 +399,7 @@ def test_a_thread_without_a_vector_counts_as_near_as_threads_with_its_score_are_
     assert ids_by_rank(index.search(near_query(1, 0), limit=3, before=LATER), index) == [1, 3, 2]
 
 
-def ids_by_rank(hits: Iterable[Hit], index: Index) -> list[ThreadId]:
+def ids_by_rank(hits: Iterable[IndexHit], index: Index) -> list[ThreadId]:
     """The threads in the order of the blend that `near_query` gives, which a search with a lower limit tells."""
     found = [
         set(ids(index.search(near_query(1, 0), limit=limit, before=LATER))) for limit in range(len(list(hits)) + 1)

@@ -11,7 +11,6 @@ import pytest
 
 from bot.domain.thread import Message, Thread, TimelineEvent
 from bot.domain.thread_json import MAX_MESSAGES, MAX_THREAD_CHARS, archive_fields, thread_from_archive
-from bot.memory.base_state import MAX_NOTES, MORE_NOTES
 from bot.memory.bounds import (
     MAX_JSON_VALUES,
     MAX_RECORD_BYTES,
@@ -27,6 +26,7 @@ from bot.memory.memory import Memory
 from bot.memory.paths import record_path
 from bot.memory.records import CorruptRecord, decode_record, encode_record
 from bot.memory.shards import DIGESTS, FIXES, POSTS, read_lines, read_texts
+from bot.memory.stored_state import MAX_NOTES, MORE_NOTES
 from tests.memory.remotes import HostedRepository, open_store
 from tests.memory.samples import StoredMemory, at, issue, remember
 from tests.threats.git_objects import FILE, blob, commit, tree

@@ -20,7 +20,7 @@ from bot.domain.post import (
     reply_slot,
 )
 from bot.domain.thread import FORGOTTEN, Message, Thread, ThreadId, Tombstone
-from bot.memory.manifest import MAX_OWED, Manifest, decode_manifest, encode_manifest
+from bot.memory.manifest import MAX_RENEWALS_DUE, Manifest, decode_manifest, encode_manifest
 from bot.memory.memory import Memory
 from bot.memory.merge import MAX_NOTICES, newest_posts
 from bot.memory.shards import POSTS
@@ -62,7 +62,7 @@ def shown_by(memory: Memory, key: ThreadId) -> tuple[PostKey, ...]:
 
 
 def owed_renewals(memory: Memory) -> list[tuple[ThreadId, str, ThreadId]]:
-    return [renewal.key for renewal in memory.state.manifest.owed]
+    return [renewal.key for renewal in memory.state.manifest.renewals_due]
 
 
 @ON_BRANCH_TOO
@@ -175,13 +175,13 @@ def test_links_to_other_repositories_are_bounded_and_damage_costs_the_post() -> 
 
 def test_an_owed_renewal_is_kept_until_it_is_done(stored: StoredMemory) -> None:
     memory, renewal = stored.memory(), Renewal(9, "", 9, at(4))
-    memory.stage(Changes(owed=(renewal,)))
+    memory.stage(Changes(renewals_due=(renewal,)))
     memory.commit("owe")
     memory = stored.memory()
-    assert memory.state.manifest.owed == (renewal,)
-    memory.stage(Changes(renewed=(renewal,)))
+    assert memory.state.manifest.renewals_due == (renewal,)
+    memory.stage(Changes(renewals_done=(renewal,)))
     memory.commit("done")
-    assert stored.memory().state.manifest.owed == ()
+    assert stored.memory().state.manifest.renewals_due == ()
 
 
 def talk(number: int, *texts: str, revision: float = 0, role: str = "NONE", **fields: object) -> Thread:
@@ -212,7 +212,7 @@ def test_a_visible_change_owes_a_renewal_of_the_comments_and_replies_that_show_t
     remember(memory, talk(3, "One.", "Two.", revision=0.5))
     assert owed_renewals(memory) == []
     remember(memory, changed if isinstance(changed, Tombstone) else replace(changed, updated_at=at(1)))
-    assert [(renewal.key, renewal.at) for renewal in stored.memory().state.manifest.owed] == (
+    assert [(renewal.key, renewal.at) for renewal in stored.memory().state.manifest.renewals_due] == (
         [((*ON_9.key, 3), at(1)), ((*REPLY.key, 3), at(1))] if is_owed else []
     )
 
@@ -228,17 +228,17 @@ def test_deleting_one_of_two_equal_comments_is_a_visible_change(stored: StoredMe
 def test_a_finished_renewal_is_not_owed_but_a_later_change_still_is(stored: StoredMemory) -> None:
     memory = stored.memory()
     remember(memory, talk(3, title="One", revision=1))
-    first = memory.state.manifest.owed
+    first = memory.state.manifest.renewals_due
     remember(stored.memory(), talk(3, title="Two", revision=2))
-    memory.stage(Changes(renewed=(first[0],)))
+    memory.stage(Changes(renewals_done=(first[0],)))
     memory.commit("done")
-    assert [(renewal.key, renewal.at) for renewal in stored.memory().state.manifest.owed] == [
+    assert [(renewal.key, renewal.at) for renewal in stored.memory().state.manifest.renewals_due] == [
         ((*ON_9.key, 3), at(2)),
         ((*REPLY.key, 3), at(2)),
     ]
-    memory.stage(Changes(renewed=memory.state.manifest.owed))
+    memory.stage(Changes(renewals_done=memory.state.manifest.renewals_due))
     memory.commit("done")
-    assert stored.memory().state.manifest.owed == ()
+    assert stored.memory().state.manifest.renewals_due == ()
 
 
 def test_a_new_fix_and_a_match_called_wrong_are_visible_changes(stored: StoredMemory) -> None:
@@ -246,7 +246,7 @@ def test_a_new_fix_and_a_match_called_wrong_are_visible_changes(stored: StoredMe
     memory.stage(Changes(fixes=(FixInfo(205, "a" * 40, at(2)),)))
     assert owed_renewals(memory) == [(*ON_9.key, 205)]
     memory.stage(
-        Changes(renewed=memory.state.manifest.owed, fixes=(FixInfo(205, "a" * 40, at(3)),))
+        Changes(renewals_done=memory.state.manifest.renewals_due, fixes=(FixInfo(205, "a" * 40, at(3)),))
     )  # the same, looked up again
     assert owed_renewals(memory) == []
     memory.stage(Changes(requests=(Request(3, 5, "wrong", "octocat", at(2), about=(8,)),)))
@@ -309,10 +309,10 @@ def test_a_damaged_line_costs_only_that_line(stored: StoredMemory) -> None:
 
 
 def test_owed_renewals_are_bounded_and_round_trip(stored: StoredMemory) -> None:
-    many = Manifest().with_renewals(Renewal(number, "", 3, at(number)) for number in range(1, MAX_OWED + 9))
-    assert len(many.owed) == MAX_OWED
-    assert many.owed[0].id == 1
-    assert decode_manifest(encode_manifest(many)).owed == many.owed
+    many = Manifest().with_renewals(Renewal(number, "", 3, at(number)) for number in range(1, MAX_RENEWALS_DUE + 9))
+    assert len(many.renewals_due) == MAX_RENEWALS_DUE
+    assert many.renewals_due[0].id == 1
+    assert decode_manifest(encode_manifest(many)).renewals_due == many.renewals_due
 
 
 def test_comments_and_notices_are_counted_once_when_they_are_promised(stored: StoredMemory) -> None:
@@ -362,10 +362,10 @@ def test_the_newest_notices_of_a_thread_are_kept_beside_all_other_posts() -> Non
 
 def test_the_time_of_the_last_notice_only_advances_until_notices_are_switched_off() -> None:
     manifest = Manifest().with_notified(at(5)).with_notified(at(3)).with_notified(None)
-    assert manifest.told_until == at(5)
-    assert decode_manifest(encode_manifest(manifest)).told_until == at(5)
+    assert manifest.notified_until == at(5)
+    assert decode_manifest(encode_manifest(manifest)).notified_until == at(5)
     off = manifest.with_notified(NOTICES_OFF)
-    assert (off.told_until, b"told_until" in encode_manifest(off)) == (None, False)
+    assert (off.notified_until, b"notified_until" in encode_manifest(off)) == (None, False)
 
 
 @pytest.mark.parametrize("damage", [{}, "x", [{}], [{"about": "3", "id": 5}], [{"about": 3, "id": True}], [3]])

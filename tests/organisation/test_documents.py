@@ -29,10 +29,10 @@ def store_records(tmp_path: Path) -> Iterator[StoreRecords]:
     """Return a function that stores records and fixes, and opens their memory again."""
     memory = Memory(FolderStore(tmp_path / "store"))
 
-    def put(*records: Record, fixes: tuple[FixInfo, ...] = (), unseen: tuple[Record, ...] = ()) -> Memory:
+    def put(*records: Record, fixes: tuple[FixInfo, ...] = (), hidden_by_github: tuple[Record, ...] = ()) -> Memory:
         memory.open()
         memory.stage(Changes(records=records, fixes=fixes))
-        memory.stage(Changes(unseen=unseen))
+        memory.stage(Changes(hidden_by_github=hidden_by_github))
         memory.commit("Remember")
         return memory.open()
 
@@ -71,7 +71,7 @@ def test_discussions_become_documents_but_pull_requests_and_pages_do_not(store_r
 
 
 def test_deleted_or_hidden_threads_are_written_as_gone_without_text(store_records: StoreRecords) -> None:
-    memory = store_records(FIXED, Tombstone(8, at(9)), unseen=(FIXED,))
+    memory = store_records(FIXED, Tombstone(8, at(9)), hidden_by_github=(FIXED,))
     documents = {document.id: document for document in changed_threads([3, 8, 99], memory, SOURCE)}
     assert set(documents) == {3, 8, 99}
     assert all(

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from bot.domain.kinds import Kind, OutcomeKind
 from bot.domain.organisation import OrganisationThread
 from bot.domain.thread import Outcome, ThreadId
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.errors import UserError
 from bot.organisation.lance import LARGE_FILE_ROWS, LanceCandidates, open_candidates
 from bot.organisation.rows import row_of, thread_of
@@ -427,7 +427,7 @@ def test_a_row_can_be_read_back_whatever_its_thread_contains(
     assert not {"'", '"', "\\", " "} & set(row["key"])
     read = thread_of(row)
     assert read is not None
-    assert (str(read.id), read.title, read.outcome.quote) == tuple(map(clean, (str(id), title, quote)))
+    assert (str(read.id), read.title, read.outcome.quote) == tuple(map(storable, (str(id), title, quote)))
     assert read.created_at == written.created_at
     assert set(read.terms) <= set(written.terms)
 

@@ -136,7 +136,7 @@ def test_a_thread_hidden_by_github_is_in_no_cluster_whatever_people_said(tmp_pat
     memory.stage(Changes(requests=(same,)))
     compare_threads(memory)
     assert [one.id for one in clusters_of(memory)[0].members] == [1, 2, 3]
-    memory.stage(Changes(unseen=(Tombstone(2, at(30), "unseen"),)))
+    memory.stage(Changes(hidden_by_github=(Tombstone(2, at(30), "unseen"),)))
     memory.commit("Hide")
     assert [one.id for one in clusters_of(memory.open())[0].members] == [1, 3]
 

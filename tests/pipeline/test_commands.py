@@ -32,7 +32,7 @@ from bot.pipeline.fetch import fetch_changes
 from bot.pipeline.handle import handle_event
 from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.requests import find_requests, unread_requests
-from bot.pipeline.tools import DAILY_LIMIT_REACHED, RunContext
+from bot.pipeline.tools import DAILY_LIMIT_REACHED, Tools
 from bot.reading.requests import COMMAND_NAMES
 from bot.server.inbox_rows import REASONS
 from bot.settings.schema import CommandSettings, CommentSettings, IgnoreSettings, Settings
@@ -90,10 +90,10 @@ class SampleRepository:
     def own(self) -> OwnCommentRule:
         return OwnCommentRule(BOT, marker())
 
-    def run_context(self, memory: Memory) -> RunContext:
+    def run_context(self, memory: Memory) -> Tools:
         memory.hidden = self.settings.ignore.hidden
         forge = GitHubClient(self.github.url, self.github.token, REPO, write_gap=0)
-        return RunContext(
+        return Tools(
             memory=memory,
             forge=forge,
             history=GraphQLHistory(self.github.url, self.github.token, REPO, self.own, forge),
@@ -146,7 +146,7 @@ class SampleRepository:
         backfill(
             memory,
             run_context.history,
-            Deadline(run_context.clock, run_context.now, within=run_context.within),
+            Deadline(run_context.clock, run_context.now, max_age=run_context.max_age),
             None,
             partial(unread_requests, run=run_context),
         )

@@ -33,7 +33,7 @@ def answer_record(thread: Thread, state: str = "said", hours: int = 0) -> Post:
 
 def is_due(thread: Thread, event: Event, before: Post | None = None, within: int = 24) -> bool:
     answers = {before.id: before} if before else {}
-    run_state = Facts(event, Updates(), NOW, ADDRESS, answers, within=timedelta(hours=within))
+    run_state = Facts(event, Updates(), NOW, ADDRESS, answers, max_age=timedelta(hours=within))
     return due_threads([thread], run_state) == [thread]
 
 

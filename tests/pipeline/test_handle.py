@@ -70,7 +70,7 @@ def test_comments_stay_correct_when_two_runs_overlap(sample: SampleRepository, s
     run_event(sample, Event("schedule"))
     assert comments_of(sample, number) == texts
     memory = sample.memory().open()
-    assert (memory.state.manifest.owed, memory.state.manifest.pending) == ((), ())
+    assert (memory.state.manifest.renewals_due, memory.state.manifest.pending) == ((), ())
     memory.close()
 
 

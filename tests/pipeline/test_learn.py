@@ -17,7 +17,14 @@ from bot.evaluation.results import Backtest
 from bot.memory.folder_store import FolderStore
 from bot.memory.memory import Memory
 from bot.memory.model_store import BACKTEST_PATH, RANKING_PATH, ModelUpdate
-from bot.pipeline.learn import CALM_GROWTH_FACTOR, GROWTH_FACTOR, MIN_LEARN_THREADS, is_due, learn, without_ignored
+from bot.pipeline.learn import (
+    GROWTH_FACTOR,
+    MIN_LEARN_THREADS,
+    UNATTENDED_GROWTH_FACTOR,
+    is_due,
+    learn,
+    without_ignored,
+)
 from bot.ranking.weights import parse, shipped
 from bot.recall.similar import find_candidates
 from bot.settings.schema import IgnoreSettings, Settings
@@ -71,13 +78,13 @@ def test_a_memory_learns_again_when_it_has_grown(tmp_path: Path) -> None:
 
     def due(learned_from: int) -> tuple[bool, bool]:
         memory.install_model(ModelUpdate(shipped(), learned_from))
-        return is_due(memory, calm=True), is_due(memory, calm=False)
+        return is_due(memory, unattended=True), is_due(memory, unattended=False)
 
     assert due(0) == (True, True)
     assert due(int(SIZE / GROWTH_FACTOR)) == (True, True)
     assert due(int(SIZE / GROWTH_FACTOR) + 1) == (True, False)
-    assert due(int(SIZE / CALM_GROWTH_FACTOR)) == (True, False)
-    assert due(int(SIZE / CALM_GROWTH_FACTOR) + 1) == (False, False)
+    assert due(int(SIZE / UNATTENDED_GROWTH_FACTOR)) == (True, False)
+    assert due(int(SIZE / UNATTENDED_GROWTH_FACTOR) + 1) == (False, False)
     assert due(SIZE) == (False, False)
 
 
@@ -87,16 +94,16 @@ def test_pages_do_not_cause_repeated_learning(tmp_path: Path) -> None:
         replace(HISTORY[0], id=f"docs:{n}.md", title=f"Page {n}", kind=Kind.PAGE, comments=()) for n in range(SIZE)
     )
     memory = remember(tmp_path, [*HISTORY[: SIZE // 3], *pages])
-    assert is_due(memory, calm=False)
+    assert is_due(memory, unattended=False)
     learn(memory, Settings(), Renderer(), RepositoryAddress("octo-org/hello-world"), seconds=1)
-    assert not is_due(memory, calm=True)
+    assert not is_due(memory, unattended=True)
 
 
 def test_a_small_memory_does_not_learn_by_itself(tmp_path: Path) -> None:
     memory = remember(tmp_path, HISTORY[: MIN_LEARN_THREADS - 1])
-    assert not is_due(memory, calm=True)
+    assert not is_due(memory, unattended=True)
     memory.stage(Changes(records=(HISTORY[MIN_LEARN_THREADS - 1],)))
-    assert is_due(memory, calm=True)
+    assert is_due(memory, unattended=True)
 
 
 # What is learned

@@ -16,7 +16,7 @@ from bot.domain.post import OrganisationKey, Renewal
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
 from bot.github.errors import ForgeError, Gone, RateLimited
 from bot.github.events import Event
-from bot.memory.manifest import MAX_OWED
+from bot.memory.manifest import MAX_RENEWALS_DUE
 from bot.pipeline.handle import handle_event
 from bot.pipeline.reconcile import CommentResult
 from bot.pipeline.renewals import MAX_RENEWALS
@@ -130,7 +130,7 @@ class RepositoryWithSearch:
     def pending_work(self) -> tuple[object, ...]:
         memory = self.sample.memory().open()
         try:
-            return *memory.state.manifest.owed, *memory.state.manifest.pending
+            return *memory.state.manifest.renewals_due, *memory.state.manifest.pending
         finally:
             memory.close()
 
@@ -369,7 +369,9 @@ def test_a_match_named_by_an_event_is_removed_even_if_too_many_renewals_are_owed
     number = repo.open_issue()
     memory = repo.sample.memory().open()
     ago = datetime.fromisoformat("2025-01-01T00:00:00Z")
-    memory.stage(Changes(owed=tuple(Renewal(each, "", 1, ago) for each in range(1_000, 1_000 + MAX_OWED))))
+    memory.stage(
+        Changes(renewals_due=tuple(Renewal(each, "", 1, ago) for each in range(1_000, 1_000 + MAX_RENEWALS_DUE)))
+    )
     memory.commit("Owe")
     memory.close()
     repo.sample.settings, repo.others.visible = replace(BOTH, mode="off"), ()

@@ -24,7 +24,7 @@ from bot.pipeline.backfill import Clock
 from bot.pipeline.draft import DELETED, EDITED, SAME, SWITCHED_OFF, WITHDRAWN_FINGERPRINT, Action, Draft, next_step
 from bot.pipeline.handle import still_ours
 from bot.pipeline.reconcile import CommentResult, find_own, find_promised, reconcile
-from bot.pipeline.tools import RunContext
+from bot.pipeline.tools import Tools
 from bot.settings.schema import Settings
 from tests.fakes.fixtures import github
 from tests.fakes.github import FakeGitHub
@@ -57,7 +57,7 @@ class PlannedIssue:
         self.number = github.open_issue("octocat", "Crash", "It crashes.")
         self.client = GitHubClient(github.url, github.token, REPO, write_gap=0)
         self.thread = Thread(self.number, "Crash", "It crashes.", "octocat", NOW)
-        self.context = RunContext(
+        self.context = Tools(
             memory=Memory(FolderStore(folder)),
             forge=self.client,
             history=GraphQLHistory(github.url, github.token, REPO, OWN, self.client),

@@ -434,7 +434,7 @@ def test_the_summary_counts_the_items_of_each_kind(tmp_path: Path) -> None:
 
 def test_a_hidden_thread_appears_in_no_section(tmp_path: Path) -> None:
     memory = create_memory(tmp_path / "store")
-    memory.stage(Changes(unseen=(Tombstone(90, NOW, "unseen"), Tombstone(75, NOW, "unseen"))))
+    memory.stage(Changes(hidden_by_github=(Tombstone(90, NOW, "unseen"), Tombstone(75, NOW, "unseen"))))
     memory.commit("Hide")
     ids_by_section = {one.name: ids(one) for one in report(memory.open()).sections}
     assert (ids_by_section[POSSIBLY_BACK], ids_by_section[DECIDED]) == ([], [])

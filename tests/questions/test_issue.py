@@ -252,7 +252,7 @@ def test_passages_of_ignored_people_are_not_shown(memory_with_talk: Memory) -> N
 
 def test_a_passage_counts_as_quoted(memory_with_talk: Memory) -> None:
     mention = replace(search("importer capacitor", memory_with_talk).mentioned[0], conversation=(), summary="")
-    assert TALK.comments[1].mark in quoted_in(Context(mentioned=(mention,)), {60: TALK})
+    assert TALK.comments[1].text_id in quoted_in(Context(mentioned=(mention,)), {60: TALK})
     assert fingerprint(Context(mentioned=(mention,))) != fingerprint(
         Context(mentioned=(replace(mention, passage=None),))
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind
 from bot.ranking.features import (
     CONFIDENCE_FEATURES,
@@ -49,7 +49,7 @@ def entry(title: str = TITLE, days: float = 1, **rest: Any) -> IndexEntry:
 def features(
     candidate: IndexEntry | None = None, query: RankingQuery = QUERY, best: float = 20.0, **rest: Any
 ) -> dict[str, float]:
-    return order_features(Hit(candidate or entry(), **{"score": 10.0, **rest}), query, best)
+    return order_features(IndexHit(candidate or entry(), **{"score": 10.0, **rest}), query, best)
 
 
 def make_query(title: str, body: str = "", **rarity: float) -> RankingQuery:
@@ -80,17 +80,17 @@ def test_times_are_logarithms_of_days_until_the_question() -> None:
     still_open = features(entry(days=400))
     assert (still_open["open"], still_open["closed"]) == (1.0, 0.0)
     assert isclose(still_open["age"], log1p(100))
-    ended = features(entry(days=400, flips=(at(470),)))
+    ended = features(entry(days=400, state_changes=(at(470),)))
     assert ended["open"] == 0.0
     assert isclose(ended["closed"], log1p(30))
 
 
 def test_the_state_is_that_at_the_time_of_the_question() -> None:
-    later = features(entry(days=400, state="closed", flips=(at(501),)))
+    later = features(entry(days=400, state="closed", state_changes=(at(501),)))
     assert (later["open"], later["closed"]) == (1.0, 0.0)
-    reopened = features(entry(days=400, state="closed", flips=(at(410), at(420), at(501))))
+    reopened = features(entry(days=400, state="closed", state_changes=(at(410), at(420), at(501))))
     assert (reopened["open"], reopened["closed"]) == (1.0, 0.0)
-    assert isclose(features(entry(days=400, flips=(at(410), at(420), at(480))))["closed"], log1p(20))
+    assert isclose(features(entry(days=400, state_changes=(at(410), at(420), at(480))))["closed"], log1p(20))
 
 
 def test_lengths_duplicates_and_authors() -> None:
@@ -143,8 +143,10 @@ def test_features_are_finite_even_for_empty_texts_and_simultaneous_events(
 ) -> None:
     rarities = dict.fromkeys(terms(f"{titles[0]} {body}"), rarest) if is_known else {}
     query = query_for(thread(500, titles[0], body), rarities, rarest)
-    created, flips = ages
-    other = entry(titles[1], 500 + created, length=lengths, flips=tuple(at(500 + days) for days in flips))
+    created, state_changes = ages
+    other = entry(
+        titles[1], 500 + created, length=lengths, state_changes=tuple(at(500 + days) for days in state_changes)
+    )
     measured = features(other, query, best=10.0)
     assert all(isfinite(value) for value in measured.values())
     assert min(measured["age"], measured["closed"]) >= 0
@@ -152,9 +154,9 @@ def test_features_are_finite_even_for_empty_texts_and_simultaneous_events(
 
 
 def test_a_thread_opened_and_closed_at_the_time_of_the_question_has_no_age() -> None:
-    values = features(entry(days=500, flips=(at(500),)))
+    values = features(entry(days=500, state_changes=(at(500),)))
     assert (values["age"], values["closed"], values["open"]) == (0.0, 0.0, 0.0)
-    assert features(entry(days=500, flips=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
+    assert features(entry(days=500, state_changes=(at(500) + timedelta(microseconds=1),)))["open"] == 1.0
 
 
 def rarity(frequency: int, threads: int) -> float:
@@ -181,7 +183,7 @@ def test_a_word_in_more_than_a_tenth_of_all_threads_is_not_distinctive() -> None
 
 
 def titles(title: str, query: RankingQuery, *words: str) -> float:
-    hit = RankedHit(Hit(entry(title), 1.0), query, text=SharedText(frozenset(words)))
+    hit = RankedHit(IndexHit(entry(title), 1.0), query, text=SharedText(frozenset(words)))
     return measure(CONFIDENCE_FEATURES, hit)["titles"]
 
 
@@ -195,12 +197,14 @@ def test_titles_are_covered_by_the_mean_of_both_shares() -> None:
 
 HITS = st.lists(
     st.builds(
-        Hit,
+        IndexHit,
         st.builds(
             entry,
             days=st.integers(0, 600),
             length=st.integers(0, 10**9),
-            flips=st.lists(st.integers(0, 600), max_size=4, unique=True).map(lambda days: tuple(map(at, sorted(days)))),
+            state_changes=st.lists(st.integers(0, 600), max_size=4, unique=True).map(
+                lambda days: tuple(map(at, sorted(days)))
+            ),
         ),
         st.floats(0.1, 50),
         cosine=st.floats(-1, 1),
@@ -215,7 +219,7 @@ ARRAY_FEATURES = [each for each in ORDER_FEATURES if each.array]
 @pytest.mark.filterwarnings("error")
 @given(hits=HITS)
 @pytest.mark.parametrize("feature", ARRAY_FEATURES, ids=lambda each: each.name)
-def test_the_array_form_of_a_feature_agrees_with_its_scalar_form(feature: Feature, hits: list[Hit]) -> None:
+def test_the_array_form_of_a_feature_agrees_with_its_scalar_form(feature: Feature, hits: list[IndexHit]) -> None:
     assert feature.array
     now, closed = QUERY.at, [hit.entry.closed_since(QUERY.at) for hit in hits]
     columns = DocumentColumns(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.domain.digest import FOREVER, Hit, IndexEntry
+from bot.domain.digest import FOREVER, IndexEntry, IndexHit
 from bot.domain.thread import Kind, ThreadId
 from bot.ranking.features import MIN_SHARE, RankingQuery, SharedText, order_features, query_for
 from bot.ranking.order import (
@@ -38,8 +38,8 @@ def entry(key: ThreadId, days: float = 1, **rest: Any) -> IndexEntry:
     return IndexEntry(key, Kind.ISSUE, created_at=at(days), **values)
 
 
-def hit(key: ThreadId, score: float = 10.0, days: float = 1, **rest: Any) -> Hit:
-    return Hit(entry(key, days), score, ("one", "two", "three"), **rest)
+def hit(key: ThreadId, score: float = 10.0, days: float = 1, **rest: Any) -> IndexHit:
+    return IndexHit(entry(key, days), score, ("one", "two", "three"), **rest)
 
 
 def candidate(
@@ -49,7 +49,7 @@ def candidate(
 
 
 def rank(
-    *hits: Hit, model: RankingWeights = PLAIN, canonical: dict[ThreadId, IndexEntry] | None = None
+    *hits: IndexHit, model: RankingWeights = PLAIN, canonical: dict[ThreadId, IndexEntry] | None = None
 ) -> RankedCandidates:
     return rank_candidates(hits, canonical or {}, QUERY, RankingModels(model, model))
 
@@ -90,7 +90,7 @@ def test_candidates_are_in_the_order_of_their_scores() -> None:
 
 
 @given(st.permutations([hit(key, score) for key, score in ((1, 9.0), (2, 9.0), (3, 8.0), (4, 1.0), (5, 0.0))]))
-def test_the_order_does_not_depend_on_that_of_the_hits(hits: list[Hit]) -> None:
+def test_the_order_does_not_depend_on_that_of_the_hits(hits: list[IndexHit]) -> None:
     assert ids(rank(*hits, model=BY_WORDS)) == ids(rank(*sorted(hits, key=lambda each: str(each.entry.id))))
 
 
@@ -116,8 +116,10 @@ def test_likeness_does_not_depend_on_when_a_candidate_was_opened_and_closed(
     one: tuple[int, list[int]], other: tuple[int, list[int]], model: RankingWeights
 ) -> None:
     first, second = (
-        rank(replace(hit(1), entry=entry(1, days, flips=tuple(map(at, flips)))), model=model).candidates[0]
-        for days, flips in (one, other)
+        rank(
+            replace(hit(1), entry=entry(1, days, state_changes=tuple(map(at, state_changes)))), model=model
+        ).candidates[0]
+        for days, state_changes in (one, other)
     )
     assert first.likeness == second.likeness
     changed = [name for name in CIRCUMSTANCE_FEATURES if first.features[name] != second.features[name]]
@@ -126,8 +128,8 @@ def test_likeness_does_not_depend_on_when_a_candidate_was_opened_and_closed(
 
 
 def test_the_score_depends_on_when_a_candidate_was_opened_and_closed() -> None:
-    def score(days: float, *flips: float) -> float:
-        changed = replace(hit(1), entry=entry(1, days, flips=tuple(map(at, flips))))
+    def score(days: float, *state_changes: float) -> float:
+        changed = replace(hit(1), entry=entry(1, days, state_changes=tuple(map(at, state_changes))))
         return rank(changed, model=PLAIN).candidates[0].score
 
     assert score(400) > score(100)
@@ -204,8 +206,8 @@ def test_repeats_of_the_question_take_no_place_however_many_there_are() -> None:
 
 def test_the_age_of_an_opening_or_closing_is_no_evidence() -> None:
     fresh, old, still_open = (
-        replace(hit(1), entry=entry(1, days, flips=flips))
-        for days, flips in ((490, (at(491),)), (-900, (at(-899),)), (-900, ()))
+        replace(hit(1), entry=entry(1, days, state_changes=state_changes))
+        for days, state_changes in ((490, (at(491),)), (-900, (at(-899),)), (-900, ()))
     )
     evidence = [rank(each).judge(rank(each).candidates[0], NO_TEXT).evidence for each in (fresh, old, still_open)]
     assert evidence[0] == evidence[1] == evidence[2]
@@ -257,8 +259,8 @@ def test_a_hit_by_vectors_alone_has_no_reason_and_is_left_out(remember: Remember
     memory = remember(closed(1, "Sessions expire", "Nobody can log in."), closed(2, *SCARCE))
     question = thread(500, *SCARCE)
     near = [
-        replace(hit(1), entry=entry(1, flips=(at(2),)), score=0.0, terms=(), cosine=0.99),
-        replace(hit(2), entry=entry(2, flips=(at(3),)), score=1.0, terms=tuple(QUERY.title), cosine=0.98),
+        replace(hit(1), entry=entry(1, state_changes=(at(2),)), score=0.0, terms=(), cosine=0.99),
+        replace(hit(2), entry=entry(2, state_changes=(at(3),)), score=1.0, terms=tuple(QUERY.title), cosine=0.98),
     ]
     ranked = rank_candidates(near, {}, QUERY, shipped(), has_vectors=True)
     assert {c.entry.id for c in ranked.candidates} == {1, 2}
@@ -269,7 +271,7 @@ def test_a_hit_mostly_by_vectors_has_a_reason_in_plain_words(remember: Remember)
     memory = remember(closed(1, "Walrus", "A marmot, a quokka and many other words."))
     question = thread(500, *SCARCE)
     shared = find_candidates(question, memory, None, ()).candidates[0].hit.terms
-    near = Hit(entry(1, flips=(at(2),)), 0.1, shared, cosine=0.99)
+    near = IndexHit(entry(1, state_changes=(at(2),)), 0.1, shared, cosine=0.99)
     rare = query_for(question, dict.fromkeys(shared, 5.0), 5.0)
     ranked = rank_candidates([near], {}, rare, shipped(), has_vectors=True)
     (judged,) = judge_candidates(question, ranked, memory, None)

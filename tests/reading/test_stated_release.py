@@ -235,13 +235,13 @@ def test_open_and_reopened_issues_have_no_stated_release() -> None:
 
 def test_a_statement_before_a_reopening_belongs_to_another_closing() -> None:
     hour = timedelta(hours=1)
-    flips = (
+    state_changes = (
         TimelineEvent("closed", CLOSED - 3 * hour, "monalisa"),
         TimelineEvent("reopened", CLOSED - 2 * hour, "octocat"),
         TimelineEvent("closed", CLOSED, "monalisa"),
     )
-    assert release_of(message("Fixed in 2.3.0.", -3 * hour), events=flips) == ""
-    assert release_of(message("Fixed in 2.3.0.", -hour), events=flips) == "2.3.0"
+    assert release_of(message("Fixed in 2.3.0.", -3 * hour), events=state_changes) == ""
+    assert release_of(message("Fixed in 2.3.0.", -hour), events=state_changes) == "2.3.0"
 
 
 # What takes it back

@@ -28,7 +28,7 @@ def base(tmp_path: Path) -> Snapshot:
     store = FolderStore(tmp_path / "store")
     files = {
         "fixes/0042.jsonl": shard(fix(4201, "v1"), fix(4202, "v1")),
-        MANIFEST_PATH: encode_manifest(Manifest(unseen=(5, 6))),
+        MANIFEST_PATH: encode_manifest(Manifest(hidden_by_github=(5, 6))),
     }
     return store.write(store.open(), files, "before")
 
@@ -50,7 +50,7 @@ def test_a_fix_that_is_changed_added_or_removed_counts_as_changed(base: Snapshot
 
 
 def test_threads_that_github_hides_or_shows_again_count_as_changed(base: Snapshot) -> None:
-    assert changed_threads(base, {MANIFEST_PATH: encode_manifest(Manifest(unseen=(6, 8, "ABC-1")))}) == {5, 8}
+    assert changed_threads(base, {MANIFEST_PATH: encode_manifest(Manifest(hidden_by_github=(6, 8, "ABC-1")))}) == {5, 8}
     assert changed_threads(base, {MANIFEST_PATH: b"damaged"}) == {5, 6}
 
 

@@ -43,7 +43,11 @@ def records(harness: ServerHarness, project: EventfulProject) -> dict[object, Re
     """What the memory of a repository shows."""
     with BranchStore(str(harness.git.folder / f"{project.repo.full_name}.git"), "precedent", None) as store:
         memory = Memory(store, repo=project.repo.full_name).open()
-        return {each.id: each for each in memory.state.every_record() if each.id not in memory.state.manifest.unseen}
+        return {
+            each.id: each
+            for each in memory.state.every_record()
+            if each.id not in memory.state.manifest.hidden_by_github
+        }
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def has_pending_work(scene: Scene, *, fully: bool) -> bool:
         requests = memory.state.every_request() if memory.state.manifest.threads else ()
         owed = [PostKey(key) for key in memory.state.manifest.pending]
         owed += [PostKey(each.id, reply_slot(each.comment_id)) for each in requests if each.state == "pending"]
-        return bool(memory.state.manifest.owed) or any(key not in posted for key in owed)
+        return bool(memory.state.manifest.renewals_due) or any(key not in posted for key in owed)
 
 
 def forced_moves(bare: Bare, squash_after: int) -> Iterator[str]:
@@ -84,8 +84,8 @@ def after_history(scene: Scene, reported_gone: set[int]) -> list[str]:
             f"(2) #{n} is gone, and no tombstone" for n in reported_gone if not isinstance(gone.get(n), Tombstone)
         ]
         faults += _comments(scene, memory)
-        if memory.state.manifest.owed:
-            faults.append(f"(8) comments are not worked out again: {memory.state.manifest.owed[:2]}")
+        if memory.state.manifest.renewals_due:
+            faults.append(f"(8) comments are not worked out again: {memory.state.manifest.renewals_due[:2]}")
         faults += memory_faults(memory)
     faults += stale_displays(scene, reported_gone)
     return faults

@@ -104,7 +104,7 @@ BUGS = (
     ),
     Bug(
         "a change is owed to no comment",
-        "bot/memory/state.py",
+        "bot/memory/staged_state.py",
         "            if is_visible(self._cached_record(key), new[key], self.repo):\n",
         "            if False:\n",
         first=45,

@@ -16,7 +16,7 @@ from bot.comment.links import CommentLinks
 from bot.comment.render import Renderer
 from bot.domain.answer import Answer, Context, Match, Mention, Silent, Speak
 from bot.domain.thread import Outcome, RepositoryAddress, Thread
-from bot.domain.thread_json import clean, stamp
+from bot.domain.thread_json import stamp, storable
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
@@ -86,7 +86,7 @@ def _find_thread(memory: Memory, text: str, repo: str) -> Thread:
             return record
     if named := parse_issue(text):
         named.within(repo)
-    raise UserError(f"no thread {clean(text)[:MAX_NAME]} in this store")
+    raise UserError(f"no thread {storable(text)[:MAX_NAME]} in this store")
 
 
 def _mention_data(mention: Mention) -> dict[str, object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bot.cli.arguments import memory_options, reference_time
 from bot.cli.output import SCHEMA_VERSION, CommandResult, facts_of_answer, show_notes, warn
-from bot.comment.clean_text import clean
+from bot.comment.clean_text import visible_text
 from bot.domain.bounds import MAX_TITLE
 from bot.domain.thread_json import MAX_TEXT
 from bot.errors import UserError
@@ -70,7 +70,7 @@ def _visible_part(comment: str) -> str:
     """The comment as people see it, without folded sections and small print."""
     lines: list[str] = []
     depth = 0
-    for line in clean(comment).split("\n"):
+    for line in visible_text(comment).split("\n"):
         depth += line.count("<details")
         if not depth and not line.startswith("<sub>"):
             lines.append(line)

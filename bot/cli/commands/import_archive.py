@@ -63,7 +63,7 @@ def run_import(args: argparse.Namespace) -> object:
 
 def _learn_if_due(memory: Memory, args: argparse.Namespace) -> int:
     """Learn if it is due and wanted. Returns how many threads the store has learned from."""
-    if args.learn and is_due(memory, calm=True):
+    if args.learn and is_due(memory, unattended=True):
         learn_and_commit(memory, args.repo or memory.state.repo, LEARN_SECONDS)
     return memory.state.manifest.learned_from
 

@@ -15,7 +15,7 @@ from bot.cli.arguments import is_action
 from bot.cli.checks.github import WORKFLOW_FOLDER, Step, find_workflows, is_dry
 from bot.cli.checks.result import parse_remote_url
 from bot.cli.output import show
-from bot.comment.clean_text import clean, one_line
+from bot.comment.clean_text import one_line, visible_text
 from bot.domain.hosts import is_hosted
 from bot.errors import UserError, WorldError
 from bot.files import read_user_file, shipped_folder, write_user_file
@@ -98,7 +98,7 @@ def run_init(args: argparse.Namespace) -> object:
     next_step = _next_step(checkout, choice, ready=args.write or {file.state for file in files} <= {"same", "kept"})
     if args.json:
         shown: object = _as_data(checkout, choice, settings, files) | {
-            "written": args.write, "refused": clean(refused), "next": [next_step],
+            "written": args.write, "refused": visible_text(refused), "next": [next_step],
         }  # fmt: skip
     else:
         shown = "".join(f"{line}\n" for line in [*_lines(files, is_written=args.write), next_step])
@@ -252,11 +252,11 @@ def _as_data(
     checkout: CheckoutInfo, choice: WorkflowChoice, settings: Settings, files: list[PlannedFile]
 ) -> dict[str, object]:
     return {
-        "root": clean(str(checkout.top)),
+        "root": visible_text(str(checkout.top)),
         "repository": checkout.repository,
         "server": checkout.server,
-        "remote": clean(checkout.remote),
-        "default_branch": clean(checkout.main),
+        "remote": visible_text(checkout.remote),
+        "default_branch": visible_text(checkout.main),
         "memory_branch": settings.branch,
         "mode": settings.mode if choice.mode == "comment" else choice.mode,
         "action": choice.action,

@@ -10,7 +10,7 @@ from contextlib import closing
 from bot.cli.commands.answer import outcome_json
 from bot.cli.output import progress, show, table, warn
 from bot.domain.thread import Outcome, OutcomeKind, Thread, ThreadId
-from bot.domain.thread_json import clean
+from bot.domain.thread_json import storable
 from bot.errors import UserError
 from bot.local_cache.sync import open_store
 from bot.memory.memory import Memory
@@ -71,7 +71,7 @@ def _named_threads(memory: Memory, ids: str, repo: str) -> tuple[list[Thread], l
     for text in names:
         thread = next((record for record in map(records.get, keys[text]) if isinstance(record, Thread)), None)
         if thread is None:
-            faults.append(f"no thread {clean(text)[:MAX_NAME]} in this store")
+            faults.append(f"no thread {storable(text)[:MAX_NAME]} in this store")
         elif not thread.is_closed:
             faults.append(f"{thread.id} is open: it has no ending")
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.cli.arguments import memory_options
 from bot.cli.output import SCHEMA_VERSION, CommandResult, command_result, show_notes
-from bot.comment.clean_text import clean, one_line
+from bot.comment.clean_text import one_line, visible_text
 from bot.domain.answer import EarlierClosing
 from bot.domain.card import CardId
 from bot.domain.change_state import change_state, number_of
@@ -67,7 +67,7 @@ def _find_thread(memory: LocalMemory, text: str) -> Thread:
         named = parse_issue(text)
         if named:
             named.within(memory.repo)
-        name = one_line(clean(text)[:MAX_NAME].removeprefix("#"))
+        name = one_line(visible_text(text)[:MAX_NAME].removeprefix("#"))
         lacks = ", which may lack pull requests" if named else ""
         raise UserError(f"no thread {name} in this memory{lacks}: `precedent search WORDS` finds what there is")
     return thread

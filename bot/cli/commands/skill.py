@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from bot.cli.output import show
-from bot.comment.clean_text import clean
+from bot.comment.clean_text import visible_text
 from bot.errors import UserError, WorldError
 from bot.files import read_user_file, shipped_folder, write_user_file
 from bot.git.checkout import find_top
@@ -34,7 +34,7 @@ def run_skill(args: argparse.Namespace) -> object:
     result: object = f"{words.get(state, state)} {INSTALL_PATH}\n"
     if args.json:
         file = {"path": INSTALL_PATH, "state": state, "fault": fault}
-        result = {"dry_run": args.dry_run, "root": clean(str(top)), "files": [file]}
+        result = {"dry_run": args.dry_run, "root": visible_text(str(top)), "files": [file]}
     if fault:
         show(result if args.json else "")
         raise UserError(f"{INSTALL_PATH} is left as it is: {fault}")

@@ -183,13 +183,13 @@ def _segment(record: dict[str, Any]) -> Segment:
 FLIP_COLUMNS = ("flip1", "flip2", "flip3", "flip4")
 
 
-def flip_numbers(flips: Sequence[datetime]) -> list[int]:
-    """The flips that fit into the columns, in seconds: the last ones, from a closing on.
+def flip_numbers(state_changes: Sequence[datetime]) -> list[int]:
+    """The state_changes that fit into the columns, in seconds: the last ones, from a closing on.
 
     The first of them is negative if there were earlier ones, which only the entry has.
     """
-    surplus = max(0, len(flips) - len(FLIP_COLUMNS))
-    numbers = list(map(whole_seconds, flips[surplus + surplus % 2 :]))
+    surplus = max(0, len(state_changes) - len(FLIP_COLUMNS))
+    numbers = list(map(whole_seconds, state_changes[surplus + surplus % 2 :]))
     return [-numbers[0], *numbers[1:]] if surplus else numbers
 
 
@@ -312,7 +312,7 @@ _FIELD_TYPES: dict[str, set[type]] = {
     "length": {int},
     "duplicate_of": {int, str, type(None)},
     "duplicate_at": {*_TIME_TYPES, type(None)},
-    "flips": {list},
+    "state_changes": {list},
     "unvouched_until": {*_TIME_TYPES, type(None)},
     "role": _TEXT_TYPES,
 }
@@ -345,8 +345,10 @@ def _is_fit(types: tuple[type, ...]) -> bool:
 
 def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created_at: float, *rest: Any) -> IndexEntry:
     updated_at, closed_at, state_reason, labels, turn_count, length, *more = rest
-    duplicate_of, duplicate_at, flips, unvouched_until, role = more
-    if (labels and not {*map(type, labels)} <= _TEXT_TYPES) or (flips and not {*map(type, flips)} <= _TIME_TYPES):
+    duplicate_of, duplicate_at, state_changes, unvouched_until, role = more
+    if (labels and not {*map(type, labels)} <= _TEXT_TYPES) or (
+        state_changes and not {*map(type, state_changes)} <= _TIME_TYPES
+    ):
         raise ValueError("an entry is damaged")
     if not (0 <= turn_count < _MAX_COUNT and 0 <= length < _MAX_COUNT):
         raise ValueError("an entry is damaged")
@@ -365,7 +367,7 @@ def _entry(id: ThreadId, kind: str, title: str, author: str, state: str, created
         length,
         duplicate_of,
         None if duplicate_at is None else _moment(duplicate_at),
-        tuple(map(_moment, flips)),
+        tuple(map(_moment, state_changes)),
         None if unvouched_until is None else _moment(unvouched_until),
         role,
     )

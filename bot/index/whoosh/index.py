@@ -13,7 +13,7 @@ from pathlib import Path
 
 from whoosh.index import TOC
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind, ThreadId
 from bot.errors import StoreError, TipMoved
 from bot.index.protocol import DEFAULT_SIZES, PARTS_FOLDER, Fetch, IndexCorrupt, IndexDocument, Query, Sizes
@@ -59,7 +59,7 @@ class WhooshIndex:
         limit: int = 200,
         before: datetime | None = None,
         keep: Callable[[IndexEntry], bool] | None = None,
-    ) -> list[Hit]:
+    ) -> list[IndexHit]:
         if query.blend is not None and before is None:
             raise ValueError("a blend needs a moment")
         with _damage_is_corruption():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bot.domain.digest import Hit, IndexEntry
+from bot.domain.digest import IndexEntry, IndexHit
 from bot.domain.thread import Kind
 from bot.index import arrays
 from bot.index.arrays import Flags, Numbers, Scores
@@ -188,7 +188,7 @@ class Search:
     def prefetch_entries(self, numbers: Iterable[int]) -> None:
         self._searcher.prefetch_entries(number for number in numbers if number not in self._entries)
 
-    def hits(self, numbers: Iterable[int]) -> list[Hit]:
+    def hits(self, numbers: Iterable[int]) -> list[IndexHit]:
         """These documents as hits, in any order."""
         ordered = sorted(numbers)
         in_views = self._searcher.by_view(ordered)
@@ -197,7 +197,7 @@ class Search:
         facts = (values[ordered].tolist() for values in (self._scored, self._duplicates, self._parts))
         found_by = zip(ordered, self._terms(in_views), cosines, *facts, strict=True)
         return [
-            Hit(self.entry(number), score, why, score / most, cosine, duplicates, part)
+            IndexHit(self.entry(number), score, why, score / most, cosine, duplicates, part)
             for number, why, cosine, score, duplicates, part in found_by
         ]
 

@@ -190,10 +190,10 @@ class SegmentSnapshot:
 
     def closed(self, at: datetime) -> Numbers:
         """Since when each document had been closed at that moment, in seconds; 0 for open ones."""
-        flips = [self.numbers(column) for column in FLIP_COLUMNS]
-        closed = arrays.last_odd([abs(column) for column in flips], at.timestamp())
+        state_changes = [self.numbers(column) for column in FLIP_COLUMNS]
+        closed = arrays.last_odd([abs(column) for column in state_changes], at.timestamp())
         # Only in a replay, the columns of a thread that was reopened often may not reach back to the moment.
-        for document in np.flatnonzero(flips[0] < -at.timestamp()).tolist():
+        for document in np.flatnonzero(state_changes[0] < -at.timestamp()).tolist():
             closed[document] = whole_seconds(self.reader.entry(document).closed_since(at))
         return closed
 

@@ -106,7 +106,7 @@ class IndexWriter:
             "alone": whole_seconds(entry.unvouched_until) * (1 if document.has_role else -1),
             "account": hash_key(entry.author.casefold()) if entry.unvouched_until else 0,
             "is_embedded": int(document.vector is not None),
-            **{name: at or 0 for name, at in zip_longest(FLIP_COLUMNS, flip_numbers(entry.flips))},
+            **{name: at or 0 for name, at in zip_longest(FLIP_COLUMNS, flip_numbers(entry.state_changes))},
         }
         for name, value in numbers.items():
             self._column(name).extend(number, _NUMBER.pack(value), _NUMBER.size)

@@ -16,10 +16,9 @@ from bot.domain.digest import Digest
 from bot.domain.post import Post, Renewal, ThreadPosts
 from bot.domain.thread import Kind, Record, Thread, ThreadId, Tombstone, is_forgotten
 from bot.files import bytes_hash
-from bot.memory.base_state import BaseState, files_of
 from bot.memory.manifest import (
+    MAX_HIDDEN_BY_GITHUB,
     MAX_PENDING,
-    MAX_UNSEEN,
     LinkProgress,
     limit_pending,
     next_pending,
@@ -49,6 +48,7 @@ from bot.memory.shards import (
     read_lines,
     read_texts,
 )
+from bot.memory.stored_state import StoredState, files_of
 from bot.ranking.weights import RankingModels, shipped
 from bot.reading.digest import digest as read_digest
 from bot.reading.digest import is_visible
@@ -59,13 +59,13 @@ Progress = Callable[[int], None]
 FileEdits = dict[str, bytes | None]
 
 
-class MemoryState:
+class StagedState:
     """The stored state ``base`` and the changes of this run: reads see both.
 
     ``repo`` is OWNER/NAME of the repository, to recognise links to itself; by default, as the last writer stored it.
     """
 
-    def __init__(self, base: BaseState, repo: str | None = None) -> None:
+    def __init__(self, base: StoredState, repo: str | None = None) -> None:
         self.base, self.notes = base, base.notes
         self.manifest = base.manifest
         self.repo = repo or self.manifest.repo or None
@@ -260,8 +260,8 @@ class MemoryState:
         self._note_links(changes)
         if changes.read_whole:
             self._posts.relist(self.every_thread_posts())
-        manifest = self.manifest.with_renewals(changes.owed, changes.renewed).with_pages(changes.pages)
-        manifest = manifest.with_notified(changes.told_until, changes.told_from)
+        manifest = self.manifest.with_renewals(changes.renewals_due, changes.renewals_done).with_pages(changes.pages)
+        manifest = manifest.with_notified(changes.notified_until, changes.notifying_from)
         cursors = [moment for moment in (manifest.cursor, changes.cursor) if moment]
         manifest = manifest.with_reading(changes.reading, changes.read_whole).with_discussions(changes.discussions)
         repo = self.repo or "" if records else manifest.repo
@@ -407,13 +407,13 @@ class MemoryState:
 
     def _update_unseen(self, changes: Changes) -> None:
         """Hide threads that GitHub does not show until they are read again or known to be gone."""
-        unseen = dict.fromkeys(self.manifest.unseen)
-        for record in (*changes.unseen, *(record for record in changes.records if record.id in unseen)):
-            if (record.id in unseen) is (record not in changes.unseen):
+        unseen = dict.fromkeys(self.manifest.hidden_by_github)
+        for record in (*changes.hidden_by_github, *(record for record in changes.records if record.id in unseen)):
+            if (record.id in unseen) is (record not in changes.hidden_by_github):
                 self._queue_renewals(record.id, record.revised_at)
-        unseen |= dict.fromkeys(record.id for record in changes.unseen)
+        unseen |= dict.fromkeys(record.id for record in changes.hidden_by_github)
         kept = [key for key in unseen if key not in {record.id for record in changes.records}]
-        self.manifest = replace(self.manifest, unseen=tuple(kept[-MAX_UNSEEN:]))
+        self.manifest = replace(self.manifest, hidden_by_github=tuple(kept[-MAX_HIDDEN_BY_GITHUB:]))
 
     def _note_posts(self, posts: Iterable[Post]) -> None:
         merged = self._posts.put(filter(None, map(self._storable, posts)))

@@ -105,7 +105,7 @@ class Notes(list[str]):
                 self.add(repaired)
 
 
-class BaseState:
+class StoredState:
     """Reads one snapshot, each file once. Damage goes into ``notes`` instead of being raised.
 
     ``expected`` names files that will be read, so that they are fetched together. What has a time after the ``limit``
