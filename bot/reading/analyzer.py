@@ -148,7 +148,7 @@ _FOREIGN_WORDS = frozenset(_case_variants((FUNCTION_WORDS | FOREIGN_STOP_WORDS) 
 _ENGLISH_WORDS = frozenset(_case_variants(STOP_WORDS)) - frozenset(_case_variants(FOREIGN_STOP_WORDS))
 
 
-ANALYSER_VERSION = f"6+snowball{Stemmer.version()}"
+ANALYSER_VERSION = f"7+snowball{Stemmer.version()}"
 """Changes whenever the same text may give different terms: an index built with another value must be rebuilt."""
 
 MAX_TERM_CHARS = 40

@@ -149,7 +149,7 @@ def test_open_means_open_at_the_moment(tmp_path: Path) -> None:
 
 def test_the_days_since_the_last_closing_count_and_open_threads_have_none(tmp_path: Path) -> None:
     index = index_of(
-        tmp_path, [plain_document(1, state_changes=(2,)), plain_document(2, changes=(1, 4, 6)), plain_document(3)]
+        tmp_path, [plain_document(1, state_changes=(2,)), plain_document(2, state_changes=(1, 4, 6)), plain_document(3)]
     )
     assert best_id(index, 3, closed=1.0) == 2
     assert best_id(index, 5, closed=1.0) == best_id(index, 9, closed=1.0) == 1
@@ -158,7 +158,7 @@ def test_the_days_since_the_last_closing_count_and_open_threads_have_none(tmp_pa
 
 def test_a_thread_may_be_closed_any_number_of_times(tmp_path: Path) -> None:
     for count in range(1, 12):
-        documents = [plain_document(1, state_changes=range(count)), plain_document(2, changes=(15,))]
+        documents = [plain_document(1, state_changes=range(count)), plain_document(2, state_changes=(15,))]
         index = index_of(tmp_path / str(count), documents)
         for then in range(count):  # as if what came later had not happened yet
             assert best_id(index, then + 0.5, open=1.0) == (1 if then % 2 else 2)
