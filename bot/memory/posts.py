@@ -47,18 +47,20 @@ class StagedPosts:
     def put(self, posts: Iterable[Post]) -> list[tuple[Post, Post | None]]:
         """Replace the stored states of these posts. Returns each merged state with the one before."""
         new = list(posts)
-        # Read together, as each read may cost an exchange.
         stored = self.lookup(post.id for post in new)
-        self._read([key for post in new for key in post.shows])
         before = {post.key: post for thread in stored.values() for post in thread.posts}
         merged: dict[PostKey, Post] = {}
         for post in new:
             merged[post.key] = later_post(post, merged.get(post.key, before.get(post.key)))
-        for key, post in merged.items():
+        changed = {key: post for key, post in merged.items() if post != before.get(key)}
+        shown = {key: frozenset(before[key].shows) if key in before else frozenset() for key in changed}
+        # Read together, as each read may cost an exchange.
+        self._read({thread for key, post in changed.items() for thread in shown[key].symmetric_difference(post.shows)})
+        for key, post in changed.items():
             self._posts.setdefault(post.id, {})[post.slot] = post
             self._dropped.discard(key)
-            self._list(key, before[key].shows if key in before else (), is_shown=False)
-            self._list(key, post.shows, is_shown=True)
+            self._list(key, shown[key].difference(post.shows), is_shown=False)
+            self._list(key, (thread for thread in post.shows if thread not in shown[key]), is_shown=True)
         return [(post, before.get(key)) for key, post in merged.items()]
 
     def drop(self, ids: Iterable[ThreadId], forgotten: Container[ThreadId] = ()) -> None:

@@ -26,6 +26,9 @@ from bot.settings.schema import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+MAX_HIDDEN_CHECKS = 5
+"""Threads hidden by GitHub that a scheduled run asks about, with one read each."""
+
 REMOVAL_PAUSE = 2.0
 """Seconds until GitHub is asked again about a thread that it shows although the event calls it gone: not all of its
 servers may know of the removal yet."""
@@ -57,7 +60,7 @@ def fetch_changes(event: Event, run: Tools) -> Facts:
         updates = replace(updates, cursor=max((parse_time(issue["updated_at"]) for issue in listed), default=None))
     if event.number and (event.forgets or not updates.limited):  # no later list has what is gone
         updates = _with_event_thread(updates, event, stored, {issue["number"] for issue in listed}, run)
-    updates = _with_unread(updates, stored, run)
+    updates = _with_unread(updates, event, stored, run)
     if updates.limited:
         run.report_fault(updates.limited)
         run.note("Not all changes could be read.")
@@ -260,9 +263,12 @@ def _promise_answer(event: Event, why: ForgeError, run: Tools) -> None:
         run.memory.stage(Changes(posts=(promise,)))
 
 
-def _with_unread(updates: Updates, stored: Mapping[ThreadId, Record], run: Tools) -> Updates:
-    fetched = {record.id for record in updates.records}
-    for number in run.memory.state.manifest.pending:
+def _with_unread(updates: Updates, event: Event, stored: Mapping[ThreadId, Record], run: Tools) -> Updates:
+    """The updates with promised threads that could not be read so far. A scheduled run also asks about the threads that
+    are hidden since lately: GitHub may have been unable to say that they are gone."""
+    fetched, manifest = {record.id for record in updates.records}, run.memory.state.manifest
+    hidden = manifest.hidden_by_github[-MAX_HIDDEN_CHECKS:] if event.is_maintenance else ()
+    for number in (*manifest.pending, *hidden):
         if updates.fault or not isinstance(number, int) or number in stored or number in fetched:
             continue
         try:

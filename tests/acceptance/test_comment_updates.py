@@ -119,7 +119,9 @@ def test_a_deleted_issue_is_no_longer_shown(stage: Stage) -> None:
     text = our_comment(stage, 3)
     assert WITHDRAWN in text
     assert "sessions" not in text
-    assert stage.memory().state.posts([1, 3]) == {}
+    posts = stage.memory().state.posts([1, 3])
+    assert [(key, post.state, post.shows) for key in posts for post in posts[key].posts] == [(3, "withdrawn", ())]
+    assert not any(thread.shown_by for thread in posts.values())
 
 
 def test_a_transferred_issue_is_no_longer_shown(stage: Stage) -> None:
@@ -230,7 +232,7 @@ def test_an_update_that_failed_after_memory_was_saved_is_made_by_a_later_run(sta
     stage.github.clock.advance(20)
     stage.act("issue_comment", "deleted", 1, decision)
     assert DECISION in our_comment(stage, 3)
-    assert [update.key for update in stage.memory().state.manifest.renewals_due] == [(3, 0, 1)]
+    assert [update.key for update in stage.memory().state.manifest.renewals_due] == [(3, "", 1)]
     stage.github.faults.clear()
     stage.github.clock.advance(9 * DAY)
     stage.deliver("schedule")
