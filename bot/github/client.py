@@ -98,6 +98,10 @@ class GitHubClient:
     def apply_limit(self, error: ForgeError) -> None:
         self._transport.apply_limit(error)
 
+    def check_limits(self, path: str) -> None:
+        """Raise what keeps requests to this path from being sent, if anything does."""
+        self._transport.check_limits(path)
+
     @property
     def lacking(self) -> tuple[ForgeError, ...]:
         return tuple(self._transport.lacking.values())

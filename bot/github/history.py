@@ -168,7 +168,9 @@ class GraphQLHistory:
         return data
 
     def _send(self, body: Json) -> HttpAnswer:
-        """Send a request, and repeat it after a server fault. It does not wait for limits."""
+        """Send a request, and repeat it after a server fault. It does not wait for limits, nor sends anything after one
+        that another request with this token met."""
+        self._reader.check_limits(GRAPHQL_PATH)
         for attempt in count():
             self.requests += 1
             try:

@@ -200,6 +200,11 @@ class HttpTransport:
         if isinstance(error, (RateLimited, Unauthorised)) and not is_ours:
             self._note_error(error, GRAPHQL_PATH)
 
+    def check_limits(self, path: str) -> None:
+        """Raise what keeps requests to this path from being sent, if anything does."""
+        if stop := self._stop_reason(_kind(path), _NEEDED):
+            raise stop
+
     def path_below(self, url: str) -> str:
         """Return the path of a URL below the API's address, without the query; "" for a URL of another API."""
         parts = urlsplit(url)

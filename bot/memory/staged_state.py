@@ -507,5 +507,5 @@ def _is_page(record: Record) -> bool:
 
 
 def _may_cluster(record: Record) -> bool:
-    """Whether it is an issue, or gone."""
-    return not isinstance(record, Thread) or record.kind.traits.is_listed
+    """Whether it is an issue. Of one that is gone, the signs are removed without comparing it."""
+    return isinstance(record, Thread) and record.kind.traits.is_listed

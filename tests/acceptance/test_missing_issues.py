@@ -184,3 +184,18 @@ def test_one_run_makes_a_limited_number_of_lookups_and_the_next_runs_the_rest(
     assert stage.act("schedule") == 0
     assert set(titles_in_memory(stage, *spam).values()) == {"(deleted)"}
     assert titles_in_memory(stage) == UNCHANGED
+
+
+def test_a_removal_that_a_limit_hid_is_found_by_a_scheduled_run(stage: Stage) -> None:
+    """The event says so only once, and no list shows what is gone."""
+    number = stage.github.open_issue("octocat", "Lost")
+    stage.deliver("issues", "opened", number)
+    stage.github.delete_issue(number)
+    stage.github.faults.add("GET *", "primary403")
+    stage.act("issues", "deleted", number)
+    assert number in stage.memory().state.manifest.hidden_by_github
+    stage.github.clock.advance(2 * 3600)
+    stage.deliver("schedule")
+    memory = stage.memory()
+    assert isinstance(memory.state.records([number])[number], Tombstone)
+    assert number not in memory.state.manifest.hidden_by_github

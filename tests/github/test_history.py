@@ -507,3 +507,17 @@ def test_a_glimpse_shows_how_much_a_reading_would_cover(github: FakeGitHub, own:
     github.switch_issues(on=False)
     with pytest.raises(IssuesOff):
         by_graphql(github, own).glimpse(None)
+
+
+@pytest.mark.parametrize("kind", ["429", "secondary403", "401"])
+def test_a_limit_that_any_request_met_stops_the_history_too(github: FakeGitHub, own: OwnCommentRule, kind: str) -> None:
+    number = github.open_issue("octocat", "Crash")
+    client = GitHubClient(github.url, github.token, REPOSITORY)
+    history = GraphQLHistory(github.url, github.token, REPOSITORY, own, client)
+    github.faults.add("GET *", kind)
+    with pytest.raises(ForgeError) as met:
+        client.issue(number)
+    github.mark()
+    with pytest.raises(type(met.value)):
+        threads(history)
+    assert github.recent == []

@@ -198,7 +198,7 @@ def test_no_call_waits_longer_than_its_timeout(github: FakeGitHub, number: int) 
         lambda c: c.comments(number), lambda c: c.timeline(number), lambda c: c.comment(note),
         lambda c: c.permission("hubot"), lambda c: c.get(f"/repos/{REPOSITORY}/releases", {}),
         lambda c: c.create_comment(number, "x"), lambda c: c.update_comment(note, "x"),
-        lambda c: c.react(number, note, "eyes"), lambda c: c.fold("IC_1", folded=True),
+        lambda c: c.react(number, note, "eyes"), lambda c: minimize(c, "IC_1"),
     ]  # fmt: skip
     for call in calls:  # each would succeed after a second
         with pytest.raises(Unreachable):
