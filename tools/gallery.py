@@ -78,6 +78,15 @@ CHINESE = login(
     ),
 )  # fmt: skip
 
+JAPANESE = login(
+    title="更新後にログインが繰り返される", asked_on="2.2.4",
+    outcome=replace(LOGIN, quote="Cookie のパスが変わりました。Cookie を削除するか更新してください。"),
+    conversation=(
+        turn("octocat", at(2026, 4, 20), "更新してから、いつもログイン画面に戻ります。"),
+        turn("monalisa", at(2026, 5, 3), "Cookie のパスが変わりました。Cookie を削除するか更新してください。", "MEMBER"),
+    ),
+)  # fmt: skip
+
 DECLINED = Outcome(
     OutcomeKind.NOT_PLANNED, 6, 910, "We decided against a second sync protocol: two of them could lose bookmarks.",
     "monalisa", "OWNER", at(2025, 9, 14), confidence=0.85,
@@ -244,6 +253,11 @@ GALLERY: dict[str, GalleryComment] = {
         "The comment on an issue that is written in Chinese.",
         Context(seen_before=(CHINESE,), open_now=(replace(PROXY, title="代理后面登录会话丢失"),)),
         language="zh",
+    ),
+    "japanese": GalleryComment(
+        "The comment on an issue that is written in Japanese.",
+        Context(seen_before=(JAPANESE,), open_now=(replace(PROXY, title="プロキシ経由でログインが失われる"),)),
+        language="ja",
     ),
 }  # fmt: skip
 
