@@ -264,7 +264,7 @@ def test_only_entry_points_print_and_catch_all_exceptions_without_raising_again(
                 wrong.append(f"{module.name}:{node.lineno}")
     assert wrong == []
     (handler,) = filter(is_broad_handler, ast.walk(methods(modules()["bot.pipeline.room"])[RAISES_LATER]))
-    assert "self._error = self._error or error" in ast.unparse(handler)
+    assert "self.error = self.error or error" in ast.unparse(handler)
 
 
 def test_only_one_module_prints_what_commands_say() -> None:

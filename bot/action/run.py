@@ -65,8 +65,10 @@ def _run(task: RunTask, environment: RunnerEnvironment, now: datetime, report: A
                 path = write_file(environment, "backtest.html", render_report(backtest))
                 report.note(f"What it would have said is in {path}, {UPLOAD_HINT}")
             return
-        results = handle_event(event, run)
+        handled = handle_event(event, run)
+        results = handled.results
         report.add_results(results)
+        handled.raise_error()
         if not (results or report.failures or report.notices):
             report.note("No answer was due." if inputs.dry_run else "No answer was due; the changes are remembered.")
         own = next((result.id for result in results if not result.renews), event.number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from bot.domain.changes import Changes
 from bot.domain.post import COMMENT, Post, PostKey, replied_to
@@ -43,11 +44,20 @@ ROOMS: tuple[type[Room], ...] = (
 """The features, in the order of their turns. What a room learns, those after it know."""
 
 
-def handle_event(event: Event, run: Tools) -> list[CommentResult]:
-    """Handle one event. Returns, for each post that was due, what was written or why nothing was.
+class Handled(NamedTuple):
+    """For each post that was due, what was written or why nothing was; and the first error of a room that failed, while
+    the others went on."""
 
-    If a room fails, the others go on, and its error is raised at the end (see `Room`).
-    """
+    results: list[CommentResult]
+    error: Exception | None = None
+
+    def raise_error(self) -> None:
+        if self.error:
+            raise self.error
+
+
+def handle_event(event: Event, run: Tools) -> Handled:
+    """Handle one event. Raises what no later step could do without (see `Room`)."""
     run.on_stage("look")
     facts = fetch_changes(event, run)
     look_at_discussions(facts, run)
@@ -71,8 +81,7 @@ def handle_event(event: Event, run: Tools) -> list[CommentResult]:
         run.memory.stage(Changes(posts=posts))
     if run.memory.has_staged:
         run.memory.commit("Keep what became of the comments")
-    house.raise_error()
-    return [settlement.result for settlement in settlements]
+    return Handled([settlement.result for settlement in settlements], house.error)
 
 
 def promise(drafts: Iterable[Draft], run: Tools) -> dict[PostKey, Post]:

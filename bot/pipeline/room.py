@@ -44,11 +44,11 @@ class Room:
 
 
 class House:
-    """The rooms of one event. One that raises gets no further turn; the first error is raised at the end."""
+    """The rooms of one event. One that raises gets no further turn; ``error`` is the first."""
 
     def __init__(self, rooms: Sequence[Room]) -> None:
         self._rooms = list(rooms)
-        self._error: Exception | None = None
+        self.error: Exception | None = None
 
     def each(self, turn: Callable[[Room], object], *, is_stored: bool = False) -> None:
         """Give each room its turn. ``is_stored``: this run's promises are."""
@@ -57,10 +57,6 @@ class House:
                 turn(room)
             except Exception as error:
                 self._rooms.remove(room)
-                self._error = self._error or error
+                self.error = self.error or error
                 if isinstance(error, StoreError) or (room.answers_events and not is_stored):
                     raise
-
-    def raise_error(self) -> None:
-        if self._error:
-            raise self._error

@@ -393,7 +393,13 @@ class RepositoryRun:
     def _handle(self, group: DeliveryGroup, bot: Tools, site: RepositorySite) -> None:
         """Handle one event. Errors of this event alone are judged here; all others end the run."""
         met_before, results = len(self.run_log.met), list[CommentResult]()
-        error = catch_error(lambda: results.extend(handle_event(group.event, bot)))
+
+        def handle() -> None:
+            handled = handle_event(group.event, bot)
+            results.extend(handled.results)
+            handled.raise_error()
+
+        error = catch_error(handle)
         renewed = [result for result in results if result.renews]
         for result in renewed:
             self.run_log.note(f"Issue {result.id}: {result.action} ({result.reason})")

@@ -125,7 +125,9 @@ class SampleRepository:
 
         memory = self.memory()
         try:
-            self.results = handle_event(event, replace(self.run_context(memory), on_stage=on_stage))
+            handled = handle_event(event, replace(self.run_context(memory), on_stage=on_stage))
+            handled.raise_error()
+            self.results = handled.results
         except Killed:
             self.results = []
         finally:

@@ -107,7 +107,7 @@ class RepositoryWithSearch:
         )
         run_context = replace(run_context, is_dry=is_dry)
         try:
-            return handle_event(event, run_context)
+            return handle_event(event, run_context).results
         finally:
             memory.close()
 
