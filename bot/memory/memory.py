@@ -569,6 +569,7 @@ def _is_taken(promised: Post, before: Post | None, after: Post) -> bool:
 
 
 def _changed_ids(staged: Iterable[Changes]) -> list[ThreadId]:
+    """Threads whose files are read together, as each of these changes meets what is stored."""
     parts = ((*changes.records, *changes.posts, *changes.requests, *changes.fixes) for changes in staged)
     return list(dict.fromkeys(item.id for part in parts for item in part))
 

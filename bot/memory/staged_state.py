@@ -296,13 +296,15 @@ class StagedState:
         return file_edits | {path: data or None for path, data in models if data or self.base.snapshot.sizes([path])}
 
     def _put(
-        self, schema: MergedShard[Value], new: Mapping[ThreadId, Value]
+        self, schema: MergedShard[Value], new: Iterable[tuple[ThreadId, Value]]
     ) -> dict[ThreadId, tuple[Value, Value | None]]:
-        """Merge values into the stored ones. Returns each merged value with the one before."""
-        stored = self.values(schema, new)
-        merged = {key: (schema.merge(value, stored.get(key)), stored.get(key)) for key, value in new.items()}
-        self._staged[schema.folder] |= {key: value for key, (value, _) in merged.items()}
-        return merged
+        """Merge values, each with its thread, into the stored ones. Returns each merged value with the one before."""
+        values = list(new)
+        stored, staged = self.values(schema, (key for key, _ in values)), self._staged[schema.folder]
+        merged = dict(stored)
+        for key, value in values:
+            staged[key] = merged[key] = schema.merge(value, merged.get(key))
+        return {key: (merged[key], stored.get(key)) for key, _ in values}
 
     def _remaining(self, schema: MergedShard[Value], values: Mapping[ThreadId, Value]) -> dict[ThreadId, Value]:
         kept = ((key, schema.when_gone(value) if self._is_gone(key) else value) for key, value in values.items())
@@ -444,12 +446,10 @@ class StagedState:
         return kept
 
     def _note_requests(self, requests: Iterable[Request]) -> None:
-        new_by_id: dict[ThreadId, tuple[Request, ...]] = {}
-        for request in requests:
-            new_by_id[request.id] = (*new_by_id.get(request.id, ()), request)
+        new = list(requests)
+        comments = {request.comment_id for request in new}
         known, merged = list[Request](), list[Request]()
-        for key, (current, before) in self._put(REQUESTS, new_by_id).items():
-            comments = {request.comment_id for request in new_by_id[key]}
+        for current, before in self._put(REQUESTS, ((request.id, (request,)) for request in new)).values():
             known += before or ()
             merged += [request for request in current if request.comment_id in comments]
         known_comments = {request.comment_id for request in known}
@@ -461,22 +461,21 @@ class StagedState:
             self.manifest = replace(manifest, recent=recent(self.manifest.recent, merged))
 
     def _note_fixes(self, fixes: Iterable[FixInfo]) -> None:
-        for fix in fixes:
-            for merged, old in self._put(FIXES, {fix.id: fix}).values():
-                if old is None or replace(old, looked_at=merged.looked_at) != merged:
-                    self._queue_renewals(fix.id, merged.looked_at)
+        for key, (fix, old) in self._put(FIXES, ((fix.id, fix) for fix in fixes)).items():
+            if old is None or replace(old, looked_at=fix.looked_at) != fix:
+                self._queue_renewals(key, fix.looked_at)
 
     def _note_links(self, changes: Changes) -> None:
         """Store the cluster signs. A thread that changed since it was compared must be compared again."""
         records = self.records(each.id for each in changes.links)
         current = [each for each in changes.links if each.id not in records or records[each.id].revised_at <= each.at]
-        self._put(CLUSTERS, {each.id: each for each in current})
+        self._put(CLUSTERS, ((each.id, each) for each in current))
         progress = LinkProgress(None, self.manifest.links.behind) if changes.relink else self.manifest.links
         links = progress.with_compared({each.id for each in current}, changes.linked_to)
         self.manifest = replace(self.manifest, links=links)
 
     def _shard_edits(self) -> FileEdits:
-        touched = self.records([*self._written, *self._staged[REQUESTS.folder], *self._staged[FIXES.folder]])
+        touched = self.records([*self._written, *(key for staged in self._staged.values() for key in staged)])
         gone = [key for key, record in touched.items() if isinstance(record, Tombstone)]
         values: list[tuple[ShardSchema[Any], Mapping[ThreadId, Any]]] = [
             (POSTS, self._posts.changes()),

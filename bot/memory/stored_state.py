@@ -27,9 +27,6 @@ from bot.memory.records import CorruptRecord, decode_record, sorted_record_paths
 from bot.memory.shards import (
     DIGESTS,
     EVENT_SCHEMAS,
-    FIXES,
-    POSTS,
-    REQUESTS,
     SCHEMAS,
     STORED,
     StoredShard,
@@ -140,7 +137,7 @@ class StoredState:
         missing = {record_path(key): key for key in keys if key not in self.known}
         if missing:
             self.known.update(dict.fromkeys(missing.values()))
-            shards = {schema.path(key) for schema in (POSTS, REQUESTS, FIXES) for key in missing.values()}
+            shards = {schema.path(key) for schema in EVENT_SCHEMAS if schema is not DIGESTS for key in missing.values()}
             files = self.read([*missing, *sorted(shards)])
             for path, key in missing.items():
                 if path in files:

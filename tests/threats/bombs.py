@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bot.memory.paths import record_path
+from bot.memory.shards import SCHEMAS
 from tests.memory.remotes import git
 from tests.threats.git_objects import AUTHOR, FILE
 
@@ -57,13 +58,13 @@ def tiny_files() -> Files:
 def long_shards() -> Files:
     """Shards with millions of lines."""
     lines = b'{"id":5}\n' * (LARGE // 9)
-    for folder in ("digests", "posts", "requests", "fixes", "clusters"):
+    for folder in (schema.folder for schema in SCHEMAS):
         for number in range(20):
             yield f"{folder}/{number:04d}.jsonl", b"%s%d\n" % (lines, number)
 
 
 def empty_lines() -> Files:
-    for folder in ("digests", "posts", "requests", "fixes", "clusters"):
+    for folder in (schema.folder for schema in SCHEMAS):
         for number in range(20):
             yield f"{folder}/{number:04d}.jsonl", b"\n" * (LARGE + number)
 
